@@ -1,0 +1,105 @@
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/fault.h"
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t size; /* of data */
+    alignas(max_align_t) uint8_t data[];
+};
+
+enum { ARENA_ALIGN = alignof(max_align_t) };
+
+void arena_init(struct arena *a, size_t chunk_size, size_t limit) {
+    *a = (struct arena){.chunk_size = chunk_size, .limit = limit ? limit : SIZE_MAX};
+}
+
+static void free_chunks(struct arena_chunk *c) {
+    while (c) {
+        struct arena_chunk *next = c->next;
+        free(c);
+        c = next;
+    }
+}
+
+void arena_fini(struct arena *a) {
+    free_chunks(a->chunks);
+    a->chunks = NULL;
+    a->at = a->end = NULL;
+    a->used = 0;
+}
+
+void arena_reset(struct arena *a) {
+    struct arena_chunk *keep = a->chunks;
+    while (keep && keep->next) {
+        struct arena_chunk *next = keep->next;
+        free(keep);
+        keep = next;
+    }
+    a->chunks = keep;
+    a->at = keep ? keep->data : NULL;
+    a->end = keep ? keep->data + keep->size : NULL;
+    a->used = 0;
+}
+
+static bool add_chunk(struct arena *a, size_t need) {
+    size_t size = need > a->chunk_size ? need : a->chunk_size;
+    struct arena_chunk *c = fault_hit(FAULT_ALLOC) ? NULL : malloc(sizeof(*c) + size);
+    if (!c) return false;
+    c->size = size;
+    c->next = a->chunks;
+    a->chunks = c;
+    a->at = c->data;
+    a->end = c->data + size;
+    return true;
+}
+
+void *arena_alloc(struct arena *a, size_t n) {
+    if (UNLIKELY(n > SIZE_MAX - ARENA_ALIGN)) return NULL;
+    size_t need = (n + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
+    if (UNLIKELY(need > a->limit - a->used)) return NULL;
+    if (UNLIKELY((size_t)(a->end - a->at) < need) && !add_chunk(a, need)) return NULL;
+    void *p = a->at;
+    a->at += need;
+    a->used += need;
+    return p;
+}
+
+void *arena_zalloc(struct arena *a, size_t n) {
+    void *p = arena_alloc(a, n);
+    if (p) memset(p, 0, n);
+    return p;
+}
+
+void *arena_array(struct arena *a, size_t n, size_t size) {
+    size_t total;
+    if (__builtin_mul_overflow(n, size, &total)) return NULL;
+    return arena_zalloc(a, total);
+}
+
+struct slice arena_dup(struct arena *a, struct slice s) {
+    uint8_t *p = arena_alloc(a, s.n + 1);
+    if (!p) return (struct slice){0};
+    if (s.n) memcpy(p, s.p, s.n);
+    p[s.n] = 0;
+    return slice_of(p, s.n);
+}
+
+char *arena_strdup(struct arena *a, const char *s) { return (char *)arena_dup(a, slice_str(s)).p; }
+
+char *arena_printf(struct arena *a, const char *fmt, ...) {
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *p = n < 0 ? NULL : arena_alloc(a, (size_t)n + 1);
+    if (p) vsnprintf(p, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return p;
+}

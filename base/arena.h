@@ -1,0 +1,37 @@
+/* Bump allocator: one per request, prepared statement or schema snapshot, freed as a whole.
+ *
+ * An arena has a limit in bytes, so that what a client sends cannot make the server grow without bound: past it every
+ * allocation returns NULL, and the caller turns that into an error reply (err_nomem). Not thread-safe; one owner at a time.
+ */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/slice.h"
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *chunks; /* newest first */
+    uint8_t *at, *end;          /* free part of the newest chunk */
+    size_t used, limit;         /* bytes handed out; the most that may be */
+    size_t chunk_size;
+};
+
+/* No allocation before the first arena_alloc. limit 0: no limit. */
+void arena_init(struct arena *a, size_t chunk_size, size_t limit);
+void arena_fini(struct arena *a);
+/* Frees all but the first chunk, so that the next request allocates nothing. Everything handed out is gone. */
+void arena_reset(struct arena *a);
+
+/* Aligned for any type. NULL when the limit is reached or memory is out. */
+void *arena_alloc(struct arena *a, size_t n) MUST_CHECK;
+void *arena_zalloc(struct arena *a, size_t n) MUST_CHECK;
+/* n elements of the given size, overflow-checked, zeroed. */
+void *arena_array(struct arena *a, size_t n, size_t size) MUST_CHECK;
+/* Copies with a NUL behind (not counted). p is NULL on failure. */
+struct slice arena_dup(struct arena *a, struct slice s) MUST_CHECK;
+char *arena_strdup(struct arena *a, const char *s) MUST_CHECK;
+char *arena_printf(struct arena *a, const char *fmt, ...) MUST_CHECK PRINTF_LIKE(2, 3);
+
+#define ARENA_NEW(a, type) ((type *)arena_zalloc((a), sizeof(type)))
+#define ARENA_ARRAY(a, n, type) ((type *)arena_array((a), (n), sizeof(type)))

@@ -1,0 +1,149 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/fault.h"
+
+void buf_init(struct buf *b, size_t limit) { *b = (struct buf){.limit = limit ? limit : SIZE_MAX / 2}; }
+
+void buf_fini(struct buf *b) {
+    free(b->p);
+    *b = (struct buf){.limit = b->limit};
+}
+
+void buf_clear(struct buf *b, size_t keep) {
+    if (b->cap > keep) buf_fini(b);
+    b->n = 0;
+    b->failed = false;
+}
+
+static bool grow(struct buf *b, size_t n) {
+    if (b->failed || n > b->limit - b->n) return b->failed = true, false;
+    size_t cap = b->cap ? b->cap : 256;
+    while (cap < b->n + n) cap *= 2;
+    uint8_t *p = fault_hit(FAULT_ALLOC) ? NULL : realloc(b->p, cap);
+    if (!p) return b->failed = true, false;
+    b->p = p;
+    b->cap = cap;
+    return true;
+}
+
+uint8_t *buf_reserve(struct buf *b, size_t n) {
+    if (UNLIKELY(b->failed)) return NULL;
+    if (UNLIKELY(n > b->cap - b->n || b->n + n > b->limit || !b->p) && !grow(b, n)) return NULL;
+    return b->p + b->n;
+}
+
+void buf_put(struct buf *b, const void *p, size_t n) {
+    uint8_t *to = buf_reserve(b, n);
+    if (!to || !n) return;
+    memcpy(to, p, n);
+    b->n += n;
+}
+
+void buf_u8(struct buf *b, uint8_t v) { buf_put(b, &v, 1); }
+
+void buf_u16(struct buf *b, uint16_t v) {
+    uint8_t t[2];
+    store_u16(t, v);
+    buf_put(b, t, 2);
+}
+
+void buf_u32(struct buf *b, uint32_t v) {
+    uint8_t t[4];
+    store_u32(t, v);
+    buf_put(b, t, 4);
+}
+
+void buf_u64(struct buf *b, uint64_t v) {
+    uint8_t t[8];
+    store_u64(t, v);
+    buf_put(b, t, 8);
+}
+
+void buf_uvarint(struct buf *b, uint64_t v) {
+    uint8_t t[10];
+    size_t n = 0;
+    do {
+        t[n++] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
+        v >>= 7;
+    } while (v);
+    buf_put(b, t, n);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...) {
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    uint8_t *to = n < 0 ? NULL : buf_reserve(b, (size_t)n + 1);
+    if (to) {
+        vsnprintf((char *)to, (size_t)n + 1, fmt, again);
+        b->n += (size_t)n;
+    }
+    va_end(again);
+}
+
+void buf_patch_u32(struct buf *b, size_t at, uint32_t v) {
+    if (!b->failed) store_u32(b->p + at, v);
+}
+
+void buf_json_str(struct buf *b, struct slice s) {
+    buf_u8(b, '"');
+    for (size_t i = 0; i < s.n; i++) {
+        uint8_t c = s.p[i];
+        if (c == '"' || c == '\\') buf_printf(b, "\\%c", c);
+        else if (c == '\n') buf_put_str(b, "\\n");
+        else if (c == '\r') buf_put_str(b, "\\r");
+        else if (c == '\t') buf_put_str(b, "\\t");
+        else if (c < 0x20) buf_printf(b, "\\u%04x", c);
+        else buf_u8(b, c);
+    }
+    buf_u8(b, '"');
+}
+
+struct slice rd_bytes(struct rd *r, size_t n) {
+    if (UNLIKELY(rd_left(r) < n)) {
+        r->bad = true;
+        r->p = r->end;
+        return (struct slice){0};
+    }
+    struct slice s = slice_of(r->p, n);
+    r->p += n;
+    return s;
+}
+
+uint8_t rd_u8(struct rd *r) {
+    struct slice s = rd_bytes(r, 1);
+    return s.p ? s.p[0] : 0;
+}
+
+uint16_t rd_u16(struct rd *r) {
+    struct slice s = rd_bytes(r, 2);
+    return s.p ? load_u16(s.p) : 0;
+}
+
+uint32_t rd_u32(struct rd *r) {
+    struct slice s = rd_bytes(r, 4);
+    return s.p ? load_u32(s.p) : 0;
+}
+
+uint64_t rd_u64(struct rd *r) {
+    struct slice s = rd_bytes(r, 8);
+    return s.p ? load_u64(s.p) : 0;
+}
+
+uint64_t rd_uvarint(struct rd *r) {
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t c = rd_u8(r);
+        if (shift == 63 && c > 1) break;
+        v |= (uint64_t)(c & 0x7f) << shift;
+        if (!(c & 0x80)) return v;
+    }
+    r->bad = true;
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* Growable byte buffer and read cursor, big-endian as the native protocol is.
+ *
+ * Writers carry a sticky failure: append as much as you like, ask buf_failed once. A buffer has a limit; past it, or
+ * without memory, it fails and keeps what it had. Readers are bounded by the slice they were made of: a read past the
+ * end yields zeros and sets bad, which is asked once per structure.
+ */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/slice.h"
+
+struct buf {
+    uint8_t *p;
+    size_t n, cap, limit;
+    bool failed;
+};
+
+void buf_init(struct buf *b, size_t limit); /* limit 0: none */
+void buf_fini(struct buf *b);
+/* Keeps the memory when it is at most keep bytes. */
+void buf_clear(struct buf *b, size_t keep);
+/* Room for n more bytes, or NULL (and failed). The bytes count only after buf_advance. */
+uint8_t *buf_reserve(struct buf *b, size_t n) MUST_CHECK;
+static inline void buf_advance(struct buf *b, size_t n) { b->n += n; }
+static inline bool buf_failed(const struct buf *b) { return b->failed; }
+static inline struct slice buf_slice(const struct buf *b) { return slice_of(b->p ? b->p : (const uint8_t *)"", b->n); }
+
+void buf_put(struct buf *b, const void *p, size_t n);
+static inline void buf_put_slice(struct buf *b, struct slice s) { buf_put(b, s.p, s.n); }
+static inline void buf_put_str(struct buf *b, const char *s) { buf_put(b, s, strlen(s)); }
+void buf_u8(struct buf *b, uint8_t v);
+void buf_u16(struct buf *b, uint16_t v);
+void buf_u32(struct buf *b, uint32_t v);
+void buf_u64(struct buf *b, uint64_t v);
+void buf_uvarint(struct buf *b, uint64_t v); /* LEB128, 1 to 10 bytes */
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Overwrites 4 bytes that are there already. */
+void buf_patch_u32(struct buf *b, size_t at, uint32_t v);
+/* "text" with JSON escapes, quotes included. */
+void buf_json_str(struct buf *b, struct slice s);
+
+struct rd {
+    const uint8_t *p, *end;
+    bool bad;
+};
+
+static inline struct rd rd_of(struct slice s) { return (struct rd){.p = s.p, .end = s.p + s.n}; }
+static inline size_t rd_left(const struct rd *r) { return (size_t)(r->end - r->p); }
+uint8_t rd_u8(struct rd *r);
+uint16_t rd_u16(struct rd *r);
+uint32_t rd_u32(struct rd *r);
+uint64_t rd_u64(struct rd *r);
+uint64_t rd_uvarint(struct rd *r);
+/* n bytes in place; p NULL and bad when there are fewer. */
+struct slice rd_bytes(struct rd *r, size_t n);
+
+static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+static inline uint32_t load_u32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return __builtin_bswap32(v);
+}
+static inline uint64_t load_u64(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return __builtin_bswap64(v);
+}
+static inline void store_u16(uint8_t *p, uint16_t v) { p[0] = (uint8_t)(v >> 8), p[1] = (uint8_t)v; }
+static inline void store_u32(uint8_t *p, uint32_t v) {
+    v = __builtin_bswap32(v);
+    memcpy(p, &v, 4);
+}
+static inline void store_u64(uint8_t *p, uint64_t v) {
+    v = __builtin_bswap64(v);
+    memcpy(p, &v, 8);
+}

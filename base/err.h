@@ -1,0 +1,47 @@
+/* The one error type: a function that can fail returns -1 (or NULL) and fills the struct err its caller carries.
+ *
+ * A request owns one struct err; whoever finds the first error fills it, everybody else passes -1 up. The text is what
+ * the client reads, so it names what the user can act on, in Cassandra's words where Cassandra has such an error.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/slice.h"
+
+enum err_code {
+#define ERR(id, code, title) ERR_##id = code,
+#include "base/err.def"
+#undef ERR
+};
+
+enum { ERR_TEXT_MAX = 2048, ERR_NAME_MAX = 64 };
+
+/* What some codes carry beside the text (native protocol v5, section 9). */
+struct err_detail {
+    uint16_t consistency;
+    int32_t received, required, failures; /* timeouts, failures, unavailable (required, alive = received) */
+    uint8_t data_present;                 /* ReadTimeout, ReadFailure */
+    char write_type[20];                  /* SIMPLE, BATCH, UNLOGGED_BATCH, COUNTER, BATCH_LOG, CAS, VIEW, CDC */
+    uint16_t contentions;                 /* WriteTimeout with write type CAS, v5 */
+    char keyspace[ERR_NAME_MAX], name[ERR_NAME_MAX]; /* AlreadyExists (table may be empty), FunctionFailure */
+    uint8_t prepared_id[16];                         /* Unprepared */
+};
+
+struct err {
+    bool set;
+    enum err_code code;
+    struct err_detail detail;
+    char text[ERR_TEXT_MAX]; /* UTF-8, NUL-terminated, cut with "..." when too long */
+};
+
+static inline void err_clear(struct err *e) { e->set = false; }
+
+/* Fills e and returns -1, so that a caller can write: return err_set(e, ERR_INVALID, "..."). The first error stays. */
+int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+#define err_invalid(e, ...) err_set((e), ERR_INVALID, __VA_ARGS__)
+/* The request asked for more memory than one request may have, or there is none: ERR_SERVER. */
+int err_nomem(struct err *e);
+
+const char *err_title(enum err_code code);

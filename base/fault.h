@@ -1,0 +1,12 @@
+/* Fault points: a test arms one ("fail the Nth"), the code asks at the place that may fail. Off, it costs one relaxed load. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum fault_point { FAULT_ALLOC, FAULT_KV_READ, FAULT_KV_WRITE, FAULT_KV_SYNC, FAULT_POINTS };
+
+/* The nth hit from now (1 = the next) fails, once; 0 disarms. */
+void fault_arm(enum fault_point point, int64_t nth);
+/* True when this hit must fail. Any thread. */
+bool fault_hit(enum fault_point point);

@@ -1,0 +1,8 @@
+/* Murmur3 x64 128 as Cassandra computes it: the bytes of the tail are sign-extended, unlike in the reference algorithm. */
+#pragma once
+
+#include "base/slice.h"
+
+/* The partitioner's token of a serialised partition key: the first half of the hash with seed 0; Long.MIN_VALUE becomes
+ * Long.MAX_VALUE, and the empty key has the minimum token (Murmur3Partitioner.getToken). */
+int64_t murmur3_token(struct slice key);

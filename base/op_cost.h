@@ -1,0 +1,67 @@
+/* What a request did, counted where it was done: the engine and cql fill it, metering charges from it at the one exit.
+ *
+ * It holds counts and sums, no prices and no rules, so that neither cql nor engine knows how a unit is computed. One
+ * struct per request, owned by the request; the lists live in its arena. Not thread-safe: a request is on one thread at a time.
+ */
+#pragma once
+
+#include "base/arena.h"
+
+/* How encoded sizes are computed (reference/keyspaces.md, section 0). */
+enum size_model { SIZE_DOCUMENTED_2022, SIZE_CURRENT };
+
+/* From the narrowest to the widest; a request has the widest of its parts. */
+enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
+
+/* Sums over the columns of rows, from which every model can compute encoded bytes. */
+struct size_parts {
+    uint64_t rows;                  /* rows (or static rows) summed here */
+    uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */
+    uint64_t pk_bytes, ck_bytes, column_bytes;
+    uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
+};
+
+/* One read that is rounded to units on its own: a request, or one subquery of an IN. */
+struct op_read {
+    struct op_read *next;
+    struct size_parts rows, statics; /* of the data processed, returned or not */
+};
+
+enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
+
+/* One row write of a statement: what it wrote to the row and to the static row of the partition. */
+struct op_write {
+    struct op_write *next;
+    enum op_write_kind kind;
+    bool has_row, has_static;
+    struct size_parts row, statics;
+    bool conditional, applied;  /* LWT, and whether its condition held */
+    bool row_existed;           /* LWT: the row was there; when not applied, row is the size of the row that was there */
+    const char *keyspace, *table; /* of a batch's statement; schema snapshot's */
+    uint16_t n_columns;         /* of the table, for the size of a column id */
+};
+
+struct op_cost {
+    struct arena *arena;
+    enum size_model size_model;
+    /* filled by engine */
+    uint64_t bytes_read;    /* stored bytes of rows passed */
+    uint64_t bytes_written; /* stored bytes */
+    uint64_t rows_read;     /* rows processed, static rows too */
+    uint64_t tombstones;    /* row, range and partition tombstones and expired cells passed */
+    uint64_t partitions;    /* visited */
+    /* filled by cql */
+    uint64_t rows_returned;
+    enum query_class query_class;
+    bool is_read, is_write, is_logged_batch, is_system; /* system: free */
+    uint64_t empty_partitions; /* storage partitions that a full scan went through and found empty */
+    struct op_read *reads, *reads_tail;
+    struct op_write *writes, *writes_tail;
+    const char *keyspace, *table; /* first table touched; of the schema snapshot */
+    uint16_t n_columns;           /* of that table, for the size of a column id */
+};
+
+/* Appends an element; NULL when the arena is full. */
+struct op_read *op_cost_read(struct op_cost *c) MUST_CHECK;
+struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) MUST_CHECK;
+void op_cost_class(struct op_cost *c, enum query_class class); /* widens */

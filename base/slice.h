@@ -1,0 +1,32 @@
+/* A view of bytes owned by somebody else. The owner and the lifetime are said where a slice is handed over. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct slice {
+    const uint8_t *p; /* NULL: no value; an empty value has n == 0 and p != NULL */
+    size_t n;
+};
+
+static inline struct slice slice_of(const void *p, size_t n) { return (struct slice){.p = p, .n = n}; }
+
+static inline struct slice slice_str(const char *s) { return (struct slice){.p = (const uint8_t *)s, .n = strlen(s)}; }
+
+static inline bool slice_eq(struct slice a, struct slice b) {
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool slice_is(struct slice a, const char *s) { return slice_eq(a, slice_str(s)); }
+
+/* Byte order; a prefix sorts before what it is a prefix of. */
+static inline int slice_cmp(struct slice a, struct slice b) {
+    size_t n = a.n < b.n ? a.n : b.n;
+    int c = n ? memcmp(a.p, b.p, n) : 0;
+    return c ? c : (a.n > b.n) - (a.n < b.n);
+}
+
+/* For "%.*s". */
+#define SLICE_FMT(s) (int)(s).n, (const char *)(s).p

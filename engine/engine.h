@@ -1,0 +1,159 @@
+/* The row store: partitions, static rows, rows, tombstones, TTL, over an ordered key-value table (engine/kv.h).
+ *
+ * Life of a write: a loop adds the deltas of all requests of one wake-up to its eng_batch, commits it once (no sync), and
+ * asks for its sequence to become durable; the commit thread syncs the log again and again while anybody waits and calls
+ * back. Life of a read: open a scan or get a row, in the cache-only tier on a loop (ENG_INCOMPLETE: try again in the
+ * blocking tier on another thread), pull items, close.
+ *
+ * The engine knows bytes: table ids, serialised partition keys with their tokens, clustering keys in key form, column ids.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/op_cost.h"
+#include "engine/row.h"
+
+struct eng;
+struct eng_batch;
+struct eng_scan;
+
+/* Returned, beside 0 / 1 / -1, by reads in the cache-only tier when the data is on disk only; err is not set. */
+enum { ENG_INCOMPLETE = -2 };
+
+enum eng_durability {
+    ENG_FSYNC,    /* a write is acknowledged when it is on disk */
+    ENG_PERIODIC, /* acknowledged at once, synced every 10 s (Cassandra's default) */
+    ENG_NONE,     /* no log sync at all */
+};
+
+struct eng_options {
+    const char *data_dir; /* NULL: the memory store */
+    enum eng_durability durability;
+    size_t block_cache_bytes, memtable_bytes; /* 0: defaults */
+    struct clock *clock;
+};
+
+struct eng *eng_open(const struct eng_options *o, struct err *e) MUST_CHECK;
+/* Every batch and scan must be gone. Syncs. */
+void eng_close(struct eng *eng);
+
+/* ---- addresses ---- */
+
+struct eng_part {
+    uint32_t table;    /* storage id of the table; ids below 16 are the catalogue's and the engine's own */
+    int64_t token;     /* murmur3_token(key) */
+    struct slice key;  /* as Cassandra serialises it: the value, or for composites [u16 length][value][0] each; <= 65535 bytes */
+};
+
+/* A place between rows of a partition: before or after every clustering key that begins with key. */
+struct eng_bound {
+    struct slice key; /* a whole clustering key or a prefix of whole components; empty: the partition's start or end */
+    bool after;
+};
+
+struct eng_slice {
+    struct eng_bound from, to; /* rows between; from must not be after to */
+};
+
+/* ---- writing ---- */
+
+/* A batch is one thread's. Nothing in it is visible before eng_batch_commit. */
+struct eng_batch *eng_batch_new(struct eng *eng) MUST_CHECK;
+void eng_batch_free(struct eng_batch *b);
+int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
+                  struct err *e) MUST_CHECK;
+/* ts in microseconds, now in seconds (local deletion time). */
+int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts, int64_t now,
+                           struct op_cost *cost, struct err *e) MUST_CHECK;
+int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
+                               struct err *e) MUST_CHECK;
+/* A mark before a request's deltas, and back to it when the request fails half-way. Marks nest. */
+void eng_batch_mark(struct eng_batch *b);
+void eng_batch_rollback(struct eng_batch *b); /* to the newest mark, which is removed */
+void eng_batch_keep(struct eng_batch *b);     /* removes the newest mark */
+bool eng_batch_empty(const struct eng_batch *b);
+/* Writes the batch atomically and empties it. *seq: what eng_durable_seq must reach before it may be acknowledged.
+ * On -1 nothing was written and the batch is empty; back-pressure is ERR_OVERLOADED. */
+int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
+
+/* ---- durability ---- */
+
+/* Every write with a sequence up to this one survives a crash (with periodic and none: may be acknowledged). Any thread; one atomic load. */
+uint64_t eng_durable_seq(const struct eng *eng);
+/* Called on the commit thread after durable_seq moved, or after a sync failed (eng_failed is then true for ever). */
+typedef void (*eng_durable_cb)(void *arg);
+/* Set all callbacks before the first write. */
+void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
+/* Wakes the commit thread for a sequence. Any thread. */
+void eng_want_durable(struct eng *eng, uint64_t seq);
+/* Blocks until seq is durable: 0, or -1 when a sync failed. Not on a loop. */
+int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
+/* A sync has failed: no write may be acknowledged any more. */
+bool eng_failed(const struct eng *eng);
+
+/* ---- read-modify-write ---- */
+
+/* The stripe lock of a partition: held by whoever reads before it writes, until its batch is committed. Blocking: not on a loop. */
+void eng_lock(struct eng *eng, const struct eng_part *part);
+void eng_unlock(struct eng *eng, const struct eng_part *part);
+/* Several partitions at once, in an order that cannot deadlock. */
+void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n);
+void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n);
+
+/* ---- reading ---- */
+
+enum eng_tier { ENG_TIER_CACHE, ENG_TIER_ANY };
+
+/* One row or static row, resolved at now (seconds). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. What row points to lives in the arena. */
+int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, int64_t now,
+                struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) MUST_CHECK;
+
+struct eng_scan_spec {
+    uint32_t table;
+    const struct eng_part *part;      /* one partition, or NULL: a range of tokens */
+    int64_t token_from, token_to;     /* both inclusive; used when part is NULL */
+    const struct eng_slice *slices;   /* of clustering keys, in table order, not overlapping; n_slices 0: whole partitions */
+    uint32_t n_slices;
+    bool reverse;                     /* rows of each partition in reverse order (partitions always in token order) */
+    bool statics;                     /* deliver static rows (with the partition item) */
+    bool rows;                        /* deliver rows; false: partitions and static rows only */
+    int64_t now;                      /* seconds */
+    /* Where a page left off; resume_key.p NULL: from the start. */
+    struct slice resume_key; /* partition */
+    struct slice resume_ck;  /* p NULL: before the partition's first row; else after this row (in scan order) */
+    bool resume_skip;        /* the partition itself is done: go on after it */
+};
+
+enum eng_item_kind { ENG_ITEM_PARTITION, ENG_ITEM_ROW };
+
+/* An item's bytes live until the next call on the scan. A partition item comes before its rows, also when it has only a
+ * static row; a partition with nothing visible (no visible row in the slices and no visible static row) may still be
+ * delivered, and its has_static and rows then say so by their absence. */
+struct eng_item {
+    enum eng_item_kind kind;
+    struct eng_part part;
+    bool has_static;
+    struct eng_row statics; /* of the partition; valid until the next partition item */
+    struct eng_row row;
+};
+
+/* The spec is copied, what it points to must live as long as the scan. Cells are decoded into the arena's memory of the scan. */
+struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec, struct op_cost *cost,
+                               struct err *e) MUST_CHECK;
+/* 1: item, 0: end, -1: error, ENG_INCOMPLETE. */
+int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) MUST_CHECK;
+void eng_scan_close(struct eng_scan *s);
+
+/* ---- whole tables and small things ---- */
+
+/* gc_grace decides what compaction may drop; told once per table at start and on change. Any thread. */
+void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds);
+/* Frees every key of the table: range delete and file deletion. Blocking. */
+int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
+
+/* Named records for the catalogue: put and delete are durable when they return. Blocking, any thread. */
+int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) MUST_CHECK;
+int eng_meta_delete(struct eng *eng, struct slice key, struct err *e) MUST_CHECK;
+/* Calls fn for every record whose key begins with prefix, in key order; fn returns 0 to go on, -1 to stop with its error. */
+typedef int (*eng_meta_fn)(void *arg, struct slice key, struct slice value, struct err *e);
+int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) MUST_CHECK;

@@ -1,0 +1,64 @@
+/* A row as the engine keeps it: liveness, deletion and a sorted list of cells; and the reconciliation of two of them.
+ *
+ * The same form is a stored row, a delta that a statement writes, and a merge operand. Reconciling is Cassandra's
+ * (newest timestamp wins; on a tie a tombstone beats a value, the later expiry beats the earlier, the greater value beats the
+ * smaller) and is associative, commutative and idempotent: tests/unit/engine proves it. Bytes only: columns are numbers.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#define ENG_NO_TS INT64_MIN  /* no timestamp: never written, never deleted */
+#define ENG_NO_EXPIRY INT64_MAX
+
+enum eng_row_kind { ENG_STATIC, ENG_ROW };
+
+enum eng_cell_flags {
+    ENG_CELL_TOMBSTONE = 1,        /* deleted at expiry (local deletion time); no value */
+    ENG_CELL_EXPIRING = 2,         /* has ttl; gone at expiry */
+    ENG_CELL_COMPLEX_DELETION = 4, /* deletes all elements of the column with ts <= this ts; no path; sorts before them */
+    ENG_CELL_HAS_PATH = 8,         /* element of a non-frozen collection or UDT */
+};
+
+struct eng_cell {
+    uint32_t column; /* schema_column.id: never reused within a table */
+    uint8_t flags;
+    int64_t ts;      /* microseconds */
+    int32_t ttl;     /* seconds; 0: none */
+    int64_t expiry;  /* seconds since 1970: when an expiring cell ends, when a tombstone was made; else ENG_NO_EXPIRY */
+    struct slice path;  /* list: timeuuid; set: element; map: key (order-preserving form, cql_key_encode); UDT: field index u16 */
+    struct slice value; /* wire form */
+};
+
+struct eng_row {
+    enum eng_row_kind kind;
+    struct slice ck;        /* clustering key form; empty for the static row */
+    struct slice key_image; /* clustering values as written (each [int length][bytes]), when ck does not decode to them; else p NULL */
+    int64_t live_ts;        /* row marker of INSERT; ENG_NO_TS: none */
+    int32_t live_ttl;
+    int64_t live_expiry;
+    int64_t del_ts; /* row deletion; ENG_NO_TS: none */
+    int64_t del_at; /* seconds, when it was made */
+    uint32_t n_cells;
+    struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
+};
+
+static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struct slice ck) {
+    *r = (struct eng_row){.kind = kind, .ck = ck, .live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS};
+}
+
+/* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted (eng_row_sort). */
+void eng_row_encode(const struct eng_row *r, struct buf *out);
+/* Cells go to the arena; paths and values point into bytes. -1 and ERR_SERVER on damage. */
+int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
+/* Sorts cells; of equal column and path the winner stays. */
+void eng_row_sort(struct eng_row *r);
+/* out = reconcile(a, b), straight from and to stored form. -1: damaged bytes. */
+int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
+
+/* Drops what is not visible at now (seconds): cells covered by the row deletion or by del_ts (the newest covering range or partition
+ * deletion, or ENG_NO_TS), expired and deleted cells, dead liveness. Counts passed tombstones. Returns whether the row is
+ * visible: live liveness or at least one live cell (a static row: at least one cell). */
+bool eng_row_resolve(struct eng_row *r, int64_t del_ts, int64_t now, uint64_t *tombstones);

@@ -1,0 +1,41 @@
+/* From what a request did (base/op_cost.h) to what it costs: pure functions, no clock, no I/O.
+ *
+ * Life: dispatch finishes a request, calls charge_compute on its op_cost, writes charge.total into the payload RequestCharge
+ * and, when asked for, charge_json into the payload capacity. Sources of every figure: reference/keyspaces.md sections 1.1 to 1.4,
+ * named beside the code and in rule.def.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/op_cost.h"
+
+/* How the request read: half units at ONE and LOCAL_ONE. */
+enum charge_consistency { CHARGE_STRONG, CHARGE_EVENTUAL };
+
+enum rule_id {
+#define RULE(id, name, title, text, source, confidence) RULE_##id,
+#include "metering/rule.def"
+#undef RULE
+    RULES
+};
+
+struct charge {
+    double read_units;         /* halves are possible */
+    double write_units;        /* of non-static data */
+    double static_write_units; /* of static data */
+    double total;
+    uint64_t row_bytes, static_bytes; /* encoded sizes under the model: written, or read */
+    uint64_t rules;                   /* bit set of enum rule_id */
+};
+
+/* Encoded bytes of what the parts sum up (metering/size.c). */
+uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+uint64_t size_static_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+
+void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
+/* The JSON text of the payload key capacity: read_units, write_units, static_write_units, row_bytes, static_bytes, bytes_read, rows_read,
+ * rows_returned, query_class (point|row_range|partition_range|table_scan), table, rules. */
+void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
+const char *rule_name(enum rule_id id); /* as in the payload: "static-and-row-twice" */
+const char *query_class_name(enum query_class class);

@@ -1,0 +1,84 @@
+/* The catalogue: keyspaces, types and tables with their status, persisted in the engine, changed by DDL, published as snapshots.
+ *
+ * Life of a DDL statement: cql analyses it into a struct catalog_change and calls catalog_apply on a blocking thread; the
+ * catalogue checks it against the current state, writes the new state (durable), answers, and its worker thread carries the
+ * object to its final status after the DDL delay, publishing a snapshot and telling the listeners when the change becomes
+ * visible. A restart resumes every unfinished change.
+ */
+#pragma once
+
+#include "engine/engine.h"
+#include "system_schema/schema.h"
+
+struct catalog;
+
+enum tally_mode { MODE_KEYSPACES, MODE_CASSANDRA };
+
+/* --ddl-delay: how long an object stays CREATING, UPDATING or DELETING. */
+struct ddl_delay {
+    enum { DDL_NONE, DDL_FIXED, DDL_RANGE, DDL_REALISTIC, DDL_HELD } kind;
+    int64_t min_ms, max_ms;
+};
+int ddl_delay_parse(const char *text, struct ddl_delay *out, struct err *e) MUST_CHECK;
+
+/* What system.local and system.peers tell about this node. */
+struct node_info {
+    const char *cluster_name, *datacenter, *rack, *release_version, *cql_version;
+    const char *listen_address; /* numeric */
+    uint16_t port;
+};
+
+struct catalog_options {
+    struct eng *eng;
+    struct clock *clock;
+    enum tally_mode mode;
+    struct ddl_delay delay;
+    struct node_info node;
+};
+
+/* Reads what is persisted, makes the system keyspaces, resumes unfinished changes. */
+struct catalog *catalog_open(const struct catalog_options *o, struct err *e) MUST_CHECK;
+void catalog_close(struct catalog *c);
+const struct node_info *catalog_node(const struct catalog *c);
+enum tally_mode catalog_mode(const struct catalog *c);
+/* Stable over restarts; what system.local shows. */
+const uint8_t *catalog_host_id(const struct catalog *c);
+
+/* A reference to the current snapshot; schema_unref it. Any thread. */
+const struct schema *catalog_schema(struct catalog *c);
+/* Generation of the current snapshot: one atomic load, for those who hold one already. */
+uint64_t catalog_generation(const struct catalog *c);
+
+/* A change of the schema as clients are told (SCHEMA_CHANGE result and event, protocol v4 section 4.2.5.5). */
+enum schema_change_kind { CHANGE_CREATED, CHANGE_UPDATED, CHANGE_DROPPED };
+enum schema_change_target { TARGET_KEYSPACE, TARGET_TABLE, TARGET_TYPE, TARGET_FUNCTION, TARGET_AGGREGATE };
+struct schema_change {
+    enum schema_change_kind kind;
+    enum schema_change_target target;
+    char keyspace[64], name[64];
+};
+
+/* Called when a change becomes visible, on the thread that made it so (the catalogue's worker, or the DDL's); must not block. */
+typedef void (*catalog_change_cb)(void *arg, const struct schema_change *change);
+void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg);
+
+/* ---- traces (system_traces.sessions and events), kept in memory, bounded, oldest dropped ---- */
+
+struct trace_event {
+    int64_t at_us; /* since the request began */
+    const char *activity;
+    const char *thread;
+};
+struct trace_session {
+    uint8_t id[16]; /* timeuuid */
+    int64_t started_us, duration_us;
+    const char *command; /* QUERY */
+    const char *request; /* "Execute CQL3 query" */
+    struct slice client; /* address bytes, 4 or 16 */
+    uint32_t n_parameters;
+    const struct schema_option *parameters; /* query, consistency_level, page_size, ... */
+    uint32_t n_events;
+    const struct trace_event *events;
+};
+/* Copies. Any thread. */
+void catalog_trace_add(struct catalog *c, const struct trace_session *t);

@@ -1,0 +1,95 @@
+/* The schema: keyspaces, user types, tables, columns, as an immutable snapshot.
+ *
+ * The catalogue (catalog.h) makes a new snapshot for every visible change and swaps a pointer; whoever uses one holds a
+ * reference, and a prepared statement is tied to the version it was made of. Everything in a snapshot lives in its arena.
+ * Any thread.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "cql/types/type.h"
+
+enum schema_status {
+#define STATUS(id, text) SCHEMA_##id,
+#include "system_schema/status.def"
+#undef STATUS
+};
+const char *schema_status_name(enum schema_status s);
+
+enum schema_column_kind { COLUMN_PARTITION_KEY, COLUMN_CLUSTERING, COLUMN_STATIC, COLUMN_REGULAR };
+
+struct schema_column {
+    const char *name;
+    const struct cql_type *type;
+    enum schema_column_kind kind;
+    uint32_t position; /* within the key; 0 for the others */
+    bool desc;         /* clustering order */
+    uint32_t id;       /* of its cells: unique in the table for ever */
+    uint32_t ordinal;  /* index in schema_table.columns */
+};
+
+struct schema_option {
+    const char *name;
+    const char *value; /* canonical CQL text of the value: 0.01, 'a comment', {'class': 'x'} */
+};
+
+struct schema_virtual; /* system_schema/virtual.h */
+
+struct schema_table {
+    const struct schema_keyspace *keyspace;
+    const char *name;
+    uint8_t id[16];   /* table id as clients see it */
+    uint32_t storage; /* struct eng_part.table */
+    enum schema_status status;
+    int64_t created_ms;
+    /* All columns in the order of SELECT *: partition key, clustering, then statics and regulars each by name. */
+    uint32_t n_columns, n_partition_key, n_clustering, n_static, n_regular;
+    const struct schema_column *columns;
+    uint32_t n_options; /* those that differ from the default, by name */
+    const struct schema_option *options;
+    int32_t default_ttl;      /* seconds; 0: none */
+    int32_t gc_grace_seconds;
+    const char *comment;
+    const struct schema_virtual *virt; /* a system table answered from memory; NULL: rows are in the engine */
+};
+
+struct schema_type {
+    const struct cql_type *type; /* not frozen */
+};
+
+struct schema_keyspace {
+    const char *name;
+    bool durable_writes;
+    bool is_system;
+    enum schema_status status;
+    uint32_t n_replication; /* 'class' first, the fully qualified name */
+    const struct schema_option *replication; /* plain texts, not CQL literals */
+    uint32_t n_tables, n_types; /* by name; tables of every status but DELETING */
+    const struct schema_table *const *tables;
+    const struct schema_type *const *types;
+};
+
+struct schema {
+    uint8_t version[16];
+    uint64_t generation; /* grows with every snapshot */
+    uint32_t n_keyspaces; /* by name */
+    const struct schema_keyspace *const *keyspaces;
+};
+
+void schema_ref(const struct schema *s);
+void schema_unref(const struct schema *s);
+
+const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const char *name);
+/* Of any status. */
+const struct schema_table *schema_table_any(const struct schema *s, const char *keyspace, const char *name);
+/* One that statements may use (ACTIVE, or UPDATING: an altered table stays in use); NULL with ERR_INVALID in Cassandra's words: "keyspace x does not exist",
+ * "table y does not exist" (5.0), or in keyspaces mode "unconfigured table ks.t"; for the exact choice see schema.c. */
+const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name, struct err *e) MUST_CHECK;
+const struct schema_column *schema_column_find(const struct schema_table *t, const char *name);
+const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
+const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);
+
+static inline const struct schema_column *schema_partition_key(const struct schema_table *t, uint32_t i) { return &t->columns[i]; }
+static inline const struct schema_column *schema_clustering(const struct schema_table *t, uint32_t i) {
+    return &t->columns[t->n_partition_key + i];
+}

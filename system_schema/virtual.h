@@ -1,0 +1,30 @@
+/* System tables: each is one row of system_table.def: its columns and a function that yields its rows from memory.
+ *
+ * A SELECT on one runs through the ordinary path; only the source of rows differs. A yielded row has one value per column
+ * in the table's column order; the restrictions are applied by the caller, which may pass the partition key it wants so that
+ * a large table (traces) need not yield everything.
+ */
+#pragma once
+
+#include "system_schema/schema.h"
+
+struct catalog;
+
+/* What a yielding function may look at. */
+struct virtual_context {
+    struct catalog *catalog;
+    const struct schema *schema;
+    struct arena *arena;     /* of the request: values may live there */
+    const struct value *key; /* partition key values the statement asks for (n_partition_key of them), or NULL: all */
+    const char *local_address; /* of the connection, numeric, and its port */
+    uint16_t local_port;
+    uint8_t protocol_version;
+    struct err *err;
+};
+
+/* Takes one row; 0 to go on, -1 to stop (err set). values: n_columns of the table. */
+typedef int (*virtual_row_fn)(void *arg, const struct value *values);
+
+struct schema_virtual {
+    int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
+};
