@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Tally builds with, when they are missing, and configures and builds a preset.
+#   tools/setup.sh packages           only the packages
+#   tools/setup.sh build PRESET...    packages, then configure and build each preset (release, debug, asan, tsan, fuzz)
+# Sourced by run.sh and test.sh. Safe to repeat: what is there is left alone.
+set -euo pipefail
+tally_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+tally_packages=(
+    gcc libc6-dev cmake ninja-build pkg-config lemon clang libclang-rt-14-dev
+    librocksdb-dev libev-dev libssl-dev liblz4-dev libsnappy-dev zlib1g-dev
+    libyaml-dev libmicrohttpd-dev libyajl-dev libgmp-dev uthash-dev libcmocka-dev
+    python3 python3-venv ca-certificates
+)
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
+
+install_packages() {
+    local missing=() p as_root=()
+    for p in "${tally_packages[@]}"; do
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+build_preset() {
+    local preset=$1 launcher=()
+    command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    say "building the $preset preset into build/$preset"
+    mkdir -p "$tally_root/build"
+    local log=$tally_root/build/$preset.log
+    (cd "$tally_root" && cmake --preset "$preset" "${launcher[@]}") >"$log" 2>&1 || { tail -30 "$log"; return 1; }
+    if [ -t 1 ]; then
+        (cd "$tally_root" && cmake --build --preset "$preset") 2>&1 | tee "$log" |
+            awk '/^\[[0-9]+\/[0-9]+\]/ { printf "\r    %s ", $1; fflush() } END { print "" }' || { cat "$log"; return 1; }
+    else
+        (cd "$tally_root" && cmake --build --preset "$preset") >"$log" 2>&1 || { cat "$log"; return 1; }
+        tail -1 "$log"
+    fi
+}
+
+# A Python environment in build/NAME with what a requirements file pins; made again when the file changes.
+python_env() {
+    local dir=$tally_root/build/$1 requirements=$2
+    if ! cmp -s "$requirements" "$dir/requirements.txt"; then
+        say "making the Python environment build/$1"
+        rm -rf "$dir"
+        python3 -m venv "$dir"
+        "$dir/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+        cp "$requirements" "$dir/requirements.txt"
+    fi
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    case ${1:-} in
+        packages) install_packages ;;
+        build)
+            install_packages
+            shift
+            for preset in "$@"; do build_preset "$preset"; done
+            ;;
+        *)
+            sed -n '2,5p' "$0"
+            exit 2
+            ;;
+    esac
+fi

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Builds everything and runs every test; ends with one line of totals.
+#   tools/test.sh [STEP...]    all steps when none is named:
+#     layers       the #include arrows between folders go one way, and the scripts find nothing else amiss
+#     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
+#     threads      the tests of what threads share, under ThreadSanitizer
+#     replay       byte scripts against a sanitised server
+#     conformance  statements recorded from Apache Cassandra, replayed in both modes
+#     integration  the server with the Python driver, cqlsh, kill -9, and the Node, Go, Java and Rust drivers
+# A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+set +e
+cd "$tally_root" || exit 1
+
+steps=("$@")
+[ ${#steps[@]} -gt 0 ] || steps=(layers unit threads replay conformance integration)
+passed=0 failed=0 skipped=0 rows=()
+work=build/test
+mkdir -p "$work"
+
+# count NAME PASSED FAILED SKIPPED SECONDS: adds a step to the table.
+count() {
+    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    rows+=("$(printf '%-22s %8d %8d %8d %7ds' "$1" "$2" "$3" "$4" "$5")")
+}
+
+# counted NAME COMMAND...: runs a command whose last lines hold "N passed, N failed[, N skipped]"; a command that counts nothing has failed.
+counted() {
+    local name=$1 log t0=$SECONDS rc p f s line
+    shift
+    log=$work/$(printf '%s' "$name" | tr -c 'a-z0-9\n' '-').log
+    say "$name"
+    "$@" >"$log" 2>&1
+    rc=$?
+    line=$(grep -E '[0-9]+ (passed|failed)' "$log" | tail -1)
+    p=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
+    f=$(grep -oE '[0-9]+ failed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
+    s=$(grep -oE '[0-9]+ skipped' <<<"$line" | grep -oE '[0-9]+' || echo 0)
+    p=${p:-0} f=${f:-0} s=${s:-0}
+    if [ $((p + f)) -eq 0 ] || { [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
+    if [ "${CI:-}" = true ] && [ "$s" -gt 0 ]; then f=$((f + s)) s=0; fi
+    [ "$f" -eq 0 ] || tail -n 120 "$log"
+    grep -E '^not run' "$log"
+    count "$name" "$p" "$f" "$s" $((SECONDS - t0))
+}
+
+# ctests PRESET [ctest options]: runs the preset's tests and counts the cmocka tests in them, or the program where it has none.
+ctests() {
+    local preset=$1 log
+    shift
+    log=build/$preset/ctest.log
+    ctest --test-dir "build/$preset" --output-on-failure -j2 --verbose "$@" >"$log" 2>&1
+    local rc=$? ok bad programs
+    ok=$(grep -c '\[       OK \]' "$log")
+    bad=$(grep -cE '\[  FAILED  \] [a-z_0-9]+$' "$log")
+    programs=$(grep -cE 'Test +#[0-9]+: fuzz_corpus_.*Passed' "$log")
+    [ $rc -eq 0 ] || grep -vE '\[ RUN|\[       OK|UpdateCTestConfiguration|^Test (command|timeout)' "$log"
+    [ $rc -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+    echo "$((ok + programs)) passed, $bad failed"
+    return $rc
+}
+
+step_layers() { counted layers python3 tests/layer/check_layers.py; }
+step_unit() {
+    build_preset asan || { count "unit (build)" 0 1 0 0; return; }
+    counted unit ctests asan
+}
+step_threads() {
+    build_preset tsan || { count "threads (build)" 0 1 0 0; return; }
+    counted threads ctests tsan -R 'engine|system_schema'
+}
+step_replay() {
+    build_preset asan || { count "replay (build)" 0 1 0 0; return; }
+    counted replay python3 tests/replay/replay.py build/asan/bin/tallyd
+}
+step_conformance() {
+    build_preset release || { count "conformance (build)" 0 1 0 0; return; }
+    python_env venv tests/integration/requirements.txt
+    local mode
+    for mode in keyspaces cassandra; do
+        counted "conformance $mode" build/venv/bin/python tests/conformance/conformance.py replay --tallyd build/release/bin/tallyd --mode $mode
+    done
+}
+step_integration() {
+    build_preset release || { count "integration (build)" 0 1 0 0; return; }
+    python_env venv tests/integration/requirements.txt
+    local file
+    for file in tests/integration/test_*.py; do
+        counted "integration $(basename "$file" .py | sed 's/^test_//')" build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$file"
+    done
+}
+
+install_packages || exit 1
+for step in "${steps[@]}"; do
+    declare -F "step_$step" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,10p' "$0" >&2; exit 2; }
+    "step_$step"
+done
+
+printf '\n%-22s %8s %8s %8s %8s\n' step passed failed skipped time
+printf '%s\n' "${rows[@]}"
+printf '\n'
+if [ "$skipped" -gt 0 ]; then echo "$passed passed, $failed failed, $skipped skipped"; else echo "$passed passed, $failed failed"; fi
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
