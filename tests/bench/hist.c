@@ -1,0 +1,30 @@
+#include "tests/bench/hist.h"
+
+static uint32_t bucket_of(uint64_t v) {
+    if (v < 1u << HIST_SUB_BITS) return (uint32_t)v;
+    uint32_t exponent = 63 - (uint32_t)__builtin_clzll(v);
+    uint32_t sub = (uint32_t)(v >> (exponent - HIST_SUB_BITS)) & ((1u << HIST_SUB_BITS) - 1);
+    return (exponent - HIST_SUB_BITS + 1) << HIST_SUB_BITS | sub;
+}
+
+static uint64_t upper_edge(uint32_t bucket) {
+    uint32_t exponent = bucket >> HIST_SUB_BITS, sub = bucket & ((1u << HIST_SUB_BITS) - 1);
+    if (!exponent) return bucket;
+    uint64_t width = 1ull << (exponent - 1);
+    return ((1ull << HIST_SUB_BITS) + sub + 1) * width - 1;
+}
+
+void hist_add(struct hist *h, uint64_t ns) {
+    h->count++;
+    if (ns > h->max) h->max = ns;
+    h->buckets[bucket_of(ns)]++;
+}
+
+uint64_t hist_quantile(const struct hist *h, double share) {
+    uint64_t want = (uint64_t)(share * (double)h->count), seen = 0;
+    for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
+        seen += h->buckets[i];
+        if (seen > want) return upper_edge(i) < h->max ? upper_edge(i) : h->max;
+    }
+    return h->max;
+}

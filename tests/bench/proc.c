@@ -1,0 +1,130 @@
+#include "tests/bench/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+double now_seconds(void) { return (double)now_ns() / 1e9; }
+
+static int make_dir(struct proc *p) {
+    snprintf(p->dir, sizeof(p->dir), "/tmp/tally-bench-XXXXXX");
+    if (mkdtemp(p->dir)) return 0;
+    perror("mkdtemp");
+    return -1;
+}
+
+static void remove_dir(const char *dir) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
+        _exit(127);
+    }
+    if (pid > 0) waitpid(pid, NULL, 0);
+}
+
+/* A line of the child's output that begins with prefix; -1 when the output ends first. */
+static int read_line(int fd, const char *prefix, char *line, size_t cap) {
+    FILE *f = fdopen(fd, "r");
+    if (!f) return -1;
+    int rc = -1;
+    while (rc && fgets(line, (int)cap, f)) rc = strncmp(line, prefix, strlen(prefix)) ? -1 : 0;
+    fclose(f);
+    return rc;
+}
+
+int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability) {
+    int fds[2];
+    if (make_dir(p) || pipe(fds)) return -1;
+    double t0 = now_seconds();
+    p->pid = fork();
+    if (p->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(fds[1], 1);
+        close(fds[0]);
+        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", "0", "--threads", "1", "--mode", "keyspaces", "--ddl-delay",
+              "none", "--durability", durability, (char *)NULL);
+        perror(tallyd);
+        _exit(127);
+    }
+    close(fds[1]);
+    char line[512];
+    unsigned port = 0;
+    if (p->pid < 0 || read_line(fds[0], "tallyd ready: ", line, sizeof(line)) ||
+        sscanf(line, "tallyd ready: cql=%63[^:]:%u", p->host, &port) != 2) {
+        fprintf(stderr, "%s did not become ready\n", tallyd);
+        return -1;
+    }
+    p->port = (uint16_t)port;
+    p->ready_seconds = now_seconds() - t0;
+    return 0;
+}
+
+int proc_start_child(struct proc *p, int (*main_fn)(int port_fd, const char *dir, void *arg), void *arg) {
+    int fds[2];
+    if (make_dir(p) || pipe(fds)) return -1;
+    p->pid = fork();
+    if (p->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(fds[0]);
+        _exit(main_fn(fds[1], p->dir, arg));
+    }
+    close(fds[1]);
+    char line[64];
+    if (p->pid < 0 || read_line(fds[0], "", line, sizeof(line))) return -1;
+    p->port = (uint16_t)atoi(line);
+    snprintf(p->host, sizeof(p->host), "127.0.0.1");
+    return 0;
+}
+
+void proc_stop(struct proc *p) {
+    if (p->pid > 0) {
+        kill(p->pid, SIGTERM);
+        for (int i = 0; i < 100 && waitpid(p->pid, NULL, WNOHANG) == 0; i++) usleep(50000);
+        if (kill(p->pid, SIGKILL) == 0) waitpid(p->pid, NULL, 0);
+    }
+    if (p->dir[0]) remove_dir(p->dir);
+    *p = (struct proc){0};
+}
+
+uint64_t proc_cpu_ns(pid_t pid) {
+    char path[300];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *d = opendir(path);
+    if (!d) return 0;
+    uint64_t total = 0;
+    for (struct dirent *e; (e = readdir(d));) {
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", (int)pid, e->d_name);
+        FILE *f = fopen(path, "r");
+        unsigned long long ns;
+        if (f && fscanf(f, "%llu", &ns) == 1) total += ns;
+        if (f) fclose(f);
+    }
+    closedir(d);
+    return total;
+}
+
+uint64_t proc_rss_kib(pid_t pid) {
+    char path[64], line[256];
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "r");
+    unsigned long long kib = 0;
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "VmRSS: %llu", &kib) == 1) break;
+    if (f) fclose(f);
+    return kib;
+}
