@@ -62,6 +62,44 @@ struct schema_change {
 typedef void (*catalog_change_cb)(void *arg, const struct schema_change *change);
 void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg);
 
+/* ---- DDL ---- */
+
+enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE };
+
+struct catalog_column {
+    const char *name;
+    const struct cql_type *type;
+    enum schema_column_kind kind;
+    bool desc;
+};
+
+/* One analysed DDL statement. Everything is the caller's and copied. */
+struct catalog_change {
+    enum catalog_op op;
+    const char *keyspace, *name; /* name: of the table; NULL for keyspaces */
+    bool conditional;            /* IF NOT EXISTS, IF EXISTS: finding it already so is no error */
+    bool column_conditional;     /* ALTER TABLE ADD IF NOT EXISTS */
+    int8_t durable_writes;       /* keyspaces: 0, 1, or -1: default, unchanged */
+    uint32_t n_replication;      /* keyspaces: 'class' first; 0: unchanged */
+    const struct schema_option *replication;
+    bool has_id; /* CREATE TABLE WITH ID */
+    uint8_t id[16];
+    uint32_t n_columns; /* CREATE: key columns first, in key order; ALTER: the added ones */
+    const struct catalog_column *columns;
+    uint32_t n_options; /* tables: set these (a map option given replaces all entries of that map); keyspaces: tags */
+    const struct schema_option *options;
+    uint32_t n_unset; /* option names, or names of whole map options, to remove */
+    const char *const *unset;
+};
+
+/* Checks the change against the current state, persists it and starts it. 1: done, *out is what clients are told; 0: nothing
+ * to do (IF [NOT] EXISTS), *out is filled too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode it
+ * answers at once; in cassandra mode when the object has its final status. Blocking: not on a loop. */
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, struct err *e) MUST_CHECK;
+
+/* With --ddl-delay held: lets every unfinished change go on now. Those that start later are held again. */
+void catalog_release_held(struct catalog *c);
+
 /* ---- traces (system_traces.sessions and events), kept in memory, bounded, oldest dropped ---- */
 
 struct trace_event {

@@ -29,8 +29,8 @@ struct schema_column {
 };
 
 struct schema_option {
-    const char *name;
-    const char *value; /* canonical CQL text of the value: 0.01, 'a comment', {'class': 'x'} */
+    const char *name;  /* of the option; entries of a map option have names of their own: "compaction.class" */
+    const char *value; /* plain text: 0.01, a comment */
 };
 
 struct schema_virtual; /* system_schema/virtual.h */
@@ -50,6 +50,7 @@ struct schema_table {
     int32_t default_ttl;      /* seconds; 0: none */
     int32_t gc_grace_seconds;
     const char *comment;
+    bool is_counter;
     const struct schema_virtual *virt; /* a system table answered from memory; NULL: rows are in the engine */
 };
 
@@ -64,13 +65,18 @@ struct schema_keyspace {
     enum schema_status status;
     uint32_t n_replication; /* 'class' first, the fully qualified name */
     const struct schema_option *replication; /* plain texts, not CQL literals */
+    uint32_t n_options; /* TAGS: "tags.key" */
+    const struct schema_option *options;
     uint32_t n_tables, n_types; /* by name; tables of every status but DELETING */
     const struct schema_table *const *tables;
+    uint32_t n_deleting; /* tables being deleted, whose name is free again; only system_schema_mcs shows them */
+    const struct schema_table *const *deleting;
     const struct schema_type *const *types;
 };
 
 struct schema {
     uint8_t version[16];
+    bool cassandra_mode; /* chooses the words of errors */
     uint64_t generation; /* grows with every snapshot */
     uint32_t n_keyspaces; /* by name */
     const struct schema_keyspace *const *keyspaces;
