@@ -47,6 +47,18 @@ void arena_reset(struct arena *a) {
     a->used = 0;
 }
 
+void arena_rewind(struct arena *a, struct arena_mark m) {
+    /* A mark of an arena without chunks keeps the oldest one: rewinding row by row must not free and allocate each time. */
+    while (a->chunks && a->chunks != m.chunk && a->chunks->next) {
+        struct arena_chunk *next = a->chunks->next;
+        free(a->chunks);
+        a->chunks = next;
+    }
+    a->at = m.chunk ? m.at : a->chunks ? a->chunks->data : NULL;
+    a->end = a->chunks ? a->chunks->data + a->chunks->size : NULL;
+    a->used = m.used;
+}
+
 static bool add_chunk(struct arena *a, size_t need) {
     size_t size = need > a->chunk_size ? need : a->chunk_size;
     struct arena_chunk *c = fault_hit(FAULT_ALLOC) ? NULL : malloc(sizeof(*c) + size);

@@ -23,6 +23,17 @@ void arena_fini(struct arena *a);
 /* Frees all but the first chunk, so that the next request allocates nothing. Everything handed out is gone. */
 void arena_reset(struct arena *a);
 
+/* A point to go back to: what was handed out after the mark is gone, what was handed out before it stays. */
+struct arena_mark {
+    struct arena_chunk *chunk;
+    uint8_t *at;
+    size_t used;
+};
+static inline struct arena_mark arena_mark(const struct arena *a) {
+    return (struct arena_mark){.chunk = a->chunks, .at = a->at, .used = a->used};
+}
+void arena_rewind(struct arena *a, struct arena_mark m);
+
 /* Aligned for any type. NULL when the limit is reached or memory is out. */
 void *arena_alloc(struct arena *a, size_t n) MUST_CHECK;
 void *arena_zalloc(struct arena *a, size_t n) MUST_CHECK;

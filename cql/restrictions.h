@@ -1,0 +1,72 @@
+/* WHERE: compiled once against a table, evaluated per execution into the partitions, rows and slices it names.
+ *
+ * Life: a statement's compile calls where_compile, which sorts the relations into the partition key, the clustering key, the
+ * token and what is left (filters), refuses what Cassandra refuses, and keeps the plan in the statement's arena. Each run asks
+ * the plan for keys; results live in the request's arena. A plan is immutable: many threads may use it at a time.
+ */
+#pragma once
+
+#include "cql/row_key.h"
+#include "cql/row_view.h"
+#include "cql/term.h"
+
+enum where_purpose { WHERE_SELECT, WHERE_UPDATE, WHERE_DELETE };
+
+struct where_options {
+    enum where_purpose purpose;
+    bool allow_filtering; /* SELECT */
+    bool only_statics;    /* SELECT: reads static and partition key columns only; UPDATE, DELETE: touches static columns only */
+    bool whole_rows;      /* DELETE without columns: the clustering key may be a prefix or a slice */
+    bool conditional;     /* UPDATE, DELETE ... IF */
+    bool virtual_table;   /* SELECT: any restriction may be a filter */
+};
+
+enum where_partitions { WHERE_KEYS, /* every partition key column = or IN */ WHERE_TOKENS /* a range of tokens, or the ring */ };
+enum where_rows {
+    WHERE_ALL_ROWS, /* nothing on clustering columns that can seek */
+    WHERE_ROW_KEYS, /* every clustering column = or IN: whole keys (a table without clustering columns: the one empty key) */
+    WHERE_SLICES,   /* a prefix or a range */
+};
+
+struct where_step; /* one restriction */
+
+struct where_plan {
+    const struct schema_table *table;
+    enum where_partitions partitions;
+    enum where_rows rows;
+    bool partition_in, clustering_in; /* IN somewhere: more than one key is possible */
+    bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
+    bool filters_rows;                /* a filter looks at a clustering or regular column */
+    uint32_t n_filters;
+    struct where_step *filters;
+    bool reads_column_values; /* some filter needs the row's values */
+    /* inside restrictions*.c */
+    struct where_step **partition_steps; /* one per partition key column, NULL: not restricted */
+    uint32_t n_clustering_steps;         /* leading steps on clustering columns; a tuple relation covers several columns */
+    struct where_step *clustering_steps;
+    uint32_t n_token_steps;
+    struct where_step *token_steps;
+    uint32_t n_pk_binds; /* partition key columns restricted by = to a bare bind marker: all of them, or 0 */
+    uint16_t *pk_binds;  /* prepared_info.pk_indexes */
+};
+
+/* NULL and ERR_INVALID in Cassandra's words. */
+struct where_plan *where_compile(struct compile *c, const struct schema_table *t, const struct ast_where *where,
+                                 const struct where_options *o) MUST_CHECK;
+
+/* WHERE_KEYS: the partitions, in the order of the IN lists, each once. 0 / -1. n may be 0 (IN ()). */
+int where_parts(const struct where_plan *w, struct cql_request *r, struct eng_part **parts, uint32_t *n) MUST_CHECK;
+/* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
+int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
+/* WHERE_ROW_KEYS: whole keys in table order, each once. */
+int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) MUST_CHECK;
+/* Any plan: in table order, not overlapping. WHERE_ALL_ROWS gives one slice of everything; n 0: no row can match. */
+int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
+
+/* Filters with their values of one execution; NULL when there are none is not an error: ask n_filters first. */
+struct where_filters;
+struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) MUST_CHECK;
+/* 1: the row passes, 0: it does not, -1 with the request's err. The view must hold the columns of where_columns. */
+int where_filters_match(const struct where_filters *f, struct cql_request *r, const struct row_view *v) MUST_CHECK;
+/* Marks the columns that the filters look at, by ordinal. */
+void where_columns(const struct where_plan *w, bool *wanted);
