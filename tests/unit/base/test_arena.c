@@ -1,0 +1,77 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/fault.h"
+
+static void test_arena_hands_out_aligned_zeroed_memory(void **state) {
+    (void)state;
+    struct arena a;
+    arena_init(&a, 64, 0);
+    for (int i = 1; i < 50; i++) {
+        uint8_t *p = arena_zalloc(&a, (size_t)i);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % _Alignof(max_align_t), 0);
+        for (int k = 0; k < i; k++) assert_int_equal(p[k], 0);
+        memset(p, 0xAA, (size_t)i);
+    }
+    arena_fini(&a);
+}
+
+static void test_arena_refuses_past_its_limit_and_keeps_working(void **state) {
+    (void)state;
+    struct arena a;
+    arena_init(&a, 64, 256);
+    assert_null(arena_alloc(&a, 257));
+    assert_non_null(arena_alloc(&a, 240));
+    assert_null(arena_alloc(&a, 32));
+    assert_non_null(arena_alloc(&a, 16));
+    assert_null(arena_alloc(&a, SIZE_MAX));
+    assert_null(arena_array(&a, SIZE_MAX / 2, 3));
+    arena_fini(&a);
+}
+
+static void test_arena_reset_reuses_the_first_chunk(void **state) {
+    (void)state;
+    struct arena a;
+    arena_init(&a, 1024, 0);
+    void *first = arena_alloc(&a, 100);
+    assert_non_null(arena_alloc(&a, 5000));
+    arena_reset(&a);
+    assert_int_equal(a.used, 0);
+    assert_ptr_equal(arena_alloc(&a, 100), first);
+    arena_fini(&a);
+}
+
+static void test_arena_copies_are_terminated(void **state) {
+    (void)state;
+    struct arena a;
+    arena_init(&a, 64, 0);
+    struct slice s = arena_dup(&a, slice_str("abc"));
+    assert_int_equal(s.n, 3);
+    assert_string_equal((const char *)s.p, "abc");
+    assert_string_equal(arena_printf(&a, "%d-%s", 7, "x"), "7-x");
+    arena_fini(&a);
+}
+
+static void test_arena_reports_a_failed_allocation(void **state) {
+    (void)state;
+    struct arena a;
+    arena_init(&a, 64, 0);
+    fault_arm(FAULT_ALLOC, 1);
+    assert_null(arena_alloc(&a, 10));
+    assert_non_null(arena_alloc(&a, 10));
+    arena_fini(&a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arena_hands_out_aligned_zeroed_memory), cmocka_unit_test(test_arena_refuses_past_its_limit_and_keeps_working),
+        cmocka_unit_test(test_arena_reset_reuses_the_first_chunk),    cmocka_unit_test(test_arena_copies_are_terminated),
+        cmocka_unit_test(test_arena_reports_a_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
