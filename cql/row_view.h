@@ -3,7 +3,7 @@
  * Life: a statement's compile makes a layout, which says what columns its runs look at; each run has a view of that layout, and
  * calls row_view_partition per partition and row_view_row per row; values stay valid until the next call of either (what they point to is in the engine's row, in the
  * partition key, or in the arena). Non-frozen collections and UDTs are put together from their cells
- * (cql/multicell.h describes the cells). One thread.
+ * (cql/cell_form.h describes the cells). One thread.
  */
 #pragma once
 
