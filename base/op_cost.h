@@ -13,12 +13,14 @@ enum size_model { SIZE_DOCUMENTED_2022, SIZE_CURRENT };
 /* From the narrowest to the widest; a request has the widest of its parts. */
 enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
 
-/* Sums over the columns of rows, from which every model can compute encoded bytes. */
+/* Sums over the columns of rows, from which every model can compute encoded bytes. Values of static rows, and the partition key
+ * that goes with them, are summed under SIZE_DOCUMENTED_2022 in both models: the newer one says nothing of static data. */
 struct size_parts {
     uint64_t rows;                  /* rows (or static rows) summed here */
     uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */
     uint64_t pk_bytes, ck_bytes, column_bytes;
     uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
+    uint64_t ttl_rows, ttl_cells; /* rows with a TTL; their columns, a non-frozen collection counting its elements */
 };
 
 /* One read that is rounded to units on its own: a request, or one subquery of an IN. */
@@ -36,6 +38,7 @@ struct op_write {
     bool has_row, has_static;
     struct size_parts row, statics;
     bool conditional, applied;  /* LWT, and whether its condition held */
+    bool reads_when_failed;     /* LWT: IF [NOT] EXISTS on a table with TTL and without client-side timestamps */
     bool row_existed;           /* LWT: the row was there; when not applied, row is the size of the row that was there */
     const char *keyspace, *table; /* of a batch's statement; schema snapshot's */
     uint16_t n_columns;         /* of the table, for the size of a column id */

@@ -121,6 +121,7 @@ struct cql_request {
     uint32_t n_items;
     const struct cql_batch_item *items;
     /* filled by cql */
+    uint64_t commit_seq; /* with CQL_COMMIT: the sequence to wait for, of a write committed here under the partition's lock; 0: batch is to be committed */
     struct cql_result result;
     uint32_t n_warnings;
     const char **warnings; /* in the arena; cql_warn appends */

@@ -28,14 +28,16 @@ struct charge {
     uint64_t rules;                   /* bit set of enum rule_id */
 };
 
-/* Encoded bytes of what the parts sum up (metering/size.c). */
+/* Encoded bytes of what the parts sum up (metering/size.c): for throughput, and for storage. */
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
-uint64_t size_static_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+/* The same in both models; the parts are summed under SIZE_DOCUMENTED_2022. */
+uint64_t size_static_bytes(const struct size_parts *p);
 
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units, row_bytes, static_bytes, bytes_read, rows_read,
  * rows_returned, query_class (point|row_range|partition_range|table_scan), table, rules. */
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
 const char *rule_name(enum rule_id id); /* as in the payload: "static-and-row-twice" */
+const char *rule_text(enum rule_id id); /* the sentence that says it */
 const char *query_class_name(enum query_class class);

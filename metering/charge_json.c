@@ -1,0 +1,64 @@
+/* The charge as the payload key capacity shows it, and the names it uses. */
+#include "metering/charge.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *name, *text;
+} rules[] = {
+#define RULE(id, name_, title, text_, source, confidence) [RULE_##id] = {.name = name_, .text = text_},
+#include "metering/rule.def"
+#undef RULE
+};
+
+const char *rule_name(enum rule_id id) { return rules[id].name; }
+
+const char *rule_text(enum rule_id id) { return rules[id].text; }
+
+const char *query_class_name(enum query_class class) {
+    static const char *const names[] = {
+        [QUERY_POINT] = "point", [QUERY_ROW_RANGE] = "row_range", [QUERY_PARTITION_RANGE] = "partition_range", [QUERY_TABLE_SCAN] = "table_scan"};
+    return names[class];
+}
+
+static void put_count(struct buf *out, const char *key, uint64_t n) { buf_printf(out, "\"%s\":%llu,", key, (unsigned long long)n); }
+
+/* Units are whole or half; a whole number has no fraction. */
+static void put_units(struct buf *out, const char *key, double units) {
+    unsigned long long halves = (unsigned long long)(units * 2);
+    buf_printf(out, "\"%s\":%llu%s,", key, halves / 2, halves % 2 ? ".5" : "");
+}
+
+static void put_table(struct buf *out, const struct op_cost *cost) {
+    buf_put_str(out, "\"table\":");
+    if (!cost->table) {
+        buf_put_str(out, "null,");
+        return;
+    }
+    char name[256];
+    snprintf(name, sizeof name, "%s.%s", cost->keyspace ? cost->keyspace : "", cost->table);
+    buf_json_str(out, slice_str(name));
+    buf_put_str(out, ",");
+}
+
+void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out) {
+    buf_put_str(out, "{");
+    put_units(out, "read_units", charge->read_units);
+    put_units(out, "write_units", charge->write_units);
+    put_units(out, "static_write_units", charge->static_write_units);
+    put_count(out, "row_bytes", charge->row_bytes);
+    put_count(out, "static_bytes", charge->static_bytes);
+    put_count(out, "bytes_read", cost->bytes_read);
+    put_count(out, "rows_read", cost->rows_read);
+    put_count(out, "rows_returned", cost->rows_returned);
+    buf_printf(out, "\"query_class\":\"%s\",", query_class_name(cost->query_class));
+    put_table(out, cost);
+    buf_put_str(out, "\"rules\":[");
+    bool first = true;
+    for (unsigned id = 0; id < RULES; id++) {
+        if (!(charge->rules >> id & 1)) continue;
+        buf_printf(out, "%s\"%s\"", first ? "" : ",", rules[id].name);
+        first = false;
+    }
+    buf_put_str(out, "]}");
+}

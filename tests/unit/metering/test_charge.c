@@ -1,0 +1,275 @@
+/* Units of the published examples; the reference on Amazon Keyspaces, sections 1.2 to 1.4 and 8.1. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "metering/charge.h"
+
+struct fixture {
+    struct arena arena;
+    struct op_cost cost;
+    struct charge charge;
+};
+
+static int setup(void **state) {
+    struct fixture *f = test_calloc(1, sizeof *f);
+    arena_init(&f->arena, 4096, 0);
+    f->cost = (struct op_cost){.arena = &f->arena, .n_columns = 3};
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    arena_fini(&f->arena);
+    test_free(f);
+    return 0;
+}
+
+/* A row that encodes to n bytes under the model of 2022. */
+static struct size_parts row_of(uint64_t n) { return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 100}; }
+static struct size_parts static_of(uint64_t n) { return (struct size_parts){.rows = 1, .n_columns = 1, .column_bytes = n - 104}; }
+
+static struct op_write *add_write(struct fixture *f, uint64_t row, uint64_t statics) {
+    struct op_write *w = op_cost_write(&f->cost, OP_INSERT);
+    w->n_columns = 3;
+    w->has_row = row > 0;
+    w->has_static = statics > 0;
+    if (row) w->row = row_of(row);
+    if (statics) w->statics = static_of(statics);
+    return w;
+}
+
+static void add_read(struct fixture *f, uint64_t rows, uint64_t bytes) {
+    struct op_read *r = op_cost_read(&f->cost);
+    r->rows = (struct size_parts){.rows = rows, .column_bytes = bytes - 100 * rows};
+}
+
+static double total(struct fixture *f, enum charge_consistency consistency) {
+    charge_compute(&f->cost, consistency, &f->charge);
+    return f->charge.total;
+}
+
+static bool has_rule(const struct fixture *f, enum rule_id id) { return f->charge.rules >> id & 1; }
+
+static void test_write_founding_mixed_costs_four(void **state) {
+    struct fixture *f = *state;
+    add_write(f, 134, 122);
+    assert_true(total(f, CHARGE_STRONG) == 4);
+    assert_true(f->charge.write_units == 2 && f->charge.static_write_units == 2);
+    assert_int_equal(f->charge.row_bytes, 134);
+    assert_int_equal(f->charge.static_bytes, 122);
+    assert_true(has_rule(f, RULE_WRITE_BOTH));
+}
+
+static void test_write_founding_static_only_costs_one(void **state) {
+    struct fixture *f = *state;
+    add_write(f, 0, 122);
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    assert_true(f->charge.static_write_units == 1);
+    assert_false(has_rule(f, RULE_WRITE_BOTH));
+}
+
+static void test_write_founding_56_units(void **state) {
+    struct fixture *f = *state;
+    add_write(f, 25 * 1024 + 512, 1024 + 512);
+    assert_true(total(f, CHARGE_STRONG) == 56);
+}
+
+static void test_write_rounds_up_by_1024(void **state) {
+    struct fixture *f = *state;
+    add_write(f, 1024, 0);
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    add_write(f, 1025, 0);
+    assert_true(total(f, CHARGE_STRONG) == 3);
+    add_write(f, 2048, 0);
+    assert_true(total(f, CHARGE_STRONG) == 5);
+    assert_true(has_rule(f, RULE_WRITE_BATCH));
+}
+
+static void test_write_rounds_each_row(void **state) {
+    struct fixture *f = *state;
+    for (int i = 0; i < 3; i++) add_write(f, 134, 0);
+    assert_true(total(f, CHARGE_STRONG) == 3);
+}
+
+static void test_batch_logged_doubles(void **state) {
+    struct fixture *f = *state;
+    for (int i = 0; i < 3; i++) add_write(f, 1024, 0);
+    assert_true(total(f, CHARGE_STRONG) == 3);
+    f->cost.is_logged_batch = true;
+    assert_true(total(f, CHARGE_STRONG) == 6);
+}
+
+static void test_write_ignores_consistency(void **state) {
+    struct fixture *f = *state;
+    add_write(f, 2048, 0);
+    assert_true(total(f, CHARGE_EVENTUAL) == 2);
+}
+
+static void test_read_8k_and_half(void **state) {
+    struct fixture *f = *state;
+    add_read(f, 1, 8192);
+    assert_true(total(f, CHARGE_STRONG) == 2);
+    assert_true(total(f, CHARGE_EVENTUAL) == 1);
+}
+
+static void test_read_range_sums_rows(void **state) {
+    struct fixture *f = *state;
+    add_read(f, 2, 4600);
+    assert_true(total(f, CHARGE_STRONG) == 2);
+    assert_true(total(f, CHARGE_EVENTUAL) == 1);
+    assert_true(has_rule(f, RULE_READ_SUM));
+}
+
+static void test_read_missing_row_costs_minimum(void **state) {
+    struct fixture *f = *state;
+    struct op_read *r = op_cost_read(&f->cost);
+    assert_non_null(r);
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    assert_true(total(f, CHARGE_EVENTUAL) == 0.5);
+    assert_true(has_rule(f, RULE_READ_MINIMUM));
+}
+
+static void test_read_static_joins_rows(void **state) {
+    struct fixture *f = *state;
+    struct op_read *r = op_cost_read(&f->cost);
+    r->rows = row_of(4000);
+    r->statics = static_of(122);
+    assert_true(total(f, CHARGE_STRONG) == 2);
+    assert_int_equal(f->charge.row_bytes, 4000);
+    assert_int_equal(f->charge.static_bytes, 122);
+    assert_true(has_rule(f, RULE_READ_STATIC));
+}
+
+static void test_read_in_rounds_each_subquery(void **state) {
+    struct fixture *f = *state;
+    add_read(f, 1, 134);
+    add_read(f, 1, 134);
+    assert_non_null(op_cost_read(&f->cost));
+    assert_true(total(f, CHARGE_STRONG) == 3);
+    assert_true(total(f, CHARGE_EVENTUAL) == 1.5);
+}
+
+/* Two rows of more than 4 KiB and a small one are 3 units; three empty storage partitions add one each. */
+static void test_scan_counts_empty_partitions(void **state) {
+    struct fixture *f = *state;
+    add_read(f, 3, 2 * 4200 + 134);
+    f->cost.empty_partitions = 3;
+    assert_true(total(f, CHARGE_STRONG) == 6);
+    assert_true(total(f, CHARGE_EVENTUAL) == 3);
+}
+
+static void test_scan_of_new_table_costs_its_partitions(void **state) {
+    struct fixture *f = *state;
+    assert_non_null(op_cost_read(&f->cost));
+    f->cost.empty_partitions = 4;
+    assert_true(total(f, CHARGE_STRONG) == 4);
+    assert_true(total(f, CHARGE_EVENTUAL) == 2);
+}
+
+static void test_system_tables_are_free(void **state) {
+    struct fixture *f = *state;
+    add_read(f, 3, 9000);
+    f->cost.is_system = true;
+    assert_true(total(f, CHARGE_STRONG) == 0);
+    assert_true(has_rule(f, RULE_SYSTEM_FREE));
+}
+
+static void test_lwt_applied_costs_the_write(void **state) {
+    struct fixture *f = *state;
+    struct op_write *w = add_write(f, 2048, 0);
+    w->conditional = w->applied = true;
+    assert_true(total(f, CHARGE_STRONG) == 2);
+    assert_true(has_rule(f, RULE_LWT_APPLIED));
+}
+
+static void test_lwt_failed_costs_the_existing_row(void **state) {
+    struct fixture *f = *state;
+    struct op_write *w = add_write(f, 2048, 0);
+    w->conditional = w->row_existed = true;
+    assert_true(total(f, CHARGE_STRONG) == 2);
+    w->row_existed = false;
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    assert_true(has_rule(f, RULE_LWT_FAILED_ABSENT));
+}
+
+static void test_lwt_failed_on_ttl_table_reads_too(void **state) {
+    struct fixture *f = *state;
+    struct op_write *w = add_write(f, 5000, 0);
+    w->conditional = w->row_existed = w->reads_when_failed = true;
+    assert_true(total(f, CHARGE_STRONG) == 5 + 2);
+    w->row_existed = false;
+    assert_true(total(f, CHARGE_STRONG) == 1 + 1);
+}
+
+static void test_update_and_delete_name_their_rules(void **state) {
+    struct fixture *f = *state;
+    add_write(f, 134, 0)->kind = OP_UPDATE;
+    add_write(f, 116, 0)->kind = OP_DELETE;
+    assert_true(total(f, CHARGE_STRONG) == 2);
+    assert_true(has_rule(f, RULE_UPDATE_WRITTEN) && has_rule(f, RULE_DELETE_KEY));
+}
+
+static void test_current_model_writes(void **state) {
+    struct fixture *f = *state;
+    f->cost.size_model = SIZE_CURRENT;
+    struct op_write *w = op_cost_write(&f->cost, OP_INSERT);
+    w->has_row = true;
+    w->n_columns = 3;
+    w->row = (struct size_parts){.rows = 1, .n_pk = 1, .n_ck = 1, .n_columns = 1, .pk_bytes = 9, .ck_bytes = 4, .ck_fifths = 1, .column_bytes = 500};
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    assert_int_equal(f->charge.row_bytes, 533);
+    assert_true(has_rule(f, RULE_SIZE_CURRENT));
+}
+
+static void test_json_names_everything(void **state) {
+    struct fixture *f = *state;
+    f->cost.keyspace = "ks";
+    f->cost.table = "t";
+    add_read(f, 1, 134);
+    f->cost.rows_read = f->cost.rows_returned = 1;
+    f->cost.bytes_read = 99;
+    total(f, CHARGE_EVENTUAL);
+    struct buf b;
+    buf_init(&b, 0);
+    charge_json(&f->cost, &f->charge, &b);
+    buf_u8(&b, 0);
+    assert_string_equal((const char *)b.p,
+                        "{\"read_units\":0.5,\"write_units\":0,\"static_write_units\":0,\"row_bytes\":134,\"static_bytes\":0,\"bytes_read\":99,"
+                        "\"rows_read\":1,\"rows_returned\":1,\"query_class\":\"point\",\"table\":\"ks.t\","
+                        "\"rules\":[\"read-4k\",\"read-half-at-one\",\"size-documented-2022\"]}");
+    buf_fini(&b);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(test_write_founding_mixed_costs_four),
+        CASE(test_write_founding_static_only_costs_one),
+        CASE(test_write_founding_56_units),
+        CASE(test_write_rounds_up_by_1024),
+        CASE(test_write_rounds_each_row),
+        CASE(test_batch_logged_doubles),
+        CASE(test_write_ignores_consistency),
+        CASE(test_read_8k_and_half),
+        CASE(test_read_range_sums_rows),
+        CASE(test_read_missing_row_costs_minimum),
+        CASE(test_read_static_joins_rows),
+        CASE(test_read_in_rounds_each_subquery),
+        CASE(test_scan_counts_empty_partitions),
+        CASE(test_scan_of_new_table_costs_its_partitions),
+        CASE(test_system_tables_are_free),
+        CASE(test_lwt_applied_costs_the_write),
+        CASE(test_lwt_failed_costs_the_existing_row),
+        CASE(test_lwt_failed_on_ttl_table_reads_too),
+        CASE(test_update_and_delete_name_their_rules),
+        CASE(test_current_model_writes),
+        CASE(test_json_names_everything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
