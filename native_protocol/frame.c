@@ -1,0 +1,52 @@
+#include "native_protocol/frame.h"
+
+const char np_versions_text[] = "3/v3, 4/v4, 5/v5";
+
+static int check_version(uint8_t first, struct np_envelope *env, struct err *e) {
+    env->version = first & 0x7f;
+    if (env->version < NP_VERSION_MIN || env->version > NP_VERSION_MAX)
+        return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)", env->version,
+                       np_versions_text);
+    return 0;
+}
+
+ssize_t np_envelope_decode(struct slice in, uint32_t max, struct np_envelope *env, struct err *e) {
+    *env = (struct np_envelope){0};
+    if (!in.n) return NP_NEED_MORE;
+    if (check_version(in.p[0], env, e)) return NP_BAD;
+    if (in.n < NP_HEADER) return NP_NEED_MORE;
+    env->flags = in.p[1];
+    env->stream = (int16_t)load_u16(in.p + 2);
+    env->opcode = in.p[4];
+    env->length = load_u32(in.p + 5);
+    if (in.p[0] & NP_RESPONSE_BIT) {
+        const char *name = np_opcode_name(env->opcode);
+        return err_set(e, ERR_PROTOCOL, "Wrong protocol direction (expected REQUEST, got RESPONSE) for opcode %u (%s)", env->opcode,
+                       name ? name : "unknown");
+    }
+    if (env->length > INT32_MAX) return err_set(e, ERR_PROTOCOL, "Invalid frame body length (%d)", (int32_t)env->length);
+    if (env->length > max) {
+        err_set(e, ERR_INVALID, "Request is too big: length %u exceeds maximum allowed length %u.", env->length, max);
+        return NP_TOO_BIG;
+    }
+    if (in.n - NP_HEADER < env->length) return NP_NEED_MORE;
+    env->body = slice_of(in.p + NP_HEADER, env->length);
+    return (ssize_t)(NP_HEADER + env->length);
+}
+
+size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode) {
+    size_t start = out->n;
+    uint8_t *p = buf_reserve(out, NP_HEADER);
+    if (!p) return start;
+    p[0] = version | NP_RESPONSE_BIT;
+    p[1] = 0;
+    store_u16(p + 2, (uint16_t)stream);
+    p[4] = (uint8_t)opcode;
+    store_u32(p + 5, 0);
+    buf_advance(out, NP_HEADER);
+    return start;
+}
+
+void np_envelope_end(struct buf *out, size_t start) {
+    if (!buf_failed(out)) buf_patch_u32(out, start + 5, (uint32_t)(out->n - start - NP_HEADER));
+}

@@ -1,0 +1,48 @@
+/* Envelopes: the header and body that every version of the native protocol has (v5 specification, section 2.4).
+ *
+ *      0         8        16        24        32         40
+ *      | version |  flags  |      stream       | opcode  |
+ *      |                length                 |  body ...
+ *
+ * Bytes come from the connection's window (v3, v4) or out of a segment (v5, segment.h). Nothing is copied: the body of a
+ * decoded envelope points into the bytes it was decoded from.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "native_protocol/opcode.h"
+
+enum { NP_VERSION_MIN = 3, NP_VERSION_MAX = 5, NP_HEADER = 9, NP_RESPONSE_BIT = 0x80 };
+
+enum np_flag {
+    NP_FLAG_COMPRESSED = 0x01,
+    NP_FLAG_TRACING = 0x02,
+    NP_FLAG_PAYLOAD = 0x04,
+    NP_FLAG_WARNING = 0x08,
+    NP_FLAG_BETA = 0x10,
+};
+
+struct np_envelope {
+    uint8_t version; /* without the direction bit */
+    uint8_t flags, opcode;
+    int16_t stream;
+    uint32_t length; /* of the body as the header announces it */
+    struct slice body;
+};
+
+enum { NP_NEED_MORE = 0, NP_BAD = -1, NP_TOO_BIG = -2 };
+
+/* Bytes consumed (header and body), or NP_NEED_MORE, or NP_BAD with e: the stream cannot be followed any further (a version we
+ * do not speak is found on the first byte alone, and env->version says which), or NP_TOO_BIG with e: the body is longer
+ * than max; env has the header, and the caller may skip NP_HEADER + env->length bytes. */
+ssize_t np_envelope_decode(struct slice in, uint32_t max, struct np_envelope *env, struct err *e) MUST_CHECK;
+
+/* Writes a header; the length is patched by np_envelope_end. Returns where the header begins. */
+size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode);
+void np_envelope_end(struct buf *out, size_t start);
+
+/* "3/v3, 4/v4, 5/v5" */
+extern const char np_versions_text[];

@@ -1,0 +1,293 @@
+#include "native_protocol/request.h"
+
+#include <stdio.h>
+
+enum query_flag {
+    QUERY_VALUES = 0x01,
+    QUERY_SKIP_METADATA = 0x02,
+    QUERY_PAGE_SIZE = 0x04,
+    QUERY_PAGING_STATE = 0x08,
+    QUERY_SERIAL = 0x10,
+    QUERY_TIMESTAMP = 0x20,
+    QUERY_NAMES = 0x40,
+    QUERY_KEYSPACE = 0x80, /* v5, like the next */
+    QUERY_NOW = 0x100,
+};
+
+struct decode {
+    struct rd rd;
+    uint8_t version;
+    struct arena *arena;
+    struct err *err;
+};
+
+static int truncated(struct decode *d) {
+    return err_set(d->err, ERR_PROTOCOL, "Not enough bytes in the body of the message");
+}
+
+static int check(struct decode *d) { return d->rd.bad ? truncated(d) : 0; }
+
+/* [string]; p is never NULL unless rd.bad */
+static struct slice read_string(struct rd *r) { return rd_bytes(r, rd_u16(r)); }
+
+/* [bytes]: p NULL when null */
+static struct slice read_bytes(struct rd *r) {
+    int32_t n = (int32_t)rd_u32(r);
+    return n < 0 ? (struct slice){0} : rd_bytes(r, (size_t)n);
+}
+
+/* Length of the UTF-8 sequence at p, or 0: malformed (overlong, surrogate, above U+10FFFF, cut). */
+static size_t utf8_sequence(const uint8_t *p, size_t left) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : (p[0] & 0xF0) == 0xE0 ? 3 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4 : 0;
+    if (n <= 1 || n > left) return n <= 1 ? n : 0;
+    uint32_t c = p[0] & (0xFF >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xC0) != 0x80) return 0;
+        c = c << 6 | (p[i] & 0x3F);
+    }
+    return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0 : n;
+}
+
+static bool utf8_valid(struct slice s) {
+    for (size_t at = 0, n; at < s.n; at += n)
+        if (!(n = utf8_sequence(s.p + at, s.n - at))) return false;
+    return true;
+}
+
+static int read_query(struct decode *d, struct slice *out) {
+    int32_t n = (int32_t)rd_u32(&d->rd);
+    if (d->rd.bad || n < 0) return truncated(d);
+    *out = rd_bytes(&d->rd, (size_t)n);
+    if (check(d)) return -1;
+    if (!utf8_valid(*out)) return err_set(d->err, ERR_PROTOCOL, "Cannot decode string as UTF8");
+    return 0;
+}
+
+static int check_consistency(struct decode *d, uint16_t cl) {
+    if (check(d)) return -1;
+    if (cl > CL_LOCAL_ONE) return err_set(d->err, ERR_PROTOCOL, "Unknown code %u for a consistency level", cl);
+    return 0;
+}
+
+/* [value]; in v3 it is [bytes], where every negative length is null. */
+static int read_value(struct decode *d, struct value *out) {
+    int32_t n = (int32_t)rd_u32(&d->rd);
+    if (n >= 0) {
+        struct slice s = rd_bytes(&d->rd, (size_t)n);
+        *out = value_of_slice(s);
+        return check(d);
+    }
+    *out = (struct value){.n = d->version >= 4 ? n : VALUE_NULL};
+    if (out->n < VALUE_UNSET) return err_set(d->err, ERR_PROTOCOL, "Invalid ByteBuf length %d", n);
+    return 0;
+}
+
+static int read_values(struct decode *d, bool named, uint32_t *n_out, const struct value **values_out, const struct slice **names_out) {
+    uint32_t n = rd_u16(&d->rd);
+    if (check(d)) return -1;
+    if (n > rd_left(&d->rd) / 4) return truncated(d);
+    struct value *values = arena_alloc(d->arena, n * sizeof(*values) + 1);
+    struct slice *names = named ? arena_alloc(d->arena, n * sizeof(*names) + 1) : NULL;
+    if (!values || (named && !names)) return err_nomem(d->err);
+    for (uint32_t i = 0; i < n; i++) {
+        if (named) names[i] = read_string(&d->rd);
+        if (read_value(d, &values[i])) return -1;
+    }
+    *n_out = n;
+    *values_out = values;
+    if (named) *names_out = names;
+    return 0;
+}
+
+static int read_timestamp(struct decode *d, struct cql_params *p) {
+    p->has_timestamp = true;
+    p->timestamp = (int64_t)rd_u64(&d->rd);
+    if (p->timestamp == INT64_MIN)
+        return err_set(d->err, ERR_PROTOCOL, "Out of bound timestamp, must be in [%lld, %lld] (got %lld)", (long long)INT64_MIN + 1,
+                       (long long)INT64_MAX, (long long)INT64_MIN);
+    return 0;
+}
+
+/* What BATCH and <query_parameters> end with alike. */
+static int read_tail(struct decode *d, uint32_t flags, struct cql_params *p) {
+    if (flags & QUERY_SERIAL) {
+        p->serial_consistency = rd_u16(&d->rd);
+        if (check_consistency(d, p->serial_consistency)) return -1;
+        if (p->serial_consistency != CL_SERIAL && p->serial_consistency != CL_LOCAL_SERIAL)
+            return err_set(d->err, ERR_INVALID,
+                           "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
+    }
+    if (flags & QUERY_TIMESTAMP && read_timestamp(d, p)) return -1;
+    if (d->version >= 5 && flags & QUERY_KEYSPACE) p->keyspace = read_string(&d->rd);
+    if (d->version >= 5 && flags & QUERY_NOW) {
+        p->has_now = true;
+        p->now_seconds = (int32_t)rd_u32(&d->rd);
+    }
+    return check(d);
+}
+
+static uint32_t read_flags(struct decode *d) { return d->version >= 5 ? rd_u32(&d->rd) : rd_u8(&d->rd); }
+
+static void params_default(struct cql_params *p) {
+    *p = (struct cql_params){.serial_consistency = CL_SERIAL};
+}
+
+static int read_params(struct decode *d, struct cql_params *p, struct np_query_options *o) {
+    p->consistency = rd_u16(&d->rd);
+    if (check_consistency(d, p->consistency)) return -1;
+    uint32_t flags = read_flags(d);
+    o->skip_metadata = flags & QUERY_SKIP_METADATA;
+    if (flags & QUERY_VALUES && read_values(d, flags & QUERY_NAMES, &p->n_values, &p->values, &p->names)) return -1;
+    if (flags & QUERY_PAGE_SIZE) {
+        p->page_size = (int32_t)rd_u32(&d->rd);
+        if (!d->rd.bad && p->page_size == 0) return err_set(d->err, ERR_PROTOCOL, "The page size cannot be 0");
+    }
+    if (flags & QUERY_PAGING_STATE) p->paging_state = read_bytes(&d->rd);
+    return read_tail(d, flags, p);
+}
+
+static int decode_query(struct decode *d, struct cql_request *r, struct np_query_options *o) {
+    r->kind = REQUEST_QUERY;
+    return read_query(d, &r->query) || read_params(d, &r->params, o) ? -1 : 0;
+}
+
+static int decode_prepare(struct decode *d, struct cql_request *r) {
+    r->kind = REQUEST_PREPARE;
+    if (read_query(d, &r->query)) return -1;
+    if (d->version >= 5 && rd_left(&d->rd)) {
+        uint32_t flags = rd_u32(&d->rd);
+        if (flags & 0x01) r->params.keyspace = read_string(&d->rd);
+    }
+    return check(d);
+}
+
+static int decode_execute(struct decode *d, struct cql_request *r, struct np_query_options *o) {
+    r->kind = REQUEST_EXECUTE;
+    r->prepared_id = read_string(&d->rd);
+    if (d->version >= 5) r->params.result_metadata_id = read_string(&d->rd);
+    return check(d) || read_params(d, &r->params, o) ? -1 : 0;
+}
+
+static int read_batch_item(struct decode *d, struct cql_batch_item *item) {
+    uint8_t kind = rd_u8(&d->rd);
+    if (check(d)) return -1;
+    if (kind > 1) return err_set(d->err, ERR_PROTOCOL, "Invalid query kind in BATCH messages. Must be 0 or 1 but got %u", kind);
+    *item = (struct cql_batch_item){0};
+    if (kind == 0 && read_query(d, &item->query)) return -1;
+    if (kind == 1) item->prepared_id = read_string(&d->rd);
+    return check(d) || read_values(d, false, &item->n_values, &item->values, NULL) ? -1 : 0;
+}
+
+static int decode_batch(struct decode *d, struct cql_request *r) {
+    static const enum ast_batch_kind kinds[] = {BATCH_LOGGED, BATCH_UNLOGGED, BATCH_COUNTER};
+    enum { ITEM_MIN = 5 };
+    r->kind = REQUEST_BATCH;
+    uint8_t type = rd_u8(&d->rd);
+    uint32_t n = rd_u16(&d->rd);
+    if (check(d)) return -1;
+    if (type >= ARRAY_LEN(kinds)) return err_set(d->err, ERR_PROTOCOL, "Invalid BATCH message type %u", type);
+    if (n > rd_left(&d->rd) / ITEM_MIN) return truncated(d);
+    r->batch_kind = kinds[type];
+    r->n_items = n;
+    struct cql_batch_item *items = arena_alloc(d->arena, n * sizeof(*items) + 1);
+    if (!items) return err_nomem(d->err);
+    r->items = items;
+    for (uint32_t i = 0; i < n; i++)
+        if (read_batch_item(d, &items[i])) return -1;
+    r->params.consistency = rd_u16(&d->rd);
+    if (check_consistency(d, r->params.consistency)) return -1;
+    return read_tail(d, read_flags(d), &r->params);
+}
+
+/* [bytes map] in front of the message; looks only for the key that asks for the capacity payload. */
+static int read_payload(struct decode *d, struct np_query_options *o) {
+    uint32_t n = rd_u16(&d->rd);
+    for (uint32_t i = 0; i < n && !d->rd.bad; i++) {
+        struct slice key = read_string(&d->rd);
+        read_bytes(&d->rd);
+        if (key.p && slice_is(key, "capacity")) o->wants_capacity = true;
+    }
+    return check(d);
+}
+
+int np_query_decode(const struct np_envelope *env, struct slice body, struct arena *a, struct cql_request *r, struct np_query_options *o,
+                    struct err *e) {
+    struct decode d = {.rd = rd_of(body), .version = env->version, .arena = a, .err = e};
+    *o = (struct np_query_options){0};
+    params_default(&r->params);
+    if (env->version >= 4 && env->flags & NP_FLAG_PAYLOAD && read_payload(&d, o)) return -1;
+    switch (env->opcode) {
+    case NP_QUERY: return decode_query(&d, r, o);
+    case NP_PREPARE: return decode_prepare(&d, r);
+    case NP_EXECUTE: return decode_execute(&d, r, o);
+    case NP_BATCH: return decode_batch(&d, r);
+    default: return err_set(e, ERR_PROTOCOL, "Unknown opcode %u", env->opcode);
+    }
+}
+
+/* "3.0.0": major, minor, patch; -1: no version. */
+static int parse_version(struct slice s, unsigned *major) {
+    char text[32], tail;
+    unsigned minor, patch;
+    if (s.n >= sizeof(text)) return -1;
+    memcpy(text, s.p, s.n);
+    text[s.n] = 0;
+    int n = sscanf(text, "%u.%u.%u%c", major, &minor, &patch, &tail);
+    return n == 3 || (n == 4 && (tail == '-' || tail == '+' || tail == '.')) ? 0 : -1;
+}
+
+static int check_cql_version(struct slice s, struct err *e) {
+    unsigned major;
+    if (!s.p) return err_set(e, ERR_PROTOCOL, "Missing value CQL_VERSION in STARTUP message");
+    if (parse_version(s, &major)) return err_set(e, ERR_PROTOCOL, "Invalid version value: %.*s", SLICE_FMT(s));
+    if (major < 3)
+        return err_set(e, ERR_PROTOCOL, "CQL version %.*s is not supported by the binary protocol (supported version are >= 3.0.0)",
+                       SLICE_FMT(s));
+    return 0;
+}
+
+int np_startup_decode(uint8_t version, struct slice body, struct np_startup *out, struct err *e) {
+    struct decode d = {.rd = rd_of(body), .err = e};
+    struct slice cql_version = {0}, compression = {0};
+    *out = (struct np_startup){0};
+    uint32_t n = rd_u16(&d.rd);
+    for (uint32_t i = 0; i < n && !d.rd.bad; i++) {
+        struct slice key = read_string(&d.rd), value = read_string(&d.rd);
+        if (d.rd.bad) break;
+        if (slice_is(key, "CQL_VERSION")) cql_version = value;
+        else if (slice_is(key, "COMPRESSION")) compression = value;
+        else if (slice_is(key, "THROW_ON_OVERLOAD")) out->throw_on_overload = slice_is(value, "1");
+        else if (slice_is(key, "CAPACITY")) out->capacity_full = slice_is(value, "full");
+        else if (slice_is(key, "DRIVER_NAME")) out->driver_name = value;
+        else if (slice_is(key, "DRIVER_VERSION")) out->driver_version = value;
+    }
+    if (check(&d) || check_cql_version(cql_version, e)) return -1;
+    if (!compression.n) return 0;
+    if (np_compression_find(compression, &out->compression))
+        return err_set(e, ERR_PROTOCOL, "Unknown compression algorithm: %.*s", SLICE_FMT(compression));
+    if (version >= 5 && out->compression != NP_COMPRESS_LZ4)
+        return err_set(e, ERR_PROTOCOL, "Compression algorithm %.*s is not supported by protocol version 5", SLICE_FMT(compression));
+    return 0;
+}
+
+int np_register_decode(struct slice body, unsigned *events, struct err *e) {
+    struct decode d = {.rd = rd_of(body), .err = e};
+    uint32_t n = rd_u16(&d.rd);
+    *events = 0;
+    for (uint32_t i = 0; i < n && !d.rd.bad; i++) {
+        struct slice name = read_string(&d.rd);
+        if (d.rd.bad) break;
+        if (slice_is(name, "TOPOLOGY_CHANGE")) *events |= NP_EVENT_TOPOLOGY;
+        else if (slice_is(name, "STATUS_CHANGE")) *events |= NP_EVENT_STATUS;
+        else if (slice_is(name, "SCHEMA_CHANGE")) *events |= NP_EVENT_SCHEMA;
+        else return err_set(e, ERR_PROTOCOL, "Invalid value '%.*s' for Type", SLICE_FMT(name));
+    }
+    return check(&d);
+}
+
+int np_auth_decode(struct slice body, struct slice *token, struct err *e) {
+    struct decode d = {.rd = rd_of(body), .err = e};
+    *token = read_bytes(&d.rd);
+    return check(&d);
+}

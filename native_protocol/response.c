@@ -1,0 +1,252 @@
+#include "native_protocol/response.h"
+
+#include "native_protocol/metadata.h"
+
+static const char charge_key[] = "RequestCharge";
+enum { CHARGE_SLOT = 2 + 2 + sizeof(charge_key) - 1 + 4 + 8 };
+
+void np_put_string(struct buf *out, const char *s) {
+    size_t n = strlen(s);
+    if (n > UINT16_MAX) n = UINT16_MAX;
+    buf_u16(out, (uint16_t)n);
+    buf_put(out, s, n);
+}
+
+void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge) {
+    *r = (struct np_reply){.out = out, .version = version, .has_charge = with_charge && version >= 4};
+    r->start = np_envelope_begin(out, version, stream, opcode);
+    if (r->has_charge && !buf_failed(out)) {
+        out->p[r->start + 1] |= NP_FLAG_PAYLOAD;
+        buf_u16(out, 1);
+        np_put_string(out, charge_key);
+        buf_u32(out, 8);
+        buf_u64(out, 0);
+    }
+    r->body = out->n;
+}
+
+void np_reply_cancel(struct np_reply *r) {
+    r->out->n = r->start;
+    r->out->failed = false;
+}
+
+static void insert(struct buf *out, size_t at, struct slice what) {
+    size_t tail = out->n - at;
+    if (!what.n || !buf_reserve(out, what.n)) return;
+    memmove(out->p + at + what.n, out->p + at, tail);
+    memcpy(out->p + at, what.p, what.n);
+    buf_advance(out, what.n);
+}
+
+static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
+    uint64_t bits;
+    memcpy(&bits, &x->charge, 8);
+    store_u64(r->out->p + r->start + NP_HEADER + CHARGE_SLOT - 8, bits);
+    if (!x->capacity.p) return;
+    store_u16(r->out->p + r->start + NP_HEADER, 2);
+    struct buf b;
+    buf_init(&b, 0);
+    np_put_string(&b, "capacity");
+    buf_u32(&b, (uint32_t)x->capacity.n);
+    buf_put_slice(&b, x->capacity);
+    insert(r->out, r->start + NP_HEADER + CHARGE_SLOT, buf_slice(&b));
+    r->out->failed |= b.failed;
+    buf_fini(&b);
+}
+
+/* [tracing id][warnings] go before the payload. */
+static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
+    bool warn = x->n_warnings && r->version >= 4;
+    if (!x->tracing_id && !warn) return;
+    struct buf b;
+    buf_init(&b, 0);
+    uint8_t flags = 0;
+    if (x->tracing_id) {
+        flags |= NP_FLAG_TRACING;
+        buf_put(&b, x->tracing_id, 16);
+    }
+    if (warn) {
+        flags |= NP_FLAG_WARNING;
+        uint32_t n = x->n_warnings < UINT16_MAX ? x->n_warnings : UINT16_MAX;
+        buf_u16(&b, (uint16_t)n);
+        for (uint32_t i = 0; i < n; i++) np_put_string(&b, x->warnings[i]);
+    }
+    insert(r->out, r->start + NP_HEADER, buf_slice(&b));
+    r->out->p[r->start + 1] |= flags;
+    r->out->failed |= b.failed;
+    buf_fini(&b);
+}
+
+static void compress(struct np_reply *r, const struct np_reply_extras *x) {
+    enum { COMPRESS_MIN = 128 };
+    size_t at = r->start + NP_HEADER;
+    if (x->compression == NP_COMPRESS_NONE || r->out->n - at < COMPRESS_MIN) return;
+    buf_clear(x->scratch, 1 << 17);
+    if (!np_body_compress(x->compression, slice_of(r->out->p + at, r->out->n - at), x->scratch)) return;
+    r->out->n = at;
+    buf_put_slice(r->out, buf_slice(x->scratch));
+    r->out->p[r->start + 1] |= NP_FLAG_COMPRESSED;
+}
+
+int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
+    if (buf_failed(r->out)) return -1;
+    if (r->has_charge) fill_charge(r, x);
+    if (!buf_failed(r->out)) fill_front(r, x);
+    if (!buf_failed(r->out)) compress(r, x);
+    np_envelope_end(r->out, r->start);
+    return buf_failed(r->out) ? -1 : 0;
+}
+
+/* ---- errors ---- */
+
+/* The code as the version knows it (v4 added the failures, v5 the last two). */
+static enum err_code code_for(uint8_t version, const struct err *e) {
+    if (version < 5 && e->code == ERR_CAS_WRITE_UNKNOWN) return ERR_WRITE_TIMEOUT;
+    if (version < 5 && e->code == ERR_CDC_WRITE_FAILURE) return ERR_INVALID;
+    if (version >= 4) return e->code;
+    switch (e->code) {
+    case ERR_READ_FAILURE: return ERR_READ_TIMEOUT;
+    case ERR_WRITE_FAILURE: return ERR_WRITE_TIMEOUT;
+    case ERR_FUNCTION_FAILURE: return ERR_INVALID;
+    default: return e->code;
+    }
+}
+
+static void put_answers(struct buf *out, const struct err_detail *d) {
+    buf_u16(out, d->consistency);
+    buf_u32(out, (uint32_t)d->received);
+    buf_u32(out, (uint32_t)d->required);
+}
+
+/* v4: the number of failures; v5: a reason per endpoint, of which this node is the only one. */
+static void put_failures(struct buf *out, uint8_t version, const struct err_detail *d) {
+    static const uint8_t endpoint[] = {4, 127, 0, 0, 1};
+    uint32_t n = (uint32_t)d->failures;
+    if (version < 5) {
+        buf_u32(out, n);
+        return;
+    }
+    buf_u32(out, n ? 1 : 0);
+    if (!n) return;
+    buf_put(out, endpoint, sizeof(endpoint));
+    buf_u16(out, 0);
+}
+
+static const char *write_type(const struct err *e, enum err_code code) {
+    if (e->code == ERR_CAS_WRITE_UNKNOWN && code == ERR_WRITE_TIMEOUT) return "CAS";
+    return e->detail.write_type[0] ? e->detail.write_type : "SIMPLE";
+}
+
+static void put_write_timeout(struct buf *out, uint8_t version, const struct err *e, enum err_code code) {
+    const char *type = write_type(e, code);
+    put_answers(out, &e->detail);
+    np_put_string(out, type);
+    if (version >= 5 && !strcmp(type, "CAS")) buf_u16(out, e->detail.contentions);
+}
+
+void np_put_error(struct buf *out, uint8_t version, const struct err *e) {
+    enum err_code code = code_for(version, e);
+    const struct err_detail *d = &e->detail;
+    buf_u32(out, code);
+    np_put_string(out, e->text);
+    switch (code) {
+    case ERR_UNAVAILABLE:
+        buf_u16(out, d->consistency);
+        buf_u32(out, (uint32_t)d->required);
+        buf_u32(out, (uint32_t)d->received);
+        break;
+    case ERR_WRITE_TIMEOUT: put_write_timeout(out, version, e, code); break;
+    case ERR_READ_TIMEOUT:
+        put_answers(out, d);
+        buf_u8(out, d->data_present);
+        break;
+    case ERR_READ_FAILURE:
+        put_answers(out, d);
+        put_failures(out, version, d);
+        buf_u8(out, d->data_present);
+        break;
+    case ERR_WRITE_FAILURE:
+        put_answers(out, d);
+        put_failures(out, version, d);
+        np_put_string(out, write_type(e, code));
+        break;
+    case ERR_FUNCTION_FAILURE:
+        np_put_string(out, d->keyspace);
+        np_put_string(out, d->name);
+        buf_u16(out, 0); /* argument types */
+        break;
+    case ERR_CAS_WRITE_UNKNOWN: put_answers(out, d); break;
+    case ERR_ALREADY_EXISTS:
+        np_put_string(out, d->keyspace);
+        np_put_string(out, d->name);
+        break;
+    case ERR_UNPREPARED:
+        buf_u16(out, sizeof(d->prepared_id));
+        buf_put(out, d->prepared_id, sizeof(d->prepared_id));
+        break;
+    default: break;
+    }
+}
+
+/* ---- the smaller messages ---- */
+
+void np_put_supported(struct buf *out, const char *cql_version) {
+    static const char *const compression[] = {"snappy", "lz4"};
+    static const char *const versions[] = {"3/v3", "4/v4", "5/v5"};
+    buf_u16(out, 3);
+    np_put_string(out, "PROTOCOL_VERSIONS");
+    buf_u16(out, ARRAY_LEN(versions));
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) np_put_string(out, versions[i]);
+    np_put_string(out, "COMPRESSION");
+    buf_u16(out, ARRAY_LEN(compression));
+    for (size_t i = 0; i < ARRAY_LEN(compression); i++) np_put_string(out, compression[i]);
+    np_put_string(out, "CQL_VERSION");
+    buf_u16(out, 1);
+    np_put_string(out, cql_version);
+}
+
+void np_put_void(struct buf *out) { buf_u32(out, RESULT_VOID); }
+
+void np_put_set_keyspace(struct buf *out, const char *keyspace) {
+    buf_u32(out, RESULT_SET_KEYSPACE);
+    np_put_string(out, keyspace);
+}
+
+static void put_change(struct buf *out, uint8_t version, const struct schema_change *c) {
+    static const char *const kinds[] = {
+        [CHANGE_CREATED] = "CREATED", [CHANGE_UPDATED] = "UPDATED", [CHANGE_DROPPED] = "DROPPED"};
+    static const char *const targets[] = {[TARGET_KEYSPACE] = "KEYSPACE", [TARGET_TABLE] = "TABLE", [TARGET_TYPE] = "TYPE",
+                                          [TARGET_FUNCTION] = "FUNCTION", [TARGET_AGGREGATE] = "AGGREGATE"};
+    bool routine = c->target == TARGET_FUNCTION || c->target == TARGET_AGGREGATE;
+    /* v3 knows no functions: they are a change of their keyspace */
+    enum schema_change_target target = routine && version < 4 ? TARGET_KEYSPACE : c->target;
+    np_put_string(out, kinds[routine && version < 4 ? CHANGE_UPDATED : c->kind]);
+    np_put_string(out, targets[target]);
+    np_put_string(out, c->keyspace);
+    if (target != TARGET_KEYSPACE) np_put_string(out, c->name);
+    if (target == TARGET_FUNCTION || target == TARGET_AGGREGATE) buf_u16(out, 0); /* argument types */
+}
+
+void np_put_schema_change(struct buf *out, uint8_t version, const struct schema_change *c) {
+    buf_u32(out, RESULT_SCHEMA_CHANGE);
+    put_change(out, version, c);
+}
+
+void np_event_schema(struct buf *out, uint8_t version, const struct schema_change *c) {
+    size_t start = np_envelope_begin(out, version, -1, NP_EVENT);
+    np_put_string(out, "SCHEMA_CHANGE");
+    put_change(out, version, c);
+    np_envelope_end(out, start);
+}
+
+void np_put_prepared(struct buf *out, uint8_t version, const struct prepared_info *p) {
+    buf_u32(out, RESULT_PREPARED);
+    buf_u16(out, sizeof(p->id));
+    buf_put(out, p->id, sizeof(p->id));
+    if (version >= 5) {
+        buf_u16(out, sizeof(p->result.id));
+        buf_put(out, p->result.id, sizeof(p->result.id));
+    }
+    np_put_bind_metadata(out, version, p);
+    np_put_result_metadata(out, version, &p->result);
+}

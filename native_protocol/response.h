@@ -1,0 +1,48 @@
+/* Responses: one envelope each, written at the end of an output buffer (v5 specification, section 4.2, and v3, v4).
+ *
+ * Life: np_reply_begin reserves the header (and, for queries on v4+, the place of the RequestCharge payload), the body is
+ * appended, np_reply_end fills in what is known only now: charge, tracing id, warnings, capacity, length, compression. Or
+ * np_reply_cancel drops it all, to write something else instead. A failed buffer stays failed until cancel.
+ */
+#pragma once
+
+#include "cql/cql.h"
+#include "native_protocol/compress.h"
+#include "native_protocol/frame.h"
+
+struct np_reply {
+    struct buf *out;
+    size_t start, body; /* where the envelope and its message begin */
+    uint8_t version;
+    bool has_charge;
+};
+
+void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge);
+void np_reply_cancel(struct np_reply *r);
+
+struct np_reply_extras {
+    const uint8_t *tracing_id; /* 16 bytes, or NULL */
+    uint32_t n_warnings;       /* left out before v4 */
+    const char *const *warnings;
+    double charge;             /* payload RequestCharge, when begun with_charge */
+    struct slice capacity;     /* payload capacity; p NULL: none; needs with_charge */
+    enum np_compression compression; /* of the body; NONE on v5 */
+    struct buf *scratch;             /* needed when compression is set; cleared */
+};
+/* 0, or -1 when the buffer failed: the caller cancels. */
+int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) MUST_CHECK;
+
+/* ---- messages, appended between begin and end ---- */
+
+/* Error codes that the version does not know become the nearest one it does. */
+void np_put_error(struct buf *out, uint8_t version, const struct err *e);
+void np_put_supported(struct buf *out, const char *cql_version);
+void np_put_void(struct buf *out);
+void np_put_set_keyspace(struct buf *out, const char *keyspace);
+void np_put_schema_change(struct buf *out, uint8_t version, const struct schema_change *c); /* RESULT */
+void np_put_prepared(struct buf *out, uint8_t version, const struct prepared_info *p);
+/* A whole EVENT envelope. */
+void np_event_schema(struct buf *out, uint8_t version, const struct schema_change *c);
+
+/* The [string] of the protocol, cut at 65535 bytes. */
+void np_put_string(struct buf *out, const char *s);

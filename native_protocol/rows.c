@@ -1,0 +1,91 @@
+#include "native_protocol/rows.h"
+
+#include "native_protocol/metadata.h"
+
+static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
+    struct np_rows *r = (struct np_rows *)s;
+    struct buf *out = r->reply->out;
+    r->meta = meta;
+    buf_u32(out, RESULT_ROWS);
+    r->flags_at = out->n;
+    buf_u32(out, 0);
+    buf_u32(out, meta->n);
+    r->specs_at = out->n;
+    if (!r->skip_metadata) np_put_columns(out, r->reply->version, meta);
+    r->count_at = out->n;
+    buf_u32(out, 0);
+    return buf_failed(out) ? err_nomem(r->err) : 0;
+}
+
+static int rows_row(struct row_sink *s, const struct value *values) {
+    struct np_rows *r = (struct np_rows *)s;
+    struct buf *out = r->reply->out;
+    uint32_t n = r->meta->n;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t len = values[i].n < 0 ? 0 : (size_t)values[i].n;
+        uint8_t *p = buf_reserve(out, 4 + len);
+        if (!p) return err_nomem(r->err);
+        store_u32(p, values[i].n < 0 ? UINT32_MAX : (uint32_t)len);
+        if (len) memcpy(p + 4, values[i].p, len);
+        buf_advance(out, 4 + len);
+    }
+    r->count++;
+    if (out->n - r->reply->start > NP_RESPONSE_MAX)
+        return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages", (unsigned)NP_RESPONSE_MAX);
+    return 0;
+}
+
+static void rows_restart(struct row_sink *s) {
+    struct np_rows *r = (struct np_rows *)s;
+    r->reply->out->n = r->reply->body;
+    r->reply->out->failed = false;
+    r->meta = NULL;
+    r->count = 0;
+}
+
+static size_t rows_bytes(const struct row_sink *s) {
+    const struct np_rows *r = (const struct np_rows *)s;
+    return r->reply->out->n - r->reply->body;
+}
+
+void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err) {
+    *rows = (struct np_rows){
+        .sink = {.begin = rows_begin, .row = rows_row, .restart = rows_restart, .bytes = rows_bytes},
+        .reply = reply,
+        .skip_metadata = skip_metadata,
+        .err = err,
+    };
+}
+
+/* Whatever comes between the column count and what is there already. */
+static void insert_late(struct np_rows *r, const struct cql_result *result, bool changed) {
+    struct buf *out = r->reply->out;
+    size_t end = out->n;
+    if (result->paging_state.p) {
+        buf_u32(out, (uint32_t)result->paging_state.n);
+        buf_put_slice(out, result->paging_state);
+    }
+    if (changed) {
+        buf_u16(out, sizeof(r->meta->id));
+        buf_put(out, r->meta->id, sizeof(r->meta->id));
+        if (r->skip_metadata) np_put_columns(out, r->reply->version, r->meta);
+    }
+    size_t n = out->n - end;
+    if (!n || !buf_reserve(out, n)) return;
+    /* written behind the rows, moved before them: open the gap, then copy from the moved end */
+    memmove(out->p + r->specs_at + n, out->p + r->specs_at, out->n - r->specs_at);
+    memcpy(out->p + r->specs_at, out->p + out->n, n);
+}
+
+void np_rows_end(struct np_rows *r, const struct cql_result *result) {
+    struct buf *out = r->reply->out;
+    bool changed = result->meta_changed && r->reply->version >= 5;
+    bool specs = !r->skip_metadata || changed;
+    uint32_t flags = specs ? np_metadata_flags(r->meta) : NP_META_NO_METADATA;
+    if (result->paging_state.p) flags |= NP_META_MORE_PAGES;
+    if (changed) flags |= NP_META_CHANGED;
+    if (buf_failed(out)) return;
+    buf_patch_u32(out, r->flags_at, flags);
+    buf_patch_u32(out, r->count_at, r->count);
+    insert_late(r, result, changed);
+}
