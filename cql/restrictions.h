@@ -28,7 +28,29 @@ enum where_rows {
     WHERE_SLICES,   /* a prefix or a range */
 };
 
-struct where_step; /* one restriction */
+enum where_step_kind { STEP_EQ, STEP_IN, STEP_RANGE, STEP_CONTAINS, STEP_CONTAINS_KEY, STEP_ELEMENT };
+
+struct where_bound {
+    struct term *term; /* NULL: open */
+    bool inclusive;
+    bool tuple; /* the term gives a tuple of n */
+    uint32_t n; /* columns it covers: those of a tuple relation, or 1 */
+};
+
+/* What the relations say of one column, or of the columns of a tuple relation. */
+struct where_step {
+    enum where_step_kind kind;
+    bool tuple; /* terms give a tuple of one value per column */
+    uint32_t n_columns;
+    const struct schema_column **columns;
+    struct term *term;    /* EQ, CONTAINS, CONTAINS_KEY, and the value of ELEMENT */
+    struct term *element; /* key of a map */
+    uint32_t n_values;    /* IN (a, b) */
+    struct term **values;
+    struct term *list; /* IN ? : a list */
+    struct where_bound from, to;
+    struct where_step *next; /* another restriction of the same column (CONTAINS) */
+};
 
 struct where_plan {
     const struct schema_table *table;
@@ -38,14 +60,12 @@ struct where_plan {
     bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
     bool filters_rows;                /* a filter looks at a clustering or regular column */
     uint32_t n_filters;
-    struct where_step *filters;
-    bool reads_column_values; /* some filter needs the row's values */
+    struct where_step **filters;
     /* inside restrictions*.c */
-    struct where_step **partition_steps; /* one per partition key column, NULL: not restricted */
-    uint32_t n_clustering_steps;         /* leading steps on clustering columns; a tuple relation covers several columns */
-    struct where_step *clustering_steps;
-    uint32_t n_token_steps;
-    struct where_step *token_steps;
+    struct where_step **partition_steps; /* WHERE_KEYS: one per partition key column */
+    uint32_t n_clustering_steps;         /* those that seek: = and IN, then at most one range */
+    struct where_step **clustering_steps;
+    struct where_step *token; /* NULL: none */
     uint32_t n_pk_binds; /* partition key columns restricted by = to a bare bind marker: all of them, or 0 */
     uint16_t *pk_binds;  /* prepared_info.pk_indexes */
 };
@@ -54,8 +74,8 @@ struct where_plan {
 struct where_plan *where_compile(struct compile *c, const struct schema_table *t, const struct ast_where *where,
                                  const struct where_options *o) MUST_CHECK;
 
-/* WHERE_KEYS: the partitions, in the order of the IN lists, each once. 0 / -1. n may be 0 (IN ()). */
-int where_parts(const struct where_plan *w, struct cql_request *r, struct eng_part **parts, uint32_t *n) MUST_CHECK;
+/* WHERE_KEYS: the partitions, each once, in the order of the IN lists or, sorted, of their values. 0 / -1. n may be 0 (IN ()). */
+int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, struct eng_part **parts, uint32_t *n) MUST_CHECK;
 /* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
 int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
@@ -66,7 +86,7 @@ int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_s
 /* Filters with their values of one execution; NULL when there are none is not an error: ask n_filters first. */
 struct where_filters;
 struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) MUST_CHECK;
-/* 1: the row passes, 0: it does not, -1 with the request's err. The view must hold the columns of where_columns. */
-int where_filters_match(const struct where_filters *f, struct cql_request *r, const struct row_view *v) MUST_CHECK;
+/* Does the row pass? The view must hold the columns of where_columns. */
+bool where_filters_match(const struct where_filters *f, const struct row_view *v);
 /* Marks the columns that the filters look at, by ordinal. */
 void where_columns(const struct where_plan *w, bool *wanted);
