@@ -42,7 +42,18 @@ static inline bool cql_type_is_multicell(const struct cql_type *t) {
 }
 bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-ness counts */
 
+/* A list, set, map, tuple or vector of args (copied; n_args as the type asks, dimension for a vector only). What is inside a
+ * frozen type is frozen too. NULL and ERR_INVALID when an argument is not frozen but must be, or nests too deep. */
+const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
+                                    uint32_t dimension, struct err *e) MUST_CHECK;
+/* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */
+const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) MUST_CHECK;
+/* A scalar by its name in CQL, in any case ("varchar" is text), or by its marshal class with or without the package; NULL: none. */
+const struct cql_type *cql_type_by_name(struct slice name);
+const struct cql_type *cql_type_by_class(struct slice name);
+
 /* ---- names ---- */
+
 
 /* Finds a user type of a keyspace for cql_type_parse; NULL when there is none (the parser then says so). */
 typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, const char *keyspace, const char *name);

@@ -1,0 +1,11 @@
+/* Days and dates of the proleptic ISO calendar; inside cql only. Any year that 64 bits of milliseconds can hold. */
+#pragma once
+
+#include <stdint.h>
+
+/* Days since 1970-01-01; month 1 to 12. */
+int64_t calendar_days(int64_t year, int month, int day);
+void calendar_date(int64_t days, int64_t *year, int *month, int *day);
+int calendar_month_length(int64_t year, int month);
+/* Adds months, keeping the day within the month it falls into; milliseconds since 1970. */
+int64_t calendar_add_months_ms(int64_t ms, int64_t months);

@@ -1,0 +1,16 @@
+/* varint and decimal as GMP integers, for those who calculate with them; inside cql only. */
+#pragma once
+
+#include <gmp.h>
+
+#include "base/buf.h"
+
+/* Two's complement, big-endian. Every mpz given must be initialised. */
+void cql_varint_read(struct slice v, mpz_t out);
+void cql_varint_write(const mpz_t v, struct buf *out); /* as few bytes as hold it */
+
+/* value = unscaled / 10^scale; v has at least 4 bytes. */
+void cql_decimal_read(struct slice v, mpz_t unscaled, int32_t *scale);
+void cql_decimal_write(const mpz_t unscaled, int32_t scale, struct buf *out);
+/* As BigDecimal.toString (scientific when the exponent asks for it) or toPlainString. */
+void cql_decimal_text(const mpz_t unscaled, int32_t scale, bool plain, struct buf *out);

@@ -1,0 +1,16 @@
+/* A duration's three parts, and its wire form of three zigzag variable-length integers (v5 specification, section 6.11). */
+#pragma once
+
+#include "base/buf.h"
+
+struct cql_duration {
+    int32_t months, days;
+    int64_t ns;
+};
+
+/* -1: no such bytes. */
+int cql_duration_read(struct slice v, struct cql_duration *out);
+void cql_duration_write(const struct cql_duration *d, struct buf *out);
+/* Unsigned variable-length integer of the protocol: as many leading ones as bytes follow. */
+int cqli_vint_read(struct rd *r, uint64_t *out);
+void cqli_vint_write(uint64_t v, struct buf *out);
