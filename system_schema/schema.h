@@ -1,7 +1,8 @@
 /* The schema: keyspaces, user types, tables, columns, as an immutable snapshot.
  *
  * The catalogue (catalog.h) makes a new snapshot for every visible change and swaps a pointer; whoever uses one holds a
- * reference, and a prepared statement is tied to the version it was made of. Everything in a snapshot lives in its arena.
+ * reference, and a prepared statement is tied to the version it was made of. Everything in a snapshot lives in its arena,
+ * except system keyspaces, which live as long as the catalogue.
  * Any thread.
  */
 #pragma once
@@ -45,6 +46,8 @@ struct schema_table {
     /* All columns in the order of SELECT *: partition key, clustering, then statics and regulars each by name. */
     uint32_t n_columns, n_partition_key, n_clustering, n_static, n_regular;
     const struct schema_column *columns;
+    uint32_t n_column_ids;          /* ids given so far: the next added column gets this one */
+    const uint32_t *column_ordinals; /* by column id: index in columns; UINT32_MAX: no such column now */
     uint32_t n_options; /* those that differ from the default, by name */
     const struct schema_option *options;
     int32_t default_ttl;      /* seconds; 0: none */

@@ -1,0 +1,123 @@
+#include "system_schema/catalog.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "system_schema/catalog_state.h"
+
+static const char host_id_key[] = "catalog/host_id";
+
+static int load_host_id(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)key;
+    if (value.n != 16) return err_set(e, ERR_SERVER, "the catalogue's record of the host id is damaged");
+    struct catalog *c = arg;
+    memcpy(c->host_id, value.p, 16);
+    return 0;
+}
+
+/* A random UUID (version 4), made once per data folder. */
+static int settle_host_id(struct catalog *c, struct err *e) {
+    if (eng_meta_scan(c->eng, slice_str(host_id_key), load_host_id, c, e)) return -1;
+    if (c->host_id[6]) return 0;
+    if (getrandom(c->host_id, 16, 0) != 16) return err_set(e, ERR_SERVER, "no random numbers");
+    c->host_id[6] = (uint8_t)((c->host_id[6] & 0x0f) | 0x40);
+    c->host_id[8] = (uint8_t)((c->host_id[8] & 0x3f) | 0x80);
+    return eng_meta_put(c->eng, slice_str(host_id_key), slice_of(c->host_id, 16), e);
+}
+
+/* What was under way when the server stopped goes on with its delay anew; a keyspace being deleted takes its tables along
+ * even if the stop came before their records said so. */
+static void resume(struct catalog *c) {
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        struct entry *x = c->entries[i];
+        const struct entry *ks = x->kind == ENTRY_TABLE ? entry_by_id(c, ENTRY_KEYSPACE, x->keyspace_id) : NULL;
+        bool orphan = x->kind == ENTRY_TABLE && (!ks || ks->status == SCHEMA_DELETING);
+        if (orphan && x->status != SCHEMA_DELETING) entry_set_status(c, x, SCHEMA_DELETING);
+        if (x->status != SCHEMA_ACTIVE) entry_begin(c, x);
+    }
+}
+
+static void tell_engine(struct catalog *c) {
+    const struct schema *s = &c->current->schema;
+    for (uint32_t i = 0; i < s->n_keyspaces; i++)
+        for (uint32_t j = 0; j < s->keyspaces[i]->n_tables; j++) {
+            const struct schema_table *t = s->keyspaces[i]->tables[j];
+            if (!t->virt) eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
+        }
+}
+
+static int open_parts(struct catalog *c, struct err *e) {
+    c->traces = trace_store_new();
+    if (!c->traces) return err_nomem(e);
+    if (settle_host_id(c, e) || entries_load(c, e) || system_tables_build(c, e)) return -1;
+    resume(c);
+    if (catalog_publish(c, e)) return -1;
+    tell_engine(c);
+    return worker_start(c, e);
+}
+
+struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
+    struct catalog *c = calloc(1, sizeof *c);
+    if (!c) {
+        err_nomem(e);
+        return NULL;
+    }
+    c->eng = o->eng;
+    c->clock = o->clock;
+    c->mode = o->mode;
+    c->delay = o->delay;
+    c->started_s = clock_wall_us(o->clock) / 1000000;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->current_lock, NULL);
+    pthread_cond_init(&c->moved, NULL);
+    arena_init(&c->arena, 64 * 1024, 0);
+    if (getrandom(&c->random, sizeof c->random, 0) != sizeof c->random) c->random = (uint64_t)clock_wall_us(c->clock);
+    const struct node_info *n = &o->node;
+    c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name), arena_strdup(&c->arena, n->datacenter),
+                                 arena_strdup(&c->arena, n->rack), arena_strdup(&c->arena, n->release_version),
+                                 arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port};
+    if (open_parts(c, e)) {
+        catalog_close(c);
+        return NULL;
+    }
+    return c;
+}
+
+void catalog_close(struct catalog *c) {
+    worker_stop(c);
+    if (c->current) schema_unref(&c->current->schema);
+    for (uint32_t i = 0; i < c->n_entries; i++) entry_free(c->entries[i]);
+    free(c->entries);
+    trace_store_free(c->traces);
+    arena_fini(&c->arena);
+    pthread_cond_destroy(&c->moved);
+    pthread_mutex_destroy(&c->current_lock);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+const struct node_info *catalog_node(const struct catalog *c) { return &c->node; }
+enum tally_mode catalog_mode(const struct catalog *c) { return c->mode; }
+const uint8_t *catalog_host_id(const struct catalog *c) { return c->host_id; }
+
+void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg) {
+    pthread_mutex_lock(&c->lock);
+    if (c->n_listeners < MAX_LISTENERS) {
+        c->listeners[c->n_listeners].cb = cb;
+        c->listeners[c->n_listeners++].arg = arg;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
+    const struct entry *ks = x->kind == ENTRY_TABLE ? entry_by_id(c, ENTRY_KEYSPACE, x->keyspace_id) : x;
+    *out = (struct schema_change){.kind = kind, .target = x->kind == ENTRY_TABLE ? TARGET_TABLE : TARGET_KEYSPACE};
+    strncpy(out->keyspace, ks ? ks->name : "", sizeof out->keyspace - 1);
+    if (x->kind == ENTRY_TABLE) strncpy(out->name, x->name, sizeof out->name - 1);
+}
+
+void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x) {
+    struct schema_change change;
+    change_describe(c, kind, x, &change);
+    for (uint32_t i = 0; i < c->n_listeners; i++) c->listeners[i].cb(c->listeners[i].arg, &change);
+}

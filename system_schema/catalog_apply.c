@@ -1,0 +1,376 @@
+/* One DDL statement against the current state: checked, recorded, begun. */
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+
+struct apply {
+    struct catalog *c;
+    const struct catalog_change *change;
+    struct arena arena; /* of definitions on the way to their form */
+    struct entry *subject;
+    enum schema_change_kind kind;
+    struct err *err;
+};
+
+/* What the check of a statement finds. */
+enum { NOTHING_TO_DO, BEGUN };
+
+static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {
+    for (uint32_t i = 0; i < c->n_system; i++)
+        if (strcmp(c->system[i]->name, name) == 0) return c->system[i];
+    return NULL;
+}
+
+/* The replicated system keyspaces are guarded by permissions in Cassandra, the others by name. */
+static int refuse_system(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    if (!system_keyspace(a->c, ch->keyspace)) return 0;
+    bool guarded_by_name = strcmp(ch->keyspace, "system_traces") != 0;
+    if (ch->op == CATALOG_CREATE_KEYSPACE) return err_invalid(a->err, "System keyspace '%s' is not user-modifiable", ch->keyspace);
+    if (guarded_by_name) return err_set(a->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
+    if (ch->op == CATALOG_CREATE_TABLE) return err_set(a->err, ERR_UNAUTHORIZED, "Cannot CREATE <all tables in %s>", ch->keyspace);
+    const char *verb = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE ? "DROP" : "ALTER";
+    if (ch->name) return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <table %s.%s>", verb, ch->keyspace, ch->name);
+    return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <keyspace %s>", verb, ch->keyspace);
+}
+
+static int busy(struct apply *a, const struct entry *x) {
+    const char *what = x->kind == ENTRY_TABLE ? "Table" : "Keyspace";
+    return err_invalid(a->err, "%s '%s' is %s: wait until it is ACTIVE", what, x->name, schema_status_name(x->status));
+}
+
+/* The keyspace of a table's change. NULL and no error: there is none, and the statement does not mind. */
+static struct entry *keyspace_of(struct apply *a, bool must_exist) {
+    struct entry *ks = entry_find(a->c, 0, a->change->keyspace);
+    if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
+    if (ks && ks->status == SCHEMA_CREATING) {
+        err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace);
+        return NULL;
+    }
+    return ks;
+}
+
+static int set_form(struct apply *a, struct slice *form, void (*write)(const void *, struct buf *), const void *definition) {
+    struct buf b;
+    buf_init(&b, 0);
+    write(definition, &b);
+    int rc = buf_failed(&b) ? err_nomem(a->err) : form_set(form, buf_slice(&b), a->err);
+    buf_fini(&b);
+    return rc;
+}
+
+static void write_keyspace(const void *ks, struct buf *out) { keyspace_form(ks, out); }
+static void write_table(const void *t, struct buf *out) { table_form(t, out); }
+
+/* Options after the change: those that were there, less the removed and the replaced ones, and the new ones, by name. */
+static bool replaces(const char *name, const char *old) {
+    size_t n = strcspn(name, ".");
+    return strncmp(name, old, n) == 0 && (old[n] == 0 || old[n] == '.');
+}
+
+static int option_order(const void *a, const void *b) {
+    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
+}
+
+/* custom_properties and tags are merged entry by entry group; every other map option is replaced as a whole. */
+static bool drops(const struct catalog_change *ch, const char *old) {
+    for (uint32_t i = 0; i < ch->n_unset; i++) {
+        size_t n = strlen(ch->unset[i]);
+        if (strncmp(ch->unset[i], old, n) == 0 && (old[n] == 0 || old[n] == '.')) return true;
+    }
+    for (uint32_t i = 0; i < ch->n_options; i++) {
+        const char *name = ch->options[i].name;
+        if (strncmp(name, "tags.", 5) == 0) {
+            if (strcmp(name, old) == 0) return true;
+        } else if (strncmp(name, "custom_properties.", 18) == 0) {
+            size_t group = strcspn(name + 18, ".") + 18;
+            if (strncmp(name, old, group) == 0 && (old[group] == 0 || old[group] == '.')) return true;
+        } else if (replaces(name, old)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n, const struct schema_option **out) {
+    const struct catalog_change *ch = a->change;
+    struct schema_option *merged = ARENA_ARRAY(&a->arena, n_old + ch->n_options + 1, struct schema_option);
+    if (!merged) return err_nomem(a->err);
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < n_old; i++)
+        if (!drops(ch, old[i].name)) merged[m++] = old[i];
+    for (uint32_t i = 0; i < ch->n_options; i++)
+        if (ch->options[i].value) merged[m++] = ch->options[i];
+    qsort(merged, m, sizeof *merged, option_order);
+    *n = m;
+    *out = merged;
+    return 0;
+}
+
+/* ---- keyspaces ---- */
+
+static int create_keyspace(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    if (entry_find(a->c, 0, ch->keyspace)) {
+        if (ch->conditional) return NOTHING_TO_DO;
+        strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
+        a->err->detail.name[0] = 0;
+        return err_set(a->err, ERR_ALREADY_EXISTS, "Keyspace '%s' already exists", ch->keyspace);
+    }
+    struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
+    if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
+    if (merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
+    uint32_t id;
+    if (entry_next_id(a->c, &id, a->err)) return -1;
+    struct entry *x = entry_add(a->c, ENTRY_KEYSPACE, id, ch->keyspace, a->err);
+    if (!x) return -1;
+    a->subject = x;
+    a->kind = CHANGE_CREATED;
+    if (set_form(a, &x->form, write_keyspace, &ks) == 0) return BEGUN;
+    entry_remove(a->c, x);
+    return -1;
+}
+
+static struct entry *existing_keyspace(struct apply *a) {
+    struct entry *x = entry_find(a->c, 0, a->change->keyspace);
+    if (!x && !a->change->conditional) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
+    if (x && entry_is_pending(x)) {
+        busy(a, x);
+        return NULL;
+    }
+    return x;
+}
+
+static int begin_update(struct apply *a, struct entry *x) {
+    if (slice_eq(x->next, x->form)) {
+        free((void *)x->next.p);
+        x->next = slice_of(NULL, 0);
+        return NOTHING_TO_DO;
+    }
+    a->subject = x;
+    a->kind = CHANGE_UPDATED;
+    entry_set_status(a->c, x, SCHEMA_UPDATING);
+    return BEGUN;
+}
+
+static int alter_keyspace(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *x = existing_keyspace(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    struct schema_keyspace ks = {.name = x->name};
+    if (keyspace_unform(x->form, &a->arena, &ks, a->err)) return -1;
+    if (ch->durable_writes >= 0) ks.durable_writes = ch->durable_writes;
+    if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
+    if (merge_options(a, ks.n_options, ks.options, &ks.n_options, &ks.options)) return -1;
+    return set_form(a, &x->next, write_keyspace, &ks) ? -1 : begin_update(a, x);
+}
+
+/* The keyspace's record first: a stop half-way deletes the tables at the next start (catalog.c, resume). */
+static int drop_keyspace(struct apply *a) {
+    struct entry *ks = existing_keyspace(a);
+    if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
+    for (uint32_t i = 0; i < a->c->n_entries; i++) {
+        const struct entry *x = a->c->entries[i];
+        if (x->kind == ENTRY_TABLE && x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return busy(a, x);
+    }
+    a->subject = ks;
+    a->kind = CHANGE_DROPPED;
+    entry_set_status(a->c, ks, SCHEMA_DELETING);
+    return BEGUN;
+}
+
+static void drop_tables_of(struct catalog *c, uint32_t keyspace_id) {
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        struct entry *x = c->entries[i];
+        if (x->kind != ENTRY_TABLE || x->keyspace_id != keyspace_id || x->status == SCHEMA_DELETING) continue;
+        struct err e = {0};
+        entry_set_status(c, x, SCHEMA_DELETING);
+        entry_begin(c, x);
+        if (entry_save(c, x, &e)) log_warn("catalog: the drop of %s is recorded with its keyspace only: %s", x->name, e.text);
+    }
+}
+
+/* ---- tables ---- */
+
+static void fill_columns(struct apply *a, struct schema_column *to) {
+    const struct catalog_change *ch = a->change;
+    uint32_t positions[2] = {0};
+    for (uint32_t i = 0; i < ch->n_columns; i++) {
+        const struct catalog_column *col = &ch->columns[i];
+        to[i] = (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .desc = col->desc, .id = i};
+        if (col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING) to[i].position = positions[col->kind]++;
+    }
+}
+
+static int create_table(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = keyspace_of(a, true);
+    if (!ks) return -1;
+    if (entry_find(a->c, ks->id, ch->name)) {
+        if (ch->conditional) return NOTHING_TO_DO;
+        strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
+        strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
+        return err_set(a->err, ERR_ALREADY_EXISTS, "Table '%s.%s' already exists", ch->keyspace, ch->name);
+    }
+    struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
+    struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
+    uint32_t id;
+    if (merge_options(a, 0, NULL, &parts.n_options, &parts.options) || entry_next_id(a->c, &id, a->err)) return -1;
+    if (ch->has_id) {
+        memcpy(t.id, ch->id, sizeof t.id);
+    } else {
+        if (getrandom(t.id, sizeof t.id, 0) != sizeof t.id) return err_set(a->err, ERR_SERVER, "no random numbers");
+        t.id[6] = (uint8_t)((t.id[6] & 0x0f) | 0x40);
+        t.id[8] = (uint8_t)((t.id[8] & 0x3f) | 0x80);
+    }
+    parts.columns = ARENA_ARRAY(&a->arena, ch->n_columns + 1, struct schema_column);
+    if (!parts.columns) return err_nomem(a->err);
+    fill_columns(a, parts.columns);
+    if (table_assemble(&a->arena, &parts, &t, a->err)) return -1;
+    struct entry *x = entry_add(a->c, ENTRY_TABLE, id, ch->name, a->err);
+    if (!x) return -1;
+    x->keyspace_id = ks->id;
+    a->subject = x;
+    a->kind = CHANGE_CREATED;
+    if (set_form(a, &x->form, write_table, &t) == 0) return BEGUN;
+    entry_remove(a->c, x);
+    return -1;
+}
+
+static struct entry *existing_table(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = keyspace_of(a, false);
+    if (a->err->set) return NULL;
+    struct entry *x = ks ? entry_find(a->c, ks->id, ch->name) : NULL;
+    if (!x && !ch->conditional) err_invalid(a->err, "Table '%s.%s' doesn't exist", ch->keyspace, ch->name);
+    if (x && entry_is_pending(x)) {
+        if (x->status == SCHEMA_CREATING) err_invalid(a->err, "unconfigured table %s.%s", ch->keyspace, ch->name);
+        else busy(a, x);
+        return NULL;
+    }
+    return x;
+}
+
+/* Appends the change's columns that the table does not have. */
+static int add_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
+    const struct catalog_change *ch = a->change;
+    parts->columns = ARENA_ARRAY(&a->arena, t->n_columns + ch->n_columns + 1, struct schema_column);
+    if (!parts->columns) return err_nomem(a->err);
+    memcpy(parts->columns, t->columns, t->n_columns * sizeof *t->columns);
+    parts->n_columns = t->n_columns;
+    parts->n_column_ids = t->n_column_ids;
+    for (uint32_t i = 0; i < ch->n_columns; i++) {
+        const struct catalog_column *col = &ch->columns[i];
+        bool there = false;
+        for (uint32_t j = 0; j < parts->n_columns && !there; j++) there = strcmp(parts->columns[j].name, col->name) == 0;
+        if (there && ch->column_conditional) continue;
+        if (there) return err_invalid(a->err, "Column with name '%s' already exists", col->name);
+        if (col->kind == COLUMN_STATIC && t->n_clustering == 0)
+            return err_invalid(a->err, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+        bool counter = col->type->id == CQL_COUNTER, has_values = t->n_static + t->n_regular > 0;
+        if (counter && !t->is_counter && has_values)
+            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table", ch->keyspace, ch->name, col->name);
+        if (!counter && t->is_counter)
+            return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a non counter column (\"%s\") in a counter table", ch->keyspace, ch->name, col->name);
+        parts->columns[parts->n_columns++] =
+            (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .id = parts->n_column_ids++};
+    }
+    return 0;
+}
+
+static int alter_table(struct apply *a) {
+    struct entry *x = existing_table(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    struct schema_table t = {.name = x->name}, altered = {0};
+    if (table_unform(x->form, &a->arena, a->change->keyspace, &t, a->err)) return -1;
+    altered.created_ms = t.created_ms;
+    memcpy(altered.id, t.id, sizeof t.id);
+    struct table_parts parts = {.name = t.name};
+    if (add_columns(a, &t, &parts) || merge_options(a, t.n_options, t.options, &parts.n_options, &parts.options)) return -1;
+    if (table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
+    if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
+    return set_form(a, &x->next, write_table, &altered) ? -1 : begin_update(a, x);
+}
+
+static int drop_table(struct apply *a) {
+    struct entry *x = existing_table(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    a->subject = x;
+    a->kind = CHANGE_DROPPED;
+    entry_set_status(a->c, x, SCHEMA_DELETING);
+    return BEGUN;
+}
+
+/* ---- all ---- */
+
+static int check_and_change(struct apply *a) {
+    static int (*const ops[])(struct apply *) = {
+        [CATALOG_CREATE_KEYSPACE] = create_keyspace, [CATALOG_ALTER_KEYSPACE] = alter_keyspace, [CATALOG_DROP_KEYSPACE] = drop_keyspace,
+        [CATALOG_CREATE_TABLE] = create_table,       [CATALOG_ALTER_TABLE] = alter_table,       [CATALOG_DROP_TABLE] = drop_table,
+    };
+    uint32_t pending = 0;
+    for (uint32_t i = 0; i < a->c->n_entries; i++) pending += entry_is_pending(a->c->entries[i]);
+    if (refuse_system(a)) return -1;
+    if (pending >= MAX_PENDING) return err_invalid(a->err, "too many schema changes at once: at most %d may be under way", MAX_PENDING);
+    return ops[a->change->op](a);
+}
+
+/* Takes back in memory what could not be recorded. */
+static void undo(struct catalog *c, struct entry *x, const struct entry *before) {
+    if (before->form.n == 0) {
+        entry_remove(c, x);
+        return;
+    }
+    c->counts[x->status]--;
+    c->counts[SCHEMA_ACTIVE]++;
+    x->status = SCHEMA_ACTIVE;
+    x->gone = false;
+    x->due_us = INT64_MAX;
+    free((void *)x->next.p);
+    x->next = slice_of(NULL, 0);
+}
+
+static void wait_until_final(struct catalog *c, enum entry_kind kind, uint32_t id) {
+    const struct entry *x;
+    while (!c->closing && (x = entry_by_id(c, kind, id)) && entry_is_pending(x)) pthread_cond_wait(&c->moved, &c->lock);
+}
+
+/* Recorded with its first status and, when the delay is none, carried to its last by entry_begin before it is published. */
+static int begin(struct apply *a, struct schema_change *out) {
+    struct catalog *c = a->c;
+    struct entry *x = a->subject;
+    struct entry before = a->kind == CHANGE_CREATED ? (struct entry){0} : *x;
+    if (entry_save(c, x, a->err)) {
+        undo(c, x, &before);
+        return -1;
+    }
+    enum entry_kind kind = x->kind;
+    uint32_t id = x->id;
+    change_describe(c, a->kind, x, out);
+    if (a->kind == CHANGE_DROPPED && kind == ENTRY_KEYSPACE) drop_tables_of(c, id);
+    entry_begin(c, x);
+    if (x->status == SCHEMA_ACTIVE && entry_save(c, x, a->err)) return -1;
+    if (catalog_publish(c, a->err)) return -1;
+    if (x->status == SCHEMA_ACTIVE && kind == ENTRY_TABLE) {
+        const struct schema_table *t = schema_table_any(&c->current->schema, out->keyspace, out->name);
+        if (t) eng_table_set(c->eng, id, t->gc_grace_seconds);
+    }
+    if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
+    pthread_cond_broadcast(&c->moved);
+    if (c->mode == MODE_CASSANDRA) wait_until_final(c, kind, id);
+    return 1;
+}
+
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, struct err *e) {
+    struct apply a = {.c = c, .change = change, .err = e};
+    arena_init(&a.arena, 16 * 1024, 0);
+    pthread_mutex_lock(&c->lock);
+    int rc = check_and_change(&a);
+    if (rc == BEGUN) rc = begin(&a, out);
+    else if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
+    pthread_mutex_unlock(&c->lock);
+    arena_fini(&a.arena);
+    return rc;
+}

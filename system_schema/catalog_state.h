@@ -1,0 +1,122 @@
+/* The catalogue's own state. Inside system_schema only.
+ *
+ * One entry per keyspace and table, kept as its persisted form; snapshots are decoded from the entries. An entry's status
+ * moves only through entry_set_status. The mutex guards entries; a second one guards the pointer to the current snapshot, so
+ * that taking a reference never waits for a DDL's fsync.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "system_schema/catalog.h"
+#include "system_schema/snapshot.h"
+
+enum entry_kind { ENTRY_KEYSPACE = 'k', ENTRY_TABLE = 't' };
+
+struct entry {
+    enum entry_kind kind;
+    uint32_t id;          /* never reused; of a table it is also the storage id */
+    uint32_t keyspace_id; /* of a table */
+    char *name;
+    enum schema_status status;
+    bool gone;        /* DELETING is over: nobody sees it, its data waits to be freed */
+    bool freeing;     /* a thread is freeing its data */
+    int64_t due_us;   /* monotonic: when the status moves on; INT64_MAX: held */
+    int64_t since_us; /* monotonic: when it got this status */
+    struct slice form, next; /* malloc'ed; next is what an UPDATING object becomes */
+};
+
+enum { FIRST_STORAGE_ID = 16, MAX_PENDING = 50, MAX_LISTENERS = 8, STATUSES = SCHEMA_RESTORING + 1 };
+
+struct trace_store;
+
+struct catalog {
+    struct eng *eng;
+    struct clock *clock;
+    enum tally_mode mode;
+    struct ddl_delay delay;
+    struct node_info node;
+    uint8_t host_id[16];
+    int64_t started_s; /* since 1970; system.local's gossip_generation */
+
+    pthread_mutex_t lock; /* entries, next_id, closing */
+    pthread_cond_t moved; /* a status moved, something became due, or closing */
+    uint32_t n_entries, cap_entries;
+    struct entry **entries;
+    uint32_t next_id;
+    uint32_t counts[STATUSES]; /* entries by status */
+    bool closing, has_worker;
+    pthread_t worker;
+    uint64_t random;
+
+    pthread_mutex_t current_lock;
+    struct snapshot *current;
+    atomic_uint_fast64_t generation;
+
+    struct arena arena; /* system keyspaces */
+    uint32_t n_system;
+    const struct schema_keyspace **system;
+    uint32_t n_listeners;
+    struct {
+        catalog_change_cb cb;
+        void *arg;
+    } listeners[MAX_LISTENERS];
+    struct trace_store *traces;
+};
+
+/* ---- catalog_entry.c: entries and their records; the lock is held ---- */
+
+struct entry *entry_add(struct catalog *c, enum entry_kind kind, uint32_t id, const char *name, struct err *e) MUST_CHECK;
+void entry_remove(struct catalog *c, struct entry *x);
+void entry_free(struct entry *x);
+struct entry *entry_by_id(struct catalog *c, enum entry_kind kind, uint32_t id);
+/* One that is not DELETING. keyspace_id 0: a keyspace. */
+struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name);
+/* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
+void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
+int entry_save(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
+int entry_erase(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
+int entries_load(struct catalog *c, struct err *e) MUST_CHECK;
+int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) MUST_CHECK;
+/* Copies the bytes; frees what was there. */
+int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
+
+/* ---- catalog_form.c: the persisted form of a definition ---- */
+
+void keyspace_form(const struct schema_keyspace *ks, struct buf *out);
+int keyspace_unform(struct slice form, struct arena *a, struct schema_keyspace *ks, struct err *e) MUST_CHECK;
+void table_form(const struct schema_table *t, struct buf *out);
+int table_unform(struct slice form, struct arena *a, const char *keyspace, struct schema_table *t, struct err *e) MUST_CHECK;
+
+/* ---- catalog_snapshot.c ---- */
+
+/* Builds a snapshot of the entries and makes it the current one. */
+int catalog_publish(struct catalog *c, struct err *e) MUST_CHECK;
+
+/* ---- catalog_worker.c: the state machine's way forward ---- */
+
+/* Gives a change its delay: due_us is set, and when that is now the entry gets its final status at once (in memory). */
+void entry_begin(struct catalog *c, struct entry *x);
+/* Moves what is due and frees what is gone; returns when something is due next (monotonic), INT64_MAX: nothing is. Takes the lock. */
+int64_t catalog_step(struct catalog *c);
+int worker_start(struct catalog *c, struct err *e) MUST_CHECK;
+void worker_stop(struct catalog *c);
+bool entry_is_pending(const struct entry *x);
+void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x);
+void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);
+
+/* ---- catalog_replication.c ---- */
+
+/* Canonical replication of a keyspace ('class' first, fully qualified), in the arena; ERR_CONFIG, ERR_INVALID in Cassandra's words. */
+int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given, struct arena *a,
+                      struct schema_keyspace *out, struct err *e) MUST_CHECK;
+
+/* ---- system_table.c ---- */
+
+int system_tables_build(struct catalog *c, struct err *e) MUST_CHECK;
+
+/* ---- catalog_trace.c ---- */
+
+struct trace_store *trace_store_new(void) MUST_CHECK;
+void trace_store_free(struct trace_store *t);

@@ -1,0 +1,88 @@
+/* The last traces, in a ring of copies; a reader sees a session whole or not at all. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "system_schema/catalog_trace.h"
+
+enum { MAX_SESSIONS = 256, MAX_SESSION_BYTES = 256 * 1024 };
+
+struct kept {
+    struct trace_session session;
+    struct arena arena;
+};
+
+struct trace_store {
+    pthread_mutex_t lock;
+    uint64_t added;
+    struct kept *ring[MAX_SESSIONS];
+};
+
+static void kept_free(struct kept *k) {
+    if (!k) return;
+    arena_fini(&k->arena);
+    free(k);
+}
+
+struct trace_store *trace_store_new(void) {
+    struct trace_store *t = calloc(1, sizeof *t);
+    if (t) pthread_mutex_init(&t->lock, NULL);
+    return t;
+}
+
+void trace_store_free(struct trace_store *t) {
+    if (!t) return;
+    for (int i = 0; i < MAX_SESSIONS; i++) kept_free(t->ring[i]);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static const char *copy_text(struct arena *a, const char *s) { return s ? arena_strdup(a, s) : NULL; }
+
+/* What does not fit is left out: a trace is a help, not a record. */
+static void copy_session(struct kept *k, const struct trace_session *t) {
+    struct arena *a = &k->arena;
+    k->session = *t;
+    k->session.command = copy_text(a, t->command);
+    k->session.request = copy_text(a, t->request);
+    k->session.client = t->client.p ? arena_dup(a, t->client) : t->client;
+    struct schema_option *parameters = ARENA_ARRAY(a, t->n_parameters + 1, struct schema_option);
+    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event);
+    k->session.n_parameters = k->session.n_events = 0;
+    k->session.parameters = parameters;
+    k->session.events = events;
+    for (uint32_t i = 0; parameters && i < t->n_parameters; i++) {
+        struct schema_option copy = {copy_text(a, t->parameters[i].name), copy_text(a, t->parameters[i].value)};
+        if (copy.name && copy.value) parameters[k->session.n_parameters++] = copy;
+    }
+    for (uint32_t i = 0; events && i < t->n_events; i++) {
+        const struct trace_event *e = &t->events[i];
+        struct trace_event copy = {e->at_us, copy_text(a, e->activity), copy_text(a, e->thread)};
+        if (copy.activity) events[k->session.n_events++] = copy;
+    }
+}
+
+void catalog_trace_add(struct catalog *c, const struct trace_session *t) {
+    struct trace_store *store = c->traces;
+    struct kept *k = calloc(1, sizeof *k);
+    if (!k) return;
+    arena_init(&k->arena, 2048, MAX_SESSION_BYTES);
+    copy_session(k, t);
+    pthread_mutex_lock(&store->lock);
+    struct kept **slot = &store->ring[store->added++ % MAX_SESSIONS];
+    struct kept *old = *slot;
+    *slot = k;
+    pthread_mutex_unlock(&store->lock);
+    kept_free(old);
+}
+
+int trace_store_each(struct trace_store *t, const struct value *id, int (*fn)(void *arg, const struct trace_session *s), void *arg) {
+    int rc = 0;
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < MAX_SESSIONS && rc == 0; i++) {
+        const struct kept *k = t->ring[i];
+        if (!k || (id && !slice_eq(value_slice(*id), slice_of(k->session.id, 16)))) continue;
+        rc = fn(arg, &k->session);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return rc;
+}

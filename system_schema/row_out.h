@@ -1,0 +1,37 @@
+/* Assembles rows of system tables by column name. Inside system_schema only.
+ *
+ * Life: row_out_init once per yield; per row row_out_begin, some row_* calls, row_out_emit. Values that need memory live in the
+ * context's arena. A column that the reported release does not have is passed over, so that one function yields for both.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "system_schema/virtual.h"
+
+struct row_out {
+    const struct virtual_context *ctx;
+    const struct schema_table *table;
+    struct value *values;
+    virtual_row_fn row;
+    void *arg;
+    bool failed; /* no memory */
+};
+
+int row_out_init(struct row_out *ro, const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) MUST_CHECK;
+void row_out_begin(struct row_out *ro);
+int row_out_emit(struct row_out *ro) MUST_CHECK; /* what the row function said, or -1 without memory */
+/* Whether the statement may want rows with this text as the i-th partition key column. */
+bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text);
+
+void row_text(struct row_out *ro, const char *column, const char *text); /* NULL: null */
+void row_bytes(struct row_out *ro, const char *column, struct slice bytes);
+void row_bool(struct row_out *ro, const char *column, bool v);
+void row_int(struct row_out *ro, const char *column, int32_t v);
+void row_long(struct row_out *ro, const char *column, int64_t v); /* bigint, timestamp */
+void row_double(struct row_out *ro, const char *column, double v);
+void row_inet(struct row_out *ro, const char *column, const char *numeric);
+/* list<text> or set<text>, in the given order. */
+void row_texts(struct row_out *ro, const char *column, uint32_t n, const char *const *texts);
+void row_map(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries);
+/* Options named "group.key" as map<text, frozen<map<text, text>>>; they come sorted by name. */
+void row_map_of_maps(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries);

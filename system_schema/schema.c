@@ -1,0 +1,146 @@
+#include "system_schema/schema.h"
+
+#include <stdlib.h>
+
+#include "system_schema/snapshot.h"
+
+const char *schema_status_name(enum schema_status s) {
+    static const char *const names[] = {
+#define STATUS(id, text) [SCHEMA_##id] = text,
+#include "system_schema/status.def"
+#undef STATUS
+    };
+    return names[s];
+}
+
+struct snapshot *snapshot_new(void) {
+    struct snapshot *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    atomic_init(&s->refs, 1);
+    arena_init(&s->arena, 32 * 1024, 0);
+    return s;
+}
+
+void schema_ref(const struct schema *s) { atomic_fetch_add_explicit(&((struct snapshot *)s)->refs, 1, memory_order_relaxed); }
+
+void schema_unref(const struct schema *s) {
+    struct snapshot *snapshot = (struct snapshot *)s;
+    if (!s || atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) != 1) return;
+    arena_fini(&snapshot->arena);
+    free(snapshot);
+}
+
+const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const char *name) {
+    uint32_t from = 0, to = s->n_keyspaces;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        int c = strcmp(s->keyspaces[mid]->name, name);
+        if (c == 0) return s->keyspaces[mid];
+        if (c < 0) from = mid + 1;
+        else to = mid;
+    }
+    return NULL;
+}
+
+static const struct schema_table *table_in(const struct schema_keyspace *ks, const char *name) {
+    uint32_t from = 0, to = ks->n_tables;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        int c = strcmp(ks->tables[mid]->name, name);
+        if (c == 0) return ks->tables[mid];
+        if (c < 0) from = mid + 1;
+        else to = mid;
+    }
+    return NULL;
+}
+
+const struct schema_table *schema_table_any(const struct schema *s, const char *keyspace, const char *name) {
+    const struct schema_keyspace *ks = schema_keyspace_find(s, keyspace);
+    return ks ? table_in(ks, name) : NULL;
+}
+
+/* The words are those of Schema.validateTable (5.0) in cassandra mode. Keyspaces names a keyspace or table that is missing or
+ * not ready "unconfigured" (reference: system keyspaces and asynchronous DDL). */
+const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name, struct err *e) {
+    const struct schema_keyspace *ks = schema_keyspace_find(s, keyspace);
+    if (!ks || ks->status == SCHEMA_CREATING || ks->status == SCHEMA_DELETING) {
+        const char *words = s->cassandra_mode ? "keyspace %s does not exist" : ks ? "unconfigured keyspace %s" : "Keyspace %s does not exist";
+        err_set(e, ERR_INVALID, words, keyspace);
+        return NULL;
+    }
+    const struct schema_table *t = table_in(ks, name);
+    if (t && (t->status == SCHEMA_ACTIVE || t->status == SCHEMA_UPDATING)) return t;
+    if (s->cassandra_mode) err_invalid(e, "table %s does not exist", name);
+    else err_invalid(e, "unconfigured table %s.%s", keyspace, name);
+    return NULL;
+}
+
+const struct schema_column *schema_column_find(const struct schema_table *t, const char *name) {
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];
+    return NULL;
+}
+
+const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id) {
+    if (id >= t->n_column_ids || t->column_ordinals[id] == UINT32_MAX) return NULL;
+    return &t->columns[t->column_ordinals[id]];
+}
+
+const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name) {
+    const struct schema_keyspace *ks = schema_keyspace_find(s, keyspace);
+    for (uint32_t i = 0; ks && i < ks->n_types; i++)
+        if (strcmp(ks->types[i]->type->name, name) == 0) return ks->types[i]->type;
+    return NULL;
+}
+
+const char *option_find(const struct schema_option *options, uint32_t n, const char *name) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(options[i].name, name) == 0) return options[i].value;
+    return NULL;
+}
+
+static int column_order(const void *pa, const void *pb) {
+    const struct schema_column *a = pa, *b = pb;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->kind == COLUMN_PARTITION_KEY || a->kind == COLUMN_CLUSTERING) return (a->position > b->position) - (a->position < b->position);
+    return strcmp(a->name, b->name);
+}
+
+static void count_columns(struct schema_table *t) {
+    uint32_t counts[4] = {0};
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        counts[t->columns[i].kind]++;
+        if (t->columns[i].type->id == CQL_COUNTER) t->is_counter = true;
+    }
+    t->n_partition_key = counts[COLUMN_PARTITION_KEY];
+    t->n_clustering = counts[COLUMN_CLUSTERING];
+    t->n_static = counts[COLUMN_STATIC];
+    t->n_regular = counts[COLUMN_REGULAR];
+}
+
+int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out, struct err *e) {
+    uint32_t *ordinals = ARENA_ARRAY(a, parts->n_column_ids ? parts->n_column_ids : 1, uint32_t);
+    if (!ordinals) return err_nomem(e);
+    for (uint32_t i = 0; i < parts->n_column_ids; i++) ordinals[i] = UINT32_MAX;
+    qsort(parts->columns, parts->n_columns, sizeof *parts->columns, column_order);
+    for (uint32_t i = 0; i < parts->n_columns; i++) {
+        if (parts->columns[i].id >= parts->n_column_ids) return err_set(e, ERR_SERVER, "damaged schema of table %s", parts->name);
+        parts->columns[i].ordinal = i;
+        ordinals[parts->columns[i].id] = i;
+    }
+    out->name = parts->name;
+    out->n_columns = parts->n_columns;
+    out->columns = parts->columns;
+    out->n_column_ids = parts->n_column_ids;
+    out->column_ordinals = ordinals;
+    out->n_options = parts->n_options;
+    out->options = parts->options;
+    count_columns(out);
+    const char *ttl = option_find(out->options, out->n_options, "default_time_to_live");
+    const char *grace = option_find(out->options, out->n_options, "gc_grace_seconds");
+    const char *comment = option_find(out->options, out->n_options, "comment");
+    out->default_ttl = ttl ? atoi(ttl) : 0;
+    out->gc_grace_seconds = grace ? atoi(grace) : 864000;
+    out->comment = comment ? comment : "";
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* system_schema_mcs.*: the schema with its status, from CREATING on, and what Keyspaces adds (reference/keyspaces.md 5.2). */
+#include "system_schema/system_table.h"
+#include "system_schema/table_option.h"
+
+typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t);
+typedef int (*keyspace_fn)(struct row_out *ro, const struct schema_keyspace *ks);
+
+static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, keyspace_fn fn) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    for (uint32_t i = 0; i < ctx->schema->n_keyspaces; i++) {
+        const struct schema_keyspace *ks = ctx->schema->keyspaces[i];
+        if (!keyspace_is_virtual(ks) && row_out_wants(&ro, 0, ks->name) && fn(&ro, ks)) return -1;
+    }
+    return 0;
+}
+
+/* Tables that are there and tables that are being deleted, merged by name. */
+static int each_table(struct row_out *ro, const struct schema_keyspace *ks, table_fn fn) {
+    uint32_t i = 0, j = 0;
+    while (i < ks->n_tables || j < ks->n_deleting) {
+        bool live = j == ks->n_deleting || (i < ks->n_tables && strcmp(ks->tables[i]->name, ks->deleting[j]->name) < 0);
+        if (fn(ro, live ? ks->tables[i++] : ks->deleting[j++])) return -1;
+    }
+    return 0;
+}
+
+static bool has_group(uint32_t n, const struct schema_option *o, const char *group) {
+    size_t length = strlen(group);
+    for (uint32_t i = 0; i < n; i++)
+        if (strncmp(o[i].name, group, length) == 0 && o[i].name[length] == '.') return true;
+    return false;
+}
+
+/* What a table has without asking for it, where the statement did not say otherwise. Groups come by name. */
+static void put_custom_properties(struct row_out *ro, const struct schema_table *t) {
+    struct arena *a = ro->ctx->arena;
+    uint32_t n, m = 0, i = 0;
+    const struct schema_option *own = option_entries(t->options, t->n_options, "custom_properties.", a, &n);
+    struct schema_option *all = ARENA_ARRAY(a, n + 4, struct schema_option);
+    const char *since = arena_printf(a, "%lld", (long long)t->created_ms);
+    if (!own || !all || !since) {
+        ro->failed = true;
+        return;
+    }
+    const struct schema_option defaults[] = {
+        {"capacity_mode.last_update_to_pay_per_request_timestamp", since},
+        {"capacity_mode.throughput_mode", "PAY_PER_REQUEST"},
+        {"encryption_specification.encryption_type", "AWS_OWNED_KMS_KEY"},
+        {"point_in_time_recovery.status", "disabled"},
+    };
+    bool on_demand = !has_group(n, own, "capacity_mode");
+    const bool wanted[] = {on_demand, on_demand, !has_group(n, own, "encryption_specification"), !has_group(n, own, "point_in_time_recovery")};
+    for (size_t d = 0; d < ARRAY_LEN(defaults); d++) {
+        while (wanted[d] && i < n && strcmp(own[i].name, defaults[d].name) < 0) all[m++] = own[i++];
+        if (wanted[d]) all[m++] = defaults[d];
+    }
+    while (i < n) all[m++] = own[i++];
+    row_map_of_maps(ro, "custom_properties", m, all);
+}
+
+static int emit_table(struct row_out *ro, const struct schema_table *t) {
+    put_table(ro, t);
+    row_long(ro, "creation_time", t->created_ms);
+    row_text(ro, "status", schema_status_name(t->status));
+    if (!t->virt) put_custom_properties(ro, t);
+    return row_out_emit(ro);
+}
+
+static int emit_history(struct row_out *ro, const struct schema_table *t) {
+    if (t->virt) return 0;
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+    row_long(ro, "event_time", t->created_ms);
+    row_long(ro, "creation_time", t->created_ms);
+    row_text(ro, "event", "CREATE");
+    put_custom_properties(ro, t);
+    return row_out_emit(ro);
+}
+
+static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {
+    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update", "provisioned_write_capacity_autoscaling_update"};
+    bool any = false;
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
+        uint32_t n;
+        const char *prefix = arena_printf(ro->ctx->arena, "autoscaling_settings.%s.", columns[i]);
+        const struct schema_option *entries = prefix ? option_entries(t->options, t->n_options, prefix, ro->ctx->arena, &n) : NULL;
+        if (!entries) return err_nomem(ro->ctx->err);
+        if (n == 0) continue;
+        row_map(ro, columns[i], n, entries);
+        any = true;
+    }
+    return any ? row_out_emit(ro) : 0;
+}
+
+static int emit_tags(struct row_out *ro, const char *keyspace, const char *table, uint32_t n_options, const struct schema_option *options) {
+    uint32_t n;
+    const struct schema_option *tags = option_entries(options, n_options, "tags.", ro->ctx->arena, &n);
+    const char *id = table ? arena_printf(ro->ctx->arena, "/keyspace/%s/table/%s", keyspace, table)
+                           : arena_printf(ro->ctx->arena, "/keyspace/%s/", keyspace);
+    if (!tags || !id) return err_nomem(ro->ctx->err);
+    if (n == 0 || !row_out_wants(ro, 0, id)) return 0;
+    row_out_begin(ro);
+    row_text(ro, "resource_id", id);
+    row_text(ro, "keyspace_name", keyspace);
+    row_text(ro, "resource_name", table ? table : keyspace);
+    row_text(ro, "resource_type", table ? "table" : "keyspace");
+    row_map(ro, "tags", n, tags);
+    return row_out_emit(ro);
+}
+
+int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    for (uint32_t i = 0; i < ctx->schema->n_keyspaces; i++) {
+        const struct schema_keyspace *ks = ctx->schema->keyspaces[i];
+        if (emit_tags(&ro, ks->name, NULL, ks->n_options, ks->options)) return -1;
+        for (uint32_t j = 0; j < ks->n_tables; j++) {
+            const struct schema_table *t = ks->tables[j];
+            if (emit_tags(&ro, ks->name, t->name, t->n_options, t->options)) return -1;
+        }
+    }
+    return 0;
+}
+
+static int emit_mcs_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
+    put_keyspace(ro, ks);
+    row_text(ro, "status", schema_status_name(ks->status));
+    return row_out_emit(ro);
+}
+
+static int emit_mcs_tables(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_table); }
+static int emit_mcs_history(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_history); }
+static int emit_mcs_columns(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_columns); }
+static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_autoscaling); }
+
+#define YIELD_EACH(name, fn) \
+    YIELDS(name) { return each_keyspace(ctx, table, row, arg, fn); }
+
+YIELD_EACH(mcs_keyspaces, emit_mcs_keyspace)
+YIELD_EACH(mcs_tables, emit_mcs_tables)
+YIELD_EACH(mcs_tables_history, emit_mcs_history)
+YIELD_EACH(mcs_columns, emit_mcs_columns)
+YIELD_EACH(mcs_autoscaling, emit_mcs_autoscaling)
+YIELDS(mcs_types) { return yield_schema_types(ctx, table, row, arg); }

@@ -1,0 +1,161 @@
+/* system_schema.* and system_virtual_schema.*: what is ACTIVE, as the reported release tells it. */
+#include <stdlib.h>
+
+#include "system_schema/system_table.h"
+#include "system_schema/table_option.h"
+
+/* In Cassandra only the keyspaces of virtual tables are left out of system_schema. */
+bool keyspace_is_virtual(const struct schema_keyspace *ks) { return ks->is_system && strcmp(ks->name, "system_virtual_schema") == 0; }
+
+static bool is_listed(enum schema_status s) { return s == SCHEMA_ACTIVE || s == SCHEMA_UPDATING; }
+
+typedef int (*keyspace_fn)(struct row_out *ro, const struct schema_keyspace *ks);
+
+static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, bool virtual,
+                         keyspace_fn fn) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    for (uint32_t i = 0; i < ctx->schema->n_keyspaces; i++) {
+        const struct schema_keyspace *ks = ctx->schema->keyspaces[i];
+        if (!is_listed(ks->status) || keyspace_is_virtual(ks) != virtual || !row_out_wants(&ro, 0, ks->name)) continue;
+        if (fn(&ro, ks)) return -1;
+    }
+    return 0;
+}
+
+void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", ks->name);
+    row_bool(ro, "durable_writes", ks->durable_writes);
+    row_map(ro, "replication", ks->n_replication, ks->replication);
+}
+
+static int emit_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
+    put_keyspace(ro, ks);
+    return row_out_emit(ro);
+}
+
+/* Like Cassandra, which leaves the booleans and the memtable null until they are set. */
+static void put_option(struct row_out *ro, const struct schema_table *t, const struct table_option *o, bool cassandra_mode) {
+    const char *text = o->kind == OPTION_MAP ? NULL : table_option_text(t, o, cassandra_mode);
+    uint32_t n;
+    switch (o->kind) {
+    case OPTION_TEXT:
+        if (strcmp(o->name, "memtable") != 0 || (text && strcmp(text, "default") != 0)) row_text(ro, o->name, text);
+        break;
+    case OPTION_INT: row_int(ro, o->name, text ? atoi(text) : 0); break;
+    case OPTION_DOUBLE: row_double(ro, o->name, text ? strtod(text, NULL) : 0.0); break;
+    case OPTION_BOOL:
+        if (text && strcmp(text, o->defaults[cassandra_mode]) != 0) row_bool(ro, o->name, strcmp(text, "true") == 0);
+        break;
+    case OPTION_MAP: {
+        const struct schema_option *entries = table_option_map(t, o, cassandra_mode, ro->ctx->arena, &n);
+        row_map(ro, o->name, n, entries);
+        break;
+    }
+    }
+}
+
+void put_table(struct row_out *ro, const struct schema_table *t) {
+    const char *flags[2] = {"compound", "counter"};
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+    for (uint32_t i = 0; i < n_table_options; i++) put_option(ro, t, &table_options[i], ro->ctx->schema->cassandra_mode);
+    row_texts(ro, "flags", t->is_counter ? 2 : 1, flags);
+    row_bytes(ro, "id", slice_of(t->id, 16));
+}
+
+static int emit_tables(struct row_out *ro, const struct schema_keyspace *ks) {
+    for (uint32_t i = 0; i < ks->n_tables; i++) {
+        if (!is_listed(ks->tables[i]->status)) continue;
+        put_table(ro, ks->tables[i]);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const struct schema_column *const *)a)->name, (*(const struct schema_column *const *)b)->name);
+}
+
+int emit_columns(struct row_out *ro, const struct schema_table *t) {
+    static const char *const kinds[] = {"partition_key", "clustering", "static", "regular"};
+    const struct schema_column **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_columns, const struct schema_column *);
+    if (!sorted) return err_nomem(ro->ctx->err);
+    for (uint32_t i = 0; i < t->n_columns; i++) sorted[i] = &t->columns[i];
+    qsort(sorted, t->n_columns, sizeof *sorted, by_name);
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct schema_column *col = sorted[i];
+        bool key = col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING;
+        struct buf type;
+        buf_init(&type, 0);
+        cql_type_print(col->type, &type);
+        struct slice text = arena_dup(ro->ctx->arena, buf_slice(&type));
+        bool bad = buf_failed(&type) || !text.p;
+        buf_fini(&type);
+        if (bad) return err_nomem(ro->ctx->err);
+        row_out_begin(ro);
+        row_text(ro, "keyspace_name", t->keyspace->name);
+        row_text(ro, "table_name", t->name);
+        row_text(ro, "column_name", col->name);
+        row_text(ro, "clustering_order", col->kind != COLUMN_CLUSTERING ? "none" : col->desc ? "desc" : "asc");
+        row_bytes(ro, "column_name_bytes", slice_str(col->name));
+        row_text(ro, "kind", kinds[col->kind]);
+        row_int(ro, "position", key ? (int32_t)col->position : -1);
+        row_bytes(ro, "type", text);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+static int emit_all_columns(struct row_out *ro, const struct schema_keyspace *ks) {
+    for (uint32_t i = 0; i < ks->n_tables; i++)
+        if (is_listed(ks->tables[i]->status) && emit_columns(ro, ks->tables[i])) return -1;
+    return 0;
+}
+
+static int emit_types(struct row_out *ro, const struct schema_keyspace *ks) {
+    for (uint32_t i = 0; i < ks->n_types; i++) {
+        const struct cql_type *type = ks->types[i]->type;
+        const char **texts = ARENA_ARRAY(ro->ctx->arena, type->n_args + 1, const char *);
+        if (!texts) return err_nomem(ro->ctx->err);
+        for (uint32_t j = 0; j < type->n_args; j++) {
+            struct buf b;
+            buf_init(&b, 0);
+            cql_type_print(type->args[j], &b);
+            texts[j] = (const char *)arena_dup(ro->ctx->arena, buf_slice(&b)).p;
+            buf_fini(&b);
+            if (!texts[j]) return err_nomem(ro->ctx->err);
+        }
+        row_out_begin(ro);
+        row_text(ro, "keyspace_name", ks->name);
+        row_text(ro, "type_name", type->name);
+        row_texts(ro, "field_names", type->n_args, type->field_names);
+        row_texts(ro, "field_types", type->n_args, texts);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+static int emit_virtual_tables(struct row_out *ro, const struct schema_keyspace *ks) {
+    for (uint32_t i = 0; i < ks->n_tables; i++) {
+        row_out_begin(ro);
+        row_text(ro, "keyspace_name", ks->name);
+        row_text(ro, "table_name", ks->tables[i]->name);
+        row_text(ro, "comment", ks->tables[i]->comment);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+#define YIELD_EACH(name, virtual, fn) \
+    YIELDS(name) { return each_keyspace(ctx, table, row, arg, virtual, fn); }
+
+YIELD_EACH(schema_keyspaces, false, emit_keyspace)
+YIELD_EACH(schema_tables, false, emit_tables)
+YIELD_EACH(schema_columns, false, emit_all_columns)
+YIELD_EACH(schema_types, false, emit_types)
+YIELD_EACH(virtual_keyspaces, true, emit_keyspace)
+YIELD_EACH(virtual_tables, true, emit_virtual_tables)
+YIELD_EACH(virtual_columns, true, emit_all_columns)

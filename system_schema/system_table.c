@@ -1,0 +1,147 @@
+/* Builds the system keyspaces, once, from system_table.def. */
+#include "system_schema/system_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/murmur3.h"
+
+enum { V3 = 1, V5 = 2, ALL = 3 };
+
+struct row {
+    int releases;
+    const char *keyspace, *table;
+    struct schema_virtual virt;
+    const char *gc_grace, *comment, *columns;
+};
+
+static const struct row rows[] = {
+#define SYSTEM_TABLE(releases, keyspace, table, yield, gc_grace, comment, columns) \
+    {releases, keyspace, table, {yield_##yield}, #gc_grace, comment, columns},
+#include "system_schema/system_table.def"
+#undef SYSTEM_TABLE
+};
+
+int yield_none(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+    (void)ctx, (void)table, (void)row, (void)arg;
+    return 0;
+}
+
+static uint32_t count_columns(const char *spec) {
+    uint32_t n = 1;
+    int depth = 0;
+    for (const char *p = spec; *p; p++) {
+        depth += (*p == '<') - (*p == '>');
+        n += *p == ',' && depth == 0;
+    }
+    return n;
+}
+
+static bool cut_suffix(struct slice *s, const char *suffix) {
+    size_t n = strlen(suffix);
+    if (s->n < n || memcmp(s->p + s->n - n, suffix, n) != 0) return false;
+    s->n -= n;
+    return true;
+}
+
+/* "name type [pk|ck]" */
+static int make_column(struct arena *a, struct slice spec, struct schema_column *col, uint32_t positions[2], struct err *e) {
+    col->kind = cut_suffix(&spec, " pk") ? COLUMN_PARTITION_KEY : cut_suffix(&spec, " ck") ? COLUMN_CLUSTERING : COLUMN_REGULAR;
+    const uint8_t *space = memchr(spec.p, ' ', spec.n);
+    struct slice name = arena_dup(a, slice_of(spec.p, (size_t)(space - spec.p)));
+    if (!name.p) return err_nomem(e);
+    col->name = (const char *)name.p;
+    if (col->kind != COLUMN_REGULAR) col->position = positions[col->kind]++;
+    col->type = cql_type_parse(a, slice_of(space + 1, spec.n - name.n - 1), NULL, NULL, NULL, e);
+    return col->type ? 0 : -1;
+}
+
+static int make_columns(struct arena *a, const char *spec, struct table_parts *parts, struct err *e) {
+    uint32_t positions[2] = {0}, i = 0;
+    int depth = 0;
+    const char *start = spec;
+    for (const char *p = spec;; p++) {
+        depth += (*p == '<') - (*p == '>');
+        if (*p && (*p != ',' || depth)) continue;
+        if (make_column(a, slice_of(start, (size_t)(p - start)), &parts->columns[i], positions, e)) return -1;
+        parts->columns[i].id = i;
+        i++;
+        if (!*p) return 0;
+        start = p + 1 + strspn(p + 1, " ");
+    }
+}
+
+/* Of the name, so that it is the same on every node and after every start (version 3, as Cassandra's). */
+static void name_id(const struct row *r, uint8_t id[16]) {
+    char text[128];
+    for (int i = 0; i < 2; i++) {
+        int n = snprintf(text, sizeof text, "%s.%s.%d", r->keyspace, r->table, i);
+        store_u64(id + 8 * i, (uint64_t)murmur3_token(slice_of(text, (size_t)n)));
+    }
+    id[6] = (uint8_t)((id[6] & 0x0f) | 0x30);
+    id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+}
+
+static struct schema_table *make_table(struct arena *a, const struct row *r, const struct schema_keyspace *ks, struct err *e) {
+    struct schema_table *t = ARENA_NEW(a, struct schema_table);
+    struct schema_option *options = ARENA_ARRAY(a, 3, struct schema_option);
+    uint32_t n = count_columns(r->columns);
+    struct table_parts parts = {.name = r->table, .n_columns = n, .n_column_ids = n, .options = options, .n_options = 3};
+    parts.columns = ARENA_ARRAY(a, n, struct schema_column);
+    if (!t || !options || !parts.columns) {
+        err_nomem(e);
+        return NULL;
+    }
+    options[0] = (struct schema_option){"comment", r->comment};
+    options[1] = (struct schema_option){"gc_grace_seconds", r->gc_grace};
+    options[2] = (struct schema_option){"memtable_flush_period_in_ms", strcmp(r->keyspace, "system_traces") == 0 ? "0" : "3600000"};
+    if (make_columns(a, r->columns, &parts, e) || table_assemble(a, &parts, t, e)) return NULL;
+    name_id(r, t->id);
+    t->keyspace = ks;
+    t->status = SCHEMA_ACTIVE;
+    t->virt = &r->virt;
+    return t;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const struct schema_table *const *)a)->name, (*(const struct schema_table *const *)b)->name);
+}
+
+/* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
+static int make_keyspace(struct catalog *c, const char *name, int release, struct schema_keyspace **out, struct err *e) {
+    struct arena *a = &c->arena;
+    struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
+    const struct schema_table **tables = ARENA_ARRAY(a, ARRAY_LEN(rows), const struct schema_table *);
+    struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
+    if (!ks || !tables || !replication) return err_nomem(e);
+    replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
+    const char *factor = release == V3 ? "3" : strcmp(name, "system_traces") == 0 ? "2" : "1";
+    replication[1] = (struct schema_option){"replication_factor", factor};
+    *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
+    ks->n_replication = 2;
+    ks->replication = replication;
+    ks->tables = tables;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strcmp(rows[i].keyspace, name) != 0 || !(rows[i].releases & release)) continue;
+        if (!(tables[ks->n_tables] = make_table(a, &rows[i], ks, e))) return -1;
+        ks->n_tables++;
+    }
+    qsort(tables, ks->n_tables, sizeof *tables, by_name);
+    *out = ks;
+    return 0;
+}
+
+int system_tables_build(struct catalog *c, struct err *e) {
+    int release = c->mode == MODE_CASSANDRA ? V5 : V3;
+    c->system = ARENA_ARRAY(&c->arena, ARRAY_LEN(rows), const struct schema_keyspace *);
+    if (!c->system) return err_nomem(e);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool seen = !(rows[i].releases & release);
+        for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->name, rows[i].keyspace) == 0;
+        struct schema_keyspace *ks;
+        if (seen) continue;
+        if (make_keyspace(c, rows[i].keyspace, release, &ks, e)) return -1;
+        c->system[c->n_system++] = ks;
+    }
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* The functions that yield system tables' rows, one per name in system_table.def. Inside system_schema only. */
+#pragma once
+
+#include "system_schema/catalog_state.h"
+#include "system_schema/row_out.h"
+
+#define YIELDS(name) int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
+
+YIELDS(none);
+YIELDS(local);
+YIELDS(schema_keyspaces);
+YIELDS(schema_tables);
+YIELDS(schema_columns);
+YIELDS(schema_types);
+YIELDS(mcs_keyspaces);
+YIELDS(mcs_tables);
+YIELDS(mcs_tables_history);
+YIELDS(mcs_columns);
+YIELDS(mcs_types);
+YIELDS(mcs_tags);
+YIELDS(mcs_autoscaling);
+YIELDS(virtual_keyspaces);
+YIELDS(virtual_tables);
+YIELDS(virtual_columns);
+YIELDS(trace_sessions);
+YIELDS(trace_events);
+
+/* ---- shared by the tables that tell of the schema ---- */
+
+/* Puts what both system_schema and system_schema_mcs say of a keyspace or table. */
+void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks);
+void put_table(struct row_out *ro, const struct schema_table *t);
+/* One row per column of the table. */
+int emit_columns(struct row_out *ro, const struct schema_table *t);
+bool keyspace_is_virtual(const struct schema_keyspace *ks);
