@@ -127,6 +127,8 @@ struct cql_request {
     const char **warnings; /* in the arena; cql_warn appends */
     const struct schema *schema; /* referenced while the request runs */
     struct cql_prepared *statement; /* referenced while the request runs */
+    uint32_t n_item_statements;     /* those of a batch's items, likewise */
+    struct cql_prepared **item_statements;
     enum stmt_kind stmt_kind;       /* STMT_KINDS when nothing was parsed */
     const char *fingerprint;        /* statement text of EXECUTE, for metrics and traces; may be NULL */
 };

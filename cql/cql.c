@@ -1,0 +1,183 @@
+#include "cql/cql.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cql/batch.h"
+#include "cql/prepared.h"
+
+struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
+    struct cql_db *db = calloc(1, sizeof(*db));
+    if (db) db->options = *o;
+    if (db) db->prepared = prepared_cache_new(o->prepared_bytes);
+    if (db && db->prepared) return db;
+    free(db);
+    err_nomem(e);
+    return NULL;
+}
+
+void cql_db_free(struct cql_db *db) {
+    if (!db) return;
+    prepared_cache_free(db->prepared);
+    free(db);
+}
+
+int cql_warn(struct cql_request *r, const char *fmt, ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    const char **all = ARENA_ARRAY(r->arena, r->n_warnings + 1, const char *);
+    char *copy = all ? arena_strdup(r->arena, text) : NULL;
+    if (!copy) return err_nomem(r->err);
+    if (r->n_warnings) memcpy(all, r->warnings, r->n_warnings * sizeof(*all));
+    all[r->n_warnings++] = copy;
+    r->warnings = all;
+    return 0;
+}
+
+void cql_request_fini(struct cql_request *r) {
+    for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
+    r->n_item_statements = 0;
+    if (r->statement) cql_prepared_unref(r->statement); /* the schema reference is the statement's */
+    else if (r->schema) schema_unref(r->schema);
+    r->statement = NULL;
+    r->schema = NULL;
+}
+
+/* ---- values ---- */
+
+/* By-name values take the places of their markers. */
+static int order_values(struct cql_request *r, const struct bind_specs *binds) {
+    struct cql_params *p = &r->params;
+    struct value *values = ARENA_ARRAY(r->arena, binds->n + 1, struct value);
+    if (!values) return err_nomem(r->err);
+    for (uint32_t i = 0; i < binds->n; i++) {
+        const char *name = binds->names && binds->names[i] ? binds->names[i] : binds->specs[i].name;
+        uint32_t k = 0;
+        while (k < p->n_values && !(name && slice_is(p->names[k], name))) k++;
+        if (k == p->n_values) return err_invalid(r->err, "Invalid amount of bind variables");
+        values[i] = p->values[k];
+    }
+    p->values = values;
+    p->n_values = binds->n;
+    p->names = NULL;
+    return 0;
+}
+
+static int check_values(struct cql_request *r, const struct bind_specs *binds) {
+    if (r->params.names && order_values(r, binds)) return -1;
+    if (r->params.n_values == binds->n) return 0;
+    if (r->kind == REQUEST_QUERY) return err_invalid(r->err, "Invalid amount of bind variables");
+    return err_invalid(r->err, "there were %u markers(?) in CQL but %u bound variables", binds->n, r->params.n_values);
+}
+
+/* ---- kinds of request ---- */
+
+/* The keyspace for unqualified names: the request's (v5), or the session's; NULL: none. */
+static int default_keyspace(struct cql_request *r, const char **out) {
+    *out = r->session && *r->session->keyspace ? r->session->keyspace : NULL;
+    if (!r->params.keyspace.p) return 0;
+    *out = (const char *)arena_dup(r->arena, r->params.keyspace).p;
+    return *out ? 0 : err_nomem(r->err);
+}
+
+/* Compiles a text for one run, in the request's arena. */
+static struct cql_statement *compile_once(struct cql_request *r, struct slice query, const char *keyspace) {
+    struct bind_specs *binds = ARENA_NEW(r->arena, struct bind_specs);
+    if (!binds) {
+        err_nomem(r->err);
+        return NULL;
+    }
+    struct ast_stmt *ast = cql_parse(r->arena, query, r->err);
+    if (!ast) return NULL;
+    r->stmt_kind = ast->kind;
+    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .err = r->err};
+    return statement_compile(&c, ast);
+}
+
+static enum cql_outcome run_query(struct cql_request *r) {
+    const char *keyspace;
+    if (default_keyspace(r, &keyspace)) return CQL_FAILED;
+    r->schema = catalog_schema(r->db->options.catalog);
+    struct cql_statement *s = compile_once(r, r->query, keyspace);
+    if (!s || check_values(r, &s->binds)) return CQL_FAILED;
+    return statement_run(r, s);
+}
+
+static enum cql_outcome run_prepare(struct cql_request *r) {
+    const char *keyspace;
+    if (default_keyspace(r, &keyspace)) return CQL_FAILED;
+    struct cql_prepared *p = prepared_make(r->db, r->query, keyspace, r->err);
+    if (!p) return CQL_FAILED;
+    r->stmt_kind = prepared_statement(p)->kind;
+    r->result = (struct cql_result){.kind = RESULT_PREPARED, .prepared = p};
+    return CQL_DONE;
+}
+
+static enum cql_outcome run_execute(struct cql_request *r) {
+    r->statement = prepared_get(r->db, r->prepared_id, r->err);
+    if (!r->statement) return CQL_FAILED;
+    const struct cql_statement *s = prepared_statement(r->statement);
+    r->schema = s->schema;
+    r->stmt_kind = s->kind;
+    r->fingerprint = prepared_query(r->statement);
+    if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
+    enum cql_outcome outcome = statement_run(r, s);
+    struct slice known = r->params.result_metadata_id;
+    r->result.meta_changed = r->result.kind == RESULT_ROWS && known.p && !slice_eq(known, slice_of(s->result.id, 16));
+    return outcome;
+}
+
+/* Statements of a batch are numbered apart: each has markers and values of its own. */
+static int batch_statement(struct cql_request *r, const struct cql_batch_item *item, const char *keyspace, struct batch_item *out) {
+    if (item->query.p) {
+        out->statement = compile_once(r, item->query, keyspace);
+    } else {
+        struct cql_prepared *p = prepared_get(r->db, item->prepared_id, r->err);
+        if (p) r->item_statements[r->n_item_statements++] = p;
+        out->statement = p ? prepared_statement(p) : NULL;
+    }
+    if (!out->statement) return -1;
+    enum stmt_kind kind = out->statement->kind;
+    if (kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE)
+        return err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+    out->n_values = item->n_values;
+    out->values = item->values;
+    if (item->n_values == out->statement->binds.n) return 0;
+    return err_invalid(r->err, "There were %u markers(?) in CQL but %u bound variables", out->statement->binds.n, item->n_values);
+}
+
+static enum cql_outcome run_batch(struct cql_request *r) {
+    const char *keyspace;
+    if (default_keyspace(r, &keyspace)) return CQL_FAILED;
+    r->schema = catalog_schema(r->db->options.catalog);
+    struct batch_item *items = ARENA_ARRAY(r->arena, r->n_items + 1, struct batch_item);
+    r->item_statements = ARENA_ARRAY(r->arena, r->n_items + 1, struct cql_prepared *);
+    if (!items || !r->item_statements) {
+        err_nomem(r->err);
+        return CQL_FAILED;
+    }
+    for (uint32_t i = 0; i < r->n_items; i++)
+        if (batch_statement(r, &r->items[i], keyspace, &items[i])) return CQL_FAILED;
+    r->stmt_kind = STMT_BATCH;
+    return batch_run(r, r->batch_kind, items, r->n_items);
+}
+
+enum cql_outcome cql_run(struct cql_request *r) {
+    cql_request_fini(r); /* of a run that ended in OFFLOAD */
+    r->result = (struct cql_result){.kind = RESULT_VOID};
+    r->n_warnings = 0;
+    r->stmt_kind = STMT_KINDS;
+    r->fingerprint = NULL;
+    switch (r->kind) {
+    case REQUEST_QUERY: return run_query(r);
+    case REQUEST_PREPARE: return run_prepare(r);
+    case REQUEST_EXECUTE: return run_execute(r);
+    case REQUEST_BATCH: return run_batch(r);
+    }
+    err_set(r->err, ERR_PROTOCOL, "Unknown kind of request");
+    return CQL_FAILED;
+}

@@ -1,0 +1,283 @@
+#include "cql/prepared.h"
+
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BUCKETS = 8192, STRIPES = 32, PREPARED_ARENA_LIMIT = 16 << 20, PREPARED_CHUNK = 2048 };
+
+struct cql_prepared {
+    _Atomic(struct cql_prepared *) next; /* of its bucket */
+    struct cql_prepared *older, *newer;  /* of all, under the cache's lock */
+    atomic_uint refs;
+    atomic_bool used; /* since the cache last looked for room */
+    bool cached;
+    struct arena arena;
+    const char *query, *keyspace;
+    struct cql_statement *statement;
+    struct prepared_info info;
+};
+
+struct stripe {
+    atomic_uint readers;
+    char pad[60]; /* a cache line each */
+};
+
+struct prepared_cache {
+    pthread_mutex_t lock; /* writers only */
+    size_t bytes, limit;
+    struct cql_prepared *oldest, *newest;
+    struct stripe stripes[STRIPES];
+    _Atomic(struct cql_prepared *) buckets[BUCKETS];
+};
+
+struct prepared_cache *prepared_cache_new(size_t bytes) {
+    struct prepared_cache *c = calloc(1, sizeof(*c));
+    if (!c) return NULL;
+    c->limit = bytes ? bytes : (size_t)64 << 20;
+    pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+void cql_prepared_unref(struct cql_prepared *p) {
+    if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
+    if (p->statement && p->statement->schema) schema_unref(p->statement->schema);
+    arena_fini(&p->arena);
+    free(p);
+}
+
+void prepared_cache_free(struct prepared_cache *c) {
+    if (!c) return;
+    for (struct cql_prepared *p = c->oldest, *next; p; p = next) {
+        next = p->newer;
+        cql_prepared_unref(p);
+    }
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+const struct prepared_info *cql_prepared_info(const struct cql_prepared *p) { return &p->info; }
+const struct cql_statement *prepared_statement(const struct cql_prepared *p) { return p->statement; }
+const char *prepared_query(const struct cql_prepared *p) { return p->query; }
+
+/* ---- the table ---- */
+
+static size_t bucket_of(const uint8_t *id) { return load_u32(id) % BUCKETS; }
+
+/* Threads have stacks of their own, so the address of a local tells them apart well enough. */
+static struct stripe *stripe_of(struct prepared_cache *c) {
+    uint8_t local;
+    uintptr_t at = (uintptr_t)&local;
+    return &c->stripes[(at >> 16 ^ at >> 23) % STRIPES];
+}
+
+static struct cql_prepared *lookup(struct prepared_cache *c, const uint8_t *id) {
+    struct stripe *s = stripe_of(c);
+    atomic_fetch_add(&s->readers, 1);
+    struct cql_prepared *p = atomic_load(&c->buckets[bucket_of(id)]);
+    while (p && memcmp(p->info.id, id, 16)) p = atomic_load(&p->next);
+    if (p) atomic_fetch_add(&p->refs, 1);
+    atomic_fetch_sub(&s->readers, 1);
+    if (p && !atomic_load_explicit(&p->used, memory_order_relaxed)) atomic_store_explicit(&p->used, true, memory_order_relaxed);
+    return p;
+}
+
+static void wait_for_readers(struct prepared_cache *c) {
+    for (int i = 0; i < STRIPES; i++)
+        while (atomic_load(&c->stripes[i].readers)) sched_yield();
+}
+
+static void list_remove(struct prepared_cache *c, struct cql_prepared *p) {
+    *(p->older ? &p->older->newer : &c->oldest) = p->newer;
+    *(p->newer ? &p->newer->older : &c->newest) = p->older;
+    p->older = p->newer = NULL;
+}
+
+static void list_append(struct prepared_cache *c, struct cql_prepared *p) {
+    p->older = c->newest;
+    *(c->newest ? &c->newest->newer : &c->oldest) = p;
+    c->newest = p;
+}
+
+/* Under the lock. The entry may go on living in requests that hold it. */
+static void unlink_entry(struct prepared_cache *c, struct cql_prepared *p) {
+    _Atomic(struct cql_prepared *) *at = &c->buckets[bucket_of(p->info.id)];
+    while (atomic_load(at) != p) at = &atomic_load(at)->next;
+    atomic_store(at, atomic_load(&p->next));
+    list_remove(c, p);
+    c->bytes -= p->arena.used;
+    p->cached = false;
+    wait_for_readers(c);
+    cql_prepared_unref(p);
+}
+
+static void make_room(struct prepared_cache *c, const struct cql_prepared *keep) {
+    size_t chances = 0;
+    for (struct cql_prepared *p = c->oldest; p && c->bytes > c->limit; p = c->oldest) {
+        if (p == keep && p == c->newest) return;
+        if (p == keep || (atomic_exchange(&p->used, false) && chances++ < BUCKETS)) {
+            list_remove(c, p);
+            list_append(c, p);
+        } else {
+            unlink_entry(c, p);
+        }
+    }
+}
+
+static void drop(struct prepared_cache *c, struct cql_prepared *p) {
+    pthread_mutex_lock(&c->lock);
+    if (p->cached) unlink_entry(c, p);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Takes a reference of its own. Another thread may have put the same statement there: the newer one stays. */
+static void publish(struct prepared_cache *c, struct cql_prepared *p) {
+    pthread_mutex_lock(&c->lock);
+    _Atomic(struct cql_prepared *) *head = &c->buckets[bucket_of(p->info.id)];
+    struct cql_prepared *old = atomic_load(head);
+    while (old && memcmp(old->info.id, p->info.id, 16)) old = atomic_load(&old->next);
+    atomic_fetch_add(&p->refs, 1);
+    p->cached = true;
+    atomic_store(&p->next, atomic_load(head));
+    atomic_store(head, p);
+    list_append(c, p);
+    c->bytes += p->arena.used;
+    if (old) unlink_entry(c, old);
+    make_room(c, p);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- compiling ---- */
+
+static int md5(struct slice bytes, uint8_t *out, struct err *e) {
+    return EVP_Digest(bytes.p, bytes.n, out, NULL, EVP_md5(), NULL) == 1 ? 0 : err_set(e, ERR_SERVER, "MD5 is not available");
+}
+
+int result_meta_hash(struct result_meta *m, struct err *e) {
+    struct buf b;
+    buf_init(&b, 0);
+    for (uint32_t i = 0; i < m->n; i++) {
+        buf_printf(&b, "%s.%s.%s ", m->columns[i].keyspace, m->columns[i].table, m->columns[i].name);
+        cql_type_print(m->columns[i].type, &b);
+        buf_u8(&b, '\n');
+    }
+    int rc = buf_failed(&b) ? err_nomem(e) : md5(buf_slice(&b), m->id, e);
+    buf_fini(&b);
+    return rc;
+}
+
+static bool is_qualified(const struct ast_stmt *s) {
+    switch (s->kind) {
+    case STMT_SELECT: return s->select.table.keyspace;
+    case STMT_INSERT: return s->insert.table.keyspace;
+    case STMT_UPDATE: return s->update.table.keyspace;
+    case STMT_DELETE: return s->delete_.table.keyspace;
+    default: return false;
+    }
+}
+
+static int make_id(struct cql_prepared *p, const struct ast_stmt *ast, struct err *e) {
+    struct buf b;
+    buf_init(&b, 0);
+    if (p->keyspace && !is_qualified(ast)) buf_put_str(&b, p->keyspace);
+    buf_put_str(&b, p->query);
+    int rc = buf_failed(&b) ? err_nomem(e) : md5(buf_slice(&b), p->info.id, e);
+    buf_fini(&b);
+    return rc;
+}
+
+static int fill_info(struct cql_prepared *p, struct err *e) {
+    const struct cql_statement *s = p->statement;
+    struct result_column *binds = ARENA_ARRAY(&p->arena, s->binds.n + 1, struct result_column);
+    if (!binds) return err_nomem(e);
+    const struct schema_table *t = s->table;
+    for (uint32_t i = 0; i < s->binds.n; i++) {
+        const struct receiver *to = &s->binds.specs[i];
+        const char *marker = s->binds.names ? s->binds.names[i] : NULL;
+        binds[i] = (struct result_column){.keyspace = to->keyspace ? to->keyspace : t ? t->keyspace->name : "",
+                                          .table = to->table ? to->table : t ? t->name : "",
+                                          .name = marker ? marker : to->name,
+                                          .type = to->type};
+        if (!to->type) return err_invalid(e, "Cannot infer type of bind marker %u; use a type hint", i);
+    }
+    p->info.binds = (struct result_meta){.n = s->binds.n, .columns = binds};
+    p->info.result = s->result;
+    p->info.n_pk = s->n_pk;
+    p->info.pk_indexes = s->pk_indexes;
+    return result_meta_hash(&p->info.binds, e);
+}
+
+static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, const char *keyspace, struct err *e) {
+    struct slice copy = arena_dup(&p->arena, query);
+    if (keyspace && copy.p) p->keyspace = arena_strdup(&p->arena, keyspace);
+    if (!copy.p || (keyspace && !p->keyspace)) {
+        err_nomem(e);
+        return NULL;
+    }
+    p->query = (const char *)copy.p;
+    return cql_parse(&p->arena, copy, e);
+}
+
+static struct cql_prepared *compile_text(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) {
+    struct cql_prepared *p = calloc(1, sizeof(*p));
+    if (!p) {
+        err_nomem(e);
+        return NULL;
+    }
+    atomic_init(&p->refs, 1);
+    arena_init(&p->arena, PREPARED_CHUNK, PREPARED_ARENA_LIMIT);
+    struct ast_stmt *ast = parse_copy(p, query, keyspace, e);
+    if (ast && make_id(p, ast, e) == 0) {
+        struct bind_specs binds = {0};
+        const struct schema *schema = catalog_schema(db->options.catalog);
+        struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds, .err = e};
+        p->statement = statement_compile(&c, ast);
+        if (!p->statement) schema_unref(schema);
+        else p->statement->schema = schema;
+    }
+    if (p->statement && fill_info(p, e) == 0) return p;
+    cql_prepared_unref(p);
+    return NULL;
+}
+
+static int unprepared(struct err *e, struct slice id) {
+    char hex[33];
+    for (int i = 0; i < 16; i++) snprintf(hex + 2 * (size_t)i, 3, "%02x", i < (int)id.n ? id.p[i] : 0);
+    err_set(e, ERR_UNPREPARED,
+            "Prepared query with ID %s not found (either the query was not prepared on this host (maybe the host has been restarted?) or "
+            "you have prepared too many queries and it has been evicted from the internal cache)",
+            hex);
+    if (id.n == 16) memcpy(e->detail.prepared_id, id.p, 16);
+    return -1;
+}
+
+static bool is_current(struct cql_db *db, const struct cql_prepared *p) {
+    return p->statement->schema->generation == catalog_generation(db->options.catalog);
+}
+
+struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) {
+    struct cql_prepared *p = compile_text(db, query, keyspace, e);
+    if (p) publish(db->prepared, p);
+    return p;
+}
+
+struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) {
+    struct cql_prepared *p = id.n == 16 ? lookup(db->prepared, id.p) : NULL;
+    if (!p) {
+        unprepared(e, id);
+        return NULL;
+    }
+    if (LIKELY(is_current(db, p))) return p;
+    struct err ignored = {0};
+    struct cql_prepared *again = compile_text(db, slice_str(p->query), p->keyspace, &ignored);
+    if (again) publish(db->prepared, again);
+    else {
+        drop(db->prepared, p);
+        unprepared(e, id);
+    }
+    cql_prepared_unref(p);
+    return again;
+}

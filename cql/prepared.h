@@ -1,0 +1,28 @@
+/* Prepared statements: compiled once, found by id, shared by all threads.
+ *
+ * Life: prepared_make compiles a text and puts it into the cache under the MD5 of keyspace and text, as Cassandra does; an
+ * EXECUTE takes a reference with prepared_get and drops it when the request ends; the cache drops its own when it needs room
+ * (least recently used first, about) or when the schema has changed, and the next EXECUTE compiles the text again.
+ * Looking one up takes no lock: readers mark themselves in a counter of their stripe, and whoever unlinks an entry waits until
+ * each counter has been zero once before it drops the cache's reference.
+ */
+#pragma once
+
+#include "cql/db.h"
+#include "cql/statement.h"
+
+struct prepared_cache;
+
+struct prepared_cache *prepared_cache_new(size_t bytes) MUST_CHECK;
+void prepared_cache_free(struct prepared_cache *cache);
+
+/* A reference, or NULL with ERR_UNPREPARED (unknown, or its table is gone) or what the compiler says. */
+struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) MUST_CHECK;
+/* A reference to the statement of that text, compiled now unless the cache has it. keyspace: NULL or the default one. */
+struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) MUST_CHECK;
+
+const struct cql_statement *prepared_statement(const struct cql_prepared *p);
+const char *prepared_query(const struct cql_prepared *p);
+
+/* MD5 of names and types of a result: result_metadata_id. */
+int result_meta_hash(struct result_meta *m, struct err *e) MUST_CHECK;
