@@ -1,0 +1,37 @@
+"""Fixtures: a server for a module in each mode, and servers that a test starts itself."""
+import pytest
+
+from tally_server import Server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Keyspaces mode, the default; one for the module."""
+    s = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "100").start()
+    yield s
+    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
+    s.stop()
+
+
+@pytest.fixture(scope="module")
+def cassandra_server(tmp_path_factory):
+    """Cassandra mode; one for the module."""
+    s = Server(tmp_path_factory.mktemp("server"), "--mode", "cassandra").start()
+    yield s
+    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
+    s.stop()
+
+
+@pytest.fixture
+def new_server(tmp_path):
+    """new_server(*flags): a server of the test's own, started; stopped or killed when the test ends."""
+    made = []
+
+    def make(*flags):
+        made.append(Server(tmp_path, *flags).start())
+        return made[-1]
+
+    yield make
+    for s in made:
+        if s.process and s.alive():
+            s.kill9()

@@ -1,0 +1,91 @@
+"""A tallyd of its own for a test: a scratch data folder, a free port, a log; start, stop, kill -9, start again."""
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from cassandra import ConsistencyLevel
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.policies import RoundRobinPolicy
+
+ROOT = Path(__file__).resolve().parents[2]
+PRESET = os.environ.get("TALLY_PRESET", "release")
+TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"
+
+
+class Server:
+    """flags go to tallyd as they are: Server(folder, "--mode", "cassandra")."""
+
+    def __init__(self, folder, *flags):
+        self.folder = Path(folder)
+        self.flags = flags
+        self.log = self.folder / "tallyd.log"
+        self.process = None
+        self.host = self.port = self.admin = None
+
+    def start(self):
+        command = [TALLYD, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", *self.flags]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=log, text=True)
+        for line in self.process.stdout:
+            if line.startswith("tallyd ready: "):
+                fields = dict(f.split("=", 1) for f in line[len("tallyd ready: "):].split())
+                self.host, port = fields["cql"].rsplit(":", 1)
+                self.port = int(port)
+                self.admin = fields["admin"]
+                assert int(fields["pid"]) == self.process.pid
+                return self
+        raise AssertionError(f"tallyd did not become ready:\n{self.log_tail()}")
+
+    def log_tail(self):
+        return self.log.read_text(errors="replace")[-4000:]
+
+    def stop(self):
+        """A clean stop; the exit status must be 0."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            status = self.process.wait(timeout=30)
+            assert status == 0, f"tallyd ended with {status}:\n{self.log_tail()}"
+
+    def kill9(self):
+        self.process.kill()
+        self.process.wait(timeout=30)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def cluster(self, **options):
+        """A Cluster of the Python driver at LOCAL_QUORUM; options are the driver's."""
+        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30)
+        options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
+        options.setdefault("connect_timeout", 20)
+        return Cluster([self.host], port=self.port, **options)
+
+
+def create_keyspace(session, name):
+    session.execute(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+
+
+def status_of(session, keyspace, table):
+    row = session.execute(
+        "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = %s AND table_name = %s", (keyspace, table)).one()
+    return row.status if row else None
+
+
+def await_active(session, keyspace, table, seconds=60):
+    """As an application on Keyspaces does it; returns the statuses seen, in order."""
+    seen, deadline = [], time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        status = status_of(session, keyspace, table)
+        if not seen or seen[-1] != status:
+            seen.append(status)
+        if status == "ACTIVE":
+            return seen
+        time.sleep(0.02)
+    raise AssertionError(f"{keyspace}.{table} did not become ACTIVE: {seen}")
+
+
+def create_table(session, keyspace, name, definition):
+    session.execute(f"CREATE TABLE {keyspace}.{name} ({definition})")
+    return await_active(session, keyspace, name)

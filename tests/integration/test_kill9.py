@@ -1,0 +1,94 @@
+"""kill -9 in the middle of writes: every acknowledged row is there after the restart."""
+import random
+import threading
+import time
+
+import pytest
+
+from tally_server import create_keyspace, create_table
+
+ROUNDS = 4
+WRITERS = 8
+
+
+class Writers:
+    """Writes rows from several threads and remembers each one that was acknowledged."""
+
+    def __init__(self, server, first_id):
+        self.cluster = server.cluster()
+        self.session = self.cluster.connect()
+        self.insert = self.session.prepare("INSERT INTO crash.rows (pk, ck, v, st) VALUES (?, ?, ?, ?)")
+        self.next_id = first_id
+        self.lock = threading.Lock()
+        self.acknowledged = {}
+        self.stop = False
+        self.threads = [threading.Thread(target=self.write) for _ in range(WRITERS)]
+        for t in self.threads:
+            t.start()
+
+    def write(self):
+        while not self.stop:
+            with self.lock:
+                row, self.next_id = self.next_id, self.next_id + 1
+            value = f"value {row} {random.random()}"
+            try:
+                self.session.execute(self.insert, (row % 97, row, value, row))
+            except Exception:  # the server was killed: this row was not acknowledged
+                return
+            with self.lock:
+                self.acknowledged[row] = value
+
+    def finish(self):
+        self.stop = True
+        for t in self.threads:
+            t.join()
+        self.cluster.shutdown()
+        return self.acknowledged
+
+
+def read_all(server):
+    with server.cluster() as cluster:
+        return {r.ck: r.v for r in cluster.connect().execute("SELECT ck, v FROM crash.rows")}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_acknowledged_write_survives_kill9(new_server, threads):
+    server = new_server("--ddl-delay", "none", "--threads", str(threads))
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "crash")
+        create_table(session, "crash", "rows", "pk int, ck int, v text, st int static, PRIMARY KEY (pk, ck)")
+    expected = {}
+    for number in range(ROUNDS):
+        writers = Writers(server, first_id=number * 1_000_000)
+        time.sleep(random.uniform(0.5, 1.5))
+        server.kill9()
+        acknowledged = writers.finish()
+        assert len(acknowledged) > 50, f"round {number}: only {len(acknowledged)} writes were acknowledged"
+        expected.update(acknowledged)
+        server.start()
+        found = read_all(server)
+        lost = [row for row, value in expected.items() if found.get(row) != value]
+        assert not lost, f"round {number}: {len(lost)} of {len(expected)} acknowledged rows are lost: {lost[:10]}"
+    server.stop()
+
+
+def test_ddl_and_prepared_data_survive_kill9(new_server):
+    server = new_server("--ddl-delay", "none")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "crash")
+        create_table(session, "crash", "t", "pk int PRIMARY KEY, v text")
+        session.execute("INSERT INTO crash.t (pk, v) VALUES (1, 'kept')")
+        session.execute("ALTER TABLE crash.t ADD extra int")
+        create_table(session, "crash", "dropped", "pk int PRIMARY KEY")
+        session.execute("DROP TABLE crash.dropped")
+    server.kill9()
+    server.start()
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        row = session.execute("SELECT * FROM crash.t").one()
+        assert (row.pk, row.v, row.extra) == (1, "kept", None)
+        tables = {r.table_name for r in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'crash'")}
+        assert tables == {"t"}
+    server.stop()

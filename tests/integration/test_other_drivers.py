@@ -1,0 +1,73 @@
+"""Tally through the Node, Go, Java and Rust drivers: each a program of its own folder that prints "ok NAME" per check.
+
+A toolchain that this machine lacks is named as not run; with CI=true it is a failure.
+"""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tally_server import ROOT
+
+HERE = ROOT / "tests" / "integration"
+BUILD = ROOT / "build" / "drivers"
+
+
+def need(*tools):
+    missing = [t for t in tools if shutil.which(t) is None]
+    if not missing:
+        return
+    message = f"not run: no {', '.join(missing)} on this machine"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def build(folder, *command, **env):
+    done = subprocess.run([str(c) for c in command], cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def run(server, *command):
+    done = subprocess.run([str(c) for c in command] + [server.host, str(server.port)], capture_output=True, text=True, timeout=300)
+    print(done.stdout)
+    totals = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
+    assert totals, done.stdout + done.stderr
+    assert done.returncode == 0 and totals[2] == "0" and int(totals[1]) >= 7, done.stdout + done.stderr
+
+
+def copy(name):
+    """Sources in build/, so that what the toolchains leave beside them stays out of the tree."""
+    target = BUILD / name
+    shutil.copytree(HERE / name, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "target"))
+    return target
+
+
+def test_node_driver(server):
+    need("node", "npm")
+    folder = copy("node")
+    build(folder, "npm", "ci", "--silent", "--no-audit", "--no-fund")
+    run(server, "node", folder / "driver_test.js")
+
+
+def test_go_driver(server):
+    need("go")
+    folder = copy("go")
+    build(folder, "go", "build", "-o", BUILD / "go-driver-test", ".")
+    run(server, BUILD / "go-driver-test")
+
+
+def test_java_driver(server):
+    need("mvn", "java")
+    folder = copy("java")
+    build(folder, "mvn", "-q", "-B", "package")
+    run(server, "java", "-cp", f"{folder}/target/classes:{folder}/target/lib/*", "tally.DriverTest")
+
+
+def test_rust_driver(server):
+    need("cargo")
+    folder = copy("rust")
+    build(folder, "cargo", "build", "--locked", "--quiet")
+    run(server, folder / "target" / "debug" / "rust-driver-test")
