@@ -79,7 +79,7 @@ step_conformance() {
     python_env venv tests/integration/requirements.txt
     local mode
     for mode in keyspaces cassandra; do
-        counted "conformance $mode" build/venv/bin/python tests/conformance/conformance.py replay --tallyd build/release/bin/tallyd --mode $mode
+        counted "conformance $mode" build/venv/bin/python tests/conformance/cqlt replay --server build/release/bin/tallyd --mode $mode
     done
 }
 step_integration() {
