@@ -55,7 +55,7 @@ enum schema_change_target { TARGET_KEYSPACE, TARGET_TABLE, TARGET_TYPE, TARGET_F
 struct schema_change {
     enum schema_change_kind kind;
     enum schema_change_target target;
-    char keyspace[64], name[64];
+    char keyspace[64], name[224];
 };
 
 /* Called when a change becomes visible, on the thread that made it so (the catalogue's worker, or the DDL's); must not block. */
