@@ -31,6 +31,7 @@ struct ast_type {
     uint32_t n_args;
     struct ast_type **args;
     uint32_t dimension;   /* vector */
+    struct slice source;  /* its name in the query text */
 };
 
 /* ---- expressions: terms, selectors and functions share one form ---- */
@@ -67,6 +68,7 @@ struct ast_expr {
     struct ast_expr **args;
     const char **names;     /* EXPR_UDT: one per arg */
     struct slice source;    /* this expression in the query text */
+    uint16_t depth;         /* of the tree below, bounded by the parser: recursion over it is safe */
 };
 
 struct ast_binds { /* of a statement, in order */
@@ -337,6 +339,7 @@ struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) MU
 /* Canonical CQL: parses back to an equal tree. */
 void ast_print(const struct ast_stmt *s, struct buf *out);
 void ast_print_expr(const struct ast_expr *x, struct buf *out);
+void ast_print_prop(const struct ast_prop_value *v, struct buf *out);
 void ast_print_type(const struct ast_type *t, struct buf *out);
 /* name, or "Name" when it needs quotes (reserved word, capitals, other characters). */
 void ast_print_name(const char *name, struct buf *out);
