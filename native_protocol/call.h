@@ -1,0 +1,35 @@
+/* One query request from its envelope to its response: what dispatch, the loop and the worker pool hand to each other.
+ *
+ * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, or its body is copied, it runs
+ * once more on a worker and comes back to the loop to be finished. Then it goes back to the spare ones with its arena.
+ * It belongs to one thread at a time: the loop, or the worker that has it.
+ */
+#pragma once
+
+#include "native_protocol/request.h"
+#include "native_protocol/rows.h"
+
+struct np_conn;
+
+enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 64 << 20 };
+
+struct np_call {
+    struct np_call *next;
+    struct np_conn *conn; /* referenced */
+    struct np_envelope env;
+    struct slice body; /* plain; in the loop's window, or in the arena once offloaded */
+    struct arena arena;
+    struct err err;
+    struct op_cost cost;
+    struct cql_request r;
+    struct np_query_options options;
+    struct np_reply reply;
+    struct np_rows rows;
+    enum cql_outcome outcome;
+    int64_t started_us; /* monotonic; only when traced */
+    /* offloaded only */
+    bool offloaded;
+    struct cql_session session; /* a copy: the connection's stays with the loop */
+    struct buf out;             /* rows are encoded here */
+    uint64_t seq;               /* of the commit */
+};

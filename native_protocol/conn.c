@@ -1,0 +1,407 @@
+#include "native_protocol/conn.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "native_protocol/dispatch.h"
+#include "native_protocol/loop.h"
+#include "native_protocol/segment.h"
+
+enum { READ_STEP = 64 << 10, LOOP_IN_MAX = 256 << 20 };
+
+/* ---- state ---- */
+
+void npi_conn_set_state(struct np_conn *c, enum np_conn_state state) {
+    assert(state > c->state);
+    if (state == NP_CONN_CLOSED) np_metric_add(&c->loop->metrics, NP_METRIC_CONNECTIONS, -1);
+    c->state = state;
+    c->state_us = clock_mono_us(c->loop->o->clock);
+}
+
+static bool active(const struct np_conn *c) { return c->state == NP_CONN_NEW || c->state == NP_CONN_READY; }
+
+void npi_conn_ref(struct np_conn *c) { c->refs++; }
+
+void npi_conn_unref(struct np_conn *c) {
+    if (--c->refs) return;
+    free(c);
+}
+
+static void give_buffers(struct np_conn *c) {
+    c->loop->in_bytes -= c->in.n + c->large.n;
+    buf_fini(&c->in);
+    buf_fini(&c->large);
+    npi_buf_give(c->loop, &c->out);
+    npi_buf_give(c->loop, &c->wire);
+    c->wire_at = 0;
+}
+
+static void unlink_dirty(struct np_conn *c) {
+    if (!c->dirty) return;
+    struct np_conn **at = &c->loop->dirty;
+    while (*at != c) at = &(*at)->dirty_next;
+    *at = c->dirty_next;
+    c->dirty = false;
+}
+
+void npi_conn_close(struct np_conn *c) {
+    if (c->state == NP_CONN_CLOSED) return;
+    struct np_loop *l = c->loop;
+    npi_conn_set_state(c, NP_CONN_CLOSED);
+    ev_io_stop(l->ev, &c->read_io);
+    ev_io_stop(l->ev, &c->write_io);
+    unlink_dirty(c);
+    np_transport_fini(&c->transport);
+    give_buffers(c);
+    if (c->prev) c->prev->next = c->next;
+    else l->conns = c->next;
+    if (c->next) c->next->prev = c->prev;
+    npi_conn_unref(c);
+}
+
+/* ---- output ---- */
+
+struct buf *npi_conn_out(struct np_conn *c) {
+    if (!c->dirty && c->state != NP_CONN_CLOSED) {
+        c->dirty = true;
+        c->dirty_next = c->loop->dirty;
+        c->loop->dirty = c;
+    }
+    if (!c->out.p) npi_buf_take(c->loop, &c->out);
+    return &c->out;
+}
+
+size_t npi_conn_unsent(const struct np_conn *c) { return c->out.n + c->wire.n - c->wire_at; }
+
+static void move_out(struct np_conn *c) {
+    if (!c->wire.n) {
+        struct buf t = c->wire;
+        c->wire = c->out;
+        c->out = t;
+        c->out.n = 0;
+        return;
+    }
+    buf_put_slice(&c->wire, buf_slice(&c->out));
+    c->out.n = 0;
+}
+
+void npi_conn_stage(struct np_conn *c) {
+    if (c->out.n) move_out(c);
+}
+
+static void frame_out(struct np_conn *c) {
+    if (!c->out.n) return;
+    if (!c->framed) {
+        move_out(c);
+        return;
+    }
+    if (!c->wire.p) npi_buf_take(c->loop, &c->wire);
+    np_segment_encode(buf_slice(&c->out), c->compression == NP_COMPRESS_LZ4, &c->wire);
+    c->out.n = 0;
+}
+
+static void may_read_again(struct np_conn *c);
+
+static void all_sent(struct np_conn *c) {
+    npi_buf_give(c->loop, &c->out);
+    npi_buf_give(c->loop, &c->wire);
+    c->wire_at = 0;
+    ev_io_stop(c->loop->ev, &c->write_io);
+    /* the peer reads our last words, then closes; what it still sends is thrown away meanwhile */
+    if (c->state == NP_CONN_CLOSING && !c->in_flight) np_transport_shutdown(&c->transport);
+}
+
+void npi_conn_flush(struct np_conn *c) {
+    if (c->state == NP_CONN_CLOSED) return;
+    frame_out(c);
+    if (buf_failed(&c->wire) || buf_failed(&c->out)) {
+        npi_conn_close(c);
+        return;
+    }
+    while (c->wire_at < c->wire.n) {
+        ssize_t n = np_transport_write(&c->transport, c->wire.p + c->wire_at, c->wire.n - c->wire_at);
+        if (n == NP_IO_AGAIN) {
+            ev_io_start(c->loop->ev, &c->write_io);
+            may_read_again(c);
+            return;
+        }
+        if (n <= 0) {
+            npi_conn_close(c);
+            return;
+        }
+        c->wire_at += (size_t)n;
+        np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, n);
+    }
+    all_sent(c);
+    may_read_again(c);
+}
+
+void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
+    if (!active(c)) return;
+    np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
+    struct np_reply r;
+    np_reply_begin(&r, npi_conn_out(c), version, stream, NP_ERROR, false);
+    np_put_error(r.out, version, e);
+    if (np_reply_end(&r, &(struct np_reply_extras){0})) np_reply_cancel(&r);
+    npi_conn_set_state(c, NP_CONN_CLOSING);
+}
+
+/* ---- back-pressure ---- */
+
+static bool over(const struct np_conn *c) { return c->in_flight >= NP_IN_FLIGHT_MAX || npi_conn_unsent(c) > NP_OUT_HIGH; }
+
+static void pause_reading(struct np_conn *c) {
+    c->paused = true;
+    ev_io_stop(c->loop->ev, &c->read_io);
+}
+
+void npi_conn_stop_reading(struct np_conn *c) {
+    if (active(c)) pause_reading(c);
+}
+
+static void consume_kept(struct np_conn *c);
+
+static void may_read_again(struct np_conn *c) {
+    if (!c->paused || !active(c) || c->loop->stopping) return;
+    if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
+    c->paused = false;
+    ev_io_start(c->loop->ev, &c->read_io);
+    if (!c->in.n && !np_transport_pending(&c->transport)) return;
+    ev_feed_event(c->loop->ev, &c->read_io, EV_CUSTOM);
+    npi_loop_wake(c->loop); /* what it answers must not wait for the next input */
+}
+
+void npi_conn_answered(struct np_conn *c) {
+    c->in_flight--;
+    np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, -1);
+    if (c->paused && c->state != NP_CONN_CLOSED) npi_conn_out(c); /* flushed, and then perhaps read again */
+}
+
+/* ---- input ---- */
+
+static uint32_t frame_max(const struct np_conn *c) {
+    enum { BEFORE_STARTUP = 64 << 10 };
+    return c->state == NP_CONN_NEW && c->loop->o->frame_max > BEFORE_STARTUP ? BEFORE_STARTUP : c->loop->o->frame_max;
+}
+
+static void refuse(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
+    bool spoken = env->version >= NP_VERSION_MIN && env->version <= NP_VERSION_MAX;
+    uint8_t version = c->framed ? 5 : spoken ? env->version : 4;
+    npi_conn_fail(c, version, spoken ? env->stream : 0, e);
+}
+
+/* One envelope of v3, v4, or v5 before STARTUP is answered, or of a segment. Bytes consumed, NP_NEED_MORE or NP_BAD. */
+static ssize_t take_envelope(struct np_conn *c, struct slice in) {
+    struct np_envelope env;
+    struct err e = {0};
+    ssize_t n = np_envelope_decode(in, frame_max(c), &env, &e);
+    if (n == NP_BAD) return refuse(c, &env, &e), NP_BAD;
+    if (n == NP_TOO_BIG) {
+        np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
+        npi_answer_error(c, env.version, env.stream, env.opcode, &e);
+        c->skip = env.length;
+        return NP_HEADER;
+    }
+    if (n > 0) npi_dispatch(c, &env);
+    return n;
+}
+
+static size_t pass_over(struct np_conn *c, size_t n) {
+    size_t take = c->skip < n ? (size_t)c->skip : n;
+    c->skip -= take;
+    return take;
+}
+
+static void bad_segment(struct np_conn *c, const char *why) {
+    struct err e = {0};
+    err_set(&e, ERR_PROTOCOL, "%s", why);
+    npi_conn_fail(c, 5, 0, &e);
+}
+
+/* Whole envelopes; nothing may be left over. */
+static void take_self_contained(struct np_conn *c, struct slice in) {
+    while (in.n && active(c)) {
+        ssize_t n = take_envelope(c, in);
+        if (n == NP_NEED_MORE || c->skip) bad_segment(c, "Incomplete envelope in a self-contained segment");
+        if (n <= 0 || c->skip) return;
+        in = slice_of(in.p + n, in.n - (size_t)n);
+    }
+}
+
+/* A part of an envelope that is larger than a segment. */
+static void take_part(struct np_conn *c, struct slice in) {
+    size_t passed = pass_over(c, in.n);
+    if (passed) return;
+    buf_put_slice(&c->large, in);
+    c->loop->in_bytes += in.n;
+    if (buf_failed(&c->large)) {
+        bad_segment(c, "No memory for the request");
+        return;
+    }
+    ssize_t n = take_envelope(c, buf_slice(&c->large));
+    if (n == NP_NEED_MORE) return;
+    size_t rest = n > 0 ? c->large.n - (size_t)n : 0;
+    if (active(c) && c->skip) pass_over(c, rest);
+    else if (rest) bad_segment(c, "Bytes behind the envelope of a segment that is not self-contained");
+    if (c->state == NP_CONN_CLOSED) return;
+    c->loop->in_bytes -= c->large.n;
+    buf_fini(&c->large);
+}
+
+static ssize_t take_segment(struct np_conn *c, struct slice in) {
+    struct np_segment seg;
+    struct err e = {0};
+    ssize_t n = np_segment_decode(in, c->compression == NP_COMPRESS_LZ4, &c->loop->segment, &seg, &e);
+    if (n == NP_BAD) npi_conn_fail(c, 5, 0, &e);
+    if (n <= 0) return n;
+    if (!seg.self_contained) take_part(c, seg.payload);
+    else if (c->large.n || c->skip) bad_segment(c, "A self-contained segment inside an envelope");
+    else take_self_contained(c, seg.payload);
+    return n;
+}
+
+/* Runs what is complete; returns the bytes that are done with. */
+static size_t consume(struct np_conn *c, struct slice in) {
+    size_t done = 0;
+    while (done < in.n && active(c)) {
+        if (over(c) && !c->loop->stopping) {
+            pause_reading(c);
+            break;
+        }
+        if (c->skip && !c->framed) {
+            done += pass_over(c, in.n - done);
+            continue;
+        }
+        struct slice rest = slice_of(in.p + done, in.n - done);
+        ssize_t n = c->framed ? take_segment(c, rest) : take_envelope(c, rest);
+        if (n <= 0) break;
+        done += (size_t)n;
+    }
+    return done;
+}
+
+static void keep(struct np_conn *c, struct slice rest) {
+    if (!active(c)) return;
+    if (rest.n) buf_put_slice(&c->in, rest); /* an empty put would allocate */
+    c->loop->in_bytes += rest.n;
+    if (!buf_failed(&c->in) && c->loop->in_bytes <= LOOP_IN_MAX) return;
+    struct err e = {0};
+    err_set(&e, ERR_OVERLOADED, "The server holds too many incomplete requests");
+    npi_conn_fail(c, c->version ? c->version : 4, 0, &e);
+}
+
+static void consume_kept(struct np_conn *c) {
+    size_t done = consume(c, buf_slice(&c->in));
+    if (c->state == NP_CONN_CLOSED) return;
+    c->loop->in_bytes -= done;
+    memmove(c->in.p, c->in.p + done, c->in.n - done);
+    c->in.n -= done;
+    if (!c->in.n) buf_fini(&c->in);
+}
+
+static void ended(struct np_conn *c, ssize_t n) {
+    if (n == NP_IO_AGAIN) {
+        if (c->transport.wants_write) ev_io_start(c->loop->ev, &c->write_io);
+        return;
+    }
+    npi_conn_close(c);
+}
+
+static void read_more(struct np_conn *c) {
+    struct np_loop *l = c->loop;
+    uint8_t *to = c->in.n ? buf_reserve(&c->in, READ_STEP) : l->window;
+    if (!to) {
+        npi_conn_close(c);
+        return;
+    }
+    ssize_t n = np_transport_read(&c->transport, to, c->in.n ? READ_STEP : NP_WINDOW);
+    if (n <= 0) {
+        ended(c, n);
+        return;
+    }
+    np_metric_add(&l->metrics, NP_METRIC_BYTES_IN, n);
+    if (!active(c)) return; /* closing: thrown away */
+    if (c->in.n) {
+        buf_advance(&c->in, (size_t)n);
+        l->in_bytes += (size_t)n;
+        consume_kept(c);
+        keep(c, slice_of("", 0));
+        return;
+    }
+    size_t done = consume(c, slice_of(l->window, (size_t)n));
+    keep(c, slice_of(l->window + done, (size_t)n - done));
+}
+
+static void on_readable(struct ev_loop *ev, ev_io *w, int revents) {
+    struct np_conn *c = w->data;
+    npi_conn_ref(c);
+    if (revents & EV_CUSTOM && c->in.n && active(c) && !c->paused) consume_kept(c);
+    else if (!c->paused || c->state == NP_CONN_CLOSING) read_more(c);
+    if (active(c) && !c->paused && np_transport_pending(&c->transport)) ev_feed_event(ev, w, EV_READ);
+    npi_conn_unref(c);
+}
+
+static void on_writable(struct ev_loop *ev, ev_io *w, int revents) {
+    (void)revents;
+    struct np_conn *c = w->data;
+    npi_conn_ref(c);
+    if (c->transport.wants_write) {
+        if (npi_conn_unsent(c) == 0) ev_io_stop(ev, w);
+        read_more(c);
+    }
+    npi_conn_flush(c);
+    npi_conn_unref(c);
+}
+
+/* ---- birth ---- */
+
+static void note_addresses(struct np_conn *c, int fd) {
+    struct sockaddr_storage a;
+    socklen_t n = sizeof(a);
+    if (!getsockname(fd, (struct sockaddr *)&a, &n)) {
+        const void *ip = a.ss_family == AF_INET6 ? (const void *)&((struct sockaddr_in6 *)&a)->sin6_addr
+                                                 : (const void *)&((struct sockaddr_in *)&a)->sin_addr;
+        inet_ntop(a.ss_family, ip, c->session.local_address, sizeof(c->session.local_address));
+        c->session.local_port = ntohs(((struct sockaddr_in *)&a)->sin_port);
+    }
+    n = sizeof(a);
+    if (getpeername(fd, (struct sockaddr *)&a, &n)) return;
+    c->peer_n = a.ss_family == AF_INET6 ? 16 : 4;
+    if (c->peer_n == 16) memcpy(c->peer, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
+    else memcpy(c->peer, &((struct sockaddr_in *)&a)->sin_addr, 4);
+}
+
+struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
+    struct np_conn *c = calloc(1, sizeof(*c));
+    if (!c || np_transport_init(&c->transport, fd, tls)) {
+        free(c);
+        close(fd);
+        return NULL;
+    }
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    c->loop = l;
+    c->refs = 1;
+    c->state_us = clock_mono_us(l->o->clock);
+    c->session.role = "anonymous";
+    buf_init(&c->in, 0);
+    buf_init(&c->large, 0);
+    buf_init(&c->out, 0);
+    buf_init(&c->wire, 0);
+    note_addresses(c, fd);
+    c->next = l->conns;
+    if (c->next) c->next->prev = c;
+    l->conns = c;
+    ev_io_init(&c->read_io, on_readable, fd, EV_READ);
+    ev_io_init(&c->write_io, on_writable, fd, EV_WRITE);
+    c->read_io.data = c->write_io.data = c;
+    ev_io_start(l->ev, &c->read_io);
+    np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS, 1);
+    np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS_OPENED, 1);
+    return c;
+}

@@ -1,0 +1,73 @@
+/* A client connection: bytes to envelopes, responses to bytes, and its state.
+ *
+ *   NEW --STARTUP--> READY --error that ends it--> CLOSING --sent, or time out--> CLOSED
+ *
+ * A connection lives on one loop and one thread. It is counted by references: the loop's (until CLOSED), and one for each
+ * request that waits for durability or runs on a worker, so that those may outlive the socket. An idle connection owns no
+ * buffer: input goes through the loop's window, output through buffers that are lent while there is something to send.
+ *
+ * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered or more than NP_OUT_HIGH bytes wait to be
+ * sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause.
+ */
+#pragma once
+
+#include <ev.h>
+
+#include "native_protocol/compress.h"
+#include "native_protocol/frame.h"
+#include "native_protocol/transport.h"
+#include "cql/cql.h"
+
+struct np_loop;
+
+enum np_conn_state { NP_CONN_NEW, NP_CONN_READY, NP_CONN_CLOSING, NP_CONN_CLOSED };
+enum { NP_IN_FLIGHT_MAX = 4096, NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20, NP_CLOSE_US = 2000000 };
+
+struct np_conn {
+    struct np_loop *loop;
+    struct np_conn *next, *prev; /* all of the loop */
+    struct np_conn *dirty_next;
+    bool dirty; /* in the loop's list of connections to flush */
+    bool paused;
+    enum np_conn_state state;
+    int64_t state_us; /* monotonic, when it came into the state */
+    uint32_t refs, in_flight;
+    struct np_transport transport;
+    ev_io read_io, write_io;
+
+    uint8_t version;  /* of STARTUP; 0 before */
+    bool framed;      /* v5 after STARTUP: segments */
+    enum np_compression compression;
+    bool throw_on_overload, capacity_full;
+    unsigned events; /* registered */
+    struct cql_session session;
+    uint8_t peer[16];
+    uint8_t peer_n; /* 4 or 16 */
+
+    struct buf in;    /* an incomplete envelope or segment */
+    struct buf large; /* v5: an envelope that comes in several segments */
+    uint64_t skip;    /* bytes of an oversized body still to be passed over */
+    struct buf out;   /* responses, not framed yet */
+    struct buf wire;  /* bytes as they go out; the first wire_at are sent */
+    size_t wire_at;
+};
+
+/* Takes over fd. NULL: no memory; fd is closed. */
+struct np_conn *npi_conn_new(struct np_loop *loop, int fd, SSL_CTX *tls);
+void npi_conn_ref(struct np_conn *c);
+void npi_conn_unref(struct np_conn *c);
+void npi_conn_set_state(struct np_conn *c, enum np_conn_state state);
+/* Closes the socket at once, and drops the loop's reference. */
+void npi_conn_close(struct np_conn *c);
+/* Answers an error on the stream, then closes once it is sent. */
+void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
+
+/* The buffer to append responses to; flushed at the end of the wake-up. */
+struct buf *npi_conn_out(struct np_conn *c);
+/* Moves what is in out to the wire as it is: before the framing changes. */
+void npi_conn_stage(struct np_conn *c);
+void npi_conn_flush(struct np_conn *c);
+/* A request is answered: in_flight goes down, and reading may go on. */
+void npi_conn_answered(struct np_conn *c);
+size_t npi_conn_unsent(const struct np_conn *c);
+void npi_conn_stop_reading(struct np_conn *c);

@@ -1,0 +1,166 @@
+#include "native_protocol/front.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "native_protocol/loop.h"
+
+enum { BACKLOG = 1024, FRAME_MAX = 16 << 20 };
+
+
+struct np_front {
+    struct np_options o;
+    uint16_t port, tls_port;
+    SSL_CTX *tls;
+    struct np_pool *pool;
+    unsigned n_loops;
+    struct np_loop loops[];
+};
+
+struct np_pool *npi_front_pool(struct np_front *f) { return f->pool; }
+uint16_t np_front_port(const struct np_front *f) { return f->port; }
+uint16_t np_front_tls_port(const struct np_front *f) { return f->tls_port; }
+
+uint64_t np_front_count(const struct np_front *f, enum np_metric id) {
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < f->n_loops; i++) sum += atomic_load_explicit(&f->loops[i].metrics.counts[id], memory_order_relaxed);
+    return sum;
+}
+
+uint64_t np_front_requests(const struct np_front *f, uint8_t opcode, enum np_outcome o) {
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < f->n_loops; i++)
+        sum += atomic_load_explicit(&f->loops[i].metrics.requests[opcode][o], memory_order_relaxed);
+    return sum;
+}
+
+/* ---- listeners ---- */
+
+static int address_of(const char *text, uint16_t port, struct sockaddr_storage *a, socklen_t *n) {
+    struct sockaddr_in *v4 = (struct sockaddr_in *)a;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)a;
+    memset(a, 0, sizeof(*a));
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        *n = sizeof(*v4);
+        return 0;
+    }
+    if (inet_pton(AF_INET6, text, &v6->sin6_addr) != 1) return -1;
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    *n = sizeof(*v6);
+    return 0;
+}
+
+/* share: other sockets of this process listen on the same port already or will. */
+static int open_listener(const char *address, uint16_t port, bool share, struct err *e) {
+    struct sockaddr_storage a;
+    socklen_t n;
+    int on = 1;
+    if (address_of(address, port, &a, &n)) return err_set(e, ERR_CONFIG, "listen: '%s' is not a numeric IPv4 or IPv6 address", address);
+    int fd = socket(a.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (fd >= 0 && share) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&a, n) && !listen(fd, BACKLOG)) return fd;
+    err_set(e, ERR_CONFIG, "cannot listen on %s port %u: %s", address, port, strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+static uint16_t bound_port(int fd) {
+    struct sockaddr_storage a;
+    socklen_t n = sizeof(a);
+    if (getsockname(fd, (struct sockaddr *)&a, &n)) return 0;
+    return ntohs(((struct sockaddr_in *)&a)->sin_port); /* sin6_port is at the same place */
+}
+
+/* SO_REUSEPORT would let a second server of the same user share our port without a word: a socket without it goes first. */
+int np_port_pick(const char *address, uint16_t *port, struct err *e) {
+    int fd = open_listener(address, *port, false, e);
+    if (fd < 0) return -1;
+    *port = bound_port(fd);
+    close(fd);
+    return 0;
+}
+
+static int listen_all(struct np_front *f, int slot, uint16_t want, SSL_CTX *tls, uint16_t *port, struct err *e) {
+    *port = want;
+    if (np_port_pick(f->o.listen, port, e)) return -1;
+    for (unsigned i = 0; i < f->n_loops; i++) {
+        int fd = open_listener(f->o.listen, *port, true, e);
+        if (fd < 0) return -1;
+        f->loops[i].listeners[slot].fd = fd;
+        f->loops[i].listeners[slot].tls = tls;
+        *port = bound_port(fd);
+    }
+    return 0;
+}
+
+/* ---- life ---- */
+
+static void on_durable(void *arg) {
+    struct np_front *f = arg;
+    for (unsigned i = 0; i < f->n_loops; i++) npi_loop_durable(&f->loops[i]);
+}
+
+static void on_change(void *arg, const struct schema_change *change) {
+    struct np_front *f = arg;
+    for (unsigned i = 0; i < f->n_loops; i++) npi_loop_give_event(&f->loops[i], change);
+}
+
+static int start_threads(struct np_front *f, struct err *e) {
+    f->pool = npi_pool_new(&f->o, e);
+    if (!f->pool) return -1;
+    for (unsigned i = 0; i < f->n_loops; i++) {
+        if (pthread_create(&f->loops[i].thread, NULL, npi_loop_run, &f->loops[i])) return err_set(e, ERR_SERVER, "cannot start a thread");
+        f->loops[i].started = true;
+    }
+    return 0;
+}
+
+static int open_all(struct np_front *f, struct err *e) {
+    for (unsigned i = 0; i < f->n_loops; i++)
+        if (npi_loop_init(&f->loops[i], f, &f->o, e)) return -1;
+    if (listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
+    if (f->o.tls) {
+        f->tls = np_tls_context(f->o.tls_cert, f->o.tls_key, e);
+        if (!f->tls || listen_all(f, 1, f->o.tls_port, f->tls, &f->tls_port, e)) return -1;
+    }
+    eng_on_durable(f->o.eng, on_durable, f);
+    catalog_on_change(f->o.catalog, on_change, f);
+    return start_threads(f, e);
+}
+
+int np_front_start(const struct np_options *o, struct np_front **out, struct err *e) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned n = o->threads ? o->threads : cores > 0 ? (unsigned)cores : 1;
+    struct np_front *f = *out = calloc(1, sizeof(*f) + n * sizeof(f->loops[0]));
+    if (!f) return err_nomem(e);
+    f->o = *o;
+    f->n_loops = n;
+    if (!f->o.frame_max) f->o.frame_max = FRAME_MAX;
+    return open_all(f, e);
+}
+
+void np_front_stop(struct np_front *f) {
+    for (unsigned i = 0; i < f->n_loops; i++)
+        if (f->loops[i].started) npi_loop_stop(&f->loops[i]);
+    for (unsigned i = 0; i < f->n_loops; i++)
+        if (f->loops[i].started) pthread_join(f->loops[i].thread, NULL);
+    if (f->pool) npi_pool_stop(f->pool);
+    for (unsigned i = 0; i < f->n_loops; i++)
+        if (f->loops[i].o) npi_loop_close(&f->loops[i]);
+}
+
+void np_front_free(struct np_front *f) {
+    for (unsigned i = 0; i < f->n_loops; i++)
+        if (f->loops[i].o) npi_loop_fini(&f->loops[i]);
+    if (f->pool) npi_pool_free(f->pool);
+    if (f->tls) SSL_CTX_free(f->tls);
+    free(f);
+}

@@ -1,0 +1,45 @@
+/* The front of the server: listeners, one event loop per thread, a pool of blocking workers, on one database.
+ *
+ * Life: np_front_start binds, starts the threads and returns; np_front_stop stops accepting, lets what is in flight finish
+ * (bounded) and joins every thread; np_front_free comes after engine and catalogue are closed, whose threads call back into
+ * the front until then. Start, stop and free on one thread; the rest on any.
+ */
+#pragma once
+
+#include "native_protocol/metric.h"
+#include "native_protocol/transport.h"
+#include "cql/cql.h"
+
+enum np_capacity_payload { NP_CAPACITY_CHARGE, NP_CAPACITY_FULL, NP_CAPACITY_OFF };
+
+struct np_options { /* what it points to must outlive the front */
+    struct cql_db *db;
+    struct eng *eng;
+    struct catalog *catalog;
+    struct clock *clock;
+    enum size_model size_model;
+    enum np_capacity_payload capacity_payload;
+    const char *listen; /* numeric address */
+    uint16_t port;      /* 0: any free one */
+    bool tls;           /* with tls_port, tls_cert and tls_key */
+    uint16_t tls_port;
+    const char *tls_cert, *tls_key;
+    unsigned threads, workers; /* 0: one per core; 0: default */
+    uint32_t frame_max;        /* bytes of a request body */
+};
+
+struct np_front;
+
+/* On -1, *out is still there to be stopped and freed, unless it is NULL. */
+int np_front_start(const struct np_options *o, struct np_front **out, struct err *e) MUST_CHECK;
+void np_front_stop(struct np_front *f);
+void np_front_free(struct np_front *f);
+/* *port 0 becomes a free port; any other is checked to be free. ERR_CONFIG. */
+int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
+/* What was bound. */
+uint16_t np_front_port(const struct np_front *f);
+uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */
+
+/* Sums over all loops. */
+uint64_t np_front_count(const struct np_front *f, enum np_metric id);
+uint64_t np_front_requests(const struct np_front *f, uint8_t opcode, enum np_outcome o);

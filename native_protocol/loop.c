@@ -1,0 +1,438 @@
+#include "native_protocol/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "native_protocol/dispatch.h"
+
+enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
+
+/* ---- what is lent ---- */
+
+void npi_buf_take(struct np_loop *l, struct buf *b) {
+    if (l->n_spare) *b = l->spare[--l->n_spare];
+    else buf_init(b, 0);
+}
+
+void npi_buf_give(struct np_loop *l, struct buf *b) {
+    if (b->p && b->cap <= NP_SPARE_BUF_MAX && l->n_spare < NP_SPARE_BUFS) {
+        b->n = 0;
+        b->failed = false;
+        l->spare[l->n_spare++] = *b;
+    } else {
+        free(b->p);
+    }
+    buf_init(b, 0);
+}
+
+struct np_call *npi_call_take(struct np_loop *l) {
+    struct np_call *c = l->calls;
+    if (c) {
+        l->calls = c->next;
+        l->n_calls--;
+        return c;
+    }
+    c = calloc(1, sizeof(*c));
+    if (!c) return NULL;
+    arena_init(&c->arena, NP_CALL_ARENA_CHUNK, NP_CALL_ARENA_MAX);
+    buf_init(&c->out, 0);
+    return c;
+}
+
+static void call_free(struct np_call *c) {
+    arena_fini(&c->arena);
+    buf_fini(&c->out);
+    free(c);
+}
+
+void npi_call_give(struct np_loop *l, struct np_call *c) {
+    c->conn = NULL;
+    c->offloaded = false;
+    c->seq = 0;
+    npi_buf_give(l, &c->out);
+    if (l->n_calls >= NP_SPARE_CALLS) {
+        call_free(c);
+        return;
+    }
+    arena_reset(&c->arena);
+    c->next = l->calls;
+    l->calls = c;
+    l->n_calls++;
+}
+
+/* ---- answers that wait for durability ---- */
+
+static struct np_held *held_take(struct np_loop *l) {
+    struct np_held *h = l->held_spare;
+    if (!h) return calloc(1, sizeof(*h));
+    l->held_spare = NULL;
+    return h;
+}
+
+static void held_free(struct np_held *h) {
+    if (!h) return;
+    buf_fini(&h->bytes);
+    free(h->acks);
+    free(h);
+}
+
+static void held_give(struct np_loop *l, struct np_held *h) {
+    enum { ACKS_KEPT = 4096 };
+    if (l->held_spare || h->cap_acks > ACKS_KEPT) {
+        held_free(h);
+        return;
+    }
+    npi_buf_give(l, &h->bytes);
+    h->n_acks = 0;
+    l->held_spare = h;
+}
+
+static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env) {
+    if (h->n_acks == h->cap_acks) {
+        size_t cap = h->cap_acks ? h->cap_acks * 2 : 64;
+        struct np_ack *acks = realloc(h->acks, cap * sizeof(*acks));
+        if (!acks) return -1;
+        h->acks = acks;
+        h->cap_acks = cap;
+    }
+    h->acks[h->n_acks++] = (struct np_ack){.conn = c, .at = h->bytes.n - n, .n = n, .stream = env->stream, .version = env->version,
+                                           .opcode = env->opcode};
+    npi_conn_ref(c);
+    c->in_flight++;
+    np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
+    return 0;
+}
+
+int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env) {
+    if (!l->held_now) {
+        l->held_now = held_take(l);
+        if (!l->held_now) return -1;
+        npi_buf_take(l, &l->held_now->bytes);
+    }
+    struct np_held *h = l->held_now;
+    size_t start = h->bytes.n;
+    buf_put(&h->bytes, from->p + from->n - n, n);
+    if (buf_failed(&h->bytes) || held_add(h, c, n, env)) {
+        h->bytes.n = start;
+        h->bytes.failed = false;
+        return -1;
+    }
+    from->n -= n;
+    return 0;
+}
+
+static void held_insert(struct np_loop *l, struct np_held *h) {
+    h->next = NULL;
+    if (!l->held) l->held = l->held_tail = h;
+    else if (l->held_tail->seq <= h->seq) l->held_tail = l->held_tail->next = h;
+    else {
+        struct np_held **at = &l->held;
+        while ((*at)->seq <= h->seq) at = &(*at)->next;
+        h->next = *at;
+        *at = h;
+    }
+}
+
+static void ack_send(const struct np_held *h, const struct np_ack *a, const struct err *e) {
+    struct np_conn *c = a->conn;
+    if (c->state != NP_CONN_CLOSED) {
+        if (e) npi_answer_error(c, a->version, a->stream, a->opcode, e);
+        else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
+    }
+    npi_conn_answered(c);
+    npi_conn_unref(c);
+}
+
+/* e NULL: the answers go out; else the error in their place. */
+static void held_release(struct np_loop *l, struct np_held *h, const struct err *e) {
+    for (size_t i = 0; i < h->n_acks; i++) ack_send(h, &h->acks[i], e);
+    held_give(l, h);
+}
+
+static void release_durable(struct np_loop *l) {
+    if (!l->held) return;
+    struct err e = {0};
+    bool failed = eng_failed(l->o->eng);
+    uint64_t seq = eng_durable_seq(l->o->eng);
+    if (failed) err_set(&e, ERR_SERVER, "The storage failed to sync; no write is acknowledged any more");
+    while (l->held && (failed || l->held->seq <= seq)) {
+        struct np_held *h = l->held;
+        l->held = h->next;
+        if (!l->held) l->held_tail = NULL;
+        held_release(l, h, h->seq <= seq ? NULL : &e);
+    }
+    if (l->held) atomic_store(&l->waits, true);
+}
+
+static void want_durable(struct np_loop *l, uint64_t seq) {
+    atomic_store(&l->waits, true);
+    eng_want_durable(l->o->eng, seq);
+}
+
+void npi_loop_durable(struct np_loop *l) {
+    if (atomic_exchange(&l->waits, false)) npi_loop_wake(l);
+}
+
+int npi_hold_call(struct np_loop *l, struct np_call *call) {
+    struct np_held *h = held_take(l);
+    if (!h) return -1;
+    h->bytes = call->out;
+    if (held_add(h, call->conn, h->bytes.n, &call->env)) {
+        h->bytes = (struct buf){0};
+        held_free(h);
+        return -1;
+    }
+    buf_init(&call->out, 0);
+    h->seq = call->seq;
+    held_insert(l, h);
+    want_durable(l, h->seq);
+    return 0;
+}
+
+static void commit(struct np_loop *l) {
+    struct np_held *h = l->held_now;
+    struct err e = {0};
+    uint64_t seq = 0;
+    if (!h && eng_batch_empty(l->batch)) return;
+    l->held_now = NULL;
+    int rc = eng_batch_commit(l->batch, &seq, &e);
+    np_metric_add(&l->metrics, NP_METRIC_COMMITS, 1);
+    if (!h) return;
+    if (rc) {
+        held_release(l, h, &e);
+        return;
+    }
+    h->seq = seq;
+    held_insert(l, h);
+    if (eng_durable_seq(l->o->eng) >= seq) release_durable(l);
+    else want_durable(l, seq);
+}
+
+/* ---- one wake-up ---- */
+
+static void flush_dirty(struct np_loop *l) {
+    while (l->dirty) {
+        struct np_conn *c = l->dirty;
+        l->dirty = c->dirty_next;
+        c->dirty = false;
+        npi_conn_flush(c);
+    }
+}
+
+static bool all_answered(const struct np_loop *l) {
+    for (const struct np_conn *c = l->conns; c; c = c->next)
+        if (c->in_flight || npi_conn_unsent(c)) return false;
+    return true;
+}
+
+static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
+    (void)revents;
+    struct np_loop *l = w->data;
+    commit(l);
+    flush_dirty(l);
+    if (l->stopping && (all_answered(l) || clock_mono_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
+}
+
+static void begin_stop(struct np_loop *l) {
+    l->stopping = true;
+    l->stop_us = clock_mono_us(l->o->clock);
+    for (int i = 0; i < NP_LISTENERS; i++) ev_io_stop(l->ev, &l->listeners[i].io);
+    ev_timer_stop(l->ev, &l->accept_again);
+    for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
+}
+
+static void tell_event(struct np_loop *l, const struct schema_change *change) {
+    for (struct np_conn *c = l->conns; c; c = c->next)
+        if (c->state == NP_CONN_READY && c->events & NP_EVENT_SCHEMA && npi_conn_unsent(c) < NP_OUT_MAX)
+            np_event_schema(npi_conn_out(c), c->version, change);
+}
+
+static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
+    (void)ev, (void)revents;
+    struct np_loop *l = w->data;
+    pthread_mutex_lock(&l->inbox_lock);
+    struct np_call *calls = l->inbox_calls;
+    struct np_event_note *events = l->inbox_events;
+    l->inbox_calls = NULL;
+    l->inbox_calls_tail = &l->inbox_calls;
+    l->inbox_events = NULL;
+    l->inbox_events_tail = &l->inbox_events;
+    bool stop = l->stop_asked;
+    pthread_mutex_unlock(&l->inbox_lock);
+    while (calls) {
+        struct np_call *c = calls;
+        calls = c->next;
+        npi_call_finish(c);
+    }
+    while (events) {
+        struct np_event_note *n = events;
+        events = n->next;
+        tell_event(l, &n->change);
+        free(n);
+    }
+    release_durable(l);
+    if (stop && !l->stopping) begin_stop(l);
+}
+
+static void on_tick(struct ev_loop *ev, ev_timer *w, int revents) {
+    (void)ev, (void)revents;
+    struct np_loop *l = w->data;
+    int64_t now = clock_mono_us(l->o->clock);
+    for (struct np_conn *c = l->conns, *next; c; c = next) {
+        next = c->next;
+        if (c->state == NP_CONN_CLOSING && now - c->state_us > NP_CLOSE_US) npi_conn_close(c);
+    }
+}
+
+/* ---- accepting ---- */
+
+static void on_accept_again(struct ev_loop *ev, ev_timer *w, int revents) {
+    (void)revents;
+    struct np_loop *l = w->data;
+    for (int i = 0; i < NP_LISTENERS; i++)
+        if (l->listeners[i].fd >= 0) ev_io_start(ev, &l->listeners[i].io);
+    ev_timer_stop(ev, w);
+}
+
+static void on_acceptable(struct ev_loop *ev, ev_io *w, int revents) {
+    (void)revents;
+    struct np_listener *s = w->data;
+    for (int i = 0; i < ACCEPT_BURST; i++) {
+        int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            npi_conn_new(s->loop, fd, s->tls);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* level-triggered: without a pause this would spin until a connection closes */
+            log_warn("cannot accept a connection: %s", strerror(errno));
+            for (int k = 0; k < NP_LISTENERS; k++) ev_io_stop(ev, &s->loop->listeners[k].io);
+            ev_timer_again(ev, &s->loop->accept_again);
+        }
+        return;
+    }
+}
+
+/* ---- other threads ---- */
+
+void npi_loop_wake(struct np_loop *l) { ev_async_send(l->ev, &l->wake); }
+
+void npi_loop_give_call(struct np_loop *l, struct np_call *c) {
+    c->next = NULL;
+    pthread_mutex_lock(&l->inbox_lock);
+    *l->inbox_calls_tail = c;
+    l->inbox_calls_tail = &c->next;
+    pthread_mutex_unlock(&l->inbox_lock);
+    npi_loop_wake(l);
+}
+
+void npi_loop_give_event(struct np_loop *l, const struct schema_change *change) {
+    struct np_event_note *n = malloc(sizeof(*n));
+    if (!n) return;
+    *n = (struct np_event_note){.change = *change};
+    pthread_mutex_lock(&l->inbox_lock);
+    *l->inbox_events_tail = n;
+    l->inbox_events_tail = &n->next;
+    pthread_mutex_unlock(&l->inbox_lock);
+    npi_loop_wake(l);
+}
+
+void npi_loop_stop(struct np_loop *l) {
+    pthread_mutex_lock(&l->inbox_lock);
+    l->stop_asked = true;
+    pthread_mutex_unlock(&l->inbox_lock);
+    npi_loop_wake(l);
+}
+
+/* ---- life ---- */
+
+int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct err *e) {
+    l->front = f;
+    l->o = o;
+    pthread_mutex_init(&l->inbox_lock, NULL);
+    l->inbox_calls_tail = &l->inbox_calls;
+    l->inbox_events_tail = &l->inbox_events;
+    for (int i = 0; i < NP_LISTENERS; i++) l->listeners[i].fd = -1;
+    buf_init(&l->segment, 0);
+    buf_init(&l->body, 0);
+    buf_init(&l->packed, 0);
+    l->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+    if (!l->ev) return err_set(e, ERR_SERVER, "cannot create an event loop");
+    l->window = malloc(NP_WINDOW);
+    l->batch = eng_batch_new(o->eng);
+    if (!l->window || !l->batch) return err_nomem(e);
+    ev_prepare_init(&l->prepare, on_prepare);
+    ev_async_init(&l->wake, on_wake);
+    ev_timer_init(&l->tick, on_tick, 1., 1.);
+    ev_timer_init(&l->accept_again, on_accept_again, 0., 0.1);
+    l->prepare.data = l->wake.data = l->tick.data = l->accept_again.data = l;
+    ev_prepare_start(l->ev, &l->prepare);
+    ev_async_start(l->ev, &l->wake);
+    ev_timer_start(l->ev, &l->tick);
+    return 0;
+}
+
+void *npi_loop_run(void *arg) {
+    struct np_loop *l = arg;
+    for (int i = 0; i < NP_LISTENERS; i++) {
+        struct np_listener *s = &l->listeners[i];
+        s->loop = l;
+        ev_io_init(&s->io, on_acceptable, s->fd, EV_READ);
+        s->io.data = s;
+        if (s->fd >= 0) ev_io_start(l->ev, &s->io);
+    }
+    ev_run(l->ev, 0);
+    return NULL;
+}
+
+static void drop_calls(struct np_loop *l) {
+    for (struct np_call *c = l->inbox_calls, *next; c; c = next) {
+        next = c->next;
+        npi_call_forget(c);
+        npi_conn_unref(c->conn);
+        call_free(c);
+    }
+    for (struct np_call *c = l->calls, *next; c; c = next) {
+        next = c->next;
+        call_free(c);
+    }
+}
+
+static void drop_held(struct np_held *h) {
+    for (struct np_held *next; h; h = next) {
+        next = h->next;
+        for (size_t i = 0; i < h->n_acks; i++) npi_conn_unref(h->acks[i].conn);
+        held_free(h);
+    }
+}
+
+void npi_loop_close(struct np_loop *l) {
+    while (l->conns) npi_conn_close(l->conns);
+    drop_held(l->held);
+    drop_held(l->held_now);
+    drop_calls(l);
+    if (l->batch) eng_batch_free(l->batch);
+    l->held = l->held_now = NULL;
+    l->batch = NULL;
+}
+
+void npi_loop_fini(struct np_loop *l) {
+    held_free(l->held_spare);
+    for (struct np_event_note *n = l->inbox_events, *next; n; n = next) {
+        next = n->next;
+        free(n);
+    }
+    for (int i = 0; i < NP_LISTENERS; i++)
+        if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
+    while (l->n_spare) buf_fini(&l->spare[--l->n_spare]);
+    buf_fini(&l->segment);
+    buf_fini(&l->body);
+    buf_fini(&l->packed);
+    free(l->window);
+    if (l->ev) ev_loop_destroy(l->ev);
+    pthread_mutex_destroy(&l->inbox_lock);
+}

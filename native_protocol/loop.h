@@ -1,0 +1,117 @@
+/* One event loop: its connections, the write batch of the current wake-up, and the requests that wait for durability.
+ *
+ * A wake-up: input callbacks run requests, whose writes gather in one batch and whose answers gather in held_now; before
+ * the loop sleeps again (ev_prepare) the batch is committed, the answers become one held block with the commit's sequence,
+ * and every connection with output is flushed with one send. When the commit thread reports a sequence durable (ev_async),
+ * the blocks up to it give their answers to the connections. Everything but the inbox belongs to the loop's thread.
+ */
+#pragma once
+
+#include <ev.h>
+#include <pthread.h>
+
+#include "native_protocol/call.h"
+#include "native_protocol/conn.h"
+#include "native_protocol/front.h"
+
+enum { NP_WINDOW = 256 << 10, NP_SPARE_BUFS = 64, NP_SPARE_BUF_MAX = 64 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
+
+/* An answer that may be sent when its block is durable. */
+struct np_ack {
+    struct np_conn *conn; /* referenced, counted in its in_flight */
+    size_t at, n;         /* in the block's bytes */
+    int16_t stream;
+    uint8_t version, opcode;
+};
+
+struct np_held {
+    struct np_held *next;
+    uint64_t seq;
+    struct buf bytes;
+    struct np_ack *acks;
+    size_t n_acks, cap_acks;
+};
+
+struct np_event_note {
+    struct np_event_note *next;
+    struct schema_change change;
+};
+
+struct np_listener {
+    int fd; /* -1: none */
+    SSL_CTX *tls;
+    ev_io io;
+    struct np_loop *loop;
+};
+
+struct np_loop {
+    struct np_front *front;
+    const struct np_options *o;
+    struct np_metrics metrics;
+    pthread_t thread;
+    bool started;
+    struct ev_loop *ev;
+    ev_prepare prepare;
+    ev_async wake;
+    ev_timer tick, accept_again;
+    struct np_listener listeners[NP_LISTENERS];
+    struct np_conn *conns, *dirty;
+    size_t in_bytes; /* held in the in and large buffers of all connections */
+
+    uint8_t *window;
+    struct buf segment, body, packed; /* scratch: an unpacked segment, an unpacked body, a body being compressed */
+    struct buf spare[NP_SPARE_BUFS];
+    unsigned n_spare;
+    struct np_call *calls;
+    unsigned n_calls;
+
+    struct eng_batch *batch;
+    struct np_held *held_now;          /* answers of this wake-up's batch; NULL: none */
+    struct np_held *held, *held_tail;  /* by sequence */
+    struct np_held *held_spare;
+    _Atomic bool waits;                /* held is not empty: the commit thread wakes the loop */
+
+    pthread_mutex_t inbox_lock;
+    struct np_call *inbox_calls, **inbox_calls_tail;
+    struct np_event_note *inbox_events, **inbox_events_tail;
+    bool stop_asked; /* under inbox_lock */
+    bool stopping;
+    int64_t stop_us;
+};
+
+int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct err *e) MUST_CHECK;
+/* After the thread has ended (or never ran): connections, calls and the batch go. Other threads may still wake the loop. */
+void npi_loop_close(struct np_loop *l);
+/* Nobody knows the loop any more. */
+void npi_loop_fini(struct np_loop *l);
+/* The thread's function; arg is the loop. */
+void *npi_loop_run(void *arg);
+
+/* Any thread. */
+void npi_loop_give_call(struct np_loop *l, struct np_call *c);
+void npi_loop_give_event(struct np_loop *l, const struct schema_change *change);
+void npi_loop_wake(struct np_loop *l);
+/* The durable sequence has moved, or a sync failed. */
+void npi_loop_durable(struct np_loop *l);
+void npi_loop_stop(struct np_loop *l);
+
+/* The loop's thread. */
+struct np_call *npi_call_take(struct np_loop *l);
+void npi_call_give(struct np_loop *l, struct np_call *c);
+void npi_buf_take(struct np_loop *l, struct buf *b);
+void npi_buf_give(struct np_loop *l, struct buf *b);
+/* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable. 0, or -1: no memory, bytes still there. */
+int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env) MUST_CHECK;
+/* The same for a call that was committed elsewhere: its out until seq is durable. */
+int npi_hold_call(struct np_loop *l, struct np_call *c) MUST_CHECK;
+
+/* ---- of front.c and pool.c ---- */
+
+struct np_pool;
+struct np_pool *npi_pool_new(const struct np_options *o, struct err *e) MUST_CHECK;
+/* Runs what is queued, then ends. */
+void npi_pool_stop(struct np_pool *p);
+void npi_pool_free(struct np_pool *p);
+/* -1: too many wait already. */
+int npi_pool_submit(struct np_pool *p, struct np_call *c) MUST_CHECK;
+struct np_pool *npi_front_pool(struct np_front *f);

@@ -1,0 +1,35 @@
+/* Counters of one loop: written by the loop's thread only, read by anybody (relaxed). Sums are made where they are printed. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "native_protocol/opcode.h"
+
+enum np_metric {
+#define METRIC(id, name, type, scale, help) NP_METRIC_##id,
+#include "native_protocol/metric.def"
+#undef METRIC
+    NP_METRICS
+};
+
+enum np_outcome { NP_OUTCOME_OK, NP_OUTCOME_REFUSED, NP_OUTCOME_THROTTLED, NP_OUTCOME_FAILED, NP_OUTCOMES };
+enum { NP_OPCODE_SLOTS = 0x11 };
+
+struct np_metrics {
+    _Atomic uint64_t counts[NP_METRICS];
+    _Atomic uint64_t requests[NP_OPCODE_SLOTS][NP_OUTCOMES];
+};
+
+static inline void np_count(_Atomic uint64_t *c, uint64_t n) {
+    /* one writer: no locked instruction needed */
+    atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
+}
+static inline void np_metric_add(struct np_metrics *m, enum np_metric id, int64_t n) { np_count(&m->counts[id], (uint64_t)n); }
+static inline void np_metric_request(struct np_metrics *m, uint8_t opcode, enum np_outcome o) {
+    if (opcode < NP_OPCODE_SLOTS) np_count(&m->requests[opcode][o], 1);
+}
+
+enum np_outcome np_outcome_of(const struct err *e);
+const char *np_outcome_name(enum np_outcome o);

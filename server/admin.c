@@ -1,0 +1,104 @@
+#include "server/admin.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+
+struct admin {
+    struct MHD_Daemon *daemon;
+    struct np_front *front;
+    struct eng *eng;
+};
+
+static void put_header(struct buf *out, const char *name, const char *type, const char *help) {
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void put_requests(const struct np_front *front, struct buf *out) {
+    put_header(out, "tally_requests_total", "counter", "Requests answered, by opcode and outcome");
+    for (uint8_t op = 0; op < NP_OPCODE_SLOTS; op++) {
+        if (!np_opcode_is_request(op)) continue;
+        for (int o = 0; o < NP_OUTCOMES; o++)
+            buf_printf(out, "tally_requests_total{opcode=\"%s\",outcome=\"%s\"} %llu\n", np_opcode_name(op),
+                       np_outcome_name((enum np_outcome)o), (unsigned long long)np_front_requests(front, op, (enum np_outcome)o));
+    }
+}
+
+void admin_metrics(const struct np_front *front, const struct eng *eng, struct buf *out) {
+    static const struct {
+        const char *name, *type, *help;
+        double scale;
+    } rows[NP_METRICS] = {
+#define METRIC(id, name_, type_, scale_, help_) {.name = name_, .type = type_, .help = help_, .scale = scale_},
+#include "native_protocol/metric.def"
+#undef METRIC
+    };
+    put_requests(front, out);
+    for (int i = 0; i < NP_METRICS; i++) {
+        put_header(out, rows[i].name, rows[i].type, rows[i].help);
+        buf_printf(out, "%s %.15g\n", rows[i].name, (double)(int64_t)np_front_count(front, (enum np_metric)i) * rows[i].scale);
+    }
+    put_header(out, "tally_storage_failed", "gauge", "1 when a sync of the log has failed and no write is acknowledged any more");
+    buf_printf(out, "tally_storage_failed %d\n", eng_failed(eng) ? 1 : 0);
+}
+
+static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, struct slice text, const char *type) {
+    struct MHD_Response *r = MHD_create_response_from_buffer(text.n, (void *)text.p, MHD_RESPMEM_MUST_COPY);
+    if (!r) return MHD_NO;
+    MHD_add_response_header(r, "Content-Type", type);
+    enum MHD_Result rc = MHD_queue_response(c, status, r);
+    MHD_destroy_response(r);
+    return rc;
+}
+
+static enum MHD_Result answer_metrics(struct admin *a, struct MHD_Connection *c) {
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    admin_metrics(a->front, a->eng, &b);
+    enum MHD_Result rc = answer(c, buf_failed(&b) ? MHD_HTTP_INTERNAL_SERVER_ERROR : MHD_HTTP_OK, buf_slice(&b), "text/plain; version=0.0.4");
+    buf_fini(&b);
+    return rc;
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+                                  const char *data, size_t *data_n, void **state) {
+    (void)version, (void)data, (void)state;
+    struct admin *a = arg;
+    if (*data_n) return MHD_NO; /* nothing here takes a body */
+    if (strcmp(method, "GET") && strcmp(method, "HEAD"))
+        return answer(c, MHD_HTTP_METHOD_NOT_ALLOWED, slice_str("only GET\n"), "text/plain");
+    if (!strcmp(url, "/health")) return answer(c, MHD_HTTP_OK, slice_str("ok\n"), "text/plain");
+    if (!strcmp(url, "/ready")) {
+        bool failed = eng_failed(a->eng);
+        return answer(c, failed ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, slice_str(failed ? "storage failed\n" : "ready\n"), "text/plain");
+    }
+    if (!strcmp(url, "/metrics")) return answer_metrics(a, c);
+    return answer(c, MHD_HTTP_NOT_FOUND, slice_str("/health /ready /metrics\n"), "text/plain");
+}
+
+int admin_start(struct admin **out, uint16_t port, struct np_front *front, struct eng *eng, struct err *e) {
+    enum { CONNECTIONS = 32, IDLE_SECONDS = 10, MEMORY = 16 << 10 };
+    *out = NULL;
+    if (!port) return 0;
+    struct admin *a = calloc(1, sizeof(*a));
+    if (!a) return err_nomem(e);
+    a->front = front;
+    a->eng = eng;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    a->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, port, NULL, NULL, on_request, a, MHD_OPTION_SOCK_ADDR,
+                                 (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+                                 (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_END);
+    if (a->daemon) {
+        *out = a;
+        return 0;
+    }
+    free(a);
+    return err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for the admin port: %s", port, strerror(errno));
+}
+
+void admin_stop(struct admin *a) {
+    MHD_stop_daemon(a->daemon);
+    free(a);
+}

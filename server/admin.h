@@ -1,0 +1,12 @@
+/* The admin port: HTTP on 127.0.0.1 with /health (the process runs), /ready (it may be used) and /metrics (Prometheus text). */
+#pragma once
+
+#include "native_protocol/front.h"
+
+struct admin;
+
+/* port 0: off, *out is NULL. */
+int admin_start(struct admin **out, uint16_t port, struct np_front *front, struct eng *eng, struct err *e) MUST_CHECK;
+void admin_stop(struct admin *a);
+/* The text of /metrics. */
+void admin_metrics(const struct np_front *front, const struct eng *eng, struct buf *out);

@@ -1,0 +1,149 @@
+#include "server/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <yaml.h>
+
+struct option_row {
+    const char *flag, *argument, *text, *help;
+};
+
+static const struct option_row rows[CONFIG_OPTIONS] = {
+#define OPTION(id, flag_, argument_, default_text, help_) {.flag = flag_, .argument = argument_, .text = default_text, .help = help_},
+#include "server/config.def"
+#undef OPTION
+};
+
+const char *config_flag(enum config_option o) { return rows[o].flag; }
+
+static int set_value(struct config *c, int o, const char *text, struct err *e) {
+    char *copy = strdup(text);
+    if (!copy) return err_nomem(e);
+    free(c->values[o]);
+    c->values[o] = copy;
+    return 0;
+}
+
+/* By flag; - and _ are the same. n: length of name. */
+static int find_option(const char *name, size_t n) {
+    for (int o = 0; o < CONFIG_OPTIONS; o++) {
+        const char *flag = rows[o].flag;
+        size_t i = 0;
+        while (i < n && flag[i] && (name[i] == '_' ? '-' : name[i]) == flag[i]) i++;
+        if (i == n && !flag[i]) return o;
+    }
+    return -1;
+}
+
+/* ---- environment ---- */
+
+static int load_environment(struct config *c, struct err *e) {
+    for (int o = 0; o < CONFIG_OPTIONS; o++) {
+        char name[64];
+        int n = snprintf(name, sizeof(name), "TALLY_%s", rows[o].flag);
+        for (int i = 0; i < n; i++) name[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+        const char *text = getenv(name);
+        if (text && set_value(c, o, text, e)) return -1;
+    }
+    return 0;
+}
+
+/* ---- flags ---- */
+
+static int take_flag(struct config *c, int argc, char **argv, int *at, struct err *e) {
+    const char *arg = argv[*at];
+    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return c->help = true, 0;
+    if (!strcmp(arg, "--version")) return c->version = true, 0;
+    if (strncmp(arg, "--", 2)) return err_set(e, ERR_CONFIG, "unexpected argument '%s'; see tallyd --help", arg);
+    const char *name = arg + 2, *eq = strchr(name, '=');
+    int o = find_option(name, eq ? (size_t)(eq - name) : strlen(name));
+    if (o < 0) return err_set(e, ERR_CONFIG, "unknown flag '%s'; see tallyd --help", arg);
+    if (eq) return set_value(c, o, eq + 1, e);
+    if (*at + 1 >= argc) return err_set(e, ERR_CONFIG, "flag --%s needs a value: %s", rows[o].flag, rows[o].argument);
+    return set_value(c, o, argv[++*at], e);
+}
+
+static int load_flags(struct config *c, int argc, char **argv, struct err *e) {
+    for (int i = 1; i < argc; i++)
+        if (take_flag(c, argc, argv, &i, e)) return -1;
+    return 0;
+}
+
+/* ---- YAML: one flat mapping of keys to scalars ---- */
+
+static int yaml_pair(struct config *c, yaml_document_t *doc, const yaml_node_pair_t *pair, const char *path, struct err *e) {
+    yaml_node_t *key = yaml_document_get_node(doc, pair->key), *value = yaml_document_get_node(doc, pair->value);
+    if (!key || !value || key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
+        return err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
+    int o = find_option((const char *)key->data.scalar.value, key->data.scalar.length);
+    if (o < 0 || o == CONFIG_CONFIG)
+        return err_set(e, ERR_CONFIG, "%s line %zu: unknown setting '%s'", path, key->start_mark.line + 1, key->data.scalar.value);
+    return set_value(c, o, (const char *)value->data.scalar.value, e);
+}
+
+static int yaml_document(struct config *c, yaml_parser_t *parser, const char *path, struct err *e) {
+    yaml_document_t doc;
+    if (!yaml_parser_load(parser, &doc))
+        return err_set(e, ERR_CONFIG, "%s line %zu: %s", path, parser->problem_mark.line + 1, parser->problem ? parser->problem : "not YAML");
+    yaml_node_t *root = yaml_document_get_root_node(&doc);
+    int rc = 0;
+    if (root && root->type != YAML_MAPPING_NODE) rc = err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
+    else if (root)
+        for (yaml_node_pair_t *p = root->data.mapping.pairs.start; !rc && p < root->data.mapping.pairs.top; p++)
+            rc = yaml_pair(c, &doc, p, path, e);
+    yaml_document_delete(&doc);
+    return rc;
+}
+
+static int load_yaml(struct config *c, const char *path, struct err *e) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
+    yaml_parser_t parser;
+    int rc = -1;
+    if (yaml_parser_initialize(&parser)) {
+        yaml_parser_set_input_file(&parser, f);
+        rc = yaml_document(c, &parser, path, e);
+        yaml_parser_delete(&parser);
+    } else {
+        err_nomem(e);
+    }
+    fclose(f);
+    return rc;
+}
+
+/* ---- all ---- */
+
+static int load_defaults(struct config *c, struct err *e) {
+    for (int o = 0; o < CONFIG_OPTIONS; o++)
+        if (set_value(c, o, rows[o].text, e)) return -1;
+    return 0;
+}
+
+int config_load(struct config *c, int argc, char **argv, struct err *e) {
+    *c = (struct config){0};
+    /* environment and flags first only to learn the file; then again, because they go before it */
+    if (load_defaults(c, e) || load_environment(c, e) || load_flags(c, argc, argv, e)) return -1;
+    if (!*c->values[CONFIG_CONFIG]) return 0;
+    char *path = strdup(c->values[CONFIG_CONFIG]);
+    if (!path) return err_nomem(e);
+    int rc = load_defaults(c, e) || load_yaml(c, path, e) || load_environment(c, e) || load_flags(c, argc, argv, e) ? -1 : 0;
+    free(path);
+    return rc;
+}
+
+void config_fini(struct config *c) {
+    for (int o = 0; o < CONFIG_OPTIONS; o++) free(c->values[o]);
+}
+
+void config_print_help(void) {
+    printf("tallyd " TALLY_VERSION ": a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs\n\n"
+           "usage: tallyd [--flag value]...   each flag is also TALLY_<FLAG> in the environment and a key of the YAML file\n\n");
+    for (int o = 0; o < CONFIG_OPTIONS; o++) {
+        printf("  --%s %s\n        %s", rows[o].flag, rows[o].argument, rows[o].help);
+        if (*rows[o].text) printf(" (%s)", rows[o].text);
+        printf("\n");
+    }
+    printf("  --version\n  --help\n");
+}

@@ -1,0 +1,23 @@
+/* Settings as texts, from config.def: defaults, then the YAML file, then the environment, then flags. settings.h makes values of them. */
+#pragma once
+
+#include "base/err.h"
+
+enum config_option {
+#define OPTION(id, flag, argument, default_text, help) CONFIG_##id,
+#include "server/config.def"
+#undef OPTION
+    CONFIG_OPTIONS
+};
+
+struct config {
+    char *values[CONFIG_OPTIONS]; /* owned */
+    bool help, version;           /* --help, --version was given */
+};
+
+/* ERR_CONFIG: an unknown flag or key, a missing argument, an unreadable file. */
+int config_load(struct config *c, int argc, char **argv, struct err *e) MUST_CHECK;
+void config_fini(struct config *c);
+/* --help as text, printed from config.def. */
+void config_print_help(void);
+const char *config_flag(enum config_option o);

@@ -1,0 +1,45 @@
+#include "server/data_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int make_parents(const char *path, struct err *e) {
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof(part)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i]) continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdir(part, 0700) && errno != EEXIST) return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", part, strerror(errno));
+    }
+    return 0;
+}
+
+static int check_folder(const char *path, struct err *e) {
+    struct stat st;
+    if (stat(path, &st)) return err_set(e, ERR_CONFIG, "cannot use the data folder %s: %s", path, strerror(errno));
+    if (!S_ISDIR(st.st_mode)) return err_set(e, ERR_CONFIG, "the data folder %s is not a folder", path);
+    if (st.st_mode & 077 && chmod(path, 0700))
+        return err_set(e, ERR_CONFIG, "cannot make the data folder %s private (mode 0700): %s", path, strerror(errno));
+    return 0;
+}
+
+int data_dir_open(const char *path, struct err *e) {
+    char lock[PATH_MAX];
+    if (make_parents(path, e) || check_folder(path, e)) return -1;
+    if (snprintf(lock, sizeof(lock), "%s/tallyd.lock", path) >= (int)sizeof(lock))
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot open %s: %s", lock, strerror(errno));
+    if (!flock(fd, LOCK_EX | LOCK_NB)) return fd;
+    int why = errno;
+    close(fd);
+    if (why == EWOULDBLOCK) return err_set(e, ERR_CONFIG, "the data folder %s is in use by another tallyd", path);
+    return err_set(e, ERR_CONFIG, "cannot lock %s: %s", lock, strerror(why));
+}

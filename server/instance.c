@@ -1,0 +1,76 @@
+#include "server/instance.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "server/data_dir.h"
+
+static int open_engine(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    char path[PATH_MAX];
+    struct eng_options o = {.durability = s->durability, .clock = &clock_real};
+    if (s->data_dir) {
+        in->lock_fd = data_dir_open(s->data_dir, e);
+        if (in->lock_fd < 0) return -1;
+        if (snprintf(path, sizeof(path), "%s/rows", s->data_dir) >= (int)sizeof(path))
+            return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+        o.data_dir = path;
+    }
+    in->eng = eng_open(&o, e);
+    return in->eng ? 0 : -1;
+}
+
+static int open_database(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    struct catalog_options co = {.eng = in->eng, .clock = &clock_real, .mode = s->mode, .delay = s->ddl_delay, .node = s->node};
+    in->catalog = catalog_open(&co, e);
+    if (!in->catalog) return -1;
+    struct cql_db_options dbo = {
+        .eng = in->eng, .catalog = in->catalog, .clock = &clock_real, .mode = s->mode, .size_model = s->size_model};
+    in->db = cql_db_new(&dbo, e);
+    return in->db ? 0 : -1;
+}
+
+static int open_front(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    in->options = (struct np_options){
+        .db = in->db,
+        .eng = in->eng,
+        .catalog = in->catalog,
+        .clock = &clock_real,
+        .size_model = s->size_model,
+        .capacity_payload = s->capacity_payload,
+        .listen = s->listen,
+        .port = s->port,
+        .tls = s->tls,
+        .tls_port = s->tls_port,
+        .tls_cert = s->tls_cert,
+        .tls_key = s->tls_key,
+        .threads = s->threads,
+        .frame_max = s->frame_max,
+    };
+    return np_front_start(&in->options, &in->front, e);
+}
+
+int instance_open(struct instance *in, const struct settings *s, struct err *e) {
+    *in = (struct instance){.settings = *s, .lock_fd = -1};
+    /* the port is known before the catalogue is, which shows it in system.local */
+    if (np_port_pick(s->listen, &in->settings.port, e)) return -1;
+    in->settings.node.port = in->settings.port;
+    if (!open_engine(in, e) && !open_database(in, e) && !open_front(in, e) &&
+        !admin_start(&in->admin, s->admin_port, in->front, in->eng, e))
+        return 0;
+    instance_close(in);
+    return -1;
+}
+
+void instance_close(struct instance *in) {
+    if (in->admin) admin_stop(in->admin);
+    if (in->front) np_front_stop(in->front);
+    if (in->db) cql_db_free(in->db);
+    if (in->catalog) catalog_close(in->catalog);
+    if (in->eng) eng_close(in->eng);
+    if (in->front) np_front_free(in->front);
+    if (in->lock_fd >= 0) close(in->lock_fd);
+}

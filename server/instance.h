@@ -1,0 +1,21 @@
+/* A running server: engine, catalogue, database, front and admin port, opened in this order and closed in the reverse one. */
+#pragma once
+
+#include "server/admin.h"
+#include "server/settings.h"
+
+struct instance {
+    struct settings settings;
+    struct np_options options;
+    int lock_fd;
+    struct eng *eng;
+    struct catalog *catalog;
+    struct cql_db *db;
+    struct np_front *front;
+    struct admin *admin;
+};
+
+/* -1: what was opened is closed again. */
+int instance_open(struct instance *in, const struct settings *s, struct err *e) MUST_CHECK;
+/* Answers what is in flight, syncs, closes. */
+void instance_close(struct instance *in);

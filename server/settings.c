@@ -1,0 +1,98 @@
+#include "server/settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int one_of(const struct config *c, enum config_option o, const char *const *names, int n, struct err *e) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(c->values[o], names[i])) return i;
+    char list[256] = "";
+    for (int i = 0; i < n; i++) {
+        if (i) strncat(list, i + 1 < n ? ", " : " or ", sizeof(list) - strlen(list) - 1);
+        strncat(list, names[i], sizeof(list) - strlen(list) - 1);
+    }
+    return err_set(e, ERR_CONFIG, "--%s must be %s, not '%s'", config_flag(o), list, c->values[o]);
+}
+
+#define ONE_OF(c, o, e, ...) one_of((c), (o), (const char *const[]){__VA_ARGS__}, ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (e))
+
+static int number(const struct config *c, enum config_option o, unsigned long min, unsigned long max, unsigned long *out, struct err *e) {
+    const char *text = c->values[o];
+    char *end;
+    errno = 0;
+    *out = strtoul(text, &end, 10);
+    if (!*text || *end || *text == '-' || errno || *out < min || *out > max)
+        return err_set(e, ERR_CONFIG, "--%s must be a number from %lu to %lu, not '%s'", config_flag(o), min, max, text);
+    return 0;
+}
+
+static int read_network(struct settings *s, const struct config *c, struct err *e) {
+    unsigned long port, tls_port, admin_port, threads, frame_max;
+    if (number(c, CONFIG_PORT, 0, 65535, &port, e) || number(c, CONFIG_TLS_PORT, 0, 65535, &tls_port, e) ||
+        number(c, CONFIG_ADMIN_PORT, 0, 65535, &admin_port, e) || number(c, CONFIG_THREADS, 0, 256, &threads, e) ||
+        number(c, CONFIG_FRAME_MAX, 1 << 16, 256 << 20, &frame_max, e))
+        return -1;
+    s->listen = c->values[CONFIG_LISTEN];
+    s->port = (uint16_t)port;
+    s->tls_port = (uint16_t)tls_port;
+    s->admin_port = (uint16_t)admin_port;
+    s->threads = (unsigned)threads;
+    s->frame_max = (uint32_t)frame_max;
+    s->tls_cert = c->values[CONFIG_TLS_CERT];
+    s->tls_key = c->values[CONFIG_TLS_KEY];
+    s->tls = *s->tls_cert && *s->tls_key;
+    if (!s->tls && (*s->tls_cert || *s->tls_key))
+        return err_set(e, ERR_CONFIG, "TLS needs both --tls-cert and --tls-key");
+    return 0;
+}
+
+/* Settings whose feature is not there yet: anything but the value that means its absence is refused. */
+static int read_absent(const struct settings *s, const struct config *c, struct err *e) {
+    const char *compatibility = s->mode == MODE_KEYSPACES ? "strict" : "off";
+    int limits = ONE_OF(c, CONFIG_LIMITS, e, "off", "shadow", "enforce");
+    int auth = ONE_OF(c, CONFIG_AUTH, e, "none", "password", "sigv4");
+    if (limits < 0 || auth < 0) return -1;
+    if (limits) return err_set(e, ERR_CONFIG, "--limits %s: throughput limits are not built yet; only off works", c->values[CONFIG_LIMITS]);
+    if (auth) return err_set(e, ERR_CONFIG, "--auth %s: authentication is not built yet; only none works", c->values[CONFIG_AUTH]);
+    if (!*c->values[CONFIG_COMPATIBILITY]) return 0;
+    if (ONE_OF(c, CONFIG_COMPATIBILITY, e, "strict", "report", "off") < 0) return -1;
+    if (strcmp(c->values[CONFIG_COMPATIBILITY], compatibility))
+        return err_set(e, ERR_CONFIG, "--compatibility %s is not built yet in %s mode; only %s works", c->values[CONFIG_COMPATIBILITY],
+                       c->values[CONFIG_MODE], compatibility);
+    return 0;
+}
+
+static const char *or_default(const char *text, const char *otherwise) { return *text ? text : otherwise; }
+
+static void read_node(struct settings *s, const struct config *c) {
+    bool keyspaces = s->mode == MODE_KEYSPACES;
+    bool any = !strcmp(s->listen, "0.0.0.0") || !strcmp(s->listen, "::");
+    s->node = (struct node_info){
+        .cluster_name = or_default(c->values[CONFIG_CLUSTER_NAME], keyspaces ? "Amazon Keyspaces" : "Test Cluster"),
+        .datacenter = c->values[CONFIG_DATACENTER],
+        .rack = c->values[CONFIG_RACK],
+        .release_version = or_default(c->values[CONFIG_RELEASE_VERSION], keyspaces ? "3.11.2" : "5.0.0"),
+        .cql_version = keyspaces ? "3.4.4" : "3.4.7",
+        .listen_address = any ? "127.0.0.1" : s->listen,
+        .port = s->port,
+    };
+}
+
+int settings_read(struct settings *s, const struct config *c, struct err *e) {
+    *s = (struct settings){0};
+    if (read_network(s, c, e)) return -1;
+    int mode = ONE_OF(c, CONFIG_MODE, e, "keyspaces", "cassandra");
+    int model = ONE_OF(c, CONFIG_SIZE_MODEL, e, "documented-2022", "current");
+    int durability = ONE_OF(c, CONFIG_DURABILITY, e, "fsync", "periodic", "none");
+    int payload = ONE_OF(c, CONFIG_CAPACITY_PAYLOAD, e, "charge", "full", "off");
+    if (mode < 0 || model < 0 || durability < 0 || payload < 0) return -1;
+    s->mode = mode == 0 ? MODE_KEYSPACES : MODE_CASSANDRA;
+    s->size_model = model == 0 ? SIZE_DOCUMENTED_2022 : SIZE_CURRENT;
+    s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
+    s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
+    if (read_absent(s, c, e)) return -1;
+    if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
+    s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
+    read_node(s, c);
+    return ddl_delay_parse(or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? "1000" : "none"), &s->ddl_delay, e);
+}

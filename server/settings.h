@@ -1,0 +1,24 @@
+/* The settings as values, checked; what is not there yet is refused by name rather than accepted in silence. */
+#pragma once
+
+#include "native_protocol/front.h"
+#include "server/config.h"
+
+struct settings { /* texts belong to the config */
+    const char *data_dir; /* NULL: memory */
+    const char *listen;
+    uint16_t port, tls_port, admin_port;
+    bool tls;
+    const char *tls_cert, *tls_key;
+    enum tally_mode mode;
+    enum size_model size_model;
+    struct ddl_delay ddl_delay;
+    enum eng_durability durability;
+    enum np_capacity_payload capacity_payload;
+    struct node_info node; /* port: still to be filled in when it is picked */
+    unsigned threads;
+    uint32_t frame_max;
+};
+
+/* ERR_CONFIG, naming the flag and what it may be. */
+int settings_read(struct settings *s, const struct config *c, struct err *e) MUST_CHECK;
