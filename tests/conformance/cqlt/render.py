@@ -2,6 +2,9 @@
 from values import show
 from wire import ERRORS
 
+# Cassandra says so now and then to whoever prepares without naming the keyspace, with a statement id in the text.
+ADVICE = "`USE <keyspace>` with prepared statements"
+
 
 class Page:
     """Keeps what was already said about the columns, so that the next page of a result repeats nothing."""
@@ -72,7 +75,7 @@ def prepared(answer, keyspace):
 
 def outcome(answer, keyspace, marks, page):
     """The lines for one response; `keyspace` is written {ks} wherever it occurs."""
-    out = ["~ " + escape(w) for w in answer.warnings]
+    out = ["~ " + escape(w) for w in answer.warnings if not w.startswith(ADVICE)]
     if answer.kind == "void":
         out.append("= void")
     elif answer.kind == "keyspace":

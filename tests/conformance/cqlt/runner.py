@@ -60,9 +60,6 @@ class Session:
             raise Lost(f"{cql}: {answer.text}")
         self.settle(client, answer)
 
-    def keyspace_exists(self, client, name):
-        return bool(client.query(f"SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{name}'").rows)
-
 
 def keyspace_of(path, case):
     """Always the same name, because error positions and tokens depend on it."""
@@ -82,8 +79,7 @@ class Run:
         if bare:
             self.session.drop_client(self.version)
         client = self.session.client(self.version)
-        if self.session.keyspace_exists(client, self.keyspace):
-            self.session.must(client, f"DROP KEYSPACE {self.keyspace}")
+        self.session.must(client, f"DROP KEYSPACE IF EXISTS {self.keyspace}")
         if not bare:
             self.session.must(client, f"CREATE KEYSPACE {self.keyspace} WITH replication = "
                               "{'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -95,8 +91,7 @@ class Run:
             if bare:
                 self.session.drop_client(self.version)
         client = self.session.client(self.version)
-        if self.session.keyspace_exists(client, self.keyspace):
-            self.session.must(client, f"DROP KEYSPACE {self.keyspace}")
+        self.session.must(client, f"DROP KEYSPACE IF EXISTS {self.keyspace}")
 
     def expand(self, text):
         return text.replace("{ks}", self.keyspace)
