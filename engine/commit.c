@@ -1,0 +1,121 @@
+/* The commit thread: syncs the log again and again while anybody waits, and publishes how far it got.
+ *
+ * A sequence is given after the store took the write, so whatever is written when a sync begins is in the log it syncs.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "engine/store.h"
+
+enum { PERIOD_SECONDS = 10 };
+
+uint64_t engi_commit_written(struct eng *eng) { return atomic_fetch_add(&eng->commit.written, 1) + 1; }
+
+static void publish(struct eng *eng, uint64_t seq, bool failed) {
+    struct engi_commit *c = &eng->commit;
+    pthread_mutex_lock(&c->lock);
+    if (failed) atomic_store(&c->failed, true);
+    else atomic_store_explicit(&c->durable, seq, memory_order_release);
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->lock);
+    for (uint32_t i = 0; i < c->n_callbacks; i++) c->callbacks[i].cb(c->callbacks[i].arg);
+}
+
+static void sync_once(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    struct err e;
+    err_clear(&e);
+    uint64_t seq = atomic_load(&c->written);
+    if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return;
+    bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
+    if (failed) log_error("%s: no write is acknowledged from here on", e.text);
+    publish(eng, seq, failed);
+}
+
+/* Waits, with the lock held, until there is something to sync or the period is over. */
+static void wait_for_work(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PERIOD_SECONDS;
+    while (!c->stop && (atomic_load(&c->failed) || atomic_load(&c->wanted) <= atomic_load(&c->durable)))
+        if (pthread_cond_timedwait(&c->work, &c->lock, &until) == ETIMEDOUT) return;
+}
+
+static void *run(void *arg) {
+    struct eng *eng = arg;
+    struct engi_commit *c = &eng->commit;
+    pthread_mutex_lock(&c->lock);
+    while (!c->stop) {
+        wait_for_work(eng);
+        pthread_mutex_unlock(&c->lock);
+        sync_once(eng);
+        pthread_mutex_lock(&c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int engi_commit_start(struct eng *eng, struct err *e) {
+    struct engi_commit *c = &eng->commit;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->work, &attr);
+    pthread_cond_init(&c->done, NULL);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&c->thread, NULL, run, eng)) return err_set(e, ERR_SERVER, "the commit thread cannot be started");
+    c->running = true;
+    return 0;
+}
+
+void engi_commit_stop(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_cond_signal(&c->work);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(c->thread, NULL);
+    sync_once(eng);
+    pthread_cond_destroy(&c->work);
+    pthread_cond_destroy(&c->done);
+    pthread_mutex_destroy(&c->lock);
+}
+
+uint64_t eng_durable_seq(const struct eng *eng) {
+    const struct engi_commit *c = &eng->commit;
+    return atomic_load_explicit(eng->durability == ENG_FSYNC ? &c->durable : &c->written, memory_order_acquire);
+}
+
+void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg) {
+    struct engi_commit *c = &eng->commit;
+    if (c->n_callbacks == ENGI_CALLBACKS_MAX) return log_error("too many callbacks wait for the commit thread");
+    c->callbacks[c->n_callbacks].cb = cb;
+    c->callbacks[c->n_callbacks++].arg = arg;
+}
+
+void eng_want_durable(struct eng *eng, uint64_t seq) {
+    struct engi_commit *c = &eng->commit;
+    uint64_t wanted = atomic_load(&c->wanted);
+    if (eng->durability != ENG_FSYNC) return;
+    while (wanted < seq && !atomic_compare_exchange_weak(&c->wanted, &wanted, seq)) {}
+    if (wanted >= seq) return; /* whoever wanted it first has woken the thread */
+    pthread_mutex_lock(&c->lock);
+    pthread_cond_signal(&c->work);
+    pthread_mutex_unlock(&c->lock);
+}
+
+int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
+    struct engi_commit *c = &eng->commit;
+    if (eng->durability == ENG_FSYNC) {
+        eng_want_durable(eng, seq);
+        pthread_mutex_lock(&c->lock);
+        while (!atomic_load(&c->failed) && atomic_load(&c->durable) < seq) pthread_cond_wait(&c->done, &c->lock);
+        pthread_mutex_unlock(&c->lock);
+    }
+    return eng_failed(eng) ? err_set(e, ERR_SERVER, "the log cannot be synced; no write is acknowledged any more") : 0;
+}
+
+bool eng_failed(const struct eng *eng) { return atomic_load_explicit(&eng->commit.failed, memory_order_relaxed); }

@@ -1,0 +1,207 @@
+/* Opening, table states, stripe locks, and the catalogue's records. */
+#include <stdlib.h>
+
+#include "engine/store.h"
+
+enum { GC_GRACE_DEFAULT = 864000 };
+
+int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out) {
+    (void)arg;
+    return eng_row_merge(a, b, out);
+}
+
+/* ---- table states ---- */
+
+static struct engi_table *table_new(void) {
+    struct engi_table *t = calloc(1, sizeof(*t));
+    if (!t) return NULL;
+    atomic_init(&t->gc_grace, GC_GRACE_DEFAULT);
+    atomic_init(&t->min_ts, INT64_MAX);
+    return t;
+}
+
+struct engi_table *engi_table(struct eng *eng, uint32_t id) {
+    if (UNLIKELY(id / ENGI_TABLE_BLOCK >= ENGI_TABLE_BLOCKS)) return NULL;
+    _Atomic(struct engi_table *) *_Atomic *place = &eng->tables[id / ENGI_TABLE_BLOCK];
+    _Atomic(struct engi_table *) *block = atomic_load_explicit(place, memory_order_acquire);
+    if (UNLIKELY(!block)) {
+        _Atomic(struct engi_table *) *fresh = calloc(ENGI_TABLE_BLOCK, sizeof(*fresh));
+        if (!fresh) return NULL;
+        if (atomic_compare_exchange_strong(place, &block, fresh)) block = fresh;
+        else free(fresh);
+    }
+    _Atomic(struct engi_table *) *slot = &block[id % ENGI_TABLE_BLOCK];
+    struct engi_table *t = atomic_load_explicit(slot, memory_order_acquire);
+    if (UNLIKELY(!t)) {
+        struct engi_table *fresh = table_new();
+        if (!fresh) return NULL;
+        if (atomic_compare_exchange_strong(slot, &t, fresh)) t = fresh;
+        else free(fresh);
+    }
+    return t;
+}
+
+static void tables_free(struct eng *eng) {
+    for (int i = 0; i < ENGI_TABLE_BLOCKS; i++) {
+        _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);
+        for (int j = 0; block && j < ENGI_TABLE_BLOCK; j++) free(atomic_load(&block[j]));
+        free(block);
+    }
+}
+
+bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token) {
+    struct engi_table *t = engi_table(eng, table);
+    uint8_t bucket = engi_bucket(token);
+    return !t || atomic_load_explicit(&t->deleted[bucket / 64], memory_order_acquire) >> (bucket % 64) & 1;
+}
+
+void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
+    struct engi_table *t = engi_table(eng, table);
+    if (t) atomic_store(&t->gc_grace, gc_grace_seconds);
+}
+
+/* Calls fn for every key in [from, to). */
+static int scan_keys(struct eng *eng, struct slice from, struct slice to,
+                     int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
+    struct kv_iter_spec spec = {.tier = KV_ANY, .lower = from, .upper = to};
+    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, from, e), rc = 0;
+    while (got > 0 && rc == 0) {
+        rc = fn(arg, it->key, it->value, e);
+        if (rc == 0) got = it->ops->iter_move(it, KV_NEXT, from, e);
+    }
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : 0;
+}
+
+static int load_mark(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)value, (void)e;
+    struct engi_table *t = key.n == 9 ? engi_table(arg, load_u32(key.p + 4)) : NULL;
+    if (!t) return 0;
+    uint64_t bit = 1ull << (key.p[8] % 64);
+    atomic_fetch_or(&t->deleted[key.p[8] / 64], bit);
+    atomic_fetch_or(&t->recorded[key.p[8] / 64], bit);
+    return 0;
+}
+
+static int load_marks(struct eng *eng, struct err *e) {
+    uint8_t from[4], to[4];
+    store_u32(from, ENGI_TABLE_MARKS);
+    store_u32(to, ENGI_TABLE_MARKS + 1);
+    return scan_keys(eng, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
+}
+
+int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
+    uint8_t ends[2][8];
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_MARKS);
+        store_u32(ends[i] + 4, table + i);
+    }
+    if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e)) return -1;
+    if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e)) return -1;
+    struct engi_table *t = engi_table(eng, table);
+    for (int i = 0; t && i < 4; i++) {
+        atomic_store(&t->recorded[i], 0);
+        atomic_store(&t->deleted[i], 0);
+    }
+    return eng_wait_durable(eng, engi_commit_written(eng), e);
+}
+
+/* ---- opening ---- */
+
+struct eng *eng_open(const struct eng_options *o, struct err *e) {
+    struct eng *eng = calloc(1, sizeof(*eng));
+    if (!eng) return err_nomem(e), NULL;
+    eng->durability = o->durability;
+    eng->clock = o->clock ? o->clock : &clock_real;
+    for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
+    struct kv_options kv = {.data_dir = o->data_dir, .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
+                            .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
+    eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
+    if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) return eng;
+    if (eng->kv) eng->kv->ops->close(eng->kv);
+    tables_free(eng);
+    free(eng);
+    return NULL;
+}
+
+void eng_close(struct eng *eng) {
+    engi_commit_stop(eng);
+    eng->kv->ops->close(eng->kv);
+    tables_free(eng);
+    for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_destroy(&eng->stripes[i]);
+    free(eng);
+}
+
+/* ---- stripe locks ---- */
+
+static uint32_t stripe(const struct eng_part *part) {
+    return (uint32_t)((((uint64_t)part->token ^ part->table) * 0x9e3779b97f4a7c15) >> 54) % ENGI_STRIPES;
+}
+
+void eng_lock(struct eng *eng, const struct eng_part *part) { pthread_mutex_lock(&eng->stripes[stripe(part)]); }
+void eng_unlock(struct eng *eng, const struct eng_part *part) { pthread_mutex_unlock(&eng->stripes[stripe(part)]); }
+
+/* Every stripe once and in ascending order, whatever the partitions. */
+static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n, int (*fn)(pthread_mutex_t *)) {
+    uint64_t set[ENGI_STRIPES / 64] = {0};
+    for (uint32_t i = 0; i < n; i++) set[stripe(parts[i]) / 64] |= 1ull << (stripe(parts[i]) % 64);
+    for (uint32_t i = 0; i < ENGI_STRIPES; i++)
+        if (set[i / 64] >> (i % 64) & 1) fn(&eng->stripes[i]);
+}
+
+void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    each_stripe(eng, parts, n, pthread_mutex_lock);
+}
+
+void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
+    each_stripe(eng, parts, n, pthread_mutex_unlock);
+}
+
+/* ---- named records ---- */
+
+static int meta_write(struct eng *eng, struct slice name, const struct slice *value, struct err *e) {
+    const struct kv_ops *ops = eng->kv->ops;
+    struct buf key;
+    buf_init(&key, 0);
+    engi_key_table(&key, ENGI_TABLE_META);
+    buf_put_slice(&key, name);
+    struct kv_batch *b = buf_failed(&key) ? NULL : ops->batch_new(eng->kv);
+    int rc = b ? 0 : err_nomem(e);
+    if (!rc && (value ? ops->batch_put(b, buf_slice(&key), *value) : ops->batch_delete(b, buf_slice(&key)))) rc = err_nomem(e);
+    if (!rc) rc = ops->write(eng->kv, b, e);
+    if (b) ops->batch_free(b);
+    buf_fini(&key);
+    return rc ? rc : ops->sync(eng->kv, true, e);
+}
+
+int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) { return meta_write(eng, key, &value, e); }
+int eng_meta_delete(struct eng *eng, struct slice key, struct err *e) { return meta_write(eng, key, NULL, e); }
+
+struct meta_scan {
+    struct slice prefix;
+    eng_meta_fn fn;
+    void *arg;
+};
+
+static int meta_item(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct meta_scan *s = arg;
+    struct slice name = slice_of(key.p + 4, key.n - 4);
+    if (name.n < s->prefix.n || !slice_eq(slice_of(name.p, s->prefix.n), s->prefix)) return 1;
+    return s->fn(s->arg, name, value, e);
+}
+
+int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *arg, struct err *e) {
+    struct meta_scan s = {.prefix = prefix, .fn = fn, .arg = arg};
+    struct buf from;
+    uint8_t to[4];
+    buf_init(&from, 0);
+    engi_key_table(&from, ENGI_TABLE_META);
+    buf_put_slice(&from, prefix);
+    store_u32(to, ENGI_TABLE_META + 1);
+    err_clear(e);
+    int rc = buf_failed(&from) ? err_nomem(e) : scan_keys(eng, buf_slice(&from), slice_of(to, 4), meta_item, &s, e);
+    buf_fini(&from);
+    return rc && !e->set ? 0 : rc; /* past the last name with the prefix is no error */
+}

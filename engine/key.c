@@ -1,0 +1,77 @@
+#include "engine/key.h"
+
+void engi_key_table(struct buf *out, uint32_t table) { buf_u32(out, table); }
+
+void engi_key_token(struct buf *out, uint32_t table, int64_t token) {
+    uint8_t *p = buf_reserve(out, 12);
+    if (!p) return;
+    store_u32(p, table);
+    store_u64(p + ENGI_KEY_TOKEN, (uint64_t)token ^ (1ull << 63));
+    buf_advance(out, 12);
+}
+
+void engi_key_prefix(struct buf *out, const struct eng_part *part) {
+    engi_key_token(out, part->table, part->token);
+    buf_u16(out, (uint16_t)part->key.n);
+    buf_put_slice(out, part->key);
+}
+
+void engi_key_kind(struct buf *out, const struct eng_part *part, enum engi_kind kind) {
+    engi_key_prefix(out, part);
+    buf_u8(out, (uint8_t)kind);
+}
+
+void engi_key_row(struct buf *out, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+    engi_key_kind(out, part, kind == ENG_STATIC ? ENGI_STATIC : ENGI_ROW);
+    if (kind == ENG_ROW) buf_put_slice(out, ck);
+}
+
+size_t engi_prefix_len(struct slice key) {
+    if (key.n < ENGI_KEY_PREFIX_MIN || load_u32(key.p) < ENGI_TABLE_FIRST) return 0;
+    size_t n = ENGI_KEY_PREFIX_MIN + (size_t)load_u16(key.p + 12);
+    return n <= key.n ? n : 0;
+}
+
+struct eng_part engi_prefix_part(struct slice prefix) {
+    return (struct eng_part){.table = load_u32(prefix.p),
+                             .token = (int64_t)(load_u64(prefix.p + ENGI_KEY_TOKEN) ^ (1ull << 63)),
+                             .key = slice_of(prefix.p + ENGI_KEY_PREFIX_MIN, prefix.n - ENGI_KEY_PREFIX_MIN)};
+}
+
+/* The first byte string after every one that begins with key; *none when there is no such. */
+static int after_all(struct slice key, struct arena *a, struct slice *out, bool *none) {
+    while (key.n && key.p[key.n - 1] == 0xff) key.n--;
+    *none = key.n == 0;
+    *out = slice_of("", 0);
+    if (*none) return 0;
+    *out = arena_dup(a, key);
+    if (!out->p) return -1;
+    ((uint8_t *)(uintptr_t)out->p)[out->n - 1]++;
+    return 0;
+}
+
+int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_interval *out) {
+    bool nothing = false;
+    *out = (struct engi_interval){.from = s->from.key, .to = s->to.key};
+    if (!out->from.p) out->from = slice_of("", 0);
+    if (s->from.after && after_all(s->from.key, a, &out->from, &nothing)) return -1;
+    if ((s->to.after || !s->to.key.n) && after_all(s->to.key, a, &out->to, &out->no_end)) return -1;
+    if (nothing) *out = (struct engi_interval){.from = slice_of("", 0), .to = slice_of("", 0)};
+    return 0;
+}
+
+void engi_key_range(struct buf *out, const struct eng_part *part, const struct engi_interval *range) {
+    engi_key_kind(out, part, ENGI_RANGE_TOMBSTONE);
+    buf_u32(out, (uint32_t)range->from.n);
+    buf_put_slice(out, range->from);
+    buf_u8(out, range->no_end);
+    if (!range->no_end) buf_put_slice(out, range->to);
+}
+
+int engi_interval_read(struct slice rest, struct engi_interval *out) {
+    struct rd r = rd_of(rest);
+    out->from = rd_bytes(&r, rd_u32(&r));
+    out->no_end = rd_u8(&r);
+    out->to = rd_bytes(&r, rd_left(&r));
+    return r.bad ? -1 : 0;
+}

@@ -1,0 +1,44 @@
+/* Keys of the store, and intervals of clustering keys as plain byte strings. Private to engine/.
+ *
+ *   [u32 table][u64 token, sign flipped][u16 n][n bytes partition key] [u8 kind][clustering key]
+ *    `------------------------ prefix of the partition ------------'
+ *
+ * Big-endian, so that byte order is table, token, partition, and in a partition: its deletion, its static row, its range
+ * tombstones, its rows in clustering order. Table 0 holds the catalogue's named records, table 1 which buckets of which
+ * tables ever had a range or partition tombstone: [u32 1][u32 table][u8 bucket].
+ */
+#pragma once
+
+#include "engine/engine.h"
+
+enum engi_kind { ENGI_PARTITION_DELETION = 1, ENGI_STATIC = 2, ENGI_RANGE_TOMBSTONE = 3, ENGI_ROW = 4, ENGI_PAST = 5 };
+enum { ENGI_TABLE_META = 0, ENGI_TABLE_MARKS = 1, ENGI_TABLE_FIRST = 16 };
+enum { ENGI_KEY_TOKEN = 4, ENGI_KEY_PREFIX_MIN = 14 };
+
+void engi_key_table(struct buf *out, uint32_t table);
+void engi_key_token(struct buf *out, uint32_t table, int64_t token);
+void engi_key_prefix(struct buf *out, const struct eng_part *part);
+void engi_key_kind(struct buf *out, const struct eng_part *part, enum engi_kind kind);
+void engi_key_row(struct buf *out, const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
+/* Bytes of a key's partition prefix; 0 when the key is not a partition's. */
+size_t engi_prefix_len(struct slice key);
+/* The prefix must be one. key points into it. */
+struct eng_part engi_prefix_part(struct slice prefix);
+/* 256 buckets of tokens. */
+static inline uint8_t engi_bucket(int64_t token) { return (uint8_t)((uint64_t)token >> 56); }
+
+/* Rows with from <= clustering key < to; no_end: to the end of the partition. */
+struct engi_interval {
+    struct slice from, to;
+    bool no_end;
+};
+
+/* What a slice means in bytes; memory for changed bounds comes from the arena. 0, or -1: out of memory. */
+int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_interval *out) MUST_CHECK;
+/* The key of a range tombstone; its value is a row with nothing but a deletion. */
+void engi_key_range(struct buf *out, const struct eng_part *part, const struct engi_interval *range);
+/* rest: what follows the kind in such a key. -1: damaged. */
+int engi_interval_read(struct slice rest, struct engi_interval *out) MUST_CHECK;
+static inline bool engi_interval_holds(const struct engi_interval *i, struct slice ck) {
+    return slice_cmp(ck, i->from) >= 0 && (i->no_end || slice_cmp(ck, i->to) < 0);
+}

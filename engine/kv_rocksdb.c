@@ -1,0 +1,423 @@
+/* The store on RocksDB's C API (Debian's 7.8.3 and later).
+ *
+ * The log is written without sync and with manual_wal_flush: sync() is the only way to disk, so that one thread pays for
+ * all writers. unordered_write must stay off with it: together they deadlock on the first write (7.8.3).
+ */
+#include <errno.h>
+#include <rocksdb/c.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/fault.h"
+#include "engine/kv.h"
+
+/* A key that is rewritten again and again in one memtable is folded by the write itself once so many operands wait there;
+ * a read never meets more. */
+enum { MAX_OPERANDS = 16 };
+
+struct rocks {
+    struct kv kv;
+    struct kv_options o;
+    rocksdb_t *db;
+    rocksdb_cache_t *cache;
+    rocksdb_options_t *options;
+    rocksdb_readoptions_t *read[2]; /* by tier */
+    rocksdb_writeoptions_t *write;
+};
+
+struct rocks_batch {
+    struct kv_batch batch;
+    rocksdb_writebatch_t *b;
+};
+
+struct rocks_iter {
+    struct kv_iter it;
+    rocksdb_iterator_t *i;
+    rocksdb_readoptions_t *read;
+};
+
+static const char *chars(struct slice s) { return (const char *)s.p; }
+
+/* Takes what RocksDB allocated for its error. */
+static int failed(char *text, const char *what, struct err *e) {
+    err_set(e, ERR_SERVER, "%s: %s", what, text);
+    rocksdb_free(text);
+    return -1;
+}
+
+static int read_failed(char *text, struct err *e) {
+    /* The C API has no status codes. */
+    if (strstr(text, "no blocking io") || strstr(text, "Result incomplete")) {
+        rocksdb_free(text);
+        return KV_INCOMPLETE;
+    }
+    return failed(text, "the store cannot be read", e);
+}
+
+static int injected(enum fault_point point, const char *what, struct err *e) {
+    return fault_hit(point) ? err_set(e, ERR_SERVER, "%s: injected fault", what) : 0;
+}
+
+/* ---- batches ---- */
+
+static struct kv_batch *batch_new(struct kv *kv) {
+    struct rocks_batch *b = calloc(1, sizeof(*b));
+    if (!b) return NULL;
+    b->batch.ops = kv->ops;
+    b->b = rocksdb_writebatch_create();
+    return &b->batch;
+}
+
+static rocksdb_writebatch_t *wb(struct kv_batch *b) { return ((struct rocks_batch *)b)->b; }
+
+static void batch_free(struct kv_batch *b) {
+    rocksdb_writebatch_destroy(wb(b));
+    free(b);
+}
+
+static int batch_put(struct kv_batch *b, struct slice key, struct slice value) {
+    rocksdb_writebatch_put(wb(b), chars(key), key.n, chars(value), value.n);
+    return 0;
+}
+
+static int batch_merge(struct kv_batch *b, struct slice key, struct slice operand) {
+    rocksdb_writebatch_merge(wb(b), chars(key), key.n, chars(operand), operand.n);
+    return 0;
+}
+
+static int batch_delete(struct kv_batch *b, struct slice key) {
+    rocksdb_writebatch_delete(wb(b), chars(key), key.n);
+    return 0;
+}
+
+static int batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
+    rocksdb_writebatch_delete_range(wb(b), chars(from), from.n, chars(to), to.n);
+    return 0;
+}
+
+static void batch_mark(struct kv_batch *b) { rocksdb_writebatch_set_save_point(wb(b)); }
+
+static void batch_rollback(struct kv_batch *b) {
+    char *text = NULL;
+    rocksdb_writebatch_rollback_to_save_point(wb(b), &text);
+    rocksdb_free(text);
+}
+
+static void batch_keep(struct kv_batch *b) {
+    char *text = NULL;
+    rocksdb_writebatch_pop_save_point(wb(b), &text);
+    rocksdb_free(text);
+}
+
+static void batch_clear(struct kv_batch *b) { rocksdb_writebatch_clear(wb(b)); }
+
+static int write_batch(struct kv *kv, struct kv_batch *b, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    char *text = NULL;
+    if (injected(FAULT_KV_WRITE, "the store cannot be written", e)) return -1;
+    rocksdb_write(r->db, r->write, wb(b), &text);
+    if (!text) return 0;
+    if (!strstr(text, "Result incomplete")) return failed(text, "the store cannot be written", e);
+    rocksdb_free(text);
+    return err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; too many writes are waiting");
+}
+
+static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
+    char *text = NULL;
+    if (injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
+    rocksdb_flush_wal(((struct rocks *)kv)->db, to_disk, &text);
+    return text ? failed(text, "the log cannot be synced", e) : 0;
+}
+
+/* ---- reads ---- */
+
+static int get(struct kv *kv, enum kv_tier tier, struct slice key, struct kv_value *value, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    char *text = NULL;
+    if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    rocksdb_pinnableslice_t *pinned = rocksdb_get_pinned(r->db, r->read[tier], chars(key), key.n, &text);
+    if (UNLIKELY(text != NULL)) return read_failed(text, e);
+    if (!pinned) return 0;
+    value->handle = pinned;
+    value->bytes.p = (const uint8_t *)rocksdb_pinnableslice_value(pinned, &value->bytes.n);
+    return 1;
+}
+
+static void release(struct kv *kv, struct kv_value *value) {
+    (void)kv;
+    rocksdb_pinnableslice_destroy(value->handle);
+}
+
+static rocksdb_readoptions_t *read_options(enum kv_tier tier) {
+    rocksdb_readoptions_t *o = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_verify_checksums(o, 1);
+    if (tier == KV_CACHE_ONLY) rocksdb_readoptions_set_read_tier(o, 1);
+    return o;
+}
+
+static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    struct rocks_iter *it = calloc(1, sizeof(*it));
+    if (!it) return err_nomem(e), NULL;
+    it->it.ops = kv->ops;
+    it->read = read_options(spec->tier);
+    if (spec->one_prefix) rocksdb_readoptions_set_prefix_same_as_start(it->read, 1);
+    else rocksdb_readoptions_set_total_order_seek(it->read, 1);
+    if (spec->lower.p) rocksdb_readoptions_set_iterate_lower_bound(it->read, chars(spec->lower), spec->lower.n);
+    if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, chars(spec->upper), spec->upper.n);
+    it->i = rocksdb_create_iterator(r->db, it->read);
+    return &it->it;
+}
+
+static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, struct err *e) {
+    rocksdb_iterator_t *i = ((struct rocks_iter *)iter)->i;
+    if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    switch (move) {
+    case KV_SEEK: rocksdb_iter_seek(i, chars(key), key.n); break;
+    case KV_SEEK_BACK: rocksdb_iter_seek_for_prev(i, chars(key), key.n); break;
+    case KV_NEXT: rocksdb_iter_next(i); break;
+    case KV_PREV: rocksdb_iter_prev(i); break;
+    }
+    if (LIKELY(rocksdb_iter_valid(i))) {
+        iter->key.p = (const uint8_t *)rocksdb_iter_key(i, &iter->key.n);
+        iter->value.p = (const uint8_t *)rocksdb_iter_value(i, &iter->value.n);
+        return 1;
+    }
+    char *text = NULL;
+    rocksdb_iter_get_error(i, &text);
+    return text ? read_failed(text, e) : 0;
+}
+
+static void iter_free(struct kv_iter *iter) {
+    struct rocks_iter *it = (struct rocks_iter *)iter;
+    rocksdb_iter_destroy(it->i);
+    rocksdb_readoptions_destroy(it->read);
+    free(it);
+}
+
+/* ---- the whole store ---- */
+
+static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    char *text = NULL;
+    rocksdb_delete_file_in_range(r->db, chars(from), from.n, chars(to), to.n, &text);
+    if (text) return failed(text, "the files of a table cannot be deleted", e);
+    struct kv_batch *b = batch_new(kv);
+    if (!b) return err_nomem(e);
+    batch_delete_range(b, from, to);
+    int rc = write_batch(kv, b, e);
+    batch_free(b);
+    return rc;
+}
+
+static int compact(struct kv *kv, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    char *text = NULL;
+    rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
+    rocksdb_flush(r->db, fo, &text);
+    rocksdb_flushoptions_destroy(fo);
+    if (text) return failed(text, "the store cannot be flushed", e);
+    rocksdb_compactoptions_t *co = rocksdb_compactoptions_create();
+    rocksdb_compactoptions_set_bottommost_level_compaction(co, 2); /* force: files of the last level too */
+    rocksdb_compact_range_opt(r->db, co, NULL, 0, NULL, 0);
+    rocksdb_compactoptions_destroy(co);
+    return 0;
+}
+
+static void close_store(struct kv *kv) {
+    struct rocks *r = (struct rocks *)kv;
+    if (r->db) rocksdb_close(r->db);
+    if (r->write) rocksdb_writeoptions_destroy(r->write);
+    for (int i = 0; i < 2; i++)
+        if (r->read[i]) rocksdb_readoptions_destroy(r->read[i]);
+    if (r->options) rocksdb_options_destroy(r->options);
+    if (r->cache) rocksdb_cache_destroy(r->cache);
+    free(r);
+}
+
+/* ---- callbacks: state is the struct rocks ---- */
+
+static void keep_state(void *state) { (void)state; }
+
+static struct slice slice_at(const char *p, size_t n) { return slice_of(p, n); }
+
+/* Folds operands into first. NULL: damaged. */
+static char *fold(struct rocks *r, struct slice first, const char *const *ops, const size_t *lens, int from, int n,
+                  unsigned char *ok, size_t *len) {
+    struct buf acc, next;
+    buf_init(&acc, 0);
+    buf_init(&next, 0);
+    buf_put_slice(&acc, first);
+    *ok = 1;
+    for (int i = from; i < n && *ok; i++) {
+        next.n = 0;
+        if (r->o.merge(r->o.arg, buf_slice(&acc), slice_at(ops[i], lens[i]), &next)) *ok = 0;
+        struct buf t = acc;
+        acc = next;
+        next = t;
+    }
+    buf_fini(&next);
+    if (buf_failed(&acc)) *ok = 0;
+    if (!*ok) buf_fini(&acc);
+    *len = acc.n;
+    return (char *)acc.p;
+}
+
+static char *full_merge(void *state, const char *key, size_t key_len, const char *value, size_t value_len, const char *const *ops,
+                        const size_t *lens, int n, unsigned char *ok, size_t *len) {
+    (void)key, (void)key_len;
+    if (value) return fold(state, slice_at(value, value_len), ops, lens, 0, n, ok, len);
+    return fold(state, slice_at(ops[0], lens[0]), ops, lens, 1, n, ok, len);
+}
+
+static char *partial_merge(void *state, const char *key, size_t key_len, const char *const *ops, const size_t *lens, int n,
+                           unsigned char *ok, size_t *len) {
+    (void)key, (void)key_len;
+    return fold(state, slice_at(ops[0], lens[0]), ops, lens, 1, n, ok, len);
+}
+
+static void free_merged(void *state, const char *value, size_t n) {
+    (void)state, (void)n;
+    free((char *)(uintptr_t)value);
+}
+
+static const char *merge_name(void *state) {
+    (void)state;
+    return "tally.row";
+}
+
+/* The value a filter changed must outlive its call and is copied before the next one: it belongs to the filter object,
+ * of which every compaction has its own. */
+struct filter {
+    struct rocks *r;
+    struct buf out;
+    bool whole;
+};
+
+static unsigned char filter_value(void *state, int level, const char *key, size_t key_len, const char *value, size_t value_len,
+                                  char **new_value, size_t *new_len, unsigned char *changed) {
+    struct filter *f = state;
+    (void)level;
+    *changed = 0;
+    if (!f->whole) return 0;
+    f->out.n = 0;
+    enum kv_verdict v = f->r->o.filter(f->r->o.arg, slice_at(key, key_len), slice_at(value, value_len), &f->out);
+    if (v == KV_CHANGE && !buf_failed(&f->out)) {
+        *new_value = (char *)f->out.p;
+        *new_len = f->out.n;
+        *changed = 1;
+    }
+    return v == KV_REMOVE;
+}
+
+static void filter_destroy(void *state) {
+    struct filter *f = state;
+    buf_fini(&f->out);
+    free(f);
+}
+
+static const char *filter_name(void *state) {
+    (void)state;
+    return "tally.purge";
+}
+
+static rocksdb_compactionfilter_t *filter_create(void *state, rocksdb_compactionfiltercontext_t *context) {
+    struct filter *f = calloc(1, sizeof(*f));
+    if (!f) return NULL;
+    f->r = state;
+    f->whole = rocksdb_compactionfiltercontext_is_full_compaction(context);
+    buf_init(&f->out, 0);
+    return rocksdb_compactionfilter_create(f, filter_destroy, filter_value, filter_name);
+}
+
+static char *prefix_of(void *state, const char *key, size_t n, size_t *len) {
+    struct rocks *r = state;
+    *len = r->o.prefix_len(slice_at(key, n));
+    return (char *)(uintptr_t)key;
+}
+
+static unsigned char has_prefix(void *state, const char *key, size_t n) {
+    struct rocks *r = state;
+    return r->o.prefix_len(slice_at(key, n)) > 0;
+}
+
+static const char *prefix_name(void *state) {
+    (void)state;
+    return "tally.partition";
+}
+
+/* ---- opening ---- */
+
+static void set_table_options(struct rocks *r) {
+    rocksdb_block_based_table_options_t *t = rocksdb_block_based_options_create();
+    rocksdb_block_based_options_set_block_size(t, 16 << 10);
+    rocksdb_block_based_options_set_format_version(t, 5);
+    rocksdb_block_based_options_set_filter_policy(t, rocksdb_filterpolicy_create_bloom_full(10));
+    r->cache = rocksdb_cache_create_lru(r->o.block_cache_bytes ? r->o.block_cache_bytes : (size_t)128 << 20);
+    rocksdb_block_based_options_set_block_cache(t, r->cache);
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks(t, 0); /* resident, outside the cache */
+    rocksdb_options_set_block_based_table_factory(r->options, t);
+    rocksdb_block_based_options_destroy(t);
+}
+
+static void set_options(struct rocks *r) {
+    rocksdb_options_t *o = r->options = rocksdb_options_create();
+    int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression, rocksdb_lz4_compression,
+                          rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression};
+    rocksdb_options_set_create_if_missing(o, 1);
+    rocksdb_options_set_write_buffer_size(o, r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20);
+    rocksdb_options_set_max_write_buffer_number(o, 4);
+    rocksdb_options_set_arena_block_size(o, 1 << 20);
+    rocksdb_options_set_compression_per_level(o, compression, 7);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 0); /* with it, "below L1" would be every level */
+    rocksdb_options_set_max_background_jobs(o, 2);
+    rocksdb_options_set_bytes_per_sync(o, 1 << 20);
+    rocksdb_options_set_manual_wal_flush(o, 1);
+    rocksdb_options_set_max_successive_merges(o, MAX_OPERANDS);
+    rocksdb_options_set_keep_log_file_num(o, 2);
+    rocksdb_options_set_max_log_file_size(o, 4 << 20);
+    rocksdb_options_set_info_log_level(o, 2);
+    rocksdb_options_set_merge_operator(
+        o, rocksdb_mergeoperator_create(r, keep_state, full_merge, partial_merge, free_merged, merge_name));
+    if (r->o.prefix_len)
+        rocksdb_options_set_prefix_extractor(
+            o, rocksdb_slicetransform_create(r, keep_state, prefix_of, has_prefix, has_prefix, prefix_name));
+    if (r->o.filter)
+        rocksdb_options_set_compaction_filter_factory(
+            o, rocksdb_compactionfilterfactory_create(r, keep_state, filter_create, filter_name));
+    set_table_options(r);
+}
+
+static const struct kv_ops rocks_ops = {
+    .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
+    .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
+    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_mark = batch_mark,
+    .batch_rollback = batch_rollback, .batch_keep = batch_keep, .batch_clear = batch_clear, .write = write_batch,
+    .sync = sync_log, .drop_range = drop_range, .compact = compact,
+};
+
+struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
+    umask(077); /* rows are nobody else's to read; RocksDB creates files at any time, so it stays */
+    if (mkdir(o->data_dir, 0700) && errno != EEXIST) {
+        err_set(e, ERR_SERVER, "cannot create the data folder %s: %s", o->data_dir, strerror(errno));
+        return NULL;
+    }
+    struct rocks *r = calloc(1, sizeof(*r));
+    if (!r) return err_nomem(e), NULL;
+    r->kv.ops = &rocks_ops;
+    r->o = *o;
+    set_options(r);
+    r->read[KV_CACHE_ONLY] = read_options(KV_CACHE_ONLY);
+    r->read[KV_ANY] = read_options(KV_ANY);
+    r->write = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_set_no_slowdown(r->write, 1);
+    char *text = NULL;
+    r->db = rocksdb_open(r->options, o->data_dir, &text);
+    if (text) {
+        failed(text, "cannot open the data folder", e);
+        close_store(&r->kv);
+        return NULL;
+    }
+    return &r->kv;
+}

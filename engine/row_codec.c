@@ -1,0 +1,151 @@
+#include "engine/row_codec.h"
+
+enum { VERSION = 1, HEAD_LIVE = 1, HEAD_LIVE_TTL = 2, HEAD_DELETED = 4, HEAD_KEY_IMAGE = 8, HEAD_ALL = 15 };
+enum { CELL_KINDS = 15, CELL_SAME_TS = 16, CELL_SAME_TTL = 32, CELL_MIN_BYTES = 3 };
+
+/* Differences wrap, so that any two timestamps have one. */
+static uint64_t zigzag(int64_t v) { return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63); }
+static int64_t unzigzag(uint64_t v) { return (int64_t)((v >> 1) ^ (~(v & 1) + 1)); }
+static int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+
+static inline uint64_t get_uvarint(struct rd *r) {
+    if (LIKELY(r->p < r->end && *r->p < 0x80)) return *r->p++;
+    return rd_uvarint(r);
+}
+
+static inline struct slice get_bytes(struct rd *r) {
+    uint64_t n = get_uvarint(r);
+    if (UNLIKELY(n > rd_left(r))) {
+        r->bad = true;
+        return (struct slice){0};
+    }
+    struct slice s = slice_of(r->p, (size_t)n);
+    r->p += n;
+    return s;
+}
+
+static int32_t get_ttl(struct rd *r) {
+    uint64_t v = get_uvarint(r);
+    if (v > INT32_MAX) r->bad = true;
+    return r->bad ? 0 : (int32_t)v;
+}
+
+int rowi_open(struct rowi_reader *rd, struct slice bytes) {
+    struct rd *r = &rd->r;
+    struct rowi_head *h = &rd->head;
+    *r = rd_of(bytes);
+    *h = (struct rowi_head){.live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS};
+    rd->column = 0;
+    uint8_t version = rd_u8(r), flags = rd_u8(r);
+    if (version != VERSION || flags & ~HEAD_ALL) return -1;
+    h->base = (int64_t)rd_u64(r);
+    if (flags & HEAD_LIVE) h->live_ts = plus(h->base, unzigzag(get_uvarint(r)));
+    if (flags & HEAD_LIVE_TTL) {
+        h->live_ttl = get_ttl(r);
+        h->live_expiry = unzigzag(get_uvarint(r));
+    }
+    if (flags & HEAD_DELETED) {
+        h->del_ts = plus(h->base, unzigzag(get_uvarint(r)));
+        h->del_at = unzigzag(get_uvarint(r));
+    }
+    if (flags & HEAD_KEY_IMAGE) h->key_image = get_bytes(r);
+    uint64_t n = get_uvarint(r);
+    if (r->bad || n > rd_left(r) / CELL_MIN_BYTES) return -1;
+    h->n_cells = rd->left = (uint32_t)n;
+    return 0;
+}
+
+int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
+    struct rd *r = &rd->r;
+    if (!rd->left) return rd_left(r) ? -1 : 0;
+    rd->left--;
+    uint8_t flags = rd_u8(r);
+    uint64_t step = get_uvarint(r);
+    if (UNLIKELY(step > UINT32_MAX - rd->column || flags & ~(CELL_KINDS | CELL_SAME_TS | CELL_SAME_TTL))) return -1;
+    rd->column += (uint32_t)step;
+    *cell = (struct eng_cell){.column = rd->column, .flags = flags & CELL_KINDS, .expiry = ENG_NO_EXPIRY};
+    cell->ts = flags & CELL_SAME_TS ? rd->head.base : plus(rd->head.base, unzigzag(get_uvarint(r)));
+    if (flags & CELL_SAME_TTL) {
+        cell->ttl = rd->head.live_ttl;
+        cell->expiry = rd->head.live_expiry;
+    } else if (rowi_is_deletion(cell)) {
+        cell->expiry = unzigzag(get_uvarint(r));
+    } else if (flags & ENG_CELL_EXPIRING) {
+        cell->ttl = get_ttl(r);
+        cell->expiry = unzigzag(get_uvarint(r));
+    }
+    if (flags & ENG_CELL_HAS_PATH) cell->path = get_bytes(r);
+    if (!rowi_is_deletion(cell)) cell->value = get_bytes(r);
+    return r->bad ? -1 : 1;
+}
+
+static void put_bytes(struct buf *out, struct slice s) {
+    buf_uvarint(out, s.n);
+    buf_put_slice(out, s);
+}
+
+static size_t uvarint_len(uint32_t v) {
+    size_t n = 1;
+    for (; v > 0x7f; v >>= 7) n++;
+    return n;
+}
+
+static void put_head(struct rowi_writer *w) {
+    const struct rowi_head *h = &w->head;
+    struct buf *out = w->out;
+    uint8_t flags = 0;
+    if (h->live_ts != ENG_NO_TS) flags |= HEAD_LIVE | (h->live_expiry != ENG_NO_EXPIRY ? HEAD_LIVE_TTL : 0);
+    if (h->del_ts != ENG_NO_TS) flags |= HEAD_DELETED;
+    if (h->key_image.p) flags |= HEAD_KEY_IMAGE;
+    buf_u8(out, VERSION);
+    buf_u8(out, flags);
+    buf_u64(out, (uint64_t)h->base);
+    if (flags & HEAD_LIVE) buf_uvarint(out, zigzag(minus(h->live_ts, h->base)));
+    if (flags & HEAD_LIVE_TTL) {
+        buf_uvarint(out, (uint32_t)h->live_ttl);
+        buf_uvarint(out, zigzag(h->live_expiry));
+    }
+    if (flags & HEAD_DELETED) {
+        buf_uvarint(out, zigzag(minus(h->del_ts, h->base)));
+        buf_uvarint(out, zigzag(h->del_at));
+    }
+    if (flags & HEAD_KEY_IMAGE) put_bytes(out, h->key_image);
+    w->count_at = out->n;
+    w->count_len = uvarint_len(h->n_cells);
+    for (size_t i = 0; i < w->count_len; i++) buf_u8(out, 0);
+    w->head_written = true;
+}
+
+void rowi_begin(struct rowi_writer *w, struct buf *out, const struct rowi_head *head) {
+    *w = (struct rowi_writer){.out = out, .head = *head};
+    w->head.base = head->live_ts != ENG_NO_TS ? head->live_ts : head->del_ts != ENG_NO_TS ? head->del_ts : 0;
+}
+
+void rowi_put(struct rowi_writer *w, const struct eng_cell *c) {
+    struct rowi_head *h = &w->head;
+    if (!w->head_written) {
+        if (h->live_ts == ENG_NO_TS && h->del_ts == ENG_NO_TS) h->base = c->ts;
+        put_head(w);
+    }
+    bool deletion = rowi_is_deletion(c), expiring = !deletion && (c->flags & ENG_CELL_EXPIRING);
+    bool same_ttl = expiring && h->live_ts != ENG_NO_TS && c->ttl == h->live_ttl && c->expiry == h->live_expiry;
+    uint8_t flags = (uint8_t)((c->flags & CELL_KINDS) | (c->ts == h->base ? CELL_SAME_TS : 0) | (same_ttl ? CELL_SAME_TTL : 0));
+    buf_u8(w->out, flags);
+    buf_uvarint(w->out, c->column - w->column);
+    if (c->ts != h->base) buf_uvarint(w->out, zigzag(minus(c->ts, h->base)));
+    if (expiring && !same_ttl) buf_uvarint(w->out, (uint32_t)c->ttl);
+    if (deletion || (expiring && !same_ttl)) buf_uvarint(w->out, zigzag(c->expiry));
+    if (c->flags & ENG_CELL_HAS_PATH) put_bytes(w->out, c->path);
+    if (!deletion) put_bytes(w->out, c->value);
+    w->column = c->column;
+    w->written++;
+}
+
+void rowi_end(struct rowi_writer *w) {
+    if (!w->head_written) put_head(w);
+    if (buf_failed(w->out)) return;
+    uint32_t v = w->written;
+    for (size_t i = 0; i < w->count_len; i++, v >>= 7)
+        w->out->p[w->count_at + i] = (uint8_t)((v & 0x7f) | (i + 1 < w->count_len ? 0x80 : 0));
+}

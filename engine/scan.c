@@ -1,0 +1,333 @@
+/* Scans: partitions in token order, each as its head (deletions, static row) and then its rows slice by slice.
+ *
+ * One iterator does it all. A partition's item is given when its first visible row is found, or at its end when only the
+ * static row is visible; so the iterator stands on that row while the item is out, and the row follows on the next call.
+ */
+#include <stdlib.h>
+
+#include "base/murmur3.h"
+#include "engine/store.h"
+#include "engine/tombstone.h"
+
+enum { TOMBSTONE_BYTES_MAX = 64 << 20, PARTITION_CHUNK = 4096, ROW_CHUNK = 8192 };
+
+enum state { AT_SEEK /* a partition is to be sought */, AT_SLICE /* its current slice is to be entered */,
+             AT_ROW /* on a row not looked at */, AT_NEXT /* on a row that is done */, AT_PENDING /* on a decoded visible row */,
+             AT_PARTITION_END, AT_END };
+
+struct eng_scan {
+    struct eng *eng;
+    struct eng_scan_spec spec;
+    struct op_cost *cost, unused_cost;
+    struct kv_iter *it;
+    struct arena spec_arena, partition_arena, row_arena;
+    struct engi_interval *slices, whole;
+    uint32_t n_slices, slice; /* in scan order: counted from the end in reverse */
+    struct buf prefix;        /* of the current partition */
+    struct buf seek;          /* scratch; also where AT_SEEK goes */
+    struct buf lower, upper;
+    struct engi_tombs tombs;
+    struct eng_row statics, row;
+    enum state state;
+    bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
+    bool on_key;                          /* the iterator stands on a key */
+};
+
+/* ---- opening ---- */
+
+static int set_slices(struct eng_scan *s, struct err *e) {
+    s->whole = (struct engi_interval){.from = slice_of("", 0), .no_end = true};
+    s->slices = &s->whole;
+    s->n_slices = 1;
+    if (!s->spec.n_slices) return 0;
+    s->n_slices = s->spec.n_slices;
+    s->slices = ARENA_ARRAY(&s->spec_arena, s->n_slices, struct engi_interval);
+    if (!s->slices) return err_nomem(e);
+    for (uint32_t i = 0; i < s->n_slices; i++)
+        if (engi_interval_of(&s->spec.slices[i], &s->spec_arena, &s->slices[i])) return err_nomem(e);
+    return 0;
+}
+
+static void set_bounds(struct eng_scan *s) {
+    const struct eng_scan_spec *spec = &s->spec;
+    if (spec->part) {
+        engi_key_prefix(&s->lower, spec->part);
+        engi_key_kind(&s->upper, spec->part, ENGI_PAST);
+        return;
+    }
+    engi_key_token(&s->lower, spec->table, spec->token_from);
+    if (spec->token_to == INT64_MAX) engi_key_table(&s->upper, spec->table + 1);
+    else engi_key_token(&s->upper, spec->table, spec->token_to + 1);
+}
+
+/* Where the first partition is sought. */
+static void set_start(struct eng_scan *s) {
+    const struct eng_scan_spec *spec = &s->spec;
+    if (!spec->resume_key.p) {
+        buf_put_slice(&s->seek, buf_slice(&s->lower));
+        return;
+    }
+    struct eng_part part = spec->part ? *spec->part
+                                      : (struct eng_part){.table = spec->table, .token = murmur3_token(spec->resume_key),
+                                                          .key = spec->resume_key};
+    engi_key_prefix(&s->seek, &part);
+    if (spec->resume_skip) buf_u8(&s->seek, ENGI_PAST);
+}
+
+struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec, struct op_cost *cost,
+                               struct err *e) {
+    struct eng_scan *s = calloc(1, sizeof(*s));
+    if (!s) return err_nomem(e), NULL;
+    s->eng = eng;
+    s->spec = *spec;
+    s->cost = cost ? cost : &s->unused_cost;
+    arena_init(&s->spec_arena, 1024, 0);
+    arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
+    arena_init(&s->row_arena, ROW_CHUNK, 0);
+    buf_init(&s->prefix, 0);
+    buf_init(&s->seek, 0);
+    buf_init(&s->lower, 0);
+    buf_init(&s->upper, 0);
+    set_bounds(s);
+    set_start(s);
+    if (spec->part && (spec->part->key.n > UINT16_MAX || spec->part->table != spec->table))
+        err_set(e, ERR_SERVER, "a scan of a partition of another table");
+    else if (!set_slices(s, e)) {
+        struct kv_iter_spec kv = {.tier = engi_tier(tier), .one_prefix = spec->part && !spec->reverse,
+                                  .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
+        s->it = eng->kv->ops->iter_new(eng->kv, &kv, e);
+    }
+    if (s->it) return s;
+    eng_scan_close(s);
+    return NULL;
+}
+
+void eng_scan_close(struct eng_scan *s) {
+    if (!s) return;
+    if (s->it) s->it->ops->iter_free(s->it);
+    arena_fini(&s->spec_arena);
+    arena_fini(&s->partition_arena);
+    arena_fini(&s->row_arena);
+    buf_fini(&s->prefix);
+    buf_fini(&s->seek);
+    buf_fini(&s->lower);
+    buf_fini(&s->upper);
+    free(s);
+}
+
+/* ---- the head of a partition ---- */
+
+static int move(struct eng_scan *s, enum kv_move move_kind, struct err *e) {
+    if (buf_failed(&s->seek) || buf_failed(&s->prefix)) return err_nomem(e);
+    int got = s->it->ops->iter_move(s->it, move_kind, buf_slice(&s->seek), e);
+    s->on_key = got > 0;
+    return got;
+}
+
+static bool in_partition(const struct eng_scan *s) {
+    return s->it->key.n > s->prefix.n && memcmp(s->it->key.p, s->prefix.p, s->prefix.n) == 0;
+}
+
+static struct slice key_rest(const struct eng_scan *s) {
+    return slice_of(s->it->key.p + s->prefix.n + 1, s->it->key.n - s->prefix.n - 1);
+}
+
+static void seek_kind(struct eng_scan *s, enum engi_kind kind) {
+    s->seek.n = 0;
+    buf_put_slice(&s->seek, buf_slice(&s->prefix));
+    buf_u8(&s->seek, (uint8_t)kind);
+}
+
+/* Decodes the value that the iterator stands on; 1: visible at now. */
+static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row, struct err *e) {
+    if (eng_row_decode(bytes, a, row, e)) return -1;
+    s->cost->rows_read++;
+    s->cost->bytes_read += s->it->key.n + bytes.n;
+    return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
+}
+
+static int read_static(struct eng_scan *s, struct err *e) {
+    if (!s->spec.statics) return 0;
+    struct slice bytes = arena_dup(&s->partition_arena, s->it->value);
+    if (!bytes.p) return err_nomem(e);
+    eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
+    int visible = decode(s, bytes, &s->partition_arena, s->tombs.partition_ts, &s->statics, e);
+    s->has_static = visible > 0;
+    return visible < 0 ? -1 : 0;
+}
+
+static int read_head_item(struct eng_scan *s, struct err *e) {
+    enum engi_kind kind = s->it->key.p[s->prefix.n];
+    if (kind == ENGI_STATIC) return read_static(s, e);
+    s->cost->tombstones++;
+    return engi_tombs_add(&s->tombs, kind, key_rest(s), s->it->value, e);
+}
+
+/* Reads what stands before the rows, where there may be anything; the iterator ends up anywhere. */
+static int read_head(struct eng_scan *s, struct err *e) {
+    struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
+    bool deleted = engi_table_deleted(s->eng, part.table, part.token);
+    if (!deleted && !s->spec.statics) return 0;
+    int got = s->on_key;
+    while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_RANGE_TOMBSTONE) {
+        if (read_head_item(s, e)) return -1;
+        got = move(s, KV_NEXT, e);
+    }
+    return got < 0 ? got : engi_tombs_paint(&s->tombs, e);
+}
+
+/* Onto a key of the partition that the scan goes to, when it has to look at the head: its prefix is then known.
+ * 1, 0: no partition is left, -1, ENG_INCOMPLETE. */
+static int seek_partition(struct eng_scan *s, struct err *e) {
+    const struct eng_part *part = s->spec.part;
+    s->on_key = s->on_key && !s->spec.reverse && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
+    if (part && !s->spec.resume_skip && !s->spec.statics && !engi_table_deleted(s->eng, part->table, part->token)) {
+        buf_put_slice(&s->prefix, buf_slice(&s->lower));
+        return 1;
+    }
+    int got = s->on_key ? 1 : move(s, KV_SEEK, e);
+    if (got <= 0) return got;
+    size_t n = engi_prefix_len(s->it->key);
+    if (!n) return err_set(e, ERR_SERVER, "a stored key is damaged");
+    s->prefix.n = 0;
+    buf_put(&s->prefix, s->it->key.p, n);
+    return 1;
+}
+
+/* AT_SEEK: to the next partition that has any key. */
+static int enter_partition(struct eng_scan *s, struct err *e) {
+    int got = seek_partition(s, e);
+    if (got <= 0) {
+        s->state = AT_END;
+        return got;
+    }
+    size_t n = s->prefix.n;
+    arena_reset(&s->partition_arena);
+    engi_tombs_init(&s->tombs, &s->partition_arena);
+    s->has_static = s->delivered = false;
+    s->slice = 0;
+    struct slice resume = s->spec.resume_key, key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
+    s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
+    s->cost->partitions++;
+    if ((got = read_head(s, e)) < 0) return got;
+    s->state = !s->spec.rows && s->has_static ? AT_PARTITION_END : AT_SLICE;
+    return 0;
+}
+
+/* ---- rows ---- */
+
+static const struct engi_interval *current_slice(const struct eng_scan *s) {
+    return &s->slices[s->spec.reverse ? s->n_slices - 1 - s->slice : s->slice];
+}
+
+/* The place before the first row of the slice in scan order, as a key to seek. */
+static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *slice) {
+    struct slice resume = s->spec.resume_ck;
+    seek_kind(s, ENGI_ROW);
+    if (!s->spec.reverse) {
+        bool beyond = s->resuming && slice_cmp(resume, slice->from) >= 0;
+        buf_put_slice(&s->seek, beyond ? resume : slice->from);
+        if (beyond) buf_u8(&s->seek, 0); /* the next possible key */
+        return KV_SEEK;
+    }
+    bool beyond = s->resuming && (slice->no_end || slice_cmp(resume, slice->to) < 0);
+    if (!beyond && slice->no_end) seek_kind(s, ENGI_PAST);
+    else buf_put_slice(&s->seek, beyond ? resume : slice->to);
+    return KV_SEEK_BACK;
+}
+
+/* Whether the iterator stands on a row of the slice; it may stand on its excluded end, going back. */
+static bool in_slice(const struct eng_scan *s, const struct engi_interval *slice) {
+    if (!in_partition(s) || s->it->key.p[s->prefix.n] != ENGI_ROW) return false;
+    struct slice ck = key_rest(s);
+    if (slice_cmp(ck, slice->from) < 0) return false;
+    return slice->no_end || slice_cmp(ck, slice->to) < 0;
+}
+
+/* AT_SLICE: onto the first row of the current slice, or past the slice. */
+static int enter_slice(struct eng_scan *s, struct err *e) {
+    if (s->slice == s->n_slices) {
+        s->state = AT_PARTITION_END;
+        return 0;
+    }
+    const struct engi_interval *slice = current_slice(s);
+    enum kv_move how = slice_start(s, slice);
+    /* Going forward, the last slice or the head may have ended on the very row. */
+    bool there = how == KV_SEEK && s->on_key && in_partition(s) && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
+    int got = there ? 1 : move(s, how, e);
+    /* Going back, the seek may hit the excluded end itself: the slice's, or the row that the last page ended with. */
+    if (got > 0 && how == KV_SEEK_BACK && slice_eq(s->it->key, buf_slice(&s->seek))) got = move(s, KV_PREV, e);
+    if (got < 0) return got;
+    s->state = AT_ROW;
+    if (got == 0 || !in_slice(s, slice)) {
+        s->slice++;
+        s->state = AT_SLICE;
+    }
+    return 0;
+}
+
+/* AT_NEXT */
+static int next_row(struct eng_scan *s, struct err *e) {
+    int got = move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e);
+    if (got < 0) return got;
+    s->state = AT_ROW;
+    if (got == 0 || !in_slice(s, current_slice(s))) {
+        s->slice++;
+        s->state = AT_SLICE;
+    }
+    return 0;
+}
+
+/* AT_ROW */
+static int look_at_row(struct eng_scan *s, struct err *e) {
+    arena_reset(&s->row_arena);
+    struct slice ck = key_rest(s);
+    eng_row_init(&s->row, ENG_ROW, ck);
+    int visible = decode(s, s->it->value, &s->row_arena, engi_tombs_at(&s->tombs, ck), &s->row, e);
+    if (visible < 0) return -1;
+    s->state = visible ? AT_PENDING : AT_NEXT;
+    return 0;
+}
+
+static int give_partition(struct eng_scan *s, struct eng_item *item) {
+    *item = (struct eng_item){.kind = ENG_ITEM_PARTITION, .part = engi_prefix_part(buf_slice(&s->prefix)),
+                              .has_static = s->has_static, .statics = s->statics};
+    s->delivered = true;
+    if (!s->spec.rows) s->state = AT_PARTITION_END;
+    return 1;
+}
+
+static int give_row(struct eng_scan *s, struct eng_item *item) {
+    item->kind = ENG_ITEM_ROW;
+    item->part = engi_prefix_part(buf_slice(&s->prefix));
+    item->has_static = s->has_static;
+    item->statics = s->statics;
+    item->row = s->row;
+    s->state = AT_NEXT;
+    return 1;
+}
+
+/* AT_PARTITION_END: 1 when the partition is given for its static row alone. After a resume inside it, the page before
+ * has given it already. */
+static int leave_partition(struct eng_scan *s, struct eng_item *item) {
+    if (s->has_static && !s->delivered && !s->resuming) return give_partition(s, item);
+    seek_kind(s, ENGI_PAST);
+    s->state = s->spec.part ? AT_END : AT_SEEK;
+    return 0;
+}
+
+int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) {
+    int rc = 0;
+    while (rc == 0) {
+        switch (s->state) {
+        case AT_SEEK: rc = enter_partition(s, e); break;
+        case AT_SLICE: rc = enter_slice(s, e); break;
+        case AT_ROW: rc = look_at_row(s, e); break;
+        case AT_NEXT: rc = next_row(s, e); break;
+        case AT_PENDING: rc = s->delivered ? give_row(s, item) : give_partition(s, item); break;
+        case AT_PARTITION_END: rc = leave_partition(s, item); break;
+        case AT_END: return 0;
+        }
+    }
+    return rc;
+}

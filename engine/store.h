@@ -1,0 +1,56 @@
+/* What the engine is inside: the store, the tables' states, the stripe locks, the commit thread. Private to engine/. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/key.h"
+#include "engine/kv.h"
+
+enum { ENGI_STRIPES = 1024, ENGI_TABLE_BLOCKS = 4096, ENGI_TABLE_BLOCK = 1024, ENGI_CALLBACKS_MAX = 64 };
+
+/* One table's memory; made on the first use of the table, freed with the engine. */
+struct engi_table {
+    _Atomic int64_t gc_grace; /* seconds */
+    _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
+    _Atomic uint64_t deleted[4];   /* token buckets that may hold range or partition tombstones */
+    _Atomic uint64_t recorded[4];  /* those whose mark is in the store */
+};
+
+struct engi_commit {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    pthread_t thread;
+    bool running, stop;                /* under lock */
+    _Atomic uint64_t written, wanted;  /* sequences: of the newest commit; the newest anybody waits for */
+    _Atomic uint64_t durable;
+    _Atomic bool failed;
+    struct { eng_durable_cb cb; void *arg; } callbacks[ENGI_CALLBACKS_MAX];
+    uint32_t n_callbacks;
+};
+
+struct eng {
+    struct kv *kv;
+    enum eng_durability durability;
+    struct clock *clock;
+    struct engi_commit commit;
+    pthread_mutex_t stripes[ENGI_STRIPES];
+    _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
+};
+
+/* NULL without memory, or for ids past the directory: then nothing may be assumed of the table. */
+struct engi_table *engi_table(struct eng *eng, uint32_t table);
+/* Whether the bucket may hold range or partition tombstones. */
+bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token);
+
+int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
+/* Ends the thread and syncs what the durability promises at a clean end. */
+void engi_commit_stop(struct eng *eng);
+/* The sequence of a write that the store has just taken. */
+uint64_t engi_commit_written(struct eng *eng);
+
+/* For the store's compactions. */
+enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);
+int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out);
+
+static inline enum kv_tier engi_tier(enum eng_tier tier) { return tier == ENG_TIER_CACHE ? KV_CACHE_ONLY : KV_ANY; }

@@ -1,0 +1,486 @@
+/* The engine's behaviour, the same on the memory store and on RocksDB. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/murmur3.h"
+#include "engine/engine.h"
+
+enum { TABLE = 20, NOW = 1000 };
+
+struct world {
+    const char *dir; /* NULL: memory */
+    char path[64];
+    struct eng *eng;
+    struct eng_batch *batch;
+    struct arena arena;
+    struct err e;
+};
+
+static void open_engine(struct world *w, enum eng_durability durability) {
+    struct eng_options o = {.data_dir = w->dir, .durability = durability, .clock = &clock_real, .memtable_bytes = 1 << 20,
+                            .block_cache_bytes = 1 << 20};
+    w->eng = eng_open(&o, &w->e);
+    if (!w->eng) fail_msg("%s", w->e.text);
+    w->batch = eng_batch_new(w->eng);
+}
+
+static void close_engine(struct world *w) {
+    eng_batch_free(w->batch);
+    eng_close(w->eng);
+}
+
+static struct world *world_new(bool rocks) {
+    struct world *w = calloc(1, sizeof(*w));
+    strcpy(w->path, "/tmp/tally-engine-XXXXXX");
+    if (rocks) w->dir = mkdtemp(w->path);
+    arena_init(&w->arena, 4096, 0);
+    open_engine(w, ENG_FSYNC);
+    return w;
+}
+
+static int setup_memory(void **state) { return *state = world_new(false), 0; }
+static int setup_rocksdb(void **state) { return *state = world_new(true), 0; }
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    char command[128];
+    close_engine(w);
+    arena_fini(&w->arena);
+    if (w->dir) {
+        snprintf(command, sizeof(command), "rm -rf %s", w->dir);
+        if (system(command)) return -1;
+    }
+    free(w);
+    return 0;
+}
+
+static struct eng_part part_of(const char *key) {
+    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
+}
+
+static uint64_t commit(struct world *w) {
+    uint64_t seq = 0;
+    assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), 0);
+    return seq;
+}
+
+static void put_row(struct world *w, const char *pk, enum eng_row_kind kind, const char *ck, const char *value, int64_t ts) {
+    struct eng_part part = part_of(pk);
+    struct eng_cell cell = {.column = 1, .ts = ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(value)};
+    struct eng_row row;
+    eng_row_init(&row, kind, slice_str(ck));
+    if (kind == ENG_ROW) row.live_ts = ts;
+    row.cells = &cell;
+    row.n_cells = 1;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+}
+
+static void delete_row(struct world *w, const char *pk, const char *ck, int64_t ts) {
+    struct eng_part part = part_of(pk);
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.del_ts = ts;
+    row.del_at = NOW;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+}
+
+static struct eng_slice slice_between(const char *from, bool from_after, const char *to, bool to_after) {
+    return (struct eng_slice){.from = {.key = slice_str(from), .after = from_after}, .to = {.key = slice_str(to), .after = to_after}};
+}
+
+static void delete_range(struct world *w, const char *pk, struct eng_slice range, int64_t ts) {
+    struct eng_part part = part_of(pk);
+    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, ts, NOW, NULL, &w->e), 0);
+}
+
+static const char *get_value(struct world *w, const char *pk, enum eng_row_kind kind, const char *ck) {
+    struct eng_part part = part_of(pk);
+    struct eng_row row;
+    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, kind, slice_str(ck), NOW, &w->arena, &row, NULL, &w->e);
+    assert_true(got >= 0);
+    return got && row.n_cells ? (const char *)arena_dup(&w->arena, row.cells[0].value).p : "-";
+}
+
+/* "pk/static ck=value ck=value; ..." */
+static const char *scan_text(struct world *w, const struct eng_scan_spec *spec) {
+    struct buf out;
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, spec, NULL, &w->e);
+    assert_non_null(s);
+    buf_init(&out, 0);
+    int got;
+    while ((got = eng_scan_next(s, &item, &w->e)) > 0) {
+        if (item.kind == ENG_ITEM_PARTITION) {
+            buf_printf(&out, "%s%.*s", out.n ? "; " : "", SLICE_FMT(item.part.key));
+            if (item.has_static) buf_printf(&out, "/%.*s", SLICE_FMT(item.statics.cells[0].value));
+        } else {
+            buf_printf(&out, " %.*s=%.*s", SLICE_FMT(item.row.ck), SLICE_FMT(item.row.cells[0].value));
+        }
+    }
+    assert_int_equal(got, 0);
+    eng_scan_close(s);
+    const char *text = (const char *)arena_dup(&w->arena, buf_slice(&out)).p;
+    buf_fini(&out);
+    return text;
+}
+
+static void test_rows_are_read_back(void **state) {
+    struct world *w = *state;
+    put_row(w, "p", ENG_ROW, "a", "old", 10);
+    uint64_t seq = commit(w);
+    put_row(w, "p", ENG_ROW, "a", "new", 11);
+    put_row(w, "p", ENG_ROW, "a", "older", 9);
+    put_row(w, "p", ENG_STATIC, "", "s", 9);
+    uint64_t next = commit(w);
+    assert_true(next > seq);
+    assert_int_equal(eng_wait_durable(w->eng, next, &w->e), 0);
+    assert_true(eng_durable_seq(w->eng) >= next);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "new");
+    assert_string_equal(get_value(w, "p", ENG_STATIC, ""), "s");
+    assert_string_equal(get_value(w, "p", ENG_ROW, "b"), "-");
+    delete_row(w, "p", "a", 11);
+    commit(w);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "-");
+}
+
+static void test_rollback_takes_back_to_the_mark(void **state) {
+    struct world *w = *state;
+    put_row(w, "p", ENG_ROW, "a", "1", 10);
+    eng_batch_mark(w->batch);
+    put_row(w, "p", ENG_ROW, "b", "2", 10);
+    eng_batch_mark(w->batch);
+    put_row(w, "p", ENG_ROW, "c", "3", 10);
+    eng_batch_keep(w->batch);
+    eng_batch_rollback(w->batch);
+    eng_batch_mark(w->batch);
+    put_row(w, "p", ENG_ROW, "d", "4", 10);
+    eng_batch_keep(w->batch);
+    assert_false(eng_batch_empty(w->batch));
+    commit(w);
+    assert_true(eng_batch_empty(w->batch));
+    struct eng_part part = part_of("p");
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
+    assert_string_equal(scan_text(w, &spec), "p a=1 d=4");
+}
+
+static void fill(struct world *w) {
+    put_row(w, "p", ENG_STATIC, "", "s", 10);
+    const char *cks[] = {"a1", "a2", "b1", "b2", "c1"};
+    for (int i = 0; i < 5; i++) put_row(w, "p", ENG_ROW, cks[i], cks[i], 10);
+    put_row(w, "q", ENG_STATIC, "", "only", 10);
+    put_row(w, "r", ENG_ROW, "", "x", 10);
+    commit(w);
+}
+
+static void test_scan_gives_slices_in_both_orders(void **state) {
+    struct world *w = *state;
+    fill(w);
+    struct eng_part part = part_of("p");
+    struct eng_slice slices[] = {slice_between("a", true, "b", true), slice_between("c", false, "", false)};
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
+    assert_string_equal(scan_text(w, &spec), "p/s a1=a1 a2=a2 b1=b1 b2=b2 c1=c1");
+    spec.reverse = true;
+    assert_string_equal(scan_text(w, &spec), "p/s c1=c1 b2=b2 b1=b1 a2=a2 a1=a1");
+    spec.slices = slices;
+    spec.n_slices = 2;
+    assert_string_equal(scan_text(w, &spec), "p/s c1=c1 b2=b2 b1=b1");
+    spec.reverse = false;
+    assert_string_equal(scan_text(w, &spec), "p/s b1=b1 b2=b2 c1=c1");
+    slices[0] = slice_between("a1", true, "b1", false);
+    spec.statics = false;
+    spec.n_slices = 1;
+    assert_string_equal(scan_text(w, &spec), "p a2=a2");
+    spec.reverse = true;
+    assert_string_equal(scan_text(w, &spec), "p a2=a2");
+}
+
+static void test_scan_resumes_after_a_row(void **state) {
+    struct world *w = *state;
+    fill(w);
+    struct eng_part part = part_of("p");
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW,
+                                 .resume_key = part.key, .resume_ck = slice_str("a2")};
+    assert_string_equal(scan_text(w, &spec), "p/s b1=b1 b2=b2 c1=c1");
+    spec.reverse = true;
+    assert_string_equal(scan_text(w, &spec), "p/s a1=a1");
+    spec.resume_ck = slice_str("a1");
+    assert_string_equal(scan_text(w, &spec), ""); /* not the static row again */
+    spec.resume_ck = (struct slice){0};
+    spec.resume_skip = true;
+    assert_string_equal(scan_text(w, &spec), "");
+}
+
+static void test_scan_of_tokens_gives_every_partition(void **state) {
+    struct world *w = *state;
+    fill(w);
+    struct eng_scan_spec spec = {.table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true,
+                                 .now = NOW};
+    const char *names[] = {"p", "q", "r"}, *texts[] = {"p/s a1=a1 a2=a2 b1=b1 b2=b2 c1=c1", "q/only", "r =x"};
+    const char *brief[] = {"p/s", "q/only", "r"};
+    struct buf full, distinct;
+    buf_init(&full, 0);
+    buf_init(&distinct, 0);
+    int64_t last = INT64_MIN;
+    int order[3];
+    for (int n = 0; n < 3; n++) {
+        int best = -1;
+        for (int i = 0; i < 3; i++)
+            if (part_of(names[i]).token > last && (best < 0 || part_of(names[i]).token < part_of(names[best]).token)) best = i;
+        last = part_of(names[best]).token;
+        order[n] = best;
+        buf_printf(&full, "%s%s", n ? "; " : "", texts[best]);
+        buf_printf(&distinct, "%s%s", n ? "; " : "", brief[best]);
+    }
+    buf_u8(&full, 0);
+    buf_u8(&distinct, 0);
+    assert_string_equal(scan_text(w, &spec), (char *)full.p);
+    spec.rows = false;
+    assert_string_equal(scan_text(w, &spec), (char *)distinct.p);
+    spec.rows = true;
+    spec.token_from = spec.token_to = part_of("q").token;
+    assert_string_equal(scan_text(w, &spec), "q/only");
+    spec.token_from = INT64_MIN;
+    spec.token_to = INT64_MAX;
+    spec.resume_key = slice_str(names[order[1]]);
+    spec.resume_skip = true;
+    assert_string_equal(scan_text(w, &spec), texts[order[2]]);
+    buf_fini(&full);
+    buf_fini(&distinct);
+}
+
+static void test_deletions_shadow_by_timestamp(void **state) {
+    struct world *w = *state;
+    fill(w);
+    struct eng_part part = part_of("p");
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
+    delete_range(w, "p", slice_between("a", false, "a", true), 9);
+    commit(w);
+    assert_string_equal(scan_text(w, &spec), "p/s a1=a1 a2=a2 b1=b1 b2=b2 c1=c1");
+    delete_range(w, "p", slice_between("a1", true, "b1", true), 10);
+    put_row(w, "p", ENG_ROW, "b1", "again", 11);
+    commit(w);
+    assert_string_equal(scan_text(w, &spec), "p/s a1=a1 b1=again b2=b2 c1=c1");
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a2"), "-");
+    assert_string_equal(get_value(w, "p", ENG_ROW, "b1"), "again");
+    assert_int_equal(eng_batch_delete_partition(w->batch, &part, 10, NOW, NULL, &w->e), 0);
+    commit(w);
+    assert_string_equal(scan_text(w, &spec), "p b1=again");
+    assert_string_equal(get_value(w, "p", ENG_STATIC, ""), "-");
+    spec.reverse = true;
+    assert_string_equal(scan_text(w, &spec), "p b1=again");
+}
+
+/* Random overlapping range tombstones against a plain model, forward, reverse, by get, and resumed. */
+static void test_overlapping_ranges_agree_with_a_model(void **state) {
+    struct world *w = *state;
+    uint64_t seed = 12345;
+    char pk[8], key[3] = {0};
+    for (int round = 0; round < 30; round++) {
+        int64_t covered[26] = {0};
+        snprintf(pk, sizeof(pk), "m%d", round);
+        for (int i = 0; i < 26; i++) {
+            key[0] = (char)('a' + i);
+            put_row(w, pk, ENG_ROW, key, key, 50);
+        }
+        for (int n = 0; n < 8; n++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            int from = (int)(seed >> 33) % 26, to = from + (int)(seed >> 40) % 8;
+            int64_t ts = 44 + (int64_t)((seed >> 50) % 9);
+            bool open = to >= 26;
+            char a[2] = {(char)('a' + from)}, b[2] = {open ? 0 : (char)('a' + to)};
+            delete_range(w, pk, slice_between(a, seed >> 60 & 1, b, seed >> 61 & 1), ts);
+            for (int i = from + (int)(seed >> 60 & 1); i < (open ? 26 : to + (int)(seed >> 61 & 1)); i++)
+                if (ts > covered[i]) covered[i] = ts;
+        }
+        commit(w);
+        struct buf want[2];
+        for (int dir = 0; dir < 2; dir++) {
+            buf_init(&want[dir], 0);
+            for (int j = 0; j < 26; j++) {
+                int i = dir ? 25 - j : j;
+                if (covered[i] < 50) buf_printf(&want[dir], "%s %c=%c", want[dir].n ? "" : pk, 'a' + i, 'a' + i);
+            }
+            buf_u8(&want[dir], 0);
+            struct eng_part part = part_of(pk);
+            struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW, .reverse = dir};
+            assert_string_equal(scan_text(w, &spec), (char *)want[dir].p);
+            buf_fini(&want[dir]);
+        }
+        for (int i = 0; i < 26; i++) {
+            key[0] = (char)('a' + i);
+            assert_string_equal(get_value(w, pk, ENG_ROW, key), covered[i] < 50 ? key : "-");
+        }
+    }
+}
+
+static void test_drop_frees_the_table_alone(void **state) {
+    struct world *w = *state;
+    fill(w);
+    struct eng_part other = part_of("p");
+    struct eng_row row;
+    other.table = TABLE + 1;
+    eng_row_init(&row, ENG_ROW, slice_str("k"));
+    row.live_ts = 5;
+    assert_int_equal(eng_batch_row(w->batch, &other, &row, NULL, &w->e), 0);
+    commit(w);
+    assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a1"), "-");
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &other, ENG_ROW, slice_str("k"), NOW, &w->arena, &row, NULL, &w->e), 1);
+}
+
+static int count_meta(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)e;
+    buf_printf(arg, "%.*s=%.*s ", SLICE_FMT(key), SLICE_FMT(value));
+    return 0;
+}
+
+static void test_meta_records_are_kept_in_order(void **state) {
+    struct world *w = *state;
+    struct buf out;
+    buf_init(&out, 0);
+    assert_int_equal(eng_meta_put(w->eng, slice_str("t/b"), slice_str("2"), &w->e), 0);
+    assert_int_equal(eng_meta_put(w->eng, slice_str("t/a"), slice_str("1"), &w->e), 0);
+    assert_int_equal(eng_meta_put(w->eng, slice_str("u"), slice_str("3"), &w->e), 0);
+    assert_int_equal(eng_meta_put(w->eng, slice_str("t/c"), slice_str("x"), &w->e), 0);
+    assert_int_equal(eng_meta_delete(w->eng, slice_str("t/c"), &w->e), 0);
+    assert_int_equal(eng_meta_scan(w->eng, slice_str("t/"), count_meta, &out, &w->e), 0);
+    buf_u8(&out, 0);
+    assert_string_equal((char *)out.p, "t/a=1 t/b=2 ");
+    buf_fini(&out);
+}
+
+static void test_failed_write_leaves_nothing(void **state) {
+    struct world *w = *state;
+    uint64_t seq;
+    put_row(w, "p", ENG_ROW, "a", "1", 10);
+    fault_arm(FAULT_KV_WRITE, 1);
+    assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), -1);
+    assert_true(w->e.set && eng_batch_empty(w->batch));
+    err_clear(&w->e);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "-");
+    put_row(w, "p", ENG_ROW, "a", "2", 10);
+    commit(w);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "2");
+}
+
+static void test_failed_reads_are_errors(void **state) {
+    struct world *w = *state;
+    fill(w);
+    delete_range(w, "p", slice_between("b", false, "b", true), 20);
+    commit(w);
+    struct eng_part part = part_of("p");
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
+    bool clean = false;
+    for (int n = 1; n < 50 && !clean; n++) {
+        struct eng_item item;
+        struct eng_row row;
+        fault_arm(FAULT_KV_READ, n);
+        struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
+        assert_non_null(s);
+        int got, items = 0;
+        while ((got = eng_scan_next(s, &item, &w->e)) > 0) items++;
+        eng_scan_close(s);
+        int row_got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a1"), NOW, &w->arena, &row, NULL, &w->e);
+        clean = got == 0 && row_got == 1;
+        assert_true(clean ? items == 4 : w->e.set);
+        err_clear(&w->e);
+    }
+    fault_arm(FAULT_KV_READ, 0);
+    assert_true(clean);
+}
+
+static void test_failed_sync_ends_acknowledging(void **state) {
+    struct world *w = *state;
+    put_row(w, "p", ENG_ROW, "a", "1", 10);
+    uint64_t seq = commit(w);
+    fault_arm(FAULT_KV_SYNC, 1);
+    assert_int_equal(eng_wait_durable(w->eng, seq, &w->e), -1);
+    assert_true(eng_failed(w->eng));
+    assert_true(eng_durable_seq(w->eng) < seq);
+    err_clear(&w->e);
+    put_row(w, "p", ENG_ROW, "b", "1", 10);
+    assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), -1);
+}
+
+static void test_reopening_finds_rows_and_tombstones(void **state) {
+    struct world *w = *state;
+    fill(w);
+    delete_range(w, "p", slice_between("a", false, "b", true), 20);
+    commit(w);
+    close_engine(w);
+    open_engine(w, ENG_PERIODIC);
+    struct eng_part part = part_of("p");
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .statics = true, .now = NOW};
+    assert_string_equal(scan_text(w, &spec), "p/s c1=c1");
+    struct stat st;
+    assert_int_equal(stat(w->dir, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+}
+
+static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
+    struct world *w = *state;
+    char ck[16], value[1001];
+    memset(value, 'v', 1000);
+    value[1000] = 0;
+    for (int i = 0; i < 4000; i++) { /* four memtables' worth: the first rows are in files */
+        snprintf(ck, sizeof(ck), "%06d", i);
+        put_row(w, "p", ENG_ROW, ck, value, 10);
+        if (i % 50 == 49) {
+            uint64_t seq;
+            while (eng_batch_commit(w->batch, &seq, &w->e)) { /* back-pressure */
+                assert_int_equal(w->e.code, ERR_OVERLOADED);
+                err_clear(&w->e);
+                for (int j = i - 49; j <= i; j++) {
+                    snprintf(ck, sizeof(ck), "%06d", j);
+                    put_row(w, "p", ENG_ROW, ck, value, 10);
+                }
+            }
+        }
+    }
+    close_engine(w);
+    open_engine(w, ENG_FSYNC);
+    struct eng_part part = part_of("p");
+    struct eng_row row;
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("002000"), NOW, &w->arena, &row, NULL, &w->e),
+                     ENG_INCOMPLETE);
+    assert_false(w->e.set);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("002000"), NOW, &w->arena, &row, NULL, &w->e), 1);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_CACHE, &part, ENG_ROW, slice_str("002000"), NOW, &w->arena, &row, NULL, &w->e), 1);
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
+    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_CACHE, &spec, NULL, &w->e);
+    struct eng_item item;
+    int got;
+    while ((got = eng_scan_next(s, &item, &w->e)) > 0) {}
+    assert_int_equal(got, ENG_INCOMPLETE);
+    eng_scan_close(s);
+}
+
+#define BOTH(f) cmocka_unit_test_setup_teardown(f, setup_memory, teardown), cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
+#define ROCKSDB(f) cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        BOTH(test_rows_are_read_back),
+        BOTH(test_rollback_takes_back_to_the_mark),
+        BOTH(test_scan_gives_slices_in_both_orders),
+        BOTH(test_scan_resumes_after_a_row),
+        BOTH(test_scan_of_tokens_gives_every_partition),
+        BOTH(test_deletions_shadow_by_timestamp),
+        BOTH(test_overlapping_ranges_agree_with_a_model),
+        BOTH(test_drop_frees_the_table_alone),
+        BOTH(test_meta_records_are_kept_in_order),
+        BOTH(test_failed_write_leaves_nothing),
+        BOTH(test_failed_reads_are_errors),
+        BOTH(test_failed_sync_ends_acknowledging),
+        ROCKSDB(test_reopening_finds_rows_and_tombstones),
+        ROCKSDB(test_cold_data_is_incomplete_in_cache_tier),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
