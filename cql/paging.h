@@ -1,0 +1,27 @@
+/* Where a page of a SELECT ended, as opaque bytes that the client hands back with the next request.
+ *
+ *   [version 1][flags 1][uvarint rows left of LIMIT + 1, 0: none][uvarint rows given of the partition][uvarint partition of IN]
+ *   [uvarint n][partition key][uvarint n][clustering key form][hash of all before and of the statement 4]
+ *
+ * What comes back is checked, never trusted: a wrong hash, length or version is ERR_PROTOCOL, and keys only ever say where
+ * to go on within what the statement itself may read.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+struct paging_state {
+    bool has_limit;
+    uint64_t limit_left;
+    uint64_t given;        /* rows of the current partition given so far (PER PARTITION LIMIT) */
+    uint32_t partition;    /* index among the partitions of an IN */
+    struct slice key;      /* partition; empty: none */
+    struct slice ck;       /* p NULL: the partition is done */
+};
+
+/* salt: what ties the state to its statement. 0 / -1 without memory. */
+int paging_encode(const struct paging_state *s, uint32_t salt, struct arena *a, struct slice *out, struct err *e) MUST_CHECK;
+/* -1 and ERR_PROTOCOL "Invalid value for the paging state". Slices point into bytes. */
+int paging_decode(struct slice bytes, uint32_t salt, struct paging_state *out, struct err *e) MUST_CHECK;

@@ -1,0 +1,265 @@
+/* SELECT: from the rows a run passes to the rows of the result. */
+#include <stdlib.h>
+
+#include "cql/cql.h"
+#include "cql/db.h"
+#include "cql/select.h"
+#include "cql/types/size.h"
+
+enum { KEEP_CHUNK = 4096, KEEP_MAX = 64 << 20 };
+
+/* Rows to be sorted at the end: ORDER BY over the partitions of an IN. */
+struct sorted_row {
+    struct slice ck;
+    struct value *values;
+};
+struct sorted_rows {
+    size_t n, cap;
+    struct sorted_row *rows;
+};
+
+int select_out_begin(struct select_state *run) {
+    const struct select_plan *p = run->plan;
+    struct arena *a = run->r->arena;
+    arena_init(&run->keep, KEEP_CHUNK, KEEP_MAX);
+    buf_init(&run->key, 0);
+    buf_init(&run->ck, 0);
+    buf_init(&run->group_key, 0);
+    run->out = ARENA_ARRAY(a, p->n_selectors + 1, struct value);
+    run->aggregates = p->n_aggregates ? aggregates_new(a, p->n_aggregates) : NULL;
+    if (!run->out || (p->n_aggregates && !run->aggregates)) return err_nomem(run->r->err);
+    if (p->ordered && p->where->partition_in && !p->n_aggregates && !p->grouped) {
+        run->sorted = ARENA_NEW(a, struct sorted_rows);
+        if (!run->sorted) return err_nomem(run->r->err);
+    }
+    if (p->where->n_filters && !(run->filters = where_filters_bind(p->where, run->r))) return -1;
+    run->read_start = run->r->cost->bytes_read;
+    return row_view_init(&run->view, p->layout, a, run->r->err);
+}
+
+void select_out_fini(struct select_state *run) {
+    if (run->sorted) free(run->sorted->rows);
+    aggregates_fini(run->aggregates, run->plan->n_aggregates);
+    buf_fini(&run->key);
+    buf_fini(&run->ck);
+    buf_fini(&run->group_key);
+    arena_fini(&run->keep);
+}
+
+/* ---- what is charged ---- */
+
+static void charge_keys(struct select_state *run, struct size_parts *parts, enum size_model model) {
+    const struct schema_table *t = run->plan->table;
+    for (uint32_t i = 0; i < t->n_partition_key; i++) size_add_partition_key(parts, model, t->columns[i].type, run->view.values[i]);
+}
+
+static void charge_columns(struct select_state *run, struct size_parts *parts, enum size_model model, enum schema_column_kind kind) {
+    const struct schema_table *t = run->plan->table;
+    parts->rows++;
+    charge_keys(run, parts, model);
+    for (uint32_t i = t->n_partition_key; i < t->n_columns; i++) {
+        struct value v = run->view.values[i];
+        if (t->columns[i].kind == COLUMN_CLUSTERING && kind == COLUMN_REGULAR) size_add_clustering(parts, model, t->columns[i].type, v);
+        else if (t->columns[i].kind == kind && !value_is_null(v)) size_add_column(parts, model, t->columns[i].type, v);
+    }
+}
+
+int select_out_partition(struct select_state *run, struct slice key, const struct eng_row *statics) {
+    run->partition_done = false;
+    run->in_row = false;
+    buf_clear(&run->key, 1 << 16);
+    buf_put_slice(&run->key, key);
+    if (buf_failed(&run->key)) return err_nomem(run->r->err);
+    struct err *e = run->r->err;
+    if (row_view_partition(&run->view, buf_slice(&run->key), statics, e)) return -1;
+    if (!statics || !run->plan->wants_statics || !run->read) return 0;
+    if (row_view_row(&run->view, NULL, e)) return -1;
+    charge_columns(run, &run->read->statics, run->r->cost->size_model, COLUMN_STATIC);
+    return 0;
+}
+
+/* ---- result rows ---- */
+
+static int send(struct select_state *run, const struct value *values) {
+    struct cql_request *r = run->r;
+    r->cost->rows_returned++;
+    if (r->sink->row(r->sink, values) == 0) return 0;
+    return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
+}
+
+static int make_json_row(struct select_state *run, struct value *out) {
+    const struct select_plan *p = run->plan;
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u8(&b, '{');
+    for (uint32_t i = 0; i < p->n_selectors; i++) {
+        if (i) buf_put_str(&b, ", ");
+        buf_json_str(&b, slice_str(p->json_names[i]));
+        buf_put_str(&b, ": ");
+        if (value_is_null(run->out[i])) buf_put_str(&b, "null");
+        else cql_value_json(p->selectors[i]->type, run->out[i], &b);
+    }
+    buf_u8(&b, '}');
+    struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(run->r->arena, buf_slice(&b));
+    buf_fini(&b);
+    *out = value_of_slice(s);
+    return s.p ? 0 : err_nomem(run->r->err);
+}
+
+static int keep_sorted(struct select_state *run, const struct value *values, uint32_t n) {
+    struct sorted_rows *all = run->sorted;
+    struct err *e = run->r->err;
+    if (all->n == all->cap) {
+        size_t cap = all->cap ? all->cap * 2 : 64;
+        struct sorted_row *rows = realloc(all->rows, cap * sizeof(*rows));
+        if (!rows) return err_nomem(e);
+        all->rows = rows;
+        all->cap = cap;
+    }
+    struct sorted_row *row = &all->rows[all->n];
+    row->ck = arena_dup(&run->keep, buf_slice(&run->ck));
+    row->values = ARENA_ARRAY(&run->keep, n + 1, struct value);
+    if (!row->ck.p || !row->values) return err_nomem(e);
+    for (uint32_t i = 0; i < n; i++) {
+        row->values[i] = values[i];
+        if (values[i].n <= 0) continue;
+        row->values[i].p = arena_dup(&run->keep, value_slice(values[i])).p;
+        if (!row->values[i].p) return err_nomem(e);
+    }
+    all->n++;
+    return 0;
+}
+
+static void count_result_row(struct select_state *run) {
+    if (run->has_limit && --run->limit_left == 0) run->done = true;
+    if (!run->count_read_rows && run->page_left != UINT64_MAX && --run->page_left == 0) run->page_full = true;
+}
+
+/* Evaluates the select list. values: of the row, or of a group's first row. */
+static int project(struct select_state *run, const struct value *values) {
+    const struct select_plan *p = run->plan;
+    struct selector_context c = {.r = run->r, .view = run->view.row || run->view.statics ? &run->view : NULL, .values = values,
+                                 .aggregates = run->aggregates};
+    for (uint32_t i = 0; i < p->n_selectors; i++)
+        if (selector_eval(p->selectors[i], &c, &run->out[i])) return -1;
+    struct value json, *out = run->out;
+    if (p->json) {
+        if (make_json_row(run, &json)) return -1;
+        out = &json;
+    }
+    if (run->sorted) return keep_sorted(run, out, p->json ? 1 : p->n_selectors);
+    if (send(run, out)) return -1;
+    count_result_row(run);
+    return 0;
+}
+
+/* ---- groups ---- */
+
+static int close_group(struct select_state *run) {
+    if (!run->group_open && run->plan->grouped) return 0;
+    run->group_open = false;
+    if (project(run, run->first)) return -1;
+    aggregates_clear(run->aggregates, run->plan->n_aggregates);
+    return 0;
+}
+
+static int open_group(struct select_state *run) {
+    uint32_t n = run->plan->table->n_columns;
+    arena_reset(&run->keep);
+    run->first = ARENA_ARRAY(&run->keep, n + 1, struct value);
+    if (!run->first) return err_nomem(run->r->err);
+    for (uint32_t i = 0; i < n; i++) {
+        run->first[i] = run->view.values[i];
+        if (run->first[i].n <= 0) continue;
+        run->first[i].p = arena_dup(&run->keep, value_slice(run->first[i])).p;
+        if (!run->first[i].p) return err_nomem(run->r->err);
+    }
+    run->group_open = true;
+    return 0;
+}
+
+static int same_group(struct select_state *run, bool *same) {
+    struct buf b;
+    buf_init(&b, 0);
+    for (uint32_t i = 0; i < run->plan->n_group; i++) cql_elem_put(run->view.values[i], &b);
+    *same = run->group_open && slice_eq(buf_slice(&b), buf_slice(&run->group_key));
+    bool failed = buf_failed(&b);
+    buf_fini(&run->group_key);
+    run->group_key = b;
+    return failed ? err_nomem(run->r->err) : 0;
+}
+
+static int add_to_group(struct select_state *run) {
+    bool same;
+    if (same_group(run, &same)) return -1;
+    if (run->group_open && !same && close_group(run)) return -1;
+    if (run->done) return 0;
+    if (!run->group_open && open_group(run)) return -1;
+    struct selector_context c = {.r = run->r, .view = &run->view, .values = run->view.values};
+    for (uint32_t i = 0; i < run->plan->n_aggregates; i++) {
+        if (aggregate_add(run->aggregates, run->plan->aggregates[i], &c)) return -1;
+    }
+    return 0;
+}
+
+/* ---- rows ---- */
+
+int select_out_values(struct select_state *run) {
+    const struct select_plan *p = run->plan;
+    if (run->filters && !where_filters_match(run->filters, &run->view)) return 0;
+    if (p->distinct && run->given) {
+        run->partition_done = true;
+        return 0;
+    }
+    run->given++;
+    if ((run->partition_limit && run->given >= run->partition_limit) || p->distinct) run->partition_done = true;
+    return p->n_aggregates || p->grouped ? add_to_group(run) : project(run, run->view.values);
+}
+
+int select_out_row(struct select_state *run, const struct eng_row *row) {
+    struct err *e = run->r->err;
+    run->rows_seen++;
+    run->in_row = row != NULL;
+    if (run->partition_done || (run->partition_limit && run->given >= run->partition_limit)) {
+        run->partition_done = true;
+        return 0;
+    }
+    if (row) {
+        buf_clear(&run->ck, 1 << 16);
+        buf_put_slice(&run->ck, row->ck);
+        if (buf_failed(&run->ck)) return err_nomem(e);
+    }
+    if (row_view_row(&run->view, row, e)) return -1;
+    if (row && run->read) charge_columns(run, &run->read->rows, run->r->cost->size_model, COLUMN_REGULAR);
+    if (select_out_values(run)) return -1;
+    if (run->page_left == UINT64_MAX) return 0;
+    if (run->count_read_rows && --run->page_left == 0) run->page_full = true;
+    if (run->r->cost->bytes_read - run->read_start >= PAGE_BYTES) run->page_full = true;
+    return 0;
+}
+
+static int compare_sorted(const void *a, const void *b) { return slice_cmp(((const struct sorted_row *)a)->ck, ((const struct sorted_row *)b)->ck); }
+
+/* Merge order matters for equal keys of different partitions; qsort is not stable, so ties are broken by the order of arrival. */
+static int send_sorted(struct select_state *run) {
+    struct sorted_rows *all = run->sorted;
+    qsort(all->rows, all->n, sizeof(*all->rows), compare_sorted);
+    for (size_t i = 0; i < all->n && !run->done; i++) {
+        if (send(run, all->rows[run->plan->reversed ? all->n - 1 - i : i].values)) return -1;
+        count_result_row(run);
+    }
+    return 0;
+}
+
+int select_out_end(struct select_state *run) {
+    const struct select_plan *p = run->plan;
+    struct cql_request *r = run->r;
+    if (run->sorted && run->sorted->n && send_sorted(run)) return -1;
+    if ((p->n_aggregates || p->grouped) && !run->done && close_group(run)) return -1;
+    r->result.kind = RESULT_ROWS;
+    r->result.meta = &run->s->result;
+    if (!run->page_full || run->done || run->sorted) return 0;
+    struct paging_state state = {.has_limit = run->has_limit, .limit_left = run->limit_left, .given = run->given, .partition = run->partition,
+                                 .key = buf_slice(&run->key), .ck = run->in_row ? buf_slice(&run->ck) : (struct slice){0}};
+    return paging_encode(&state, p->salt, r->arena, &r->result.paging_state, r->err);
+}

@@ -1,0 +1,363 @@
+#include "cql/selector.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "cql/cql.h"
+
+static struct selector *new_selector(struct selection *s, enum selector_kind kind, uint32_t n_args) {
+    struct selector *out = ARENA_NEW(s->compile->arena, struct selector);
+    if (out) {
+        out->kind = kind;
+        out->n_args = n_args;
+        out->args = ARENA_ARRAY(s->compile->arena, n_args + 1, struct selector *);
+        out->types = ARENA_ARRAY(s->compile->arena, n_args + 1, const struct cql_type *);
+        if (out->args && out->types) return out;
+    }
+    err_nomem(s->compile->err);
+    return NULL;
+}
+
+static const struct schema_column *find_column(struct selection *s, const char *name) {
+    const struct schema_column *c = schema_column_find(s->table, name);
+    if (!c) err_invalid(s->compile->err, "Undefined column name %s in table %s.%s", name, s->table->keyspace->name, s->table->name);
+    else s->wanted[c->ordinal] = true;
+    return c;
+}
+
+static struct selector *compile_column(struct selection *s, const struct ast_expr *x) {
+    const struct schema_column *c = find_column(s, x->name);
+    struct selector *out = c ? new_selector(s, SELECTOR_COLUMN, 0) : NULL;
+    if (!out) return NULL;
+    out->column = c;
+    out->type = c->type;
+    return out;
+}
+
+static struct selector *compile_term(struct selection *s, const struct ast_expr *x, const struct cql_type *type) {
+    struct selector *out = new_selector(s, SELECTOR_TERM, 0);
+    if (!out) return NULL;
+    const char *name = selector_name(s->compile, x);
+    if (!name) return NULL;
+    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = name, .type = type};
+    out->type = type;
+    out->term = term_compile(s->compile, x, &to);
+    return out->term ? out : NULL;
+}
+
+/* The type a literal has where nothing says what it is for. */
+static const struct cql_type *literal_type(const struct ast_expr *x) {
+    if (x->kind != EXPR_LITERAL) return NULL;
+    switch (x->literal) {
+    case LIT_INTEGER: {
+        char digits[24];
+        if (x->text.n >= sizeof(digits)) return cql_type_scalar(CQL_VARINT);
+        memcpy(digits, x->text.p, x->text.n);
+        digits[x->text.n] = 0;
+        long long v = strtoll(digits, NULL, 10);
+        return cql_type_scalar(v >= INT32_MIN && v <= INT32_MAX ? CQL_INT : CQL_BIGINT);
+    }
+    case LIT_FLOAT: return cql_type_scalar(CQL_DOUBLE);
+    case LIT_BOOLEAN: return cql_type_scalar(CQL_BOOLEAN);
+    case LIT_UUID: return cql_type_scalar(CQL_UUID);
+    case LIT_HEX: return cql_type_scalar(CQL_BLOB);
+    case LIT_DURATION: return cql_type_scalar(CQL_DURATION);
+    case LIT_STRING: return cql_type_scalar(CQL_TEXT);
+    }
+    return NULL;
+}
+
+static bool is_typed(const struct ast_expr *x) {
+    return x->kind == EXPR_NAME || x->kind == EXPR_CALL || x->kind == EXPR_CAST || x->kind == EXPR_TYPE_HINT || x->kind == EXPR_FIELD ||
+           x->kind == EXPR_ELEMENT || (x->kind >= EXPR_NEG && x->kind <= EXPR_MOD);
+}
+
+/* Arguments of a function: those whose type is known first, then the others in the light of them. */
+static int compile_args(struct selection *s, struct selector *out, struct ast_expr *const *args, bool same_type) {
+    const struct cql_type *hint = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < out->n_args; i++) {
+            if (is_typed(args[i]) != (pass == 0)) continue;
+            const struct cql_type *to = literal_type(args[i]);
+            if (same_type && hint && (!to || cql_literal_fits(hint, args[i]->literal))) to = hint;
+            if (pass == 1 && !to) { /* a marker or null of a type the function decides */
+                out->types[i] = NULL;
+                continue;
+            }
+            out->args[i] = selector_compile(s, args[i], to);
+            if (!out->args[i]) return -1;
+            out->types[i] = out->args[i]->type;
+            if (!hint) hint = out->types[i];
+        }
+    }
+    return 0;
+}
+
+static struct selector *compile_function(struct selection *s, const char *keyspace, const char *name, struct ast_expr *const *args, uint32_t n,
+                                         bool same_type, const struct cql_type *to) {
+    struct selector *out = new_selector(s, SELECTOR_FUNCTION, n);
+    if (!out || compile_args(s, out, args, same_type)) return NULL;
+    for (uint32_t i = 0; same_type && i < n; i++) {
+        if (out->types[i]) continue;
+        err_invalid(s->compile->err, "Ambiguous '%s' operation: use type hint to disambiguate, example '(int) ?'", name);
+        return NULL;
+    }
+    out->function = function_find(s->compile, keyspace, name, out->types, n, to);
+    if (!out->function) return NULL;
+    out->type = function_result(out->function, out->types);
+    for (uint32_t i = 0; i < n; i++) {
+        if (out->args[i]) continue;
+        const struct cql_type *type = cql_type_scalar(CQL_BLOB);
+        out->types[i] = type;
+        out->args[i] = compile_term(s, args[i], type);
+        if (!out->args[i]) return NULL;
+    }
+    return out;
+}
+
+/* ---- WRITETIME, MAXWRITETIME, TTL ---- */
+
+static struct selector *compile_time(struct selection *s, const struct ast_expr *x, enum selector_kind kind, const char *name) {
+    struct err *e = s->compile->err;
+    const struct ast_expr *of = x->n_args == 1 ? x->args[0] : NULL;
+    if (!of || of->kind != EXPR_NAME) {
+        err_invalid(e, "The %s function takes a column", name);
+        return NULL;
+    }
+    const struct schema_column *c = find_column(s, of->name);
+    if (!c) return NULL;
+    if (c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING) {
+        err_invalid(e, "Cannot use selection function %s on PRIMARY KEY part %s", name, c->name);
+        return NULL;
+    }
+    struct selector *out = new_selector(s, kind, 0);
+    if (!out) return NULL;
+    out->column = c;
+    out->type = cql_type_scalar(kind == SELECTOR_TTL ? CQL_INT : CQL_BIGINT);
+    if (!cql_type_is_multicell(c->type) || kind == SELECTOR_MAX_TIMESTAMP) return out;
+    struct cql_type *list = ARENA_NEW(s->compile->arena, struct cql_type);
+    const struct cql_type **of_type = ARENA_NEW(s->compile->arena, const struct cql_type *);
+    if (!list || !of_type) return err_nomem(e), NULL;
+    *of_type = out->type;
+    *list = (struct cql_type){.id = CQL_LIST, .n_args = 1, .args = of_type};
+    out->type = list;
+    return out;
+}
+
+/* ---- aggregates ---- */
+
+static const struct {
+    const char *name;
+    enum aggregate_kind kind;
+} aggregate_names[] = {
+    {"count", AGGREGATE_COUNT}, {"countrows", AGGREGATE_COUNT}, {"min", AGGREGATE_MIN}, {"max", AGGREGATE_MAX}, {"sum", AGGREGATE_SUM}, {"avg", AGGREGATE_AVG},
+};
+
+static bool is_number(const struct cql_type *t) {
+    switch (t->id) {
+    case CQL_TINYINT: case CQL_SMALLINT: case CQL_INT: case CQL_BIGINT: case CQL_COUNTER: case CQL_VARINT: case CQL_FLOAT: case CQL_DOUBLE:
+    case CQL_DECIMAL: return true;
+    default: return false;
+    }
+}
+
+static struct selector *aggregate_refused(struct selection *s, const char *name, const struct cql_type *t) {
+    struct buf b;
+    buf_init(&b, 4096);
+    cql_type_print_bare(t, &b);
+    err_invalid(s->compile->err, "Invalid call to function %s, none of its type signatures match (known type signatures: system.%s(number)): %.*s",
+                name, name, SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return NULL;
+}
+
+static struct selector *compile_aggregate(struct selection *s, const struct ast_expr *x, enum aggregate_kind kind) {
+    struct err *e = s->compile->err;
+    if (s->inside_aggregate || s->n_aggregates == ARRAY_LEN(s->aggregates)) {
+        err_invalid(e, s->inside_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
+        return NULL;
+    }
+    bool rows = kind == AGGREGATE_COUNT && (x->n_args == 0 || (x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)));
+    struct selector *out = new_selector(s, SELECTOR_AGGREGATE, rows ? 0 : 1);
+    if (!out) return NULL;
+    out->aggregate = kind;
+    if (!rows) {
+        if (x->n_args != 1) {
+            err_invalid(e, "Invalid number of arguments in call to function system.%s: 1 required but %u provided", x->name, x->n_args);
+            return NULL;
+        }
+        s->inside_aggregate = true;
+        out->args[0] = selector_compile(s, x->args[0], NULL);
+        s->inside_aggregate = false;
+        if (!out->args[0]) return NULL;
+    }
+    out->type = kind == AGGREGATE_COUNT ? cql_type_scalar(CQL_BIGINT) : out->args[0]->type;
+    if (out->type->id == CQL_COUNTER) out->type = cql_type_scalar(CQL_BIGINT);
+    if ((kind == AGGREGATE_SUM || kind == AGGREGATE_AVG) && !is_number(out->type)) return aggregate_refused(s, x->name, out->type);
+    out->slot = s->n_aggregates;
+    s->aggregates[s->n_aggregates++] = out;
+    return out;
+}
+
+static struct selector *compile_call(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+    if (!x->keyspace || strcmp(x->keyspace, "system") == 0) {
+        if (!strcasecmp(x->name, "writetime")) return compile_time(s, x, SELECTOR_TIMESTAMP, "writetime");
+        if (!strcasecmp(x->name, "maxwritetime")) return compile_time(s, x, SELECTOR_MAX_TIMESTAMP, "maxwritetime");
+        if (!strcasecmp(x->name, "ttl")) return compile_time(s, x, SELECTOR_TTL, "ttl");
+        for (size_t i = 0; i < ARRAY_LEN(aggregate_names); i++)
+            if (!strcasecmp(x->name, aggregate_names[i].name)) return compile_aggregate(s, x, aggregate_names[i].kind);
+    }
+    return compile_function(s, x->keyspace, x->name, x->args, x->n_args, false, to);
+}
+
+/* ---- parts of values ---- */
+
+static struct selector *compile_element(struct selection *s, const struct ast_expr *x) {
+    struct err *e = s->compile->err;
+    struct selector *of = selector_compile(s, x->args[0], NULL);
+    struct selector *out = of ? new_selector(s, SELECTOR_ELEMENT, 1) : NULL;
+    if (!out) return NULL;
+    if (of->type->id != CQL_MAP && of->type->id != CQL_SET) {
+        const char *name = selector_name(s->compile, x->args[0]);
+        if (cql_type_is_collection(of->type)) err_invalid(e, "Element selection is only allowed on sets and maps, but %s is a list", name ? name : "");
+        else err_invalid(e, "Invalid element selection: %s is not a collection", name ? name : "");
+        return NULL;
+    }
+    const char *key = selector_name(s->compile, x->args[0]);
+    if (!key) return NULL;
+    key = arena_printf(s->compile->arena, of->type->id == CQL_MAP ? "key(%s)" : "value(%s)", key);
+    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = key, .type = of->type->args[0]};
+    if (!key) return err_nomem(e), NULL;
+    out->args[0] = of;
+    out->type = of->type->args[of->type->id == CQL_MAP ? 1 : 0];
+    out->term = term_compile(s->compile, x->args[1], &to);
+    return out->term ? out : NULL;
+}
+
+static struct selector *compile_field(struct selection *s, const struct ast_expr *x) {
+    struct selector *of = selector_compile(s, x->args[0], NULL);
+    struct selector *out = of ? new_selector(s, SELECTOR_FIELD, 1) : NULL;
+    if (!out) return NULL;
+    const char *name = selector_name(s->compile, x->args[0]);
+    if (of->type->id != CQL_UDT) {
+        struct buf b;
+        buf_init(&b, 4096);
+        cql_type_print_bare(of->type, &b);
+        err_invalid(s->compile->err, "Invalid field selection: %s of type %.*s is not a user type", name ? name : "", SLICE_FMT(buf_slice(&b)));
+        buf_fini(&b);
+        return NULL;
+    }
+    out->args[0] = of;
+    for (; out->field < of->type->n_args; out->field++) {
+        if (strcmp(of->type->field_names[out->field], x->name)) continue;
+        out->type = of->type->args[out->field];
+        return out;
+    }
+    err_invalid(s->compile->err, "%s of type %s has no field %s", name ? name : "", of->type->name, x->name);
+    return NULL;
+}
+
+static struct selector *compile_cast(struct selection *s, const struct ast_expr *x) {
+    const struct cql_type *to = compile_type(s->compile, x->type);
+    struct selector *of = to ? selector_compile(s, x->args[0], literal_type(x->args[0])) : NULL;
+    if (!of || cql_type_eq(of->type, to)) return of;
+    struct selector *out = new_selector(s, SELECTOR_FUNCTION, 1);
+    if (!out) return NULL;
+    out->args[0] = of;
+    out->types[0] = of->type;
+    out->type = to;
+    out->function = function_cast(s->compile, of->type, to);
+    return out->function ? out : NULL;
+}
+
+static struct selector *compile_untyped(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+    if (to) return compile_term(s, x, to);
+    struct buf b;
+    buf_init(&b, 4096);
+    ast_print_expr(x, &b);
+    err_invalid(s->compile->err, "Cannot infer type for term %.*s in selection clause (try using a cast to force a type)", SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return NULL;
+}
+
+struct selector *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+    static const char *const operators[] = {[EXPR_ADD - EXPR_NEG] = "_add",      [EXPR_SUB - EXPR_NEG] = "_substract", [EXPR_MUL - EXPR_NEG] = "_multiply",
+                                            [EXPR_DIV - EXPR_NEG] = "_divide",   [EXPR_MOD - EXPR_NEG] = "_modulo",    [0] = "_negate"};
+    switch (x->kind) {
+    case EXPR_NAME: return compile_column(s, x);
+    case EXPR_CALL: return compile_call(s, x, to);
+    case EXPR_CAST: return compile_cast(s, x);
+    case EXPR_ELEMENT: return compile_element(s, x);
+    case EXPR_FIELD: return compile_field(s, x);
+    case EXPR_TYPE_HINT: {
+        const struct cql_type *type = compile_type(s->compile, x->type);
+        return type ? compile_term(s, x->args[0], type) : NULL;
+    }
+    case EXPR_NEG: case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD:
+        return compile_function(s, "system", operators[x->kind - EXPR_NEG], x->args, x->n_args, true, to);
+    default: return compile_untyped(s, x, to);
+    }
+}
+
+/* ---- names ---- */
+
+static void print_name(const struct ast_expr *x, struct buf *b) {
+    static const char *const signs[] = {" + ", " - ", " * ", " / ", " % "};
+    switch (x->kind) {
+    case EXPR_NAME: buf_put_str(b, x->name); return;
+    case EXPR_CALL: {
+        bool time = !strcasecmp(x->name, "writetime") || !strcasecmp(x->name, "ttl") || !strcasecmp(x->name, "maxwritetime");
+        if (!strcasecmp(x->name, "count") && x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)) {
+            buf_put_str(b, "count");
+            return;
+        }
+        if (!time) buf_printf(b, "%s.", x->keyspace ? x->keyspace : "system");
+        for (const char *p = x->name; *p; p++) buf_u8(b, (uint8_t)tolower((unsigned char)*p));
+        buf_u8(b, '(');
+        for (uint32_t i = 0; i < x->n_args; i++) {
+            if (i) buf_put_str(b, ", ");
+            print_name(x->args[i], b);
+        }
+        buf_u8(b, ')');
+        return;
+    }
+    case EXPR_CAST:
+        buf_put_str(b, "cast(");
+        print_name(x->args[0], b);
+        buf_put_str(b, " as ");
+        ast_print_type(x->type, b);
+        buf_u8(b, ')');
+        return;
+    case EXPR_FIELD:
+        print_name(x->args[0], b);
+        buf_printf(b, ".%s", x->name);
+        return;
+    case EXPR_ELEMENT:
+        print_name(x->args[0], b);
+        buf_u8(b, '[');
+        ast_print_expr(x->args[1], b);
+        buf_u8(b, ']');
+        return;
+    case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD:
+        print_name(x->args[0], b);
+        buf_put_str(b, signs[x->kind - EXPR_ADD]);
+        print_name(x->args[1], b);
+        return;
+    case EXPR_NEG:
+        buf_u8(b, '-');
+        print_name(x->args[0], b);
+        return;
+    default: ast_print_expr(x, b);
+    }
+}
+
+const char *selector_name(struct compile *c, const struct ast_expr *x) {
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    print_name(x, &b);
+    struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(c->arena, buf_slice(&b));
+    buf_fini(&b);
+    if (!s.p) err_nomem(c->err);
+    return (const char *)s.p;
+}

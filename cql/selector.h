@@ -1,0 +1,61 @@
+/* What a SELECT gives back for a row: expressions over its columns, compiled once, evaluated per row.
+ *
+ * Life: selector_compile turns an expression of the select list into a tree in the statement's arena; selector_eval computes it on
+ * a row view. Aggregates (COUNT, MIN, MAX, SUM, AVG) are nodes of the tree with a slot in the run's state: every row is
+ * added with aggregate_add, and at the end of a group the tree is evaluated with the results in those nodes' places.
+ */
+#pragma once
+
+#include "cql/row_view.h"
+#include "cql/term.h"
+
+enum selector_kind {
+    SELECTOR_COLUMN, SELECTOR_TERM, SELECTOR_FUNCTION, SELECTOR_ELEMENT, SELECTOR_FIELD, SELECTOR_TIMESTAMP, SELECTOR_MAX_TIMESTAMP, SELECTOR_TTL,
+    SELECTOR_AGGREGATE,
+};
+enum aggregate_kind { AGGREGATE_COUNT, AGGREGATE_MIN, AGGREGATE_MAX, AGGREGATE_SUM, AGGREGATE_AVG };
+
+struct selector {
+    enum selector_kind kind;
+    const struct cql_type *type;
+    const struct schema_column *column; /* COLUMN, TIMESTAMP, TTL */
+    struct term *term;                  /* TERM; ELEMENT: the key */
+    const struct function *function;
+    uint32_t n_args;
+    struct selector **args;
+    const struct cql_type **types;      /* of the arguments, as the function wants them */
+    uint32_t field;
+    enum aggregate_kind aggregate;      /* args[0], or none for COUNT(*) */
+    uint32_t slot;
+};
+
+/* Filled while a select list is compiled. */
+struct selection {
+    struct compile *compile;
+    const struct schema_table *table;
+    bool *wanted; /* by ordinal: columns that selectors look at */
+    uint32_t n_aggregates;
+    const struct selector *aggregates[64];
+    bool inside_aggregate;
+};
+
+/* NULL with ERR_INVALID in Cassandra's words. to: what the value is for (an argument's type), or NULL. */
+struct selector *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) MUST_CHECK;
+/* The name of a result column without an alias: "system.token(k)", "writetime(v)", "count". NULL: no memory. */
+const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHECK;
+
+struct aggregate; /* state of one */
+struct selector_context {
+    struct cql_request *r;
+    const struct row_view *view;
+    const struct value *values; /* by ordinal: the view's, or those of a group's first row */
+    struct aggregate *aggregates; /* by slot; NULL while none is due */
+};
+int selector_eval(const struct selector *s, const struct selector_context *c, struct value *out) MUST_CHECK;
+
+/* Room for n; lives until aggregates_fini. */
+struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;
+void aggregates_clear(struct aggregate *all, uint32_t n);
+void aggregates_fini(struct aggregate *all, uint32_t n);
+/* Into the slot of s. */
+int aggregate_add(struct aggregate *all, const struct selector *s, const struct selector_context *c) MUST_CHECK;

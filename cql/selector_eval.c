@@ -1,0 +1,240 @@
+#include "cql/cql.h"
+#include "cql/selector.h"
+
+enum { FUNCTION_ARGS_MAX = 32 };
+
+static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value *out, struct err *e) {
+    uint8_t *p = arena_alloc(a, 8);
+    if (!p) return err_nomem(e);
+    if (bytes == 8) store_u64(p, v);
+    else store_u32(p, (uint32_t)v);
+    *out = value_of(p, bytes);
+    return 0;
+}
+
+static int32_t ttl_left(const struct row_view_time *t, int64_t now) {
+    return t->ttl && t->expiry != ENG_NO_EXPIRY ? (int32_t)(t->expiry - now) : -1;
+}
+
+/* Of a non-frozen collection: one entry per element. */
+static int eval_time_list(const struct selector *s, const struct selector_context *c, struct value *out) {
+    uint32_t n, live = 0;
+    const struct eng_cell *cells = row_view_cells(c->view, s->column, &n);
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u32(&b, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        if (cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION)) continue;
+        struct row_view_time t = {.present = true, .ts = cells[i].ts, .ttl = cells[i].ttl, .expiry = cells[i].expiry};
+        uint8_t bytes[8];
+        struct value v = value_of(bytes, s->kind == SELECTOR_TTL ? 4 : 8);
+        if (s->kind != SELECTOR_TTL) store_u64(bytes, (uint64_t)t.ts);
+        else if (t.ttl) store_u32(bytes, (uint32_t)ttl_left(&t, c->r->now_us / 1000000));
+        else v = value_null();
+        cql_elem_put(v, &b);
+        live++;
+    }
+    if (!buf_failed(&b)) buf_patch_u32(&b, 0, live);
+    *out = value_null();
+    int rc = 0;
+    if (live) {
+        struct slice copy = buf_failed(&b) ? (struct slice){0} : arena_dup(c->r->arena, buf_slice(&b));
+        if (copy.p) *out = value_of_slice(copy);
+        else rc = err_nomem(c->r->err);
+    }
+    buf_fini(&b);
+    return rc;
+}
+
+static int eval_time(const struct selector *s, const struct selector_context *c, struct value *out) {
+    *out = value_null();
+    if (!c->view) return 0;
+    if (s->type->id == CQL_LIST) return eval_time_list(s, c, out);
+    struct row_view_time t = row_view_time(c->view, s->column);
+    if (!t.present) return 0;
+    if (s->kind != SELECTOR_TTL) return number_out(c->r->arena, (uint64_t)t.ts, 8, out, c->r->err);
+    int64_t now = c->r->params.has_now ? c->r->params.now_seconds : c->r->now_us / 1000000;
+    int32_t left = ttl_left(&t, now);
+    return left < 0 ? 0 : number_out(c->r->arena, (uint32_t)left, 4, out, c->r->err);
+}
+
+static int eval_element(const struct selector *s, const struct selector_context *c, struct value *out) {
+    const struct cql_type *t = s->args[0]->type;
+    struct value of, key, k;
+    struct cql_elems it;
+    *out = value_null();
+    if (selector_eval(s->args[0], c, &of) || term_eval(s->term, c->r, &key)) return -1;
+    if (value_is_null(of)) return 0;
+    if (value_is_null(key)) return err_invalid(c->r->err, "Invalid null value for element selection on %s", s->args[0]->column ? s->args[0]->column->name : "");
+    if (cql_elems_open(t, value_slice(of), &it)) return err_set(c->r->err, ERR_SERVER, "A stored collection is damaged");
+    while (cql_elems_next(&it, &k)) {
+        struct value v = k;
+        if (t->id == CQL_MAP && !cql_elems_next(&it, &v)) break;
+        if (value_is_null(k) || cql_value_compare(t->args[0], value_slice(k), value_slice(key))) continue;
+        *out = v;
+        break;
+    }
+    return 0;
+}
+
+static int eval_field(const struct selector *s, const struct selector_context *c, struct value *out) {
+    struct value of;
+    struct cql_elems it;
+    *out = value_null();
+    if (selector_eval(s->args[0], c, &of)) return -1;
+    if (value_is_null(of)) return 0;
+    if (cql_elems_open(s->args[0]->type, value_slice(of), &it)) return err_set(c->r->err, ERR_SERVER, "A stored user type value is damaged");
+    for (uint32_t i = 0; i <= s->field; i++)
+        if (!cql_elems_next(&it, out)) *out = value_null();
+    return 0;
+}
+
+static int eval_function(const struct selector *s, const struct selector_context *c, struct value *out) {
+    struct value args[FUNCTION_ARGS_MAX];
+    if (s->n_args > FUNCTION_ARGS_MAX) return err_invalid(c->r->err, "Too many arguments of a function (at most %d)", FUNCTION_ARGS_MAX);
+    for (uint32_t i = 0; i < s->n_args; i++)
+        if (selector_eval(s->args[i], c, &args[i])) return -1;
+    return function_call(s->function, c->r, s->types, args, s->n_args, out);
+}
+
+static int eval_aggregate(const struct selector *s, const struct selector_context *c, struct value *out);
+
+int selector_eval(const struct selector *s, const struct selector_context *c, struct value *out) {
+    switch (s->kind) {
+    case SELECTOR_COLUMN: *out = c->values ? c->values[s->column->ordinal] : value_null(); return 0;
+    case SELECTOR_TERM: return term_eval(s->term, c->r, out);
+    case SELECTOR_FUNCTION: return eval_function(s, c, out);
+    case SELECTOR_ELEMENT: return eval_element(s, c, out);
+    case SELECTOR_FIELD: return eval_field(s, c, out);
+    case SELECTOR_TIMESTAMP: case SELECTOR_MAX_TIMESTAMP: case SELECTOR_TTL: return eval_time(s, c, out);
+    case SELECTOR_AGGREGATE: return eval_aggregate(s, c, out);
+    }
+    return -1;
+}
+
+/* ---- aggregates ---- */
+
+struct aggregate {
+    uint64_t n;
+    struct buf best; /* MIN, MAX */
+    __int128 sum;    /* whole numbers */
+    double real;     /* float, double, decimal */
+};
+
+struct aggregate *aggregates_new(struct arena *a, uint32_t n) {
+    struct aggregate *all = ARENA_ARRAY(a, n + 1, struct aggregate);
+    for (uint32_t i = 0; all && i < n; i++) buf_init(&all[i].best, 0);
+    return all;
+}
+
+void aggregates_clear(struct aggregate *all, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        all[i].n = 0;
+        all[i].sum = 0;
+        all[i].real = 0;
+        buf_clear(&all[i].best, 1024);
+    }
+}
+
+void aggregates_fini(struct aggregate *all, uint32_t n) {
+    for (uint32_t i = 0; all && i < n; i++) buf_fini(&all[i].best);
+}
+
+/* Two's complement of up to 16 bytes; wider varints keep their low part's sum, and their text says so elsewhere. */
+static __int128 whole_number(struct value v) {
+    unsigned __int128 x = v.n && (v.p[0] & 0x80) ? ~(unsigned __int128)0 : 0;
+    for (int32_t i = 0; i < v.n; i++) x = x << 8 | v.p[i];
+    return (__int128)x;
+}
+
+static double real_number(const struct cql_type *t, struct value v) {
+    if (t->id == CQL_FLOAT) {
+        uint32_t bits = load_u32(v.p);
+        float f;
+        memcpy(&f, &bits, 4);
+        return (double)f;
+    }
+    uint64_t bits = load_u64(v.p);
+    double d;
+    memcpy(&d, &bits, 8);
+    return d;
+}
+
+static bool is_real(const struct cql_type *t) { return t->id == CQL_FLOAT || t->id == CQL_DOUBLE; }
+
+int aggregate_add(struct aggregate *all, const struct selector *s, const struct selector_context *c) {
+    struct aggregate *a = &all[s->slot];
+    struct value v = value_of("", 0);
+    if (s->n_args && selector_eval(s->args[0], c, &v)) return -1;
+    if (value_is_null(v) || (s->n_args && v.n == 0 && s->aggregate >= AGGREGATE_SUM)) return 0;
+    const struct cql_type *t = s->n_args ? s->args[0]->type : NULL;
+    a->n++;
+    if (s->aggregate == AGGREGATE_MIN || s->aggregate == AGGREGATE_MAX) {
+        int order = a->n == 1 ? 0 : cql_value_compare(t, value_slice(v), buf_slice(&a->best));
+        if (a->n > 1 && (s->aggregate == AGGREGATE_MIN ? order >= 0 : order <= 0)) return 0;
+        buf_clear(&a->best, 1024);
+        buf_put_slice(&a->best, value_slice(v));
+        return buf_failed(&a->best) ? err_nomem(c->r->err) : 0;
+    }
+    if (s->aggregate == AGGREGATE_COUNT) return 0;
+    if (t->id == CQL_DECIMAL) return err_invalid(c->r->err, "SUM and AVG of decimal are not yet supported.");
+    if (is_real(t)) {
+        a->real += real_number(t, v);
+        return 0;
+    }
+    if (v.n > 15 || __builtin_add_overflow(a->sum, whole_number(v), &a->sum)) return err_invalid(c->r->err, "SUM and AVG of such large numbers are not yet supported.");
+    return 0;
+}
+
+static int varint_out(struct arena *a, __int128 v, struct value *out, struct err *e) {
+    uint8_t bytes[16];
+    for (int i = 15; i >= 0; i--, v >>= 8) bytes[i] = (uint8_t)v;
+    int at = 0;
+    while (at < 15 && ((bytes[at] == 0 && !(bytes[at + 1] & 0x80)) || (bytes[at] == 0xff && (bytes[at + 1] & 0x80)))) at++;
+    struct slice copy = arena_dup(a, slice_of(bytes + at, (size_t)(16 - at)));
+    if (!copy.p) return err_nomem(e);
+    *out = value_of_slice(copy);
+    return 0;
+}
+
+static int real_out(const struct cql_type *t, struct arena *a, double d, struct value *out, struct err *e) {
+    uint64_t bits;
+    float f = (float)d;
+    uint32_t bits32;
+    memcpy(&bits, &d, 8);
+    memcpy(&bits32, &f, 4);
+    return number_out(a, t->id == CQL_FLOAT ? bits32 : bits, t->id == CQL_FLOAT ? 4 : 8, out, e);
+}
+
+static int whole_out(const struct cql_type *t, struct arena *a, __int128 v, struct value *out, struct err *e) {
+    uint8_t *p;
+    switch (t->id) {
+    case CQL_VARINT: return varint_out(a, v, out, e);
+    case CQL_TINYINT:
+    case CQL_SMALLINT:
+        p = arena_alloc(a, 2);
+        if (!p) return err_nomem(e);
+        store_u16(p, (uint16_t)v);
+        *out = t->id == CQL_TINYINT ? value_of(p + 1, 1) : value_of(p, 2);
+        return 0;
+    default: return number_out(a, (uint64_t)v, t->id == CQL_INT ? 4 : 8, out, e);
+    }
+}
+
+static int aggregate_result(const struct aggregate *a, const struct selector *s, struct arena *arena, struct value *out, struct err *e) {
+    *out = value_null();
+    if (s->aggregate == AGGREGATE_COUNT) return number_out(arena, a->n, 8, out, e);
+    if (s->aggregate == AGGREGATE_MIN || s->aggregate == AGGREGATE_MAX) {
+        struct slice copy = a->n ? arena_dup(arena, buf_slice(&a->best)) : (struct slice){0};
+        if (a->n && !copy.p) return err_nomem(e);
+        if (a->n) *out = value_of_slice(copy);
+        return 0;
+    }
+    bool avg = s->aggregate == AGGREGATE_AVG && a->n;
+    if (is_real(s->type)) return real_out(s->type, arena, avg ? a->real / (double)a->n : a->real, out, e);
+    return whole_out(s->type, arena, avg ? a->sum / (__int128)a->n : a->sum, out, e);
+}
+
+static int eval_aggregate(const struct selector *s, const struct selector_context *c, struct value *out) {
+    return aggregate_result(&c->aggregates[s->slot], s, c->r->arena, out, c->r->err);
+}
