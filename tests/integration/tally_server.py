@@ -17,7 +17,8 @@ TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"
 class Server:
     """flags go to tallyd as they are: Server(folder, "--mode", "cassandra")."""
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder, *flags, binary=TALLYD):
+        self.binary = Path(binary)
         self.folder = Path(folder)
         self.flags = flags
         self.log = self.folder / "tallyd.log"
@@ -25,7 +26,7 @@ class Server:
         self.host = self.port = self.admin = None
 
     def start(self):
-        command = [TALLYD, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", *self.flags]
+        command = [self.binary, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=log, text=True)
         for line in self.process.stdout:

@@ -9,14 +9,15 @@ import difflib
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent / "support")]
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "integration")]
 
 from casefile import BadCase, CaseFile                # noqa: E402
 from runner import Target, run_all                    # noqa: E402
-from tallyd import Tallyd                             # noqa: E402
+from tally_server import Server                       # noqa: E402
 
 ORACLE = HERE.parent / "cassandra.sh"
 
@@ -54,8 +55,15 @@ def tally(args):
     if args.port:
         yield args.host, args.port
         return
-    with Tallyd(args.server, mode=args.mode) as server:
-        yield server.host, server.port
+    with tempfile.TemporaryDirectory(prefix="tally-conformance-") as folder:
+        server = Server(folder, "--mode", args.mode, "--ddl-delay", "none", binary=args.server).start()
+        try:
+            yield server.host, server.port
+        finally:
+            if server.alive():
+                server.stop()
+            else:
+                print(f"tallyd died; the end of its log:\n{server.log_tail()}")
 
 
 def record(args, files):
