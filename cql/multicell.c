@@ -60,7 +60,7 @@ static int put_tombstone(struct cell_writer *w, const struct schema_column *c, s
 static int put_complex_deletion(struct cell_writer *w, const struct schema_column *c, int64_t ts) {
     struct eng_cell *cell = cell_new(w);
     if (!cell) return -1;
-    *cell = (struct eng_cell){.column = c->id, .flags = ENG_CELL_COMPLEX_DELETION | ENG_CELL_TOMBSTONE, .ts = ts, .expiry = w->now};
+    *cell = (struct eng_cell){.column = c->id, .flags = ENG_CELL_COMPLEX_DELETION, .ts = ts, .expiry = w->now};
     return 0;
 }
 

@@ -1,0 +1,40 @@
+/* Compare and set within one partition: the conditions of one statement or of a batch, decided together, and their answer.
+ *
+ * Life: on a blocking thread with the partition locked, cas_init, cas_add for every statement, cas_check reads the rows and decides,
+ * cas_answer gives the sink [applied] and, when it is false, the rows as they are. Everything lives in the request's arena.
+ */
+#pragma once
+
+#include "cql/modify.h"
+
+struct cas_row {
+    struct slice ck;
+    bool must_exist, must_not_exist;
+    uint32_t n_conditions;
+    struct bound_condition *conditions;
+    const struct eng_row *row; /* as read; NULL: none */
+};
+
+struct cas {
+    struct cql_request *r;
+    const struct schema_table *table;
+    const struct eng_part *part;
+    bool batch;
+    bool has_exists, writes_statics, writes_rows, shows_all;
+    int64_t now;
+    struct cas_row statics;
+    uint32_t n_rows, capacity;
+    struct cas_row *rows;   /* in clustering order once checked */
+    bool *reads;            /* by ordinal: columns that the conditions look at */
+    uint32_t n_shown;
+    const struct schema_column **shown; /* in the answer, beside the keys of a batch */
+};
+
+int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, const struct eng_part *part, bool batch) MUST_CHECK;
+/* Binds the conditions of a write, which has at most one row; the request's values are that statement's. */
+int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
+/* 1: all hold, 0: not, -1. */
+int cas_check(struct cas *c) MUST_CHECK;
+/* The row of a write as cas_check read it, for the cost of a refused one. */
+const struct eng_row *cas_row_of(const struct cas *c, const struct modify_write *w);
+int cas_answer(struct cas *c, bool applied) MUST_CHECK;

@@ -1,0 +1,134 @@
+/* INSERT JSON: the text of one object to a value per column. Only the object itself is read here, member by member; what a member
+ * holds is handed to the column's type (cql_value_from_json). */
+#include "cql/modify.h"
+
+enum { JSON_DEPTH_MAX = 64 };
+
+struct scan {
+    const uint8_t *p, *end;
+};
+
+static void skip_space(struct scan *s) {
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r')) s->p++;
+}
+
+static bool take(struct scan *s, uint8_t c) {
+    skip_space(s);
+    if (s->p == s->end || *s->p != c) return false;
+    s->p++;
+    return true;
+}
+
+/* The string that begins here, quotes included; false: it does not end. */
+static bool take_string(struct scan *s, struct slice *out) {
+    skip_space(s);
+    const uint8_t *from = s->p;
+    if (s->p == s->end || *s->p++ != '"') return false;
+    while (s->p < s->end && *s->p != '"') s->p += *s->p == '\\' && s->p + 1 < s->end ? 2 : 1;
+    if (s->p >= s->end) return false;
+    s->p++;
+    *out = slice_of(from, (size_t)(s->p - from));
+    return true;
+}
+
+/* Any value, by its brackets and strings. */
+static bool take_value(struct scan *s, struct slice *out) {
+    struct slice ignored;
+    int depth = 0;
+    skip_space(s);
+    const uint8_t *from = s->p;
+    while (s->p < s->end) {
+        uint8_t c = *s->p;
+        if (depth == 0 && (c == ',' || c == '}' || c == ']')) break;
+        if (c == '"') {
+            if (!take_string(s, &ignored)) return false;
+            continue;
+        }
+        if ((c == '{' || c == '[') && ++depth > JSON_DEPTH_MAX) return false;
+        if (c == '}' || c == ']') depth--;
+        s->p++;
+    }
+    const uint8_t *to = s->p;
+    while (to > from && (to[-1] == ' ' || to[-1] == '\n' || to[-1] == '\r' || to[-1] == '\t')) to--;
+    *out = slice_of(from, (size_t)(to - from));
+    return depth == 0 && out->n > 0;
+}
+
+static int not_a_map(struct cql_request *r, struct slice text) {
+    return err_invalid(r->err, "Could not decode JSON string as a map: it is not a JSON object. (String was: %.*s)", SLICE_FMT(text));
+}
+
+/* A member's name as a column's: "Name" in quotes of its own keeps its capitals, else it is lower-cased. */
+static const char *column_name(struct cql_request *r, struct slice json) {
+    struct buf b;
+    buf_init(&b, json.n + 1);
+    char *name = NULL;
+    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, &b, r->err) != 0) {
+        buf_fini(&b);
+        return NULL;
+    }
+    struct slice s = buf_slice(&b);
+    bool quoted = s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
+    if (quoted) s = slice_of(s.p + 1, s.n - 2);
+    name = (char *)arena_dup(r->arena, s).p;
+    buf_fini(&b);
+    if (!name) {
+        err_nomem(r->err);
+        return NULL;
+    }
+    for (char *c = name; !quoted && *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c += 'a' - 'A';
+    return name;
+}
+
+static int set_member(struct cql_request *r, const struct schema_table *t, struct slice key, struct slice json, struct value *values) {
+    const char *name = column_name(r, key);
+    if (!name) return -1;
+    const struct schema_column *col = schema_column_find(t, name);
+    if (!col) return err_invalid(r->err, "JSON values map contains unrecognized column: %s", name);
+    struct buf b;
+    buf_init(&b, r->arena->limit);
+    int rc = cql_value_from_json(col->type, json, &b, r->err);
+    if (rc == 1) values[col->ordinal] = value_null();
+    if (rc == 0) {
+        struct slice v = buf_failed(&b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&b));
+        values[col->ordinal] = value_of_slice(v);
+        if (!v.p) rc = err_nomem(r->err);
+    }
+    if (rc < 0 && r->err->code == ERR_INVALID) {
+        char why[ERR_TEXT_MAX];
+        memcpy(why, r->err->text, sizeof why);
+        err_clear(r->err);
+        err_invalid(r->err, "Error decoding JSON value for %s: %s", col->name, why);
+    }
+    buf_fini(&b);
+    return rc < 0 ? -1 : 0;
+}
+
+static int read_object(struct cql_request *r, const struct modify_plan *p, struct slice text, struct value *values) {
+    struct scan s = {.p = text.p, .end = text.p + text.n};
+    struct slice key, json;
+    if (!take(&s, '{')) return not_a_map(r, text);
+    bool more = !take(&s, '}');
+    while (more) {
+        if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return not_a_map(r, text);
+        if (set_member(r, p->table, key, json, values)) return -1;
+        if (take(&s, '}')) more = false;
+        else if (!take(&s, ',')) return not_a_map(r, text);
+    }
+    return 0;
+}
+
+int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) {
+    const struct schema_table *t = p->table;
+    struct value text;
+    if (term_eval(p->json, r, &text)) return -1;
+    if (value_is_unset(text)) return not_a_map(r, slice_of("", 0));
+    if (value_is_null(text)) return err_invalid(r->err, "Got null for INSERT JSON values");
+    struct value *values = ARENA_ARRAY(r->arena, t->n_columns, struct value);
+    if (!values) return err_nomem(r->err);
+    uint32_t n_keys = t->n_partition_key + t->n_clustering;
+    for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = i >= n_keys && p->json_unset ? VALUE_UNSET : VALUE_NULL;
+    *out = values;
+    return read_object(r, p, value_slice(text), values);
+}

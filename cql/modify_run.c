@@ -1,0 +1,230 @@
+/* From a bound write to deltas of an engine batch: cells of every row it touches, and what that costs. */
+#include "cql/db.h"
+#include "cql/modify.h"
+#include "cql/row_key.h"
+#include "cql/types/size.h"
+
+/* ---- cost ---- */
+
+static struct op_write *new_cost(struct modify_write *w) {
+    const struct modify_plan *p = w->plan;
+    struct op_write *c = op_cost_write(w->r->cost, p->kind);
+    if (!c) {
+        err_nomem(w->r->err);
+        return NULL;
+    }
+    c->conditional = p->conditional;
+    c->applied = true;
+    c->keyspace = p->table->keyspace->name;
+    c->table = p->table->name;
+    c->n_columns = (uint16_t)p->table->n_columns;
+    return c;
+}
+
+/* Key columns of an address: those of INSERT are at hand, the others are read back from the keys. */
+static int cost_keys(struct modify_write *w, const struct eng_part *part, const struct row_key *key, struct op_write *c) {
+    const struct schema_table *t = w->plan->table;
+    enum size_model model = w->r->cost->size_model;
+    const struct value *v = w->key_values;
+    if (!v) {
+        struct value *values = arena_alloc(w->r->arena, (t->n_partition_key + t->n_clustering) * sizeof *values);
+        if (!values) return err_nomem(w->r->err);
+        if (row_key_split(t, part->key, values, w->r->err)) return -1;
+        if (key && t->n_clustering && row_key_decode(t, key->ck, key->image, w->r->arena, values + t->n_partition_key, w->r->err)) return -1;
+        v = values;
+    }
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        if (c->has_row) size_add_partition_key(&c->row, model, t->columns[i].type, v[i]);
+        if (c->has_static) size_add_partition_key(&c->statics, SIZE_DOCUMENTED_2022, t->columns[i].type, v[i]);
+    }
+    c->row.rows = c->has_row;
+    c->statics.rows = c->has_static;
+    for (uint32_t i = 0; c->has_row && key && i < t->n_clustering; i++)
+        size_add_clustering(&c->row, model, schema_clustering(t, i)->type, v[t->n_partition_key + i]);
+    return 0;
+}
+
+static void cost_column(struct modify_write *w, struct op_write *c, const struct modify_op *op, struct value v) {
+    if (!c || w->plan->kind == OP_DELETE) return;
+    if (op->column->kind == COLUMN_STATIC) size_add_column(&c->statics, SIZE_DOCUMENTED_2022, op->value_type, v);
+    else size_add_column(&c->row, w->r->cost->size_model, op->value_type, v);
+}
+
+int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row, const struct eng_row *statics) {
+    const struct schema_table *t = w->plan->table;
+    struct op_write *c = new_cost(w);
+    if (!c) return -1;
+    c->applied = false;
+    c->row_existed = row || statics;
+    c->has_row = row != NULL;
+    c->has_static = statics != NULL;
+    c->reads_when_failed = t->default_ttl > 0 && (w->plan->if_exists || w->plan->if_not_exists);
+    if (cost_keys(w, part, row ? w->keys : NULL, c)) return -1;
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
+        const struct schema_column *col = &t->columns[i];
+        bool is_static = col->kind == COLUMN_STATIC;
+        uint32_t n;
+        const struct eng_cell *cells = cells_of(is_static ? statics : row, col, &n);
+        const struct cql_type *type = cql_type_is_multicell(col->type) ? cql_type_scalar(CQL_BLOB) : col->type;
+        for (uint32_t k = 0; k < n; k++) {
+            if (is_static) size_add_column(&c->statics, SIZE_DOCUMENTED_2022, type, value_of_slice(cells[k].value));
+            else size_add_column(&c->row, w->r->cost->size_model, type, value_of_slice(cells[k].value));
+        }
+    }
+    return 0;
+}
+
+/* ---- cells ---- */
+
+static int op_value(struct modify_write *w, const struct modify_op *op, struct value *v) {
+    if (w->json) *v = w->json[op->column->ordinal];
+    else if (op->value) return term_eval(op->value, w->r, v);
+    else *v = value_null();
+    return 0;
+}
+
+/* The index or key of column[x]. */
+static int op_element(struct modify_write *w, const struct modify_op *op, struct value *v) {
+    const struct cql_type *t = op->column->type;
+    if (!op->element) return 0;
+    if (term_eval(op->element, w->r, v)) return -1;
+    if (!value_is_null(*v)) return 0;
+    bool unset = value_is_unset(*v);
+    bool discards = op->kind == MODIFY_LIST_DELETE || (op->kind == MODIFY_DISCARD && t->id == CQL_SET);
+    if (unset && discards) return 0;
+    const char *what = unset ? "unset" : "null";
+    if (t->id == CQL_LIST) return err_invalid(w->r->err, "Invalid %s value for list index", what);
+    return err_invalid(w->r->err, t->id == CQL_MAP ? "Invalid %s map key" : "Invalid %s set element", what);
+}
+
+static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v, const struct eng_row *current) {
+    uint32_t n;
+    if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
+    if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
+    const struct eng_cell *have = cells_of(current, op->column, &n);
+    uint64_t sum = n && have->value.n == 8 ? load_u64(have->value.p) : 0;
+    sum = op->negative ? sum - load_u64(v.p) : sum + load_u64(v.p);
+    uint8_t *p = arena_alloc(w->r->arena, 8);
+    if (!p) return err_nomem(w->r->err);
+    store_u64(p, sum);
+    return cells_set(cw, op->column, value_of(p, 8));
+}
+
+static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
+    struct value v, element = {.n = 0};
+    if (op_value(w, op, &v) || op_element(w, op, &element)) return -1;
+    if (value_is_unset(v) || value_is_unset(element)) return 0;
+    cost_column(w, c, op, v);
+    switch (op->kind) {
+    case MODIFY_SET: return cells_set(cw, op->column, v);
+    case MODIFY_ADD: return cells_add(cw, op->column, v);
+    case MODIFY_PREPEND: return cells_prepend(cw, op->column, v);
+    case MODIFY_SUBTRACT: return cells_subtract(cw, op->column, v, current);
+    case MODIFY_PUT: return cells_put(cw, op->column, element, v);
+    case MODIFY_LIST_SET: return cells_list_set(cw, op->column, element, v, current, false);
+    case MODIFY_FIELD:
+    case MODIFY_FIELD_DELETE: return cells_field(cw, op->column, op->field, v);
+    case MODIFY_COUNT: return count(w, cw, op, v, current);
+    case MODIFY_DELETE: return cells_delete(cw, op->column);
+    case MODIFY_DISCARD: return cells_discard(cw, op->column, element);
+    case MODIFY_LIST_DELETE: return cells_list_set(cw, op->column, element, value_null(), current, true);
+    }
+    return -1;
+}
+
+/* Cells of the operations from..to of the plan, for the static row or for a row. */
+static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c, struct eng_row *out) {
+    struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .clock = &w->r->db->write_clock, .now_us = w->r->now_us, .ts = w->ts,
+                             .overwrite_ts = w->ts - 1, .deletion_ts = w->deletion_ts, .now = w->now, .ttl = w->ttl};
+    if (cells_init(&cw, to - from)) return -1;
+    for (uint32_t i = from; i < to; i++)
+        if (run_op(w, &cw, &w->plan->ops[i], current, c)) return -1;
+    cw.unsorted = cw.unsorted || w->plan->repeats;
+    cells_finish(&cw, out);
+    return 0;
+}
+
+static void cost_ttl(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
+    if (!w->ttl) return;
+    c->row.ttl_rows = 1;
+    for (uint32_t i = 0; i < row->n_cells; i++) c->row.ttl_cells += (row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+}
+
+/* ---- rows ---- */
+
+static int read_current(struct modify_write *w, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, struct eng_row *row,
+                        const struct eng_row **out) {
+    *out = NULL;
+    if (!w->plan->reads && !w->plan->counter) return 0;
+    int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, part, kind, ck, w->now, w->r->arena, row, w->r->cost, w->r->err);
+    if (rc == 1) *out = row;
+    return rc < 0 ? -1 : 0;
+}
+
+static int add_statics(struct modify_write *w, const struct eng_part *part, struct eng_batch *b, struct op_write *c) {
+    struct eng_row row, before;
+    const struct eng_row *current;
+    eng_row_init(&row, ENG_STATIC, slice_of("", 0));
+    if (read_current(w, part, ENG_STATIC, row.ck, &before, &current)) return -1;
+    if (make_cells(w, 0, w->plan->n_static_ops, current, c, &row)) return -1;
+    return row.n_cells ? eng_batch_row(b, part, &row, w->r->cost, w->r->err) : 0;
+}
+
+static int add_row(struct modify_write *w, const struct eng_part *part, const struct row_key *key, struct eng_batch *b, struct op_write *c) {
+    const struct modify_plan *p = w->plan;
+    struct eng_row row, before;
+    const struct eng_row *current;
+    eng_row_init(&row, ENG_ROW, key->ck);
+    row.key_image = key->image;
+    if (p->kind == OP_INSERT) {
+        row.live_ts = w->ts;
+        row.live_ttl = w->ttl;
+        if (w->ttl) row.live_expiry = w->now + w->ttl;
+    }
+    if (p->kind == OP_DELETE && p->n_ops == 0) {
+        row.del_ts = w->deletion_ts;
+        row.del_at = w->now;
+    }
+    if (read_current(w, part, ENG_ROW, row.ck, &before, &current)) return -1;
+    if (make_cells(w, p->n_static_ops, p->n_ops, current, c, &row)) return -1;
+    cost_ttl(w, c, &row);
+    if (p->kind == OP_UPDATE && row.n_cells == 0) return 0;
+    return eng_batch_row(b, part, &row, w->r->cost, w->r->err);
+}
+
+static int add_ranges(struct modify_write *w, const struct eng_part *part, struct eng_batch *b) {
+    struct op_write *c = new_cost(w);
+    if (!c) return -1;
+    c->has_row = true;
+    if (cost_keys(w, part, NULL, c)) return -1;
+    if (w->plan->where->rows == WHERE_ALL_ROWS) return eng_batch_delete_partition(b, part, w->deletion_ts, w->now, w->r->cost, w->r->err);
+    for (uint32_t i = 0; i < w->n_slices; i++)
+        if (eng_batch_delete_range(b, part, &w->slices[i], w->deletion_ts, w->now, w->r->cost, w->r->err)) return -1;
+    return 0;
+}
+
+/* One address: the row and, with it, the static row of its partition. */
+static int add_address(struct modify_write *w, const struct eng_part *part, const struct row_key *key, bool statics, struct eng_batch *b) {
+    struct op_write *c = new_cost(w);
+    if (!c) return -1;
+    c->has_static = statics;
+    c->has_row = key && modify_writes_rows(w->plan);
+    if (cost_keys(w, part, key, c)) return -1;
+    if (statics && add_statics(w, part, b, c)) return -1;
+    return c->has_row ? add_row(w, part, key, b, c) : 0;
+}
+
+int modify_add(struct modify_write *w, struct eng_batch *b) {
+    bool statics = w->plan->n_static_ops > 0;
+    for (uint32_t i = 0; i < w->n_parts; i++) {
+        const struct eng_part *part = &w->parts[i];
+        if (!w->rows_by_key) {
+            if (add_ranges(w, part, b)) return -1;
+            continue;
+        }
+        if (w->n_keys == 0 && w->plan->static_only && add_address(w, part, NULL, true, b)) return -1;
+        for (uint32_t k = 0; k < w->n_keys; k++)
+            if (add_address(w, part, &w->keys[k], statics && k == 0, b)) return -1;
+    }
+    return 0;
+}
