@@ -23,8 +23,6 @@ static int decide(struct modify_write *w) {
     if (cas_init(&c, w->r, w->plan->table, &w->parts[0], false) || cas_add(&c, w)) return -1;
     int rc = cas_check(&c);
     if (rc < 0 || cas_answer(&c, rc == 1)) return -1;
-    /* The sink's answer and the cells are values; deletions of the same statement must not cover its own cells. */
-    w->deletion_ts = w->ts - 1;
     if (rc == 0 && modify_cost_failed(w, &w->parts[0], cas_row_of(&c, w), w->plan->static_only ? c.statics.row : NULL)) return -1;
     return rc;
 }
@@ -32,6 +30,8 @@ static int decide(struct modify_write *w) {
 static enum cql_outcome write_locked(struct modify_write *w) {
     struct cql_request *r = w->r;
     int go = decide(w);
+    /* The order of conditional writes and of counts is that of the lock. */
+    modify_order(w, w->plan->conditional, write_clock_us(&r->db->write_clock, r->now_us));
     if (go <= 0) return go < 0 ? CQL_FAILED : CQL_DONE;
     struct eng_batch *b = eng_batch_new(r->db->options.eng);
     if (!b) {

@@ -33,6 +33,11 @@ static int bind_timestamp(struct modify_write *w, int64_t batch_ts) {
     return 0;
 }
 
+void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
+    if (conditional || w->plan->counter) w->ts = ts;
+    w->deletion_ts = conditional ? w->ts - 1 : w->ts;
+}
+
 static int bind_ttl(struct modify_write *w) {
     struct cql_request *r = w->r;
     const struct schema_table *t = w->plan->table;
