@@ -34,9 +34,10 @@ static int check_existence(const struct create *t) {
     const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
     if (!ks) return err_invalid(e, "Keyspace '%s' doesn't exist", t->keyspace);
     if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
+    err_set(e, ERR_ALREADY_EXISTS, "Table '%s.%s' already exists", t->keyspace, t->name);
     strncpy(e->detail.keyspace, t->keyspace, ERR_NAME_MAX - 1);
     strncpy(e->detail.name, t->name, ERR_NAME_MAX - 1);
-    return err_set(e, ERR_ALREADY_EXISTS, "Table '%s.%s' already exists", t->keyspace, t->name);
+    return -1;
 }
 
 static int declare_columns(struct create *t) {

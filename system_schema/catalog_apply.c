@@ -115,9 +115,9 @@ static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
     if (entry_find(a->c, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
+        err_set(a->err, ERR_ALREADY_EXISTS, "Keyspace '%s' already exists", ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
-        a->err->detail.name[0] = 0;
-        return err_set(a->err, ERR_ALREADY_EXISTS, "Keyspace '%s' already exists", ch->keyspace);
+        return -1;
     }
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
@@ -210,9 +210,10 @@ static int create_table(struct apply *a) {
     if (!ks) return -1;
     if (entry_find(a->c, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
+        err_set(a->err, ERR_ALREADY_EXISTS, "Table '%s.%s' already exists", ch->keyspace, ch->name);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
-        return err_set(a->err, ERR_ALREADY_EXISTS, "Table '%s.%s' already exists", ch->keyspace, ch->name);
+        return -1;
     }
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};

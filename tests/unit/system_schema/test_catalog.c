@@ -1,0 +1,422 @@
+/* The catalogue on the memory engine and a clock that stands still until told otherwise. */
+#include "system_schema/catalog.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "system_schema/catalog_state.h"
+
+struct fake_clock {
+    struct clock clock; /* first */
+    _Atomic int64_t now_us;
+};
+
+static int64_t fake_now(struct clock *c) { return ((struct fake_clock *)c)->now_us; }
+
+struct world {
+    struct fake_clock clock;
+    struct eng *eng;
+    struct catalog *catalog;
+    struct err err;
+    unsigned n_changes;
+    struct schema_change changes[64];
+};
+
+static void on_change(void *arg, const struct schema_change *change) {
+    struct world *w = arg;
+    if (w->n_changes < ARRAY_LEN(w->changes)) w->changes[w->n_changes++] = *change;
+}
+
+static void catalog_start(struct world *w, enum tally_mode mode, const char *delay) {
+    struct catalog_options o = {.eng = w->eng, .clock = &w->clock.clock, .mode = mode};
+    o.node = (struct node_info){"test", "dc1", "rack1", mode == MODE_CASSANDRA ? "5.0.8" : "3.11.2", "3.4.4", "127.0.0.1", 9042};
+    assert_int_equal(ddl_delay_parse(delay, &o.delay, &w->err), 0);
+    w->catalog = catalog_open(&o, &w->err);
+    assert_non_null(w->catalog);
+    catalog_on_change(w->catalog, on_change, w);
+}
+
+static struct world *world_new(enum tally_mode mode, const char *delay) {
+    struct world *w = calloc(1, sizeof *w);
+    w->clock.clock = (struct clock){fake_now, fake_now};
+    w->clock.now_us = 1000000;
+    struct eng_options o = {.clock = &w->clock.clock, .durability = ENG_NONE};
+    w->eng = eng_open(&o, &w->err);
+    assert_non_null(w->eng);
+    catalog_start(w, mode, delay);
+    return w;
+}
+
+static void world_restart(struct world *w, enum tally_mode mode, const char *delay) {
+    catalog_close(w->catalog);
+    catalog_start(w, mode, delay);
+}
+
+static void world_free(struct world *w) {
+    catalog_close(w->catalog);
+    eng_close(w->eng);
+    free(w);
+}
+
+static void advance(struct world *w, int64_t ms) {
+    w->clock.now_us += ms * 1000;
+    (void)catalog_step(w->catalog);
+}
+
+/* The worker may be freeing what a step would have freed. */
+static void wait_until_freed(struct world *w) {
+    struct catalog *c = w->catalog;
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < c->n_entries; i++)
+        while (i < c->n_entries && c->entries[i]->gone) pthread_cond_wait(&c->moved, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
+
+static int apply(struct world *w, const struct catalog_change *change) {
+    struct schema_change out;
+    err_clear(&w->err);
+    return catalog_apply(w->catalog, change, &out, &w->err);
+}
+
+static int make_keyspace(struct world *w, const char *name) {
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_KEYSPACE, .keyspace = name, .durable_writes = -1, .n_replication = 2, .replication = simple});
+}
+
+static int make_table(struct world *w, const char *keyspace, const char *name) {
+    const struct catalog_column columns[] = {
+        {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false},
+        {"c", cql_type_scalar(CQL_TEXT), COLUMN_CLUSTERING, true},
+        {"v", cql_type_scalar(CQL_BLOB), COLUMN_REGULAR, false},
+        {"s", cql_type_scalar(CQL_UUID), COLUMN_STATIC, false},
+    };
+    static const struct schema_option options[] = {{"comment", "hello"}, {"default_time_to_live", "60"}};
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = keyspace, .name = name, .durable_writes = -1,
+                                             .n_columns = ARRAY_LEN(columns), .columns = columns, .n_options = 2, .options = options});
+}
+
+static int drop_table(struct world *w, const char *keyspace, const char *name) {
+    return apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = keyspace, .name = name});
+}
+
+static int add_column(struct world *w, const char *keyspace, const char *table, const char *name) {
+    const struct catalog_column col = {name, cql_type_scalar(CQL_INT), COLUMN_REGULAR, false};
+    return apply(w, &(struct catalog_change){.op = CATALOG_ALTER_TABLE, .keyspace = keyspace, .name = table, .n_columns = 1, .columns = &col});
+}
+
+/* "" when there is no such table. */
+static const char *status_of(struct world *w, const char *keyspace, const char *name) {
+    const struct schema *s = catalog_schema(w->catalog);
+    const struct schema_table *t = schema_table_any(s, keyspace, name);
+    const char *status = t ? schema_status_name(t->status) : "";
+    schema_unref(s);
+    return status;
+}
+
+static uint32_t storage_of(struct world *w, const char *keyspace, const char *name) {
+    const struct schema *s = catalog_schema(w->catalog);
+    const struct schema_table *t = schema_table_any(s, keyspace, name);
+    uint32_t storage = t ? t->storage : 0;
+    schema_unref(s);
+    return storage;
+}
+
+static uint32_t n_deleting(struct world *w, const char *keyspace) {
+    const struct schema *s = catalog_schema(w->catalog);
+    uint32_t n = schema_keyspace_find(s, keyspace)->n_deleting;
+    schema_unref(s);
+    return n;
+}
+
+static void test_table_without_delay_is_active_at_once(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "none");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
+    assert_int_equal(w->n_changes, 2);
+    assert_int_equal(w->changes[1].kind, CHANGE_CREATED);
+    assert_string_equal(w->changes[1].name, "t");
+    world_free(w);
+}
+
+static void test_table_is_creating_until_its_delay_is_over(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "500");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(make_table(w, "ks", "t"), -1);
+    assert_string_equal(w->err.text, "unconfigured keyspace ks");
+    advance(w, 500);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    assert_string_equal(status_of(w, "ks", "t"), "CREATING");
+    const struct schema *s = catalog_schema(w->catalog);
+    struct err e = {0};
+    assert_null(schema_table_find(s, "ks", "t", &e));
+    assert_string_equal(e.text, "unconfigured table ks.t");
+    schema_unref(s);
+    advance(w, 499);
+    assert_string_equal(status_of(w, "ks", "t"), "CREATING");
+    advance(w, 1);
+    assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
+    world_free(w);
+}
+
+static void test_altered_table_keeps_its_old_form_while_updating(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "100");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    advance(w, 100);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    advance(w, 100);
+    assert_int_equal(add_column(w, "ks", "t", "n"), 1);
+    assert_string_equal(status_of(w, "ks", "t"), "UPDATING");
+    const struct schema *s = catalog_schema(w->catalog);
+    struct err e = {0};
+    const struct schema_table *t = schema_table_find(s, "ks", "t", &e);
+    assert_non_null(t);
+    assert_null(schema_column_find(t, "n"));
+    assert_int_equal(add_column(w, "ks", "t", "m"), -1);
+    advance(w, 100);
+    const struct schema *after = catalog_schema(w->catalog);
+    const struct schema_column *n = schema_column_find(schema_table_any(after, "ks", "t"), "n");
+    assert_non_null(n);
+    assert_int_equal(n->id, 4);
+    assert_ptr_equal(schema_column_by_id(schema_table_any(after, "ks", "t"), 4), n);
+    assert_null(schema_column_find(t, "n")); /* the old snapshot is as it was */
+    assert_memory_not_equal(s->version, after->version, 16);
+    schema_unref(after);
+    schema_unref(s);
+    world_free(w);
+}
+
+static void test_dropped_table_hides_at_once_and_its_name_is_free(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "100");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    advance(w, 100);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    advance(w, 100);
+    uint32_t old = storage_of(w, "ks", "t");
+    assert_int_equal(drop_table(w, "ks", "t"), 1);
+    assert_string_equal(status_of(w, "ks", "t"), "");
+    assert_int_equal(n_deleting(w, "ks"), 1);
+    assert_int_equal(w->changes[w->n_changes - 1].kind, CHANGE_DROPPED);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    assert_int_not_equal(storage_of(w, "ks", "t"), old);
+    assert_int_equal(n_deleting(w, "ks"), 0);
+    advance(w, 100);
+    assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
+    wait_until_freed(w);
+    assert_int_equal(w->catalog->n_entries, 2);
+    world_free(w);
+}
+
+static void test_held_change_waits_for_its_release(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "held");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    advance(w, 1000000);
+    assert_int_equal(make_table(w, "ks", "t"), -1);
+    catalog_release_held(w->catalog);
+    advance(w, 0);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    advance(w, 1000000);
+    assert_string_equal(status_of(w, "ks", "t"), "CREATING");
+    catalog_release_held(w->catalog);
+    advance(w, 0);
+    assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
+    world_free(w);
+}
+
+static void test_restart_resumes_what_was_under_way(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "none");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(make_table(w, "ks", "altered"), 1);
+    assert_int_equal(make_table(w, "ks", "dropped"), 1);
+    world_restart(w, MODE_KEYSPACES, "held");
+    assert_int_equal(make_table(w, "ks", "created"), 1);
+    assert_int_equal(add_column(w, "ks", "altered", "n"), 1);
+    assert_int_equal(drop_table(w, "ks", "dropped"), 1);
+    world_restart(w, MODE_KEYSPACES, "200");
+    assert_string_equal(status_of(w, "ks", "created"), "CREATING");
+    assert_string_equal(status_of(w, "ks", "altered"), "UPDATING");
+    assert_int_equal(n_deleting(w, "ks"), 1);
+    advance(w, 200);
+    assert_string_equal(status_of(w, "ks", "created"), "ACTIVE");
+    assert_string_equal(status_of(w, "ks", "altered"), "ACTIVE");
+    assert_int_equal(n_deleting(w, "ks"), 0);
+    const struct schema *s = catalog_schema(w->catalog);
+    assert_non_null(schema_column_find(schema_table_any(s, "ks", "altered"), "n"));
+    schema_unref(s);
+    world_free(w);
+}
+
+static void test_definition_survives_a_restart(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    const struct schema *before = catalog_schema(w->catalog);
+    uint8_t version[16], id[16], host[16];
+    memcpy(version, before->version, 16);
+    memcpy(id, schema_table_any(before, "ks", "t")->id, 16);
+    memcpy(host, catalog_host_id(w->catalog), 16);
+    schema_unref(before);
+    world_restart(w, MODE_CASSANDRA, "none");
+    const struct schema *s = catalog_schema(w->catalog);
+    const struct schema_table *t = schema_table_any(s, "ks", "t");
+    assert_memory_equal(s->version, version, 16);
+    assert_memory_equal(t->id, id, 16);
+    assert_memory_equal(catalog_host_id(w->catalog), host, 16);
+    assert_int_equal(t->n_columns, 4);
+    assert_int_equal(t->n_static, 1);
+    assert_string_equal(t->columns[1].name, "c");
+    assert_true(t->columns[1].desc);
+    assert_string_equal(t->columns[2].name, "s");
+    assert_int_equal(t->columns[3].type->id, CQL_BLOB);
+    assert_int_equal(t->default_ttl, 60);
+    assert_int_equal(t->gc_grace_seconds, 864000);
+    assert_string_equal(t->comment, "hello");
+    const struct schema_keyspace *ks = schema_keyspace_find(s, "ks");
+    assert_string_equal(ks->replication[0].value, "org.apache.cassandra.locator.SimpleStrategy");
+    schema_unref(s);
+    world_free(w);
+}
+
+static void test_dropped_keyspace_takes_its_tables_along(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(make_table(w, "ks", "a"), 1);
+    assert_int_equal(make_table(w, "ks", "b"), 1);
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"}), 1);
+    (void)catalog_step(w->catalog);
+    const struct schema *s = catalog_schema(w->catalog);
+    assert_null(schema_keyspace_find(s, "ks"));
+    schema_unref(s);
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_string_equal(status_of(w, "ks", "a"), "");
+    world_restart(w, MODE_CASSANDRA, "none");
+    assert_string_equal(status_of(w, "ks", "a"), "");
+    world_free(w);
+}
+
+static void test_errors_carry_cassandras_words(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    assert_int_equal(make_table(w, "nope", "t"), -1);
+    assert_string_equal(w->err.text, "Keyspace 'nope' doesn't exist");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(make_keyspace(w, "ks"), -1);
+    assert_int_equal(w->err.code, ERR_ALREADY_EXISTS);
+    assert_string_equal(w->err.detail.keyspace, "ks");
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    assert_int_equal(make_table(w, "ks", "t"), -1);
+    assert_string_equal(w->err.text, "Table 'ks.t' already exists");
+    assert_int_equal(drop_table(w, "ks", "u"), -1);
+    assert_string_equal(w->err.text, "Table 'ks.u' doesn't exist");
+    assert_int_equal(add_column(w, "ks", "t", "v"), -1);
+    assert_string_equal(w->err.text, "Column with name 'v' already exists");
+    assert_int_equal(drop_table(w, "system", "local"), -1);
+    assert_int_equal(w->err.code, ERR_UNAUTHORIZED);
+    assert_string_equal(w->err.text, "system keyspace is not user-modifiable.");
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_DROP_TABLE, .keyspace = "ks", .name = "u", .conditional = true}), 0);
+    world_free(w);
+}
+
+static void test_fifty_changes_at_once_and_no_more(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "held");
+    char name[16];
+    for (int i = 0; i < MAX_PENDING; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        assert_int_equal(make_keyspace(w, name), 1);
+    }
+    assert_int_equal(make_keyspace(w, "one_more"), -1);
+    catalog_release_held(w->catalog);
+    advance(w, 0);
+    assert_int_equal(make_keyspace(w, "one_more"), 1);
+    world_free(w);
+}
+
+static void test_generation_grows_with_every_snapshot(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    uint64_t before = catalog_generation(w->catalog);
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_true(catalog_generation(w->catalog) > before);
+    const struct schema *s = catalog_schema(w->catalog);
+    assert_int_equal(s->generation, catalog_generation(w->catalog));
+    schema_unref(s);
+    world_free(w);
+}
+
+static void *take_and_drop(void *arg) {
+    struct world *w = arg;
+    for (int i = 0; i < 20000; i++) {
+        const struct schema *s = catalog_schema(w->catalog);
+        if (!schema_keyspace_find(s, "system")) abort();
+        schema_unref(s);
+    }
+    return NULL;
+}
+
+static void test_references_are_safe_against_a_swap(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    pthread_t threads[3];
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++) assert_int_equal(pthread_create(&threads[i], NULL, take_and_drop, w), 0);
+    char name[16];
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        assert_int_equal(make_keyspace(w, name), 1);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(threads); i++) pthread_join(threads[i], NULL);
+    world_free(w);
+}
+
+static void test_delay_is_parsed_from_its_forms(void **state) {
+    (void)state;
+    struct ddl_delay d;
+    struct err e = {0};
+    assert_int_equal(ddl_delay_parse("none", &d, &e), 0);
+    assert_int_equal(d.kind, DDL_NONE);
+    assert_int_equal(ddl_delay_parse("250", &d, &e), 0);
+    assert_int_equal(d.kind, DDL_FIXED);
+    assert_int_equal(ddl_delay_parse("100..300", &d, &e), 0);
+    assert_int_equal(d.kind, DDL_RANGE);
+    assert_int_equal(d.max_ms, 300);
+    assert_int_equal(ddl_delay_parse("held", &d, &e), 0);
+    assert_int_equal(d.kind, DDL_HELD);
+    assert_int_equal(ddl_delay_parse("realistic", &d, &e), 0);
+    const char *const bad[] = {"", "-1", "300..100", "5s", "1..", "99999999999999"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        err_clear(&e);
+        assert_int_equal(ddl_delay_parse(bad[i], &d, &e), -1);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table_without_delay_is_active_at_once),
+        cmocka_unit_test(test_table_is_creating_until_its_delay_is_over),
+        cmocka_unit_test(test_altered_table_keeps_its_old_form_while_updating),
+        cmocka_unit_test(test_dropped_table_hides_at_once_and_its_name_is_free),
+        cmocka_unit_test(test_held_change_waits_for_its_release),
+        cmocka_unit_test(test_restart_resumes_what_was_under_way),
+        cmocka_unit_test(test_definition_survives_a_restart),
+        cmocka_unit_test(test_dropped_keyspace_takes_its_tables_along),
+        cmocka_unit_test(test_errors_carry_cassandras_words),
+        cmocka_unit_test(test_fifty_changes_at_once_and_no_more),
+        cmocka_unit_test(test_generation_grows_with_every_snapshot),
+        cmocka_unit_test(test_references_are_safe_against_a_swap),
+        cmocka_unit_test(test_delay_is_parsed_from_its_forms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
