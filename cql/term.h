@@ -31,6 +31,7 @@ struct compile {
     const char *keyspace; /* the session's, for unqualified functions and types; may be NULL */
     struct bind_specs *binds;
     struct err *err;
+    uint32_t *work; /* term.c's own: steps left for finding types, so that hostile nesting ends */
 };
 
 /* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the receiver. */
