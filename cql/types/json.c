@@ -284,12 +284,10 @@ static int by_key(const void *a, const void *b, void *type) {
 }
 
 static int read_map_key(const struct cql_type *t, const char *key, struct buf *out, struct err *e) {
-    struct value_holder {
-        struct yajl_val_s v;
-    } text = {.v = {.type = yajl_t_string}};
-    text.v.u.string = (char *)(uintptr_t)key;
-    if (t->n_args == 0) return read_json(t, &text.v, out, e);
-    return cql_value_from_json(t, slice_str(key), out, e) == 0 ? 0 : -1; /* a composite key is JSON in the string */
+    struct yajl_val_s text = {.type = yajl_t_string, .u.string = (char *)(uintptr_t)key};
+    if (t->n_args == 0) return read_scalar(t, &text, out, e);
+    int rc = cql_value_from_json(t, slice_str(key), out, e); /* a composite key is JSON in the string */
+    return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
 }
 
 /* Sets and maps are kept in the order of their type, without repetitions. */
