@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "cql/cql.h"
+#include "cql/function.h"
 
 static struct selector *new_selector(struct selection *s, enum selector_kind kind, uint32_t n_args) {
     struct selector *out = ARENA_NEW(s->compile->arena, struct selector);
@@ -95,24 +95,92 @@ static int compile_args(struct selection *s, struct selector *out, struct ast_ex
 }
 
 static struct selector *compile_function(struct selection *s, const char *keyspace, const char *name, struct ast_expr *const *args, uint32_t n,
-                                         bool same_type, const struct cql_type *to) {
+                                         const struct cql_type *to) {
     struct selector *out = new_selector(s, SELECTOR_FUNCTION, n);
-    if (!out || compile_args(s, out, args, same_type)) return NULL;
-    for (uint32_t i = 0; same_type && i < n; i++) {
-        if (out->types[i]) continue;
-        err_invalid(s->compile->err, "Ambiguous '%s' operation: use type hint to disambiguate, example '(int) ?'", name);
-        return NULL;
-    }
+    if (!out || compile_args(s, out, args, false)) return NULL;
     out->function = function_find(s->compile, keyspace, name, out->types, n, to);
     if (!out->function) return NULL;
     out->type = function_result(out->function, out->types);
     for (uint32_t i = 0; i < n; i++) {
         if (out->args[i]) continue;
-        const struct cql_type *type = cql_type_scalar(CQL_BLOB);
-        out->types[i] = type;
-        out->args[i] = compile_term(s, args[i], type);
+        out->types[i] = out->function->args[i];
+        out->args[i] = compile_term(s, args[i], out->types[i]);
         if (!out->args[i]) return NULL;
     }
+    return out;
+}
+
+static struct selector *ambiguous(struct selection *s, const char *sign, struct ast_expr *const *args) {
+    struct buf a, b;
+    buf_init(&a, 4096);
+    buf_init(&b, 4096);
+    ast_print_expr(args[0], &a);
+    ast_print_expr(args[1], &b);
+    err_invalid(s->compile->err, "Ambiguous '%s' operation with args %.*s and %.*s: use type hint to disambiguate, example '(int) ?'", sign,
+                SLICE_FMT(buf_slice(&a)), SLICE_FMT(buf_slice(&b)));
+    buf_fini(&a);
+    buf_fini(&b);
+    return NULL;
+}
+
+static struct selector *compile_operator(struct selection *s, enum ast_expr_kind op, struct ast_expr *const *args) {
+    static const char *const signs[] = {"+", "-", "*", "/", "%"};
+    struct selector *out = new_selector(s, SELECTOR_FUNCTION, 2);
+    if (!out || compile_args(s, out, args, true)) return NULL;
+    if (!out->types[0] || !out->types[1]) return ambiguous(s, signs[op - EXPR_ADD], args);
+    out->function = function_operator(s->compile, op, out->types[0], out->types[1]);
+    if (out->function) {
+        out->type = function_result(out->function, out->types);
+        return out;
+    }
+    struct buf a, b;
+    buf_init(&a, 4096);
+    buf_init(&b, 4096);
+    cql_type_print_bare(out->types[0], &a);
+    cql_type_print_bare(out->types[1], &b);
+    err_invalid(s->compile->err, "the '%s' operation is not supported between %.*s and %.*s", signs[op - EXPR_ADD], SLICE_FMT(buf_slice(&a)),
+                SLICE_FMT(buf_slice(&b)));
+    buf_fini(&a);
+    buf_fini(&b);
+    return NULL;
+}
+
+/* -x is 0 - x. */
+static struct selector *compile_negation(struct selection *s, const struct ast_expr *x) {
+    struct ast_expr *zero = ARENA_NEW(s->compile->arena, struct ast_expr);
+    struct ast_expr **args = ARENA_ARRAY(s->compile->arena, 2, struct ast_expr *);
+    if (!zero || !args) return err_nomem(s->compile->err), NULL;
+    *zero = (struct ast_expr){.kind = EXPR_LITERAL, .literal = LIT_INTEGER, .text = slice_str("0")};
+    args[0] = zero;
+    args[1] = x->args[0];
+    return compile_operator(s, EXPR_SUB, args);
+}
+
+/* token(partition key columns or values) */
+static struct selector *compile_token(struct selection *s, const struct ast_expr *x) {
+    uint32_t n = s->table->n_partition_key;
+    if (x->n_args != n) {
+        err_invalid(s->compile->err, "Invalid number of arguments in call to function system.token: %u required but %u provided", n, x->n_args);
+        return NULL;
+    }
+    struct selector *out = new_selector(s, SELECTOR_TOKEN, n);
+    for (uint32_t i = 0; out && i < n; i++) {
+        const struct schema_column *c = schema_partition_key(s->table, i);
+        out->args[i] = selector_compile(s, x->args[i], c->type);
+        if (!out->args[i]) return NULL;
+        if (cql_type_eq(out->args[i]->type, c->type)) continue;
+        const char *name = selector_name(s->compile, x->args[i]);
+        struct buf t;
+        buf_init(&t, 4096);
+        cql_type_print_bare(c->type, &t);
+        err_invalid(s->compile->err, "Type error: %s cannot be passed as argument %u of function system.token of type %.*s", name ? name : "", i,
+                    SLICE_FMT(buf_slice(&t)));
+        buf_fini(&t);
+        return NULL;
+    }
+    if (!out) return NULL;
+    out->table = s->table;
+    out->type = cql_type_scalar(CQL_BIGINT);
     return out;
 }
 
@@ -208,7 +276,8 @@ static struct selector *compile_call(struct selection *s, const struct ast_expr 
         for (size_t i = 0; i < ARRAY_LEN(aggregate_names); i++)
             if (!strcasecmp(x->name, aggregate_names[i].name)) return compile_aggregate(s, x, aggregate_names[i].kind);
     }
-    return compile_function(s, x->keyspace, x->name, x->args, x->n_args, false, to);
+    if (!strcasecmp(x->name, "token")) return compile_token(s, x);
+    return compile_function(s, x->keyspace, x->name, x->args, x->n_args, to);
 }
 
 /* ---- parts of values ---- */
@@ -282,8 +351,6 @@ static struct selector *compile_untyped(struct selection *s, const struct ast_ex
 }
 
 struct selector *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
-    static const char *const operators[] = {[EXPR_ADD - EXPR_NEG] = "_add",      [EXPR_SUB - EXPR_NEG] = "_substract", [EXPR_MUL - EXPR_NEG] = "_multiply",
-                                            [EXPR_DIV - EXPR_NEG] = "_divide",   [EXPR_MOD - EXPR_NEG] = "_modulo",    [0] = "_negate"};
     switch (x->kind) {
     case EXPR_NAME: return compile_column(s, x);
     case EXPR_CALL: return compile_call(s, x, to);
@@ -294,8 +361,8 @@ struct selector *selector_compile(struct selection *s, const struct ast_expr *x,
         const struct cql_type *type = compile_type(s->compile, x->type);
         return type ? compile_term(s, x->args[0], type) : NULL;
     }
-    case EXPR_NEG: case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD:
-        return compile_function(s, "system", operators[x->kind - EXPR_NEG], x->args, x->n_args, true, to);
+    case EXPR_NEG: return compile_negation(s, x);
+    case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: return compile_operator(s, x->kind, x->args);
     default: return compile_untyped(s, x, to);
     }
 }

@@ -11,7 +11,7 @@
 
 enum selector_kind {
     SELECTOR_COLUMN, SELECTOR_TERM, SELECTOR_FUNCTION, SELECTOR_ELEMENT, SELECTOR_FIELD, SELECTOR_TIMESTAMP, SELECTOR_MAX_TIMESTAMP, SELECTOR_TTL,
-    SELECTOR_AGGREGATE,
+    SELECTOR_TOKEN, SELECTOR_AGGREGATE,
 };
 enum aggregate_kind { AGGREGATE_COUNT, AGGREGATE_MIN, AGGREGATE_MAX, AGGREGATE_SUM, AGGREGATE_AVG };
 
@@ -25,6 +25,7 @@ struct selector {
     struct selector **args;
     const struct cql_type **types;      /* of the arguments, as the function wants them */
     uint32_t field;
+    const struct schema_table *table; /* TOKEN */
     enum aggregate_kind aggregate;      /* args[0], or none for COUNT(*) */
     uint32_t slot;
 };

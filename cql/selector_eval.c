@@ -1,7 +1,6 @@
-#include "cql/cql.h"
+#include "cql/function.h"
+#include "cql/row_key.h"
 #include "cql/selector.h"
-
-enum { FUNCTION_ARGS_MAX = 32 };
 
 static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value *out, struct err *e) {
     uint8_t *p = arena_alloc(a, 8);
@@ -97,6 +96,19 @@ static int eval_function(const struct selector *s, const struct selector_context
     return function_call(s->function, c->r, s->types, args, s->n_args, out);
 }
 
+static int eval_token(const struct selector *s, const struct selector_context *c, struct value *out) {
+    struct value args[FUNCTION_ARGS_MAX];
+    struct eng_part part;
+    if (s->n_args > FUNCTION_ARGS_MAX) return err_invalid(c->r->err, "Too many arguments of a function (at most %d)", FUNCTION_ARGS_MAX);
+    for (uint32_t i = 0; i < s->n_args; i++) {
+        if (selector_eval(s->args[i], c, &args[i])) return -1;
+        *out = value_null();
+        if (value_is_null(args[i])) return 0;
+    }
+    if (row_key_partition(s->table, args, c->r->arena, &part, c->r->err)) return -1;
+    return number_out(c->r->arena, (uint64_t)part.token, 8, out, c->r->err);
+}
+
 static int eval_aggregate(const struct selector *s, const struct selector_context *c, struct value *out);
 
 int selector_eval(const struct selector *s, const struct selector_context *c, struct value *out) {
@@ -107,6 +119,7 @@ int selector_eval(const struct selector *s, const struct selector_context *c, st
     case SELECTOR_ELEMENT: return eval_element(s, c, out);
     case SELECTOR_FIELD: return eval_field(s, c, out);
     case SELECTOR_TIMESTAMP: case SELECTOR_MAX_TIMESTAMP: case SELECTOR_TTL: return eval_time(s, c, out);
+    case SELECTOR_TOKEN: return eval_token(s, c, out);
     case SELECTOR_AGGREGATE: return eval_aggregate(s, c, out);
     }
     return -1;

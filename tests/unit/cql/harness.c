@@ -1,0 +1,123 @@
+#include "harness.h"
+
+#include <stdio.h>
+
+static int64_t read_clock(struct clock *c) { return ((struct harness_clock *)c)->now_us; }
+
+static int sink_begin(struct row_sink *s, const struct result_meta *meta) {
+    struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
+    h->meta = meta;
+    return 0;
+}
+
+static int sink_row(struct row_sink *s, const struct value *values) {
+    struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
+    if (h->n_rows++) buf_u8(&h->rows, ';');
+    for (uint32_t i = 0; i < h->meta->n; i++) {
+        if (i) buf_u8(&h->rows, ',');
+        if (value_is_null(values[i])) buf_put_str(&h->rows, "null");
+        else cql_value_text(h->meta->columns[i].type, value_slice(values[i]), &h->rows);
+    }
+    return 0;
+}
+
+static void sink_restart(struct row_sink *s) {
+    struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
+    h->meta = NULL;
+    h->n_rows = 0;
+    buf_clear(&h->rows, 1 << 20);
+}
+
+static size_t sink_bytes(const struct row_sink *s) { return ((const struct harness *)((const char *)s - offsetof(struct harness, sink)))->rows.n; }
+
+void harness_open(struct harness *h, enum tally_mode mode) {
+    memset(h, 0, sizeof(*h));
+    h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = 1700000000000000};
+    h->sink = (struct row_sink){.begin = sink_begin, .row = sink_row, .restart = sink_restart, .bytes = sink_bytes};
+    struct eng_options eo = {.durability = ENG_NONE, .clock = &h->clock.clock};
+    h->eng = eng_open(&eo, &h->err);
+    assert_non_null(h->eng);
+    struct catalog_options co = {.eng = h->eng,
+                                 .clock = &h->clock.clock,
+                                 .mode = mode,
+                                 .delay = {.kind = DDL_NONE},
+                                 .node = {.cluster_name = "Test Cluster", .datacenter = "datacenter1", .rack = "rack1", .release_version = "5.0.8",
+                                          .cql_version = "3.4.7", .listen_address = "127.0.0.1", .port = 9042}};
+    h->catalog = catalog_open(&co, &h->err);
+    assert_non_null(h->catalog);
+    struct cql_db_options o = {.eng = h->eng, .catalog = h->catalog, .clock = &h->clock.clock, .mode = mode};
+    h->db = cql_db_new(&o, &h->err);
+    assert_non_null(h->db);
+    h->batch = eng_batch_new(h->eng);
+    assert_non_null(h->batch);
+    h->session.protocol_version = 5;
+    snprintf(h->session.local_address, sizeof(h->session.local_address), "127.0.0.1");
+    arena_init(&h->arena, 4096, 0);
+    buf_init(&h->rows, 0);
+    buf_init(&h->paging, 0);
+}
+
+void harness_close(struct harness *h) {
+    eng_batch_free(h->batch);
+    cql_db_free(h->db);
+    catalog_close(h->catalog);
+    eng_close(h->eng);
+    arena_fini(&h->arena);
+    buf_fini(&h->rows);
+    buf_fini(&h->paging);
+}
+
+static enum cql_outcome run(struct harness *h, struct cql_request *r) {
+    arena_reset(&h->arena);
+    struct slice state = {0};
+    if (h->resume) state = arena_dup(&h->arena, buf_slice(&h->paging));
+    buf_clear(&h->paging, 1 << 20);
+    sink_restart(&h->sink);
+    memset(&h->err, 0, sizeof(h->err));
+    h->cost = (struct op_cost){.arena = &h->arena};
+    r->db = h->db, r->session = &h->session, r->arena = &h->arena, r->err = &h->err, r->cost = &h->cost, r->sink = &h->sink;
+    r->batch = h->batch;
+    r->now_us = h->clock.now_us;
+    r->blocking = true;
+    r->params.consistency = CL_LOCAL_QUORUM;
+    r->params.serial_consistency = CL_LOCAL_SERIAL;
+    r->params.page_size = h->page_size;
+    r->params.paging_state = state;
+    enum cql_outcome outcome = cql_run(r);
+    uint64_t seq;
+    if (!eng_batch_empty(h->batch)) assert_int_equal(eng_batch_commit(h->batch, &seq, &h->err), 0);
+    if (r->result.paging_state.p) buf_put_slice(&h->paging, r->result.paging_state);
+    h->result = r->result;
+    h->n_warnings = r->n_warnings;
+    cql_request_fini(r);
+    buf_u8(&h->rows, 0);
+    return outcome;
+}
+
+enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values) {
+    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql), .params = {.n_values = n_values, .values = values}};
+    return run(h, &r);
+}
+
+enum cql_outcome harness_execute(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values) {
+    struct cql_request r = {.kind = REQUEST_EXECUTE, .prepared_id = slice_of(id, 16), .params = {.n_values = n_values, .values = values}};
+    return run(h, &r);
+}
+
+void harness_prepare(struct harness *h, const char *cql, uint8_t id[16]) {
+    struct cql_request r = {.kind = REQUEST_PREPARE, .query = slice_str(cql)};
+    if (run(h, &r) != CQL_DONE) fail_msg("%s: %s", cql, h->err.text);
+    memcpy(id, cql_prepared_info(h->result.prepared)->id, 16);
+    cql_prepared_unref(h->result.prepared);
+}
+
+const char *harness_query(struct harness *h, const char *cql) {
+    enum cql_outcome outcome = harness_run(h, cql, 0, NULL);
+    if (outcome == CQL_FAILED || outcome == CQL_OFFLOAD) fail_msg("%s: %s", cql, outcome == CQL_OFFLOAD ? "offloaded" : h->err.text);
+    return (const char *)h->rows.p;
+}
+
+const char *harness_error(struct harness *h, const char *cql) {
+    if (harness_run(h, cql, 0, NULL) != CQL_FAILED) fail_msg("%s: no error", cql);
+    return h->err.text;
+}

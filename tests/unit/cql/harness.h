@@ -1,0 +1,56 @@
+/* Runs CQL text on a database in memory, for unit tests: a catalogue without DDL delay, a memory store, a clock that stands
+ * still until it is moved. Rows come back as one line of text: columns joined by ",", rows by ";", null as "null". */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cql/cql.h"
+
+struct harness_clock {
+    struct clock clock;
+    int64_t now_us;
+};
+
+struct harness {
+    struct harness_clock clock;
+    struct eng *eng;
+    struct catalog *catalog;
+    struct cql_db *db;
+    struct cql_session session;
+    struct eng_batch *batch;
+    struct arena arena; /* of the newest request */
+    struct err err;
+    struct op_cost cost;
+    struct row_sink sink;
+    const struct result_meta *meta;
+    struct buf rows;       /* text of the newest result */
+    uint32_t n_rows;
+    struct cql_result result;
+    struct buf paging;     /* paging state of the newest result; empty: no further page */
+    uint32_t n_warnings;
+    /* for the next requests */
+    int32_t page_size;
+    bool resume;           /* go on where the newest page ended */
+};
+
+void harness_open(struct harness *h, enum tally_mode mode);
+void harness_close(struct harness *h);
+
+/* Runs one statement; values for its markers, or none. */
+enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values);
+enum cql_outcome harness_execute(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values);
+/* The id of the prepared statement; fails the test when it cannot be prepared. */
+void harness_prepare(struct harness *h, const char *cql, uint8_t id[16]);
+/* Must succeed. The rows' text. */
+const char *harness_query(struct harness *h, const char *cql);
+/* Must fail. The error's text. */
+const char *harness_error(struct harness *h, const char *cql);
+
+#define assert_rows(h, cql, expected) assert_string_equal(harness_query((h), (cql)), (expected))
+#define assert_error(h, cql, expected) assert_string_equal(harness_error((h), (cql)), (expected))
+#define run_ok(h, cql) ((void)harness_query((h), (cql)))

@@ -1,0 +1,230 @@
+#include "harness.h"
+
+
+static int setup(void **state) {
+    static struct harness h;
+    harness_open(&h, MODE_CASSANDRA);
+    run_ok(&h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run_ok(&h, "USE k");
+    run_ok(&h, "CREATE TABLE t (k int, c int, d int, s int static, v int, m map<text, int>, l list<int>, PRIMARY KEY (k, c, d))");
+    run_ok(&h, "CREATE TABLE r (k int, a int, b int, v int, PRIMARY KEY (k, a, b)) WITH CLUSTERING ORDER BY (a ASC, b DESC)");
+    run_ok(&h, "CREATE TABLE p (a int, b text, v int, PRIMARY KEY ((a, b)))");
+    *state = &h;
+    return 0;
+}
+
+static int teardown(void **state) {
+    harness_close(*state);
+    return 0;
+}
+
+static void fill(struct harness *h) {
+    run_ok(h, "INSERT INTO t (k, c, d, s, v) VALUES (1, 1, 1, 9, 10)");
+    run_ok(h, "INSERT INTO t (k, c, d, v, m, l) VALUES (1, 2, 1, 20, {'b': 2, 'a': 1}, [3, 1, 2])");
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (1, 2, 2, 30)");
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (1, 3, 1, 40)");
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (2, 1, 1, 50)");
+    run_ok(h, "INSERT INTO t (k, s) VALUES (5, 55)");
+}
+
+static void test_select_finds_a_row_by_its_key(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT k, c, d, s, v FROM t WHERE k = 1 AND c = 2 AND d = 1", "1,2,1,9,20");
+    assert_rows(h, "SELECT v FROM t WHERE k = 1 AND c = 2 AND d = 3", "");
+    run_ok(h, "INSERT INTO p (a, b, v) VALUES (1, 'x', 7)");
+    assert_rows(h, "SELECT * FROM p WHERE b = 'x' AND a = 1", "1,x,7");
+    assert_int_equal(h->cost.query_class, QUERY_POINT);
+    assert_int_equal(h->cost.rows_returned, 1);
+}
+
+static void test_select_slices_in_both_orders(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1", "1,1;2,1;2,2;3,1");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 ORDER BY c DESC", "3,1;2,2;2,1;1,1");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND c >= 2", "2,1;2,2;3,1");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND c > 1 AND c < 3", "2,1;2,2");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND c = 2 AND d > 1", "2,2");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND (c, d) > (1, 1) AND (c, d) <= (2, 2)", "2,1;2,2");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND c IN (3, 1)", "1,1;3,1");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND (c, d) IN ((2, 2), (1, 1))", "1,1;2,2");
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND c IN ()", "");
+}
+
+static void test_select_tuples_over_columns_of_mixed_order(void **state) {
+    struct harness *h = *state;
+    for (int a = 1; a <= 3; a++) {
+        for (int b = 1; b <= 3; b++) {
+            char cql[96];
+            snprintf(cql, sizeof(cql), "INSERT INTO r (k, a, b, v) VALUES (1, %d, %d, 0)", a, b);
+            run_ok(h, cql);
+        }
+    }
+    assert_rows(h, "SELECT a, b FROM r WHERE k = 1", "1,3;1,2;1,1;2,3;2,2;2,1;3,3;3,2;3,1");
+    assert_rows(h, "SELECT a, b FROM r WHERE k = 1 AND (a, b) > (2, 2)", "2,3;3,3;3,2;3,1");
+    assert_rows(h, "SELECT a, b FROM r WHERE k = 1 AND (a, b) <= (2, 2)", "1,3;1,2;1,1;2,2;2,1");
+    assert_rows(h, "SELECT a, b FROM r WHERE k = 1 AND (a, b) >= (1, 2) AND (a, b) < (2, 2)", "1,3;1,2;2,1");
+    assert_rows(h, "SELECT a, b FROM r WHERE k = 1 AND a = 2 AND b < 3", "2,2;2,1");
+}
+
+static void test_select_in_gives_partitions_in_order_of_their_values(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT k, c FROM t WHERE k IN (5, 2, 2)", "2,1;5,null");
+    assert_rows(h, "SELECT k FROM t WHERE k IN ()", "");
+}
+
+static void test_select_scans_in_token_order(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT k, c, d, s FROM t", "5,null,null,55;1,1,1,9;1,2,1,9;1,2,2,9;1,3,1,9;2,1,1,null");
+    assert_int_equal(h->cost.query_class, QUERY_TABLE_SCAN);
+    assert_rows(h, "SELECT DISTINCT k, s FROM t", "5,55;1,9;2,null");
+    assert_rows(h, "SELECT k, c FROM t PER PARTITION LIMIT 1", "5,null;1,1;2,1");
+    assert_rows(h, "SELECT k, c FROM t WHERE token(k) > token(5) LIMIT 2", "1,1;1,2");
+    assert_rows(h, "SELECT count(*) FROM t WHERE token(k) >= -4069959284402364209 AND token(k) <= -4069959284402364209", "4");
+}
+
+static void test_select_pages_resume_exactly(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    h->page_size = 2;
+    assert_rows(h, "SELECT k, c, d FROM t", "5,null,null;1,1,1");
+    assert_true(h->paging.n > 0);
+    h->resume = true;
+    assert_rows(h, "SELECT k, c, d FROM t", "1,2,1;1,2,2");
+    assert_rows(h, "SELECT k, c, d FROM t", "1,3,1;2,1,1");
+    assert_rows(h, "SELECT k, c, d FROM t", "");
+    assert_int_equal(h->paging.n, 0);
+}
+
+static void test_select_limit_counts_over_pages(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    h->page_size = 2;
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 ORDER BY c DESC, d DESC LIMIT 3", "3,1;2,2");
+    h->resume = true;
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 ORDER BY c DESC, d DESC LIMIT 3", "2,1");
+    assert_int_equal(h->paging.n, 0);
+}
+
+static void test_select_refuses_a_foreign_paging_state(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    h->page_size = 1;
+    run_ok(h, "SELECT k FROM t WHERE k = 1");
+    h->paging.p[3] ^= 1;
+    h->resume = true;
+    assert_error(h, "SELECT k FROM t WHERE k = 1", "Invalid value for the paging state");
+    assert_int_equal(h->err.code, ERR_PROTOCOL);
+}
+
+static void test_select_filters(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT c, d FROM t WHERE k = 1 AND v > 10 AND v < 40 ALLOW FILTERING", "2,1;2,2");
+    assert_rows(h, "SELECT c FROM t WHERE m CONTAINS KEY 'a' ALLOW FILTERING", "2");
+    assert_rows(h, "SELECT c FROM t WHERE m['b'] = 2 ALLOW FILTERING", "2");
+    assert_rows(h, "SELECT c FROM t WHERE l CONTAINS 1 ALLOW FILTERING", "2");
+    assert_rows(h, "SELECT k, c, d FROM t WHERE d = 1 AND c > 1 ALLOW FILTERING", "1,2,1;1,3,1");
+    assert_rows(h, "SELECT k, s FROM t WHERE s = 55 ALLOW FILTERING", "5,55");
+}
+
+static void test_select_projects(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT v + 1, -v, m['a'], token(k), cast(v AS text) FROM t WHERE k = 1 AND c = 2 AND d = 1",
+                "21,-20,1,-4069959284402364209,20");
+    assert_rows(h, "SELECT JSON k, v AS \"V\" FROM t WHERE k = 2", "{\"k\": 2, \"\\\"V\\\"\": 50}");
+    assert_rows(h, "SELECT m, l FROM t WHERE k = 1 AND c = 2 AND d = 1", "{'a': 1, 'b': 2},[3, 1, 2]");
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (7, 1, 1, 1) USING TIMESTAMP 123 AND TTL 100");
+    assert_rows(h, "SELECT writetime(v), ttl(v), writetime(s) FROM t WHERE k = 7", "123,100,null");
+}
+
+static void test_select_aggregates(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT count(*), count(v), min(v), max(v), sum(v), avg(v) FROM t", "6,5,10,50,150,30");
+    assert_rows(h, "SELECT k, count(*) FROM t GROUP BY k", "5,1;1,4;2,1");
+    assert_rows(h, "SELECT c, sum(v) FROM t WHERE k = 1 GROUP BY c", "1,10;2,50;3,40");
+    assert_rows(h, "SELECT sum(v), max(v), count(*) FROM t WHERE k = 99", "0,null,0");
+}
+
+static void test_select_words_errors_as_cassandra_does(void **state) {
+    struct harness *h = *state;
+    static const char *const cases[][2] = {
+#define FILTERING                                                                                                     \
+    "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you " \
+    "want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
+        {"SELECT x FROM t", "Undefined column name x in table k.t"},
+        {"SELECT * FROM t WHERE k > 5", FILTERING},
+        {"SELECT * FROM t WHERE c = 1", FILTERING},
+        {"SELECT * FROM t WHERE k = 1 AND v = 1", FILTERING},
+        {"SELECT * FROM t WHERE d = 1 AND k = 1", "PRIMARY KEY column \"d\" cannot be restricted as preceding column \"c\" is not restricted"},
+        {"SELECT * FROM t WHERE k = 1 AND c > 1 AND d = 1",
+         "Clustering column \"d\" cannot be restricted (preceding column \"c\" is restricted by a non-EQ relation)"},
+        {"SELECT * FROM t WHERE k = 1 AND k = 2", "k cannot be restricted by more than one relation if it includes an Equal"},
+        {"SELECT * FROM t WHERE k = 1 AND c > 1 AND c > 2", "More than one restriction was found for the start bound on c"},
+        {"SELECT * FROM t WHERE k = 1 AND (d, c) > (1, 1)",
+         "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: (d, c) > (1, 1)"},
+        {"SELECT * FROM t WHERE k = 1 AND v CONTAINS 1 ALLOW FILTERING", "Cannot use CONTAINS on non-collection column v"},
+        {"SELECT * FROM p WHERE token(b, a) > 1", "The token function arguments must be in the partition key order: a, b"},
+        {"SELECT * FROM t ORDER BY c", "ORDER BY is only supported when the partition key is restricted by an EQ or an IN."},
+        {"SELECT * FROM t WHERE k = 1 ORDER BY v", "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got v"},
+        {"SELECT * FROM t WHERE k = 1 ORDER BY c DESC, d ASC", "Unsupported order by relation"},
+        {"SELECT * FROM t LIMIT 0", "LIMIT must be strictly positive"},
+        {"SELECT DISTINCT k, v FROM t", "SELECT DISTINCT queries must only request partition key columns and/or static columns (not v)"},
+        {"SELECT writetime(k) FROM t", "Cannot use selection function writetime on PRIMARY KEY part k"},
+        {"SELECT * FROM t WHERE k = null", "Invalid null value in condition for column k"},
+        {"SELECT l[0] FROM t", "Element selection is only allowed on sets and maps, but l is a list"},
+        {"CREATE INDEX ON t (v)", "CREATE INDEX is not yet supported."},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) assert_error(h, cases[i][0], cases[i][1]);
+}
+
+static void test_prepared_select_runs_by_id_and_survives_a_change_of_the_schema(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    uint8_t id[16];
+    harness_prepare(h, "SELECT v FROM t WHERE k = ? AND c = ? AND d = ?", id);
+    uint8_t one[4] = {0, 0, 0, 1}, two[4] = {0, 0, 0, 2};
+    struct value values[3] = {value_of(one, 4), value_of(two, 4), value_of(two, 4)};
+    assert_int_equal(harness_execute(h, id, 3, values), CQL_DONE);
+    assert_string_equal((const char *)h->rows.p, "30");
+    run_ok(h, "ALTER TABLE t ADD w int");
+    assert_int_equal(harness_execute(h, id, 3, values), CQL_DONE);
+    assert_string_equal((const char *)h->rows.p, "30");
+    assert_int_equal(harness_execute(h, id, 2, values), CQL_FAILED);
+    assert_string_equal(h->err.text, "there were 3 markers(?) in CQL but 2 bound variables");
+    run_ok(h, "DROP TABLE t");
+    assert_int_equal(harness_execute(h, id, 3, values), CQL_FAILED);
+    assert_int_equal(h->err.code, ERR_UNPREPARED);
+}
+
+static void test_select_reads_system_tables(void **state) {
+    struct harness *h = *state;
+    assert_rows(h, "SELECT key, release_version FROM system.local WHERE key = 'local'", "local,5.0.8");
+    assert_rows(h, "SELECT keyspace_name, table_name FROM system_schema.tables WHERE keyspace_name = 'k' AND table_name = 't'", "k,t");
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_select_finds_a_row_by_its_key),
+        T(test_select_slices_in_both_orders),
+        T(test_select_tuples_over_columns_of_mixed_order),
+        T(test_select_in_gives_partitions_in_order_of_their_values),
+        T(test_select_scans_in_token_order),
+        T(test_select_pages_resume_exactly),
+        T(test_select_limit_counts_over_pages),
+        T(test_select_refuses_a_foreign_paging_state),
+        T(test_select_filters),
+        T(test_select_projects),
+        T(test_select_aggregates),
+        T(test_select_words_errors_as_cassandra_does),
+        T(test_prepared_select_runs_by_id_and_survives_a_change_of_the_schema),
+        T(test_select_reads_system_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
