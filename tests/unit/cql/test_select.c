@@ -1,5 +1,6 @@
 #include "harness.h"
 
+#include <stdio.h>
 
 static int setup(void **state) {
     static struct harness h;
