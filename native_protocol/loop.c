@@ -171,6 +171,8 @@ static void release_durable(struct np_loop *l) {
 static void want_durable(struct np_loop *l, uint64_t seq) {
     atomic_store(&l->waits, true);
     eng_want_durable(l->o->eng, seq);
+    /* it may have become durable, for another loop, before the flag was seen */
+    if (eng_failed(l->o->eng) || eng_durable_seq(l->o->eng) >= seq) npi_loop_wake(l);
 }
 
 void npi_loop_durable(struct np_loop *l) {
