@@ -73,7 +73,7 @@ void cqli_invalid(struct parse *p, const char *text) {
 
 /* ---- names and literals ---- */
 
-struct slice cqli_text(struct parse *p, struct token t) {
+struct slice cqli_token_text(struct parse *p, struct token t) {
     uint8_t c = t.text.n ? t.text.p[0] : 0;
     if (c != '\'' && c != '"' && c != '$') return t.text;
     struct slice s = token_unquote(p->arena, t.text);
@@ -82,7 +82,7 @@ struct slice cqli_text(struct parse *p, struct token t) {
 }
 
 const char *cqli_exact(struct parse *p, struct token t) {
-    struct slice s = cqli_text(p, t);
+    struct slice s = cqli_token_text(p, t);
     struct slice z = arena_dup(p->arena, s);
     if (memchr(s.p, 0, s.n)) cqli_refuse(p, "A name must not hold the character 0");
     return z.p ? (const char *)z.p : cqli_new(p, 1);
@@ -128,7 +128,7 @@ static struct ast_expr *leaf(struct parse *p, enum ast_expr_kind kind, struct to
 struct ast_expr *cqli_literal(struct parse *p, enum cql_literal kind, struct token t) {
     struct ast_expr *x = leaf(p, EXPR_LITERAL, t);
     x->literal = kind;
-    x->text = cqli_text(p, t);
+    x->text = cqli_token_text(p, t);
     return x;
 }
 

@@ -66,7 +66,7 @@ void cqli_refuse(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* ---- names and literals ---- */
 const char *cqli_ident(struct parse *p, struct token t); /* lower-cased; a quoted name or a string as it is */
 const char *cqli_exact(struct parse *p, struct token t); /* without folding */
-struct slice cqli_text(struct parse *p, struct token t);
+struct slice cqli_token_text(struct parse *p, struct token t);
 struct ast_name cqli_name(const char *keyspace, const char *name);
 bool cqli_token_is(struct token t, const char *word);
 

@@ -747,7 +747,7 @@ ddl(A) ::= CREATE(T) custom_opt(C) INDEX if_not_exists(I) index_name_opt(X) ON t
     A = cqli_other(p, STMT_CREATE_INDEX, T);
     A->other->create_index = (struct ast_create_index){
         .name.name = X, .table = N, .custom = C, .if_not_exists = I, .n_targets = L->n, .targets = L->p, .props = *P,
-        .has_class = U.code != 0, .using_class = U.code ? cqli_text(p, U) : (struct slice){0},
+        .has_class = U.code != 0, .using_class = U.code ? cqli_token_text(p, U) : (struct slice){0},
     };
 }
 custom_opt(A) ::= . { A = false; }
@@ -787,7 +787,7 @@ ddl(A) ::= DROP(T) MATERIALIZED VIEW if_exists(I) table(N). { A = cqli_stmt(p, S
 
 ddl(A) ::= CREATE(T) TRIGGER if_not_exists(I) name(X) ON table(N) USING STRING(C). {
     A = cqli_other(p, STMT_CREATE_TRIGGER, T);
-    A->other->trigger = (struct ast_trigger){.name = X, .table = N, .if_not_exists = I, .using_class = cqli_text(p, C)};
+    A->other->trigger = (struct ast_trigger){.name = X, .table = N, .if_not_exists = I, .using_class = cqli_token_text(p, C)};
 }
 ddl(A) ::= DROP(T) TRIGGER if_exists(I) name(X) ON table(N). {
     A = cqli_other(p, STMT_DROP_TRIGGER, T);
@@ -812,7 +812,7 @@ ddl(A) ::= CREATE(T) or_replace(R) FUNCTION if_not_exists(I) function_name(N) LP
     A = cqli_other(p, STMT_CREATE_FUNCTION, T);
     struct ast_create_function *f = &A->other->create_function;
     *f = (struct ast_create_function){
-        .name = N, .or_replace = R, .if_not_exists = I, .called_on_null = O, .returns = Y, .language = cqli_ident(p, G), .body = cqli_text(p, S),
+        .name = N, .or_replace = R, .if_not_exists = I, .called_on_null = O, .returns = Y, .language = cqli_ident(p, G), .body = cqli_token_text(p, S),
     };
     f->n_args = cqli_split_columns(p, L, &f->arg_names, &f->arg_types);
 }
@@ -933,8 +933,8 @@ access(A) ::= DROP(T) USER if_exists(I) user_name(N). {
     A->other->role = (struct ast_role){.name = N, .user = true, .if_exists = I};
 }
 user_options(A) ::= user_super(B). { A = B; }
-user_options(A) ::= WITH PASSWORD STRING(S) user_super(B). { A = B; A->given |= ROLE_PASSWORD; A->password = cqli_text(p, S); }
-user_options(A) ::= WITH HASHED PASSWORD STRING(S) user_super(B). { A = B; A->given |= ROLE_HASHED_PASSWORD; A->password = cqli_text(p, S); }
+user_options(A) ::= WITH PASSWORD STRING(S) user_super(B). { A = B; A->given |= ROLE_PASSWORD; A->password = cqli_token_text(p, S); }
+user_options(A) ::= WITH HASHED PASSWORD STRING(S) user_super(B). { A = B; A->given |= ROLE_HASHED_PASSWORD; A->password = cqli_token_text(p, S); }
 user_options(A) ::= WITH GENERATED PASSWORD user_super(B). { A = B; A->given |= ROLE_GENERATED_PASSWORD; }
 user_super(A) ::= . { A = NEW(p, struct ast_role_options); }
 user_super(A) ::= SUPERUSER. { A = NEW(p, struct ast_role_options); A->given = ROLE_SUPERUSER; A->superuser = true; }
@@ -943,8 +943,8 @@ role_options_opt(A) ::= . { A = NEW(p, struct ast_role_options); }
 role_options_opt(A) ::= WITH role_options(B). { A = B; }
 role_options(A) ::= role_option(B). { A = cqli_role_options(p, NEW(p, struct ast_role_options), B); }
 role_options(A) ::= role_options(B) AND role_option(C). { A = cqli_role_options(p, B, C); }
-role_option(A) ::= PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_PASSWORD); A->password = cqli_text(p, S); }
-role_option(A) ::= HASHED PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_HASHED_PASSWORD); A->password = cqli_text(p, S); }
+role_option(A) ::= PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_PASSWORD); A->password = cqli_token_text(p, S); }
+role_option(A) ::= HASHED PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_HASHED_PASSWORD); A->password = cqli_token_text(p, S); }
 role_option(A) ::= GENERATED PASSWORD. { A = cqli_role_option(p, ROLE_GENERATED_PASSWORD); }
 role_option(A) ::= OPTIONS EQ prop_map(M). { A = cqli_role_option(p, ROLE_OPTIONS); A->options = M; }
 role_option(A) ::= SUPERUSER EQ BOOLEAN(B). { A = cqli_role_option(p, ROLE_SUPERUSER); A->superuser = cqli_token_is(B, "true"); }
@@ -959,8 +959,8 @@ role_option(A) ::= ACCESS FROM CIDRS LBRACE strings(S) RBRACE. {
     A = cqli_role_option(p, ROLE_CIDRS);
     A->n_cidrs = S->n, A->cidrs = S->p;
 }
-strings(A) ::= STRING(B). { struct slice s = cqli_text(p, B); A = cqli_push(p, SEQ(p, struct slice), &s); }
-strings(A) ::= strings(B) COMMA STRING(C). { struct slice s = cqli_text(p, C); A = cqli_push(p, B, &s); }
+strings(A) ::= STRING(B). { struct slice s = cqli_token_text(p, B); A = cqli_push(p, SEQ(p, struct slice), &s); }
+strings(A) ::= strings(B) COMMA STRING(C). { struct slice s = cqli_token_text(p, C); A = cqli_push(p, B, &s); }
 
 %type permission {enum ast_permission}
 %type permissions {struct seq *}
@@ -996,8 +996,8 @@ resource(A) ::= FUNCTION function_name(N) LP types_opt(L) RP. {
     A = (struct ast_resource){.kind = RESOURCE_FUNCTION, .name = N, .n_args = L->n, .arg_types = L->p};
 }
 resource(A) ::= ALL MBEANS. { A = (struct ast_resource){.kind = RESOURCE_ALL_MBEANS}; }
-resource(A) ::= MBEAN STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEAN, .mbean = cqli_text(p, S)}; }
-resource(A) ::= MBEANS STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEANS, .mbean = cqli_text(p, S)}; }
+resource(A) ::= MBEAN STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEAN, .mbean = cqli_token_text(p, S)}; }
+resource(A) ::= MBEANS STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEANS, .mbean = cqli_token_text(p, S)}; }
 access(A) ::= GRANT(T) permission_list(L) ON resource(R) TO role_name(N). {
     A = cqli_other(p, STMT_GRANT, T);
     A->other->grant = (struct ast_grant){.permissions = L, .resource = R, .grantee = N};
@@ -1040,11 +1040,11 @@ identity(A) ::= STRING(B). { A = B; }
 identity(A) ::= QNAME(B). { A = B; cqli_refuse(p, "Quoted strings are are not supported for identity"); }
 access(A) ::= ADD(T) IDENTITY if_not_exists(I) identity(U) TO ROLE identity(R). {
     A = cqli_other(p, STMT_ADD_IDENTITY, T);
-    A->other->identity = (struct ast_identity){.identity = cqli_text(p, U), .role = cqli_exact(p, R), .if_not_exists = I};
+    A->other->identity = (struct ast_identity){.identity = cqli_token_text(p, U), .role = cqli_exact(p, R), .if_not_exists = I};
 }
 access(A) ::= DROP(T) IDENTITY if_exists(I) identity(U). {
     A = cqli_other(p, STMT_DROP_IDENTITY, T);
-    A->other->identity = (struct ast_identity){.identity = cqli_text(p, U), .if_exists = I};
+    A->other->identity = (struct ast_identity){.identity = cqli_token_text(p, U), .if_exists = I};
 }
 
 %code {

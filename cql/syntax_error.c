@@ -184,7 +184,7 @@ void cqli_syntax_error(struct parse *p) {
     if (eof) snprintf(place, sizeof(place), "0:-1");
     else snprintf(place, sizeof(place), "%u:%u", pl.line, pl.column);
     if (want) snprintf(tail, sizeof(tail), " expecting %s", want);
-    struct slice seen = eof ? slice_str("<EOF>") : cqli_text(p, p->offender);
+    struct slice seen = eof ? slice_str("<EOF>") : cqli_token_text(p, p->offender);
     enum { SEEN_MAX = 512 };
     if (seen.n > SEEN_MAX) seen.n = SEEN_MAX;
     p->failed = true;
