@@ -26,12 +26,12 @@ int calendar_month_length(int64_t year, int month) {
 }
 
 int64_t calendar_add_months_ms(int64_t ms, int64_t months) {
-    int64_t days = floor_div(ms, DAY_MS), rest = ms - days * DAY_MS, year;
+    int64_t days = floor_div(ms, DAY_MS), rest = ms % DAY_MS + (ms % DAY_MS < 0 ? DAY_MS : 0), year;
     int month, day;
     calendar_date(days, &year, &month, &day);
     int64_t total = year * 12 + month - 1 + months;
     year = floor_div(total, 12);
     month = (int)(total - year * 12) + 1;
     int length = calendar_month_length(year, month);
-    return calendar_days(year, month, day < length ? day : length) * DAY_MS + rest;
+    return (int64_t)((uint64_t)calendar_days(year, month, day < length ? day : length) * DAY_MS + (uint64_t)rest);
 }

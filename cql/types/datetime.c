@@ -192,7 +192,7 @@ static int parse(const struct cql_type *t, struct slice text, struct buf *out, s
 
 /* The year of a timestamp is the year of its era, as Cassandra prints it: the year 0 is 1. */
 void cqli_timestamp_text(int64_t ms, char separator, struct buf *out) {
-    int64_t days = ms / DAY_MS - (ms % DAY_MS < 0), rest = ms - days * DAY_MS, year;
+    int64_t days = ms / DAY_MS - (ms % DAY_MS < 0), rest = ms % DAY_MS + (ms % DAY_MS < 0 ? DAY_MS : 0), year;
     int month, day;
     calendar_date(days, &year, &month, &day);
     if (year <= 0) year = 1 - year;
