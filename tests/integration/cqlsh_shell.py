@@ -1,0 +1,54 @@
+"""cqlsh in a terminal, typed at as a person would."""
+import os
+import re
+
+import pexpect
+
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
+PROMPT = r"cqlsh(:\w+)?> "
+MORE = "---MORE---"
+
+
+class Shell:
+    def __init__(self, program, server, home, *arguments):
+        env = {**os.environ, "HOME": str(home), "TERM": "xterm", "LC_ALL": "C.UTF-8", "PAGER": "cat", "AWS_EC2_METADATA_DISABLED": "true"}
+        env.pop("PYTHONPATH", None)
+        self.child = pexpect.spawn(str(program), [server.host, str(server.port), "--connect-timeout=20", "--request-timeout=60", *arguments],
+                                   env=env, cwd=str(home), encoding="utf-8", timeout=60, dimensions=(50, 250))
+        self.greeting = self.read()
+
+    def read(self, until=PROMPT):
+        """What is printed until the prompt comes back."""
+        self.child.expect(until)
+        return COLOURS.sub("", self.child.before)
+
+    def do(self, line, until=PROMPT):
+        """Types a line and returns what it prints."""
+        self.child.sendline(line)
+        out = self.read(until)
+        return out.split("\n", 1)[1] if line in out.split("\n", 1)[0] and "\n" in out else out
+
+    def settle(self):
+        """What is printed until nothing more comes; for TAB, which shows no prompt."""
+        out = ""
+        try:
+            while True:
+                out += self.child.read_nonblocking(4096, timeout=1)
+        except pexpect.TIMEOUT:
+            return COLOURS.sub("", out)
+
+    def complete(self, text):
+        """The line as it stands after TAB, and what is listed by two more."""
+        self.child.send(text + "\t")
+        line = self.settle()
+        self.child.send("\t\t")
+        listed = self.settle()
+        self.child.send("\x03")                      # Control-C: a new prompt
+        self.read()
+        return line, listed
+
+    def leave(self):
+        self.child.sendline("EXIT")
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        return self.child.exitstatus

@@ -1,0 +1,251 @@
+"""Real cqlsh, driven as a person does: cqlsh 6.2.2 in cassandra mode, cqlsh-expansion in keyspaces mode."""
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cqlsh_shell import MORE, Shell
+from tally_server import ROOT
+
+HERE = ROOT / "tests" / "integration"
+
+
+@pytest.fixture(scope="module")
+def cqlsh():
+    """Beside this Python: it is in requirements.txt."""
+    return Path(sys.executable).parent / "cqlsh"
+
+
+@pytest.fixture(scope="module")
+def expansion():
+    """cqlsh-expansion brings a cqlshlib of its own, so it has a venv of its own."""
+    venv = ROOT / "build" / "venv-cqlsh-expansion"
+    program = venv / "bin" / "cqlsh-expansion"
+    if not program.exists():
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([venv / "bin" / "pip", "install", "-q", "-r", HERE / "requirements-cqlsh-expansion.txt"], check=True)
+    return program
+
+
+@pytest.fixture
+def shell(cqlsh, cassandra_server, tmp_path):
+    s = Shell(cqlsh, cassandra_server, tmp_path)
+    yield s
+    s.child.close(force=True)
+
+
+@pytest.fixture
+def keyspaces_shell(expansion, server, tmp_path):
+    s = Shell(expansion, server, tmp_path)
+    yield s
+    s.child.close(force=True)
+
+
+def keyspace(name):
+    return f"CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}};"
+
+
+def fill(shell, name):
+    shell.do(keyspace(name))
+    shell.do(f"USE {name};")
+    shell.do("CREATE TABLE people (town text, name text, age int, tags set<text>, mayor text static, PRIMARY KEY (town, name)) "
+             "WITH CLUSTERING ORDER BY (name DESC);")
+    await_table(shell, name, "people")
+    for i in range(10):
+        shell.do(f"INSERT INTO people (town, name, age, tags, mayor) VALUES ('ulm', 'n{i}', {i}, {{'a', 'b'}}, 'm');")
+
+
+def await_table(shell, keyspace_name, table):
+    """In keyspaces mode a table takes its time."""
+    if shell.asynchronous:
+        end = time.monotonic() + 60
+        while "ACTIVE" not in shell.do("SELECT status FROM system_schema_mcs.tables "
+                                       f"WHERE keyspace_name = '{keyspace_name}' AND table_name = '{table}';"):
+            assert time.monotonic() < end
+            time.sleep(0.2)
+
+
+Shell.asynchronous = False
+
+
+def rows(output):
+    """The cells of a printed result, row by row."""
+    lines = [line for line in output.splitlines() if "|" in line]
+    return [[cell.strip() for cell in line.split("|")] for line in lines[1:]]
+
+
+# ---------------------------------------------------------------- cqlsh 6.2.2, cassandra mode
+
+def test_connects_and_leaves(shell):
+    assert "Connected to" in shell.greeting
+    assert "5.0" in shell.do("SHOW VERSION")
+    assert shell.leave() == 0
+
+
+def test_statement_over_several_lines(shell):
+    assert "..." in shell.do("SELECT key", until=r"\.\.\. ") + "..."
+    assert "local" in shell.do("FROM system.local;")
+
+
+def test_describe(shell):
+    fill(shell, "described")
+    table = shell.do("DESCRIBE TABLE people;")
+    for line in ("CREATE TABLE described.people (", "town text,", "tags set<text>,", "mayor text static,",
+                 "PRIMARY KEY (town, name)", "CLUSTERING ORDER BY (name DESC)"):
+        assert line in table
+    assert "people" in shell.do("DESCRIBE TABLES;")
+    assert "described" in shell.do("DESCRIBE KEYSPACES;")
+    whole = shell.do("DESCRIBE KEYSPACE described;")
+    assert "CREATE KEYSPACE described" in whole and "CREATE TABLE described.people" in whole
+    assert "CREATE TABLE described.people" in shell.do("DESC SCHEMA;")
+    assert "Cluster:" in shell.do("DESCRIBE CLUSTER;")
+    assert "not found" in shell.do("DESCRIBE TABLE nosuch;")
+
+
+def test_what_describe_prints_can_be_run(shell):
+    fill(shell, "copied")
+    text = shell.do("DESCRIBE TABLE people;")
+    statement = text[text.index("CREATE TABLE"):text.index(";", text.index("CREATE TABLE"))].replace("people", "people2")
+    shell.do(" ".join(statement.split()) + ";")
+    again = shell.do("DESCRIBE TABLE people2;")
+    again = again[again.index("CREATE TABLE"):again.index(";", again.index("CREATE TABLE"))]
+    assert again.split() == statement.split()
+
+
+def test_tab_completion(shell):
+    fill(shell, "tabbed")
+    line, _ = shell.complete("SELECT * FROM peo")
+    assert "people" in line
+    _, listed = shell.complete("SELECT * FROM people WHERE ")
+    assert "town" in listed and "TOKEN(" in listed
+    line, _ = shell.complete("DESCRIBE TABLE tabbed.pe")
+    assert "tabbed.people" in line
+    line, _ = shell.complete("USE tabb")
+    assert "tabbed" in line
+
+
+def test_select_prints_rows(shell):
+    fill(shell, "printed")
+    out = shell.do("SELECT name, age, tags, mayor FROM people WHERE town = 'ulm' AND name > 'n7';")
+    assert rows(out) == [["n9", "9", "{'a', 'b'}", "m"], ["n8", "8", "{'a', 'b'}", "m"]]
+    assert "(2 rows)" in out
+    assert "@ Row 1" in shell.do("EXPAND ON") + shell.do("SELECT * FROM people LIMIT 1;")
+
+
+def test_paging(shell):
+    fill(shell, "paged")
+    shell.do("PAGING 4")
+    out = shell.do("SELECT name FROM people;", until=MORE)
+    assert "n9" in out and "n6" in out and "n5" not in out
+    shell.child.sendline("")
+    out = shell.read(until=MORE)
+    assert "n5" in out and "n2" in out
+    shell.child.sendline("")
+    out = shell.read()
+    assert "n1" in out and "n0" in out and "(10 rows)" in out
+
+
+def test_tracing(shell):
+    fill(shell, "traced")
+    assert "set to ON" in shell.do("TRACING ON")
+    out = shell.do("SELECT name FROM people WHERE town = 'ulm' LIMIT 1;")
+    assert "Tracing session:" in out and "Request complete" in out
+    assert "set to OFF" in shell.do("TRACING OFF")
+
+
+def test_copy_to_and_from(shell, tmp_path):
+    fill(shell, "moved")
+    out = shell.do(f"COPY people (town, name, age, tags) TO '{tmp_path}/people.csv' WITH HEADER = true;")
+    assert "10 rows exported to 1 files" in out
+    lines = (tmp_path / "people.csv").read_text().splitlines()
+    assert lines[0] == "town,name,age,tags" and len(lines) == 11
+    shell.do("CREATE TABLE people2 (town text, name text, age int, tags set<text>, PRIMARY KEY (town, name));")
+    out = shell.do(f"COPY people2 (town, name, age, tags) FROM '{tmp_path}/people.csv' WITH HEADER = true;")
+    assert "10 rows imported from 1 files" in out
+    assert len(rows(shell.do("SELECT name, age FROM people2;"))) == 10
+
+
+def test_errors_are_shown(shell):
+    assert "SyntaxException: line 1:0 no viable alternative at input 'SELEC'" in shell.do("SELEC 1;")
+    assert "table nosuch does not exist" in shell.do("SELECT * FROM system.nosuch;")
+    assert "Undefined column name nosuch" in shell.do("SELECT nosuch FROM system.local;")
+
+
+def test_consistency_and_json(shell):
+    fill(shell, "levels")
+    assert "LOCAL_QUORUM" in shell.do("CONSISTENCY LOCAL_QUORUM")
+    assert '"name": "n0"' in shell.do("SELECT JSON name, age FROM people WHERE town = 'ulm' AND name = 'n0';")
+    out = shell.do("BEGIN BATCH INSERT INTO people (town, name) VALUES ('x', 'y'); DELETE FROM people WHERE town = 'ulm'; APPLY BATCH;")
+    assert out.strip() == ""
+    assert rows(shell.do("SELECT town, name FROM people;")) == [["x", "y"]]
+
+
+def test_one_command_from_the_command_line(cqlsh, cassandra_server, tmp_path):
+    def run(statement):
+        return subprocess.run([cqlsh, cassandra_server.host, str(cassandra_server.port), "-e", statement],
+                              env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60)
+    good = run("SELECT key FROM system.local")
+    assert good.returncode == 0 and "local" in good.stdout
+    assert run("SELECT nosuch FROM system.local").returncode == 2
+
+
+# ---------------------------------------------------------------- cqlsh-expansion, keyspaces mode
+
+@pytest.fixture(autouse=True)
+def waits_for_tables(request, monkeypatch):
+    monkeypatch.setattr(Shell, "asynchronous", "keyspaces_shell" in request.fixturenames)
+
+
+def test_expansion_connects_and_leaves(keyspaces_shell):
+    assert "Connected to" in keyspaces_shell.greeting
+    assert "3.11.2" in keyspaces_shell.do("SHOW VERSION")
+    assert keyspaces_shell.leave() == 0
+
+
+def test_expansion_describes(keyspaces_shell):
+    fill(keyspaces_shell, "described")
+    table = keyspaces_shell.do("DESCRIBE TABLE described.people;")
+    for line in ("CREATE TABLE described.people (", "mayor text static,", "PRIMARY KEY (town, name)", "CLUSTERING ORDER BY (name DESC)"):
+        assert line in table
+    assert "people" in keyspaces_shell.do("DESCRIBE TABLES;")
+    assert "described" in keyspaces_shell.do("DESCRIBE KEYSPACES;")
+    assert "CREATE KEYSPACE described" in keyspaces_shell.do("DESCRIBE KEYSPACE described;")
+
+
+def test_expansion_completes(keyspaces_shell):
+    fill(keyspaces_shell, "tabbed")
+    line, _ = keyspaces_shell.complete("SELECT * FROM peo")
+    assert "people" in line
+    _, listed = keyspaces_shell.complete("SELECT * FROM people WHERE ")
+    assert "town" in listed
+
+
+def test_expansion_pages_and_traces(keyspaces_shell):
+    fill(keyspaces_shell, "paged")
+    keyspaces_shell.do("PAGING 6")
+    out = keyspaces_shell.do("SELECT name FROM people;", until=MORE)
+    assert "n9" in out and "n4" in out and "n3" not in out
+    keyspaces_shell.child.sendline("")
+    assert "(10 rows)" in keyspaces_shell.read()
+    keyspaces_shell.do("TRACING ON")
+    assert "Tracing session:" in keyspaces_shell.do("SELECT name FROM people LIMIT 1;")
+
+
+def test_expansion_copies(keyspaces_shell, tmp_path):
+    fill(keyspaces_shell, "moved")
+    keyspaces_shell.do("CONSISTENCY LOCAL_QUORUM")
+    assert "10 rows exported" in keyspaces_shell.do(f"COPY people (town, name, age, tags) TO '{tmp_path}/people.csv';")
+    keyspaces_shell.do("CREATE TABLE people2 (town text, name text, age int, tags set<text>, PRIMARY KEY (town, name));")
+    await_table(keyspaces_shell, "moved", "people2")
+    assert "10 rows imported" in keyspaces_shell.do(f"COPY people2 (town, name, age, tags) FROM '{tmp_path}/people.csv';")
+    assert len(rows(keyspaces_shell.do("SELECT name, age FROM people2;"))) == 10
+
+
+def test_expansion_words_an_unknown_table_as_keyspaces_does(keyspaces_shell):
+    keyspaces_shell.do(keyspace("early"))
+    keyspaces_shell.do("CREATE TABLE early.t (k int PRIMARY KEY);")
+    assert "unconfigured table early.nosuch" in keyspaces_shell.do("SELECT * FROM early.nosuch;")
+    await_table(keyspaces_shell, "early", "t")
+    assert "(0 rows)" in keyspaces_shell.do("SELECT * FROM early.t;")
