@@ -325,7 +325,7 @@ static int operate(const struct function_in *in, struct number *a, struct number
         store_real(t->id, real_result(in->f->op, to_real(a), to_real(b)), out);
         return 0;
     }
-    int64_t v;
+    int64_t v = 0;
     if (whole_result(in, a->i, b->i, &v) < 0) return -1;
     store_whole(t->id, v, out);
     return 0;

@@ -138,7 +138,7 @@ int system_tables_build(struct catalog *c, struct err *e) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         bool seen = !(rows[i].releases & release);
         for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->name, rows[i].keyspace) == 0;
-        struct schema_keyspace *ks;
+        struct schema_keyspace *ks = NULL;
         if (seen) continue;
         if (make_keyspace(c, rows[i].keyspace, release, &ks, e)) return -1;
         c->system[c->n_system++] = ks;
