@@ -108,6 +108,8 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     return eng_wait_durable(eng, engi_commit_written(eng), e);
 }
 
+int eng_compact(struct eng *eng, struct err *e) { return eng->kv->ops->compact(eng->kv, e); }
+
 /* ---- opening ---- */
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) {

@@ -150,6 +150,8 @@ void eng_scan_close(struct eng_scan *s);
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds);
 /* Frees every key of the table: range delete and file deletion. Blocking. */
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
+/* Rewrites every file, dropping expired data and tombstones older than gc_grace that nothing can resurface under. Blocking, long. */
+int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
 
 /* Named records for the catalogue: put and delete are durable when they return. Blocking, any thread. */
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) MUST_CHECK;

@@ -81,7 +81,7 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
         struct slice bytes = arena_dup(a, it->value);
         got = bytes.p ? resolve(bytes, key.n, a, del_ts, now, row, cost, e) : err_nomem(e);
     }
-    if (cost) cost->tombstones += passed;
+    if (cost && got != ENG_INCOMPLETE) cost->tombstones += passed;
     it->ops->iter_free(it);
     return got;
 }
@@ -97,13 +97,9 @@ static int get_plain(struct eng *eng, enum eng_tier tier, struct slice key, int6
     return bytes.p ? resolve(bytes, key.n, a, ENG_NO_TS, now, row, cost, e) : err_nomem(e);
 }
 
-int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
-                int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
-    uint8_t stack[KEY_ON_STACK];
-    struct slice key;
-    eng_row_init(row, kind, ck);
-    if (row_key(&key, stack, part, kind, ck, a, e)) return -1;
-    if (cost) cost->partitions++;
+static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice key, int64_t now, struct arena *a,
+                   struct eng_row *row, struct op_cost *cost, struct err *e) {
+    struct eng_row empty = *row;
     struct op_cost before = {0};
     if (cost) before = *cost;
     if (!engi_table_deleted(eng, part->table, part->token)) {
@@ -111,7 +107,18 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
         /* A tombstone of this moment may have come with the row just read. */
         if (LIKELY(got < 0 || !engi_table_deleted(eng, part->table, part->token))) return got;
         if (cost) *cost = before;
-        eng_row_init(row, kind, ck);
+        *row = empty;
     }
-    return get_deleted(eng, tier, key, ck, now, a, row, cost, e);
+    return get_deleted(eng, tier, key, row->ck, now, a, row, cost, e);
+}
+
+int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
+                int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
+    uint8_t stack[KEY_ON_STACK];
+    struct slice key;
+    eng_row_init(row, kind, ck);
+    if (row_key(&key, stack, part, kind, ck, a, e)) return -1;
+    int got = get_any(eng, tier, part, key, now, a, row, cost, e);
+    if (cost && got != ENG_INCOMPLETE) cost->partitions++; /* the blocking tier counts it then */
+    return got;
 }

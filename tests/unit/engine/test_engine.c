@@ -1,4 +1,5 @@
 /* The engine's behaviour, the same on the memory store and on RocksDB. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "base/murmur3.h"
 #include "engine/engine.h"
 
-enum { TABLE = 20, NOW = 1000 };
+enum { TABLE = 20, NOW = 1000, OPERANDS = 100 };
 
 struct world {
     const char *dir; /* NULL: memory */
@@ -281,7 +282,7 @@ static void test_deletions_shadow_by_timestamp(void **state) {
 static void test_overlapping_ranges_agree_with_a_model(void **state) {
     struct world *w = *state;
     uint64_t seed = 12345;
-    char pk[8], key[3] = {0};
+    char pk[16], key[3] = {0};
     for (int round = 0; round < 30; round++) {
         int64_t covered[26] = {0};
         snprintf(pk, sizeof(pk), "m%d", round);
@@ -424,6 +425,109 @@ static void test_reopening_finds_rows_and_tombstones(void **state) {
     assert_int_equal(st.st_mode & 0777, 0700);
 }
 
+/* A writer and a reader at once; also what the thread sanitizer looks at. */
+static void *write_rows(void *arg) {
+    struct world *w = arg;
+    struct eng_batch *b = eng_batch_new(w->eng);
+    struct eng_part part = part_of("p");
+    struct err e = {0};
+    for (int i = 0; i < 300; i++) {
+        struct eng_row row;
+        uint64_t seq = 0;
+        eng_row_init(&row, ENG_ROW, slice_of(&i, sizeof(i)));
+        row.live_ts = 10;
+        eng_lock(w->eng, &part);
+        bool ok = !eng_batch_row(b, &part, &row, NULL, &e) && !eng_batch_commit(b, &seq, &e);
+        eng_unlock(w->eng, &part);
+        if (!ok || (i % 50 == 0 && eng_wait_durable(w->eng, seq, &e))) return "failed";
+        if (i == 150) {
+            struct eng_slice range = slice_between("x", false, "x", true);
+            if (eng_batch_delete_range(b, &part, &range, 5, NOW, NULL, &e)) return "failed";
+        }
+    }
+    eng_batch_free(b);
+    return NULL;
+}
+
+static void test_writers_and_readers_share_the_engine(void **state) {
+    struct world *w = *state;
+    pthread_t writers[2];
+    void *failed[2];
+    int rows = 0;
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&writers[i], NULL, write_rows, w), 0);
+    for (int round = 0; round < 50 || rows < 300; round++) {
+        struct eng_part part = part_of("p");
+        struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
+        struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
+        struct eng_item item;
+        int got, seen = 0;
+        while ((got = eng_scan_next(s, &item, &w->e)) > 0) seen += item.kind == ENG_ITEM_ROW;
+        eng_scan_close(s);
+        assert_int_equal(got, 0);
+        assert_true(seen >= rows);
+        rows = seen;
+    }
+    for (int i = 0; i < 2; i++) pthread_join(writers[i], &failed[i]);
+    assert_null(failed[0]);
+    assert_null(failed[1]);
+}
+
+static void test_many_operands_of_one_row_are_folded(void **state) {
+    struct world *w = *state;
+    char value[16];
+    for (int i = 0; i < OPERANDS; i++) {
+        snprintf(value, sizeof(value), "%d", i);
+        put_row(w, "p", ENG_ROW, "a", value, 10 + i);
+        commit(w);
+    }
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "99");
+}
+
+static void write_cell(struct world *w, const char *ck, uint8_t flags, int64_t ts, int64_t expiry) {
+    struct eng_part part = part_of("p");
+    struct eng_cell cell = {.column = 1, .flags = flags, .ts = ts, .ttl = flags & ENG_CELL_EXPIRING ? 5 : 0, .expiry = expiry};
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    if (!(flags & ENG_CELL_TOMBSTONE)) cell.value = slice_str("v");
+    row.cells = &cell;
+    row.n_cells = 1;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+    commit(w);
+}
+
+static uint64_t passed_tombstones(struct world *w) {
+    struct eng_part part = part_of("p");
+    struct op_cost cost = {0};
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = clock_wall_us(&clock_real) / 1000000};
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, &cost, &w->e);
+    int got;
+    while ((got = eng_scan_next(s, &item, &w->e)) > 0) {}
+    assert_int_equal(got, 0);
+    eng_scan_close(s);
+    return cost.tombstones;
+}
+
+static void test_compaction_drops_what_is_old_and_nothing_else(void **state) {
+    struct world *w = *state;
+    int64_t now = clock_wall_us(&clock_real) / 1000000;
+    write_cell(w, "old", ENG_CELL_TOMBSTONE, 1000, now - 100);
+    write_cell(w, "expired", ENG_CELL_EXPIRING, 1000, now - 100);
+    write_cell(w, "young", ENG_CELL_TOMBSTONE, 1000, now - 1);
+    write_cell(w, "live", 0, 1000, ENG_NO_EXPIRY);
+    eng_table_set(w->eng, TABLE, 50);
+    assert_int_equal(eng_compact(w->eng, &w->e), 0);
+    assert_int_equal(passed_tombstones(w), 3); /* a write as old as they are may still be in memory */
+    if (!w->dir) return;
+    close_engine(w);
+    open_engine(w, ENG_FSYNC);
+    eng_table_set(w->eng, TABLE, 50);
+    assert_int_equal(eng_compact(w->eng, &w->e), 0);
+    assert_int_equal(passed_tombstones(w), 1);
+    write_cell(w, "live", ENG_CELL_TOMBSTONE, 900, now - 100);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "live"), "v");
+}
+
 static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
     struct world *w = *state;
     char ck[16], value[1001];
@@ -476,6 +580,9 @@ int main(void) {
         BOTH(test_overlapping_ranges_agree_with_a_model),
         BOTH(test_drop_frees_the_table_alone),
         BOTH(test_meta_records_are_kept_in_order),
+        BOTH(test_writers_and_readers_share_the_engine),
+        BOTH(test_many_operands_of_one_row_are_folded),
+        BOTH(test_compaction_drops_what_is_old_and_nothing_else),
         BOTH(test_failed_write_leaves_nothing),
         BOTH(test_failed_reads_are_errors),
         BOTH(test_failed_sync_ends_acknowledging),
