@@ -6,21 +6,23 @@ enum { KEY_ON_STACK = 512 };
 
 static void *memory(uint8_t *stack, size_t n, struct arena *a) { return n <= KEY_ON_STACK ? stack : arena_alloc(a, n); }
 
-/* The row's key, on the stack when it fits. */
-static int row_key(struct slice *key, uint8_t *stack, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
-                   struct arena *a, struct err *e) {
+/* The row's key, on the stack when it fits; p NULL on an error. */
+static struct slice row_key(uint8_t *stack, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, struct arena *a,
+                            struct err *e) {
     size_t n_ck = kind == ENG_ROW ? ck.n : 0, n = ENGI_KEY_PREFIX_MIN + part->key.n + 1 + n_ck;
-    if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
+    if (part->key.n > UINT16_MAX) {
+        err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
+        return (struct slice){0};
+    }
     uint8_t *p = memory(stack, n, a);
-    if (!p) return err_nomem(e);
+    if (!p) return err_nomem(e), (struct slice){0};
     store_u32(p, part->table);
     store_u64(p + ENGI_KEY_TOKEN, (uint64_t)part->token ^ (1ull << 63));
     store_u16(p + 12, (uint16_t)part->key.n);
     if (part->key.n) memcpy(p + ENGI_KEY_PREFIX_MIN, part->key.p, part->key.n);
     p[ENGI_KEY_PREFIX_MIN + part->key.n] = kind == ENG_STATIC ? ENGI_STATIC : ENGI_ROW;
     if (n_ck) memcpy(p + n - n_ck, ck.p, n_ck);
-    *key = slice_of(p, n);
-    return 0;
+    return slice_of(p, n);
 }
 
 /* bytes must live as long as the row. */
@@ -115,9 +117,9 @@ static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *p
 int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck,
                 int64_t now, struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) {
     uint8_t stack[KEY_ON_STACK];
-    struct slice key;
     eng_row_init(row, kind, ck);
-    if (row_key(&key, stack, part, kind, ck, a, e)) return -1;
+    struct slice key = row_key(stack, part, kind, ck, a, e);
+    if (!key.p) return -1;
     int got = get_any(eng, tier, part, key, now, a, row, cost, e);
     if (cost && got != ENG_INCOMPLETE) cost->partitions++; /* the blocking tier counts it then */
     return got;
