@@ -52,6 +52,7 @@ struct select_state {
     bool partition_done;         /* no further row of this partition wanted */
     uint64_t rows_seen;          /* of this partition, in this page or before it */
     bool count_read_rows;        /* a page ends after so many rows read, not returned (Keyspaces) */
+    struct arena_mark partition_mark; /* where the request's arena was when a partition began */
     struct op_read *read;        /* sums up what is processed */
 };
 

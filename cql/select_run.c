@@ -13,7 +13,7 @@ static int64_t now_seconds(const struct cql_request *r) { return r->params.has_n
 static int new_read(struct select_state *run) {
     run->read = op_cost_read(run->r->cost);
     /* The cost may live in the arena that rows are rewound in. */
-    run->view.mark = arena_mark(run->r->arena);
+    run->view.mark = run->partition_mark = arena_mark(run->r->arena);
     return run->read ? 0 : err_nomem(run->r->err);
 }
 
@@ -55,8 +55,26 @@ struct quarters { /* of the token ring: a new table has four storage partitions,
 };
 static uint32_t quarter_of(int64_t token) { return (uint32_t)(((uint64_t)token ^ (uint64_t)1 << 63) >> 62); }
 
+/* Static values are looked at once more when the partition turns out to have no rows, and then the scan is past them. */
+static int keep_statics(struct select_state *run, const struct eng_row *from, struct eng_row *out) {
+    struct arena *a = run->r->arena;
+    arena_rewind(a, run->partition_mark);
+    *out = *from;
+    out->cells = ARENA_ARRAY(a, from->n_cells + 1, struct eng_cell);
+    if (!out->cells) return err_nomem(run->r->err);
+    for (uint32_t i = 0; i < from->n_cells; i++) {
+        struct eng_cell *c = &out->cells[i];
+        *c = from->cells[i];
+        if (c->path.n) c->path = arena_dup(a, c->path);
+        if (c->value.n) c->value = arena_dup(a, c->value);
+        if ((c->path.n && !c->path.p) || (c->value.n && !c->value.p)) return err_nomem(run->r->err);
+    }
+    run->view.mark = arena_mark(a);
+    return 0;
+}
+
 static int start_partition(struct select_state *run, const struct eng_item *item, struct eng_row *statics, const struct paging_state *resume) {
-    *statics = item->statics;
+    if (item->has_static && keep_statics(run, &item->statics, statics)) return -1;
     bool again = resume && resume->ck.p && slice_eq(resume->key, item->part.key);
     run->rows_seen = again ? 1 : 0;
     run->given = again ? resume->given : 0;
@@ -113,7 +131,7 @@ static int scan(struct select_state *run, struct eng_scan_spec *spec, const stru
         eng_scan_close(s);
         if (rc != 1) break;
         spec->resume_key = arena_dup(r->arena, buf_slice(&run->key));
-        run->view.mark = arena_mark(r->arena);
+        run->view.mark = run->partition_mark = arena_mark(r->arena);
         spec->resume_ck = (struct slice){0};
         spec->resume_skip = true;
         if (!spec->resume_key.p) return err_nomem(r->err);
