@@ -12,6 +12,8 @@
 #include "cql/db.h"
 
 enum { UNLOGGED_PARTITIONS_WARN = 10, TABLE_NAMES_MAX = 900 };
+/* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and what it counts for a partition. */
+enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
 
 struct batch_plan {
     enum ast_batch_kind kind;
@@ -137,38 +139,55 @@ static int list_parts(struct batch *b) {
     return 0;
 }
 
-/* "Unlogged batch covering 15 partitions detected against table [ks.t]." */
-static int warn_of_partitions(struct batch *b) {
-    if (b->kind != BATCH_UNLOGGED || b->conditional || b->n_parts <= UNLOGGED_PARTITIONS_WARN) return 0;
-    char names[TABLE_NAMES_MAX] = "";
+/* The tables of the batch, each once: "ks.t, ks.u". */
+static uint32_t table_names(const struct batch *b, char names[TABLE_NAMES_MAX]) {
     size_t used = 0;
     uint32_t n_tables = 0;
-    const struct schema_table **seen = ARENA_ARRAY(b->r->arena, b->n, const struct schema_table *);
-    if (!seen) return err_nomem(b->r->err);
+    names[0] = '\0';
     for (uint32_t i = 0; i < b->n; i++) {
         const struct schema_table *t = b->writes[i].plan->table;
         uint32_t k = 0;
-        while (k < n_tables && seen[k] != t) k++;
-        if (k < n_tables) continue;
-        seen[n_tables++] = t;
-        int len = snprintf(names + used, sizeof names - used, "%s%s.%s", used ? ", " : "", t->keyspace->name, t->name);
-        if (len > 0 && used + (size_t)len < sizeof names) used += (size_t)len;
+        while (k < i && b->writes[k].plan->table != t) k++;
+        if (k < i) continue;
+        n_tables++;
+        int len = snprintf(names + used, TABLE_NAMES_MAX - used, "%s%s.%s", used ? ", " : "", t->keyspace->name, t->name);
+        if (len > 0 && used + (size_t)len < TABLE_NAMES_MAX) used += (size_t)len;
         else names[used] = '\0';
     }
+    return n_tables;
+}
+
+static int warn_of_partitions(struct batch *b) {
+    char names[TABLE_NAMES_MAX];
+    if (b->kind != BATCH_UNLOGGED || b->conditional || b->n_parts <= UNLOGGED_PARTITIONS_WARN) return 0;
+    uint32_t n_tables = table_names(b, names);
     return cql_warn(b->r,
                     "Unlogged batch covering %u partitions detected against table%s [%s]. You should use a logged batch for atomicity, or "
                     "asynchronous writes for performance.",
                     b->n_parts, n_tables == 1 ? "" : "s", names);
 }
 
+static int check_size(struct batch *b) {
+    char names[TABLE_NAMES_MAX];
+    if (b->conditional || b->n_parts <= 1) return 0;
+    uint64_t size = (uint64_t)b->n_parts * DATA_PARTITION;
+    for (uint32_t i = 0; i < b->n; i++) size += b->writes[i].data_bytes;
+    if (size > SIZE_FAIL) return err_invalid(b->r->err, "Batch too large");
+    if (size <= SIZE_WARN) return 0;
+    table_names(b, names);
+    return cql_warn(b->r, "Batch for [%s] is of size %llu, exceeding specified threshold of %d by %llu.", names, (unsigned long long)size, SIZE_WARN,
+                    (unsigned long long)(size - SIZE_WARN));
+}
+
 static int add_all(struct batch *b, struct eng_batch *to) {
     for (uint32_t i = 0; i < b->n; i++) {
         use_values(b, i);
+        b->writes[i].measures = true;
         if (modify_add(&b->writes[i], to)) return -1;
         /* A counter may occur twice in a batch, and the second must read what the first wrote. */
         if (b->counters && !eng_batch_empty(to) && eng_batch_commit(to, &b->r->commit_seq, b->r->err)) return -1;
     }
-    return 0;
+    return check_size(b) || warn_of_partitions(b) ? -1 : 0;
 }
 
 static enum cql_outcome run_blind(struct batch *b) {
@@ -264,7 +283,7 @@ static enum cql_outcome run(struct batch *b) {
     r->cost->table = t->name;
     r->cost->n_columns = (uint16_t)t->n_columns;
     r->cost->is_logged_batch = b->kind == BATCH_LOGGED && !b->conditional;
-    if (find_timestamp(b) || bind_all(b) || list_parts(b) || warn_of_partitions(b)) return CQL_FAILED;
+    if (find_timestamp(b) || bind_all(b) || list_parts(b)) return CQL_FAILED;
     return b->locked ? run_locked(b) : run_blind(b);
 }
 

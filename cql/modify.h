@@ -63,6 +63,8 @@ struct modify_write {
     struct eng_slice *slices;
     const struct value *key_values; /* INSERT: by ordinal */
     const struct value *json;       /* by ordinal; unset where DEFAULT UNSET left it */
+    bool measures;                  /* add up data_bytes */
+    uint64_t data_bytes;            /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
 };
 
 static inline const struct modify_plan *modify_plan_of(const struct cql_statement *s) { return s->plan; }

@@ -61,7 +61,7 @@ int row_key_clustering(const struct schema_table *t, const struct value *values,
         if (check_component(schema_clustering(t, i), values[i], e)) return -1;
         total += (size_t)values[i].n;
     }
-    if (total > KEY_MAX) return err_invalid(e, "The sum of all clustering columns is too long (%zu > %d)", total, KEY_MAX);
+    if (total > KEY_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of %d", total, KEY_MAX);
     struct buf b;
     buf_init(&b, 0);
     bool exact = true;
