@@ -50,22 +50,26 @@ static void show(struct cas *c, const struct schema_column *col) {
     c->shown[c->n_shown++] = col;
 }
 
+static bool is_static(const struct condition *c) { return condition_column(c)->kind == COLUMN_STATIC; }
+
+static bool has_conditions(const struct modify_plan *p, bool statics) {
+    for (uint32_t i = 0; i < p->n_conditions; i++)
+        if (is_static(p->conditions[i]) == statics) return true;
+    return false;
+}
+
 /* Conditions on columns of one kind go to one row. */
 static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas_row *row, bool statics) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n_conditions; i++) n += (condition_column(p->conditions[i])->kind == COLUMN_STATIC) == statics;
-    if (n == 0) return 0;
     if (!row) return -1;
     if (row->must_exist || row->must_not_exist) return err_invalid(c->r->err, "Cannot mix IF conditions and IF NOT EXISTS for the same row");
-    struct bound_condition *all = ARENA_ARRAY(c->r->arena, (size_t)row->n_conditions + n, struct bound_condition);
+    struct bound_condition *all = ARENA_ARRAY(c->r->arena, (size_t)row->n_conditions + p->n_conditions, struct bound_condition);
     if (!all) return err_nomem(c->r->err);
     if (row->n_conditions) memcpy(all, row->conditions, row->n_conditions * sizeof *all);
     row->conditions = all;
     for (uint32_t i = 0; i < p->n_conditions; i++) {
-        const struct schema_column *col = condition_column(p->conditions[i]);
-        if ((col->kind == COLUMN_STATIC) != statics) continue;
+        if (is_static(p->conditions[i]) != statics) continue;
         if (condition_bind(p->conditions[i], c->r, &all[row->n_conditions++])) return -1;
-        show(c, col);
+        show(c, condition_column(p->conditions[i]));
     }
     return 0;
 }
@@ -75,13 +79,13 @@ int cas_add(struct cas *c, const struct modify_write *w) {
     c->writes_statics = c->writes_statics || p->n_static_ops;
     c->writes_rows = c->writes_rows || modify_writes_rows(p);
     if (!p->conditional) return 0;
-    struct cas_row *row = &c->statics;
-    if (!p->static_only && !(row = row_at(c, w->keys[0].ck))) return -1;
     if (p->if_exists || p->if_not_exists) {
         c->shows_all = true;
-        return add_exists(c, row, p->if_not_exists);
+        return add_exists(c, p->static_only ? &c->statics : row_at(c, w->keys[0].ck), p->if_not_exists);
     }
-    return add_conditions(c, p, p->static_only ? NULL : row, false) || add_conditions(c, p, &c->statics, true) ? -1 : 0;
+    /* A row whose statement has conditions on static columns only is not looked at. */
+    if (has_conditions(p, false) && add_conditions(c, p, row_at(c, w->keys[0].ck), false)) return -1;
+    return has_conditions(p, true) ? add_conditions(c, p, &c->statics, true) : 0;
 }
 
 /* ---- reading ---- */
