@@ -105,7 +105,7 @@ struct ast_expr *cqli_udt(struct parse *p, struct token first, struct seq *field
 /* ---- types ---- */
 struct type_arg {
     struct ast_type *type; /* NULL: a number */
-    struct token number;
+    struct token number, comma; /* comma: before it */
 };
 struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *name, struct token t);
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open);

@@ -55,7 +55,7 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
     uint32_t want = generics[row].types ? generics[row].types : args->n;
     if (args->n != want + generics[row].dimension) {
         const char *text = args->n > want ? "'>'" : "','";
-        struct token at = args->n > want && a[want].type ? (struct token){.code = 1, .text = a[want].type->source} : p->prev;
+        struct token at = args->n > want ? a[want].comma : p->prev;
         cqli_reject(p, at, text);
         return x;
     }

@@ -92,7 +92,7 @@ type(A) ::= STRING(B). { A = cqli_type_class(p, B); }
 generic(A) ::= IDENT(B) LT(O) type_args(C) GT. { A = cqli_type_args(p, B, C, O); }
 generic(A) ::= SET(B) LT(O) type_args(C) GT. { A = cqli_type_args(p, B, C, O); }
 type_args(A) ::= type_arg(B). { A = cqli_push(p, SEQ(p, struct type_arg), &B); }
-type_args(A) ::= type_args(B) COMMA type_arg(C). { A = cqli_push(p, B, &C); }
+type_args(A) ::= type_args(B) COMMA(K) type_arg(C). { C.comma = K; A = cqli_push(p, B, &C); }
 type_arg(A) ::= type(B). { A = (struct type_arg){.type = B}; }
 type_arg(A) ::= INTEGER(B). { A = (struct type_arg){.number = B}; }
 
@@ -209,6 +209,7 @@ sel_chain(A) ::= LBRACKET(T) sels_opt(B) RBRACKET. { A = cqli_seq_expr(p, EXPR_L
 sel_chain(A) ::= LBRACE(T) sels_opt(B) RBRACE. { A = cqli_seq_expr(p, EXPR_SET, T, B); }
 sel_chain(A) ::= LBRACE(T) map_sels(B) RBRACE. { A = cqli_seq_expr(p, EXPR_MAP, T, B); }
 sel_chain(A) ::= sel_chain(B) DOT name(C). { A = cqli_field(p, B, C); }
+sel_chain(A) ::= LP(T) sels(B) RP DOT name(C). { A = cqli_field(p, cqli_seq_expr(p, EXPR_TUPLE, T, B), C); }
 sel_chain(A) ::= sel_chain(B) LBRACKET term(C) RBRACKET. {
     struct ast_expr *args[] = {B, C};
     A = cqli_expr(p, EXPR_ELEMENT, B->source.p, 2, args);
@@ -297,7 +298,6 @@ allow_filtering(A) ::= ALLOW FILTERING. { A = true; }
 %type in_values {struct seq *}
 %type multi_value {struct ast_expr *}
 %type multi_values {struct seq *}
-%type multi_values_opt {struct seq *}
 relations(A) ::= relation(B). { A = cqli_push(p, SEQ(p, struct ast_relation *), &B); }
 relations(A) ::= relations(B) AND relation(C). { A = cqli_push(p, B, &C); }
 compare(A) ::= EQ. { A = OP_EQ; }
@@ -339,20 +339,19 @@ relation(A) ::= LP cnames(B) RP BETWEEN multi_value(C) AND multi_value(D). {
     A->value2 = D;
 }
 relation(A) ::= LP cnames(B) RP in_op(O) marker(C). { A = cqli_relation(p, REL_TUPLE, B, O, C); }
-relation(A) ::= LP cnames(B) RP in_op(O) LP multi_values_opt(C) RP. {
-    A = cqli_in(p, cqli_relation(p, REL_TUPLE, B, O, NULL), C);
+relation(A) ::= LP cnames(B) RP in_op(O) LP multi_values(C) RP. { A = cqli_in(p, cqli_relation(p, REL_TUPLE, B, O, NULL), C); }
+relation(A) ::= LP cnames(B) RP in_op(O) LP RP. {
+    A = cqli_in(p, cqli_relation(p, REL_TUPLE, B, O, NULL), SEQ(p, struct ast_expr *));
 }
 relation(A) ::= LP relation(B) RP. { A = B; }
-relation(A) ::= EXPR table(B) COMMA term(C) RP. {
+relation(A) ::= EXPR name(B) COMMA term(C) RP. {
     A = cqli_relation(p, REL_CUSTOM, NULL, OP_EQ, C);
-    A->index = B;
+    A->index = cqli_name(NULL, B);
 }
 multi_value(A) ::= tuple(B). { A = B; }
 multi_value(A) ::= marker(B). { A = B; }
 multi_values(A) ::= multi_value(B). { A = cqli_push(p, SEQ(p, struct ast_expr *), &B); }
 multi_values(A) ::= multi_values(B) COMMA multi_value(C). { A = cqli_push(p, B, &C); }
-multi_values_opt(A) ::= . { A = SEQ(p, struct ast_expr *); }
-multi_values_opt(A) ::= multi_values(B). { A = B; }
 
 /* ---- INSERT, UPDATE, DELETE ---- */
 
@@ -627,7 +626,6 @@ clustering_key(A) ::= COMMA names(B). { A = B; }
 %type drop_names {struct seq *}
 %type renames {struct seq *}
 %type drop_timestamp {struct ast_expr *}
-ddl(A) ::= alter_table(B). { A = B; }
 alter_table(A) ::= ALTER(T) COLUMNFAMILY if_exists(I) table(N). {
     A = cqli_stmt(p, STMT_ALTER_TABLE, T);
     A->alter_table = (struct ast_alter_table){.table = N, .if_exists = I};
@@ -870,8 +868,8 @@ describe_what(A) ::= CLUSTER. { A = (struct ast_describe){.kind = DESCRIBE_CLUST
 describe_what(A) ::= SCHEMA. { A = (struct ast_describe){.kind = DESCRIBE_SCHEMA}; }
 describe_what(A) ::= FULL SCHEMA. { A = (struct ast_describe){.kind = DESCRIBE_SCHEMA, .full = true}; }
 describe_what(A) ::= KEYSPACES. { A = (struct ast_describe){.kind = DESCRIBE_KEYSPACES}; }
-describe_what(A) ::= only_opt(O) KEYSPACE. { A = (struct ast_describe){.kind = DESCRIBE_KEYSPACE, .only = O}; }
-describe_what(A) ::= only_opt(O) KEYSPACE name(N). { A = (struct ast_describe){.kind = DESCRIBE_KEYSPACE, .only = O, .name.name = N}; }
+describe_what(A) ::= KEYSPACE keyspace_opt(N). { A = (struct ast_describe){.kind = DESCRIBE_KEYSPACE, .name.name = N}; }
+describe_what(A) ::= ONLY KEYSPACE keyspace_opt(N). { A = (struct ast_describe){.kind = DESCRIBE_KEYSPACE, .only = true, .name.name = N}; }
 describe_what(A) ::= TABLES. { A = (struct ast_describe){.kind = DESCRIBE_TABLES}; }
 describe_what(A) ::= COLUMNFAMILY table(N). { A = (struct ast_describe){.kind = DESCRIBE_TABLE, .name = N}; }
 describe_what(A) ::= INDEX table(N). { A = (struct ast_describe){.kind = DESCRIBE_INDEX, .name = N}; }
@@ -884,9 +882,9 @@ describe_what(A) ::= AGGREGATES. { A = (struct ast_describe){.kind = DESCRIBE_AG
 describe_what(A) ::= AGGREGATE function_name(N). { A = (struct ast_describe){.kind = DESCRIBE_AGGREGATE, .name = N}; }
 describe_what(A) ::= name(N). { A = (struct ast_describe){.kind = DESCRIBE_GENERIC, .name.name = N}; }
 describe_what(A) ::= name(K) DOT name(N). { A = (struct ast_describe){.kind = DESCRIBE_GENERIC, .name = {K, N}}; }
-%type only_opt {bool}
-only_opt(A) ::= . { A = false; }
-only_opt(A) ::= ONLY. { A = true; }
+%type keyspace_opt {const char *}
+keyspace_opt(A) ::= . { A = NULL; }
+keyspace_opt(A) ::= name(B). { A = B; }
 
 /* ---- roles, users, permissions, identities ---- */
 
@@ -1068,6 +1066,11 @@ static void find_expected(struct parse *p, yyParser *y) {
     int n = 0;
     for (yyStackEntry *e = y->yystack; e <= y->yytos; e++) states[n++] = e->stateno;
     for (int step = 0; step < YYSTACKDEPTH; step++) {
+        if (states[n - 1] == YY_ACCEPT_ACTION) { /* a whole statement: only its end can follow */
+            memset(p->shifts, 0, sizeof(p->shifts));
+            p->shifts[0] = true;
+            break;
+        }
         int rule = states[n - 1] > YY_MAX_SHIFT ? states[n - 1] - YY_MIN_REDUCE : look_at_state(states[n - 1], p->shifts);
         if (p->shifts[T_PLUS] && p->shifts[T_STAR]) p->after_term = true;
         if (rule < 0) break;

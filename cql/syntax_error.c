@@ -84,6 +84,15 @@ static bool is_dml(uint16_t code) {
     return code == T_SELECT || code == T_INSERT || code == T_UPDATE || code == T_DELETE || code == T_BEGIN;
 }
 
+/* Does it stand behind the name of a table without a keyspace, and can follow none? The name could have been a keyspace's. */
+static bool after_bare_table(const struct history *h, int64_t offender) {
+    int64_t a = back(h, offender), b = back(h, a);
+    uint16_t before = at(h, b)->code, code = at(h, offender)->code;
+    if (!is_name(at(h, a)) || (before != T_FROM && before != T_INTO && before != T_UPDATE && before != T_COLUMNFAMILY && before != T_TRUNCATE))
+        return false;
+    return code == T_INTEGER || code == T_STRING || code == T_IF || code == T_IDENT || code == T_QNAME;
+}
+
 /* Where Cassandra's parser stood when it found no way on. */
 static int64_t decision(const struct history *h, int64_t offender) {
     int64_t a = back(h, offender), b = back(h, a), c = back(h, b);
@@ -91,6 +100,7 @@ static int64_t decision(const struct history *h, int64_t offender) {
     uint16_t first = h->first.code;
     if (a == 0 && (first == T_CREATE || first == T_DROP || first == T_LIST || first == T_ALTER)) return a;
     if (is_name(ta)) {
+        if (tb->code == T_DELETE || after_bare_table(h, offender)) return a;
         if (tb->code == T_WHERE || (tb->code == T_AND && is_dml(first))) return a;
         if (is_dml(first) && before_term(tb->code)) return a;
         if (tb->code == T_DESCRIBE || tb->code == T_DESC || (first == T_ALTER && is_name(tb))) return a;
@@ -101,6 +111,20 @@ static int64_t decision(const struct history *h, int64_t offender) {
     if (ta->code == T_LP && tb->code == T_IN && tc->code == T_RP) return a;
     if (ta->code == T_LP && is_name(tb) && cqli_token_is(*tb, "count")) return b;
     return offender;
+}
+
+/* Where Cassandra looks at several tokens together, it never says which one it wants: a name that could have been a function, a column or a
+ * property. */
+static bool looks_together(const struct history *h, int64_t offender, const char *want) {
+    int64_t a = back(h, offender), b = back(h, a);
+    const struct token *ta = at(h, a), *tb = at(h, b);
+    if (ta->code == T_LP && cqli_token_is(*tb, "count")) return true;
+    if (after_bare_table(h, offender)) return true;
+    if (is_name(ta) && tb->code == T_DELETE) return true;
+    if (!strcmp(want, "INTEGER")) return is_name(ta) && is_dml(h->first.code);
+    if (!strcmp(want, "EOF")) return is_name(at(h, offender)) && is_name(ta) && (tb->code == T_DESCRIBE || tb->code == T_DESC || (h->first.code == T_ALTER && is_name(tb)));
+    if (!strcmp(want, "'='")) return ta->code == T_IDENT || ta->code == T_QNAME;
+    return !strcmp(want, "'('") && is_name(ta) && is_dml(h->first.code) && before_term(tb->code);
 }
 
 /* Cassandra measures a string without its quotes. */
@@ -153,6 +177,8 @@ static bool follows_term(uint16_t code) {
     }
 }
 
+static bool is_operator(int t) { return t == T_PLUS || t == T_MINUS || t == T_STAR || t == T_SLASH || t == T_PERCENT; }
+
 /* The one token that must come once loops and options are left, or NULL. */
 static const char *expected(const struct parse *p) {
     static const uint16_t closers[] = {T_APPLY, T_BATCH, T_FROM};
@@ -161,9 +187,10 @@ static const char *expected(const struct parse *p) {
     bool name = p->shifts[T_IDENT];
     for (size_t i = 0; i < ARRAY_LEN(closers); i++)
         if (p->shifts[closers[i]] && (closers[i] != T_FROM || name || !p->shifts[T_TO])) return token_name(closers[i]);
+    if (p->shifts[T_WITH] && p->shifts[T_ADD] && !p->shifts[T_ALTER]) return token_name(T_WITH); /* ALTER KEYSPACE: TAGS is not Cassandra's */
     int only = -1;
     for (int t = 0; t < PARSE_TOKENS_MAX; t++) {
-        if (!p->shifts[t] || t == T_COMMA || t == T_SEMI || t == T_AND || t == T_DOT) continue;
+        if (!p->shifts[t] || t == T_COMMA || t == T_SEMI || t == T_AND || t == T_DOT || is_operator(t)) continue;
         if (only >= 0) return NULL;
         only = t;
     }
@@ -177,6 +204,7 @@ void cqli_syntax_error(struct parse *p) {
     read_history(p, &h);
     int64_t last = (int64_t)h.n - 1;
     const char *want = expected(p);
+    if (want && looks_together(&h, last, want)) want = NULL;
     int64_t start = want ? last : decision(&h, last);
     put_snippet(&w, p, &h, start, last);
     bool eof = !p->offender.code;
@@ -184,7 +212,7 @@ void cqli_syntax_error(struct parse *p) {
     if (eof) snprintf(place, sizeof(place), "0:-1");
     else snprintf(place, sizeof(place), "%u:%u", pl.line, pl.column);
     if (want) snprintf(tail, sizeof(tail), " expecting %s", want);
-    struct slice seen = eof ? slice_str("<EOF>") : cqli_token_text(p, p->offender);
+    struct slice seen = eof ? slice_str("<EOF>") : p->offender.code == T_EMPTY_NAME ? p->offender.text : cqli_token_text(p, p->offender);
     enum { SEEN_MAX = 512 };
     if (seen.n > SEEN_MAX) seen.n = SEEN_MAX;
     p->failed = true;

@@ -1,0 +1,75 @@
+/* Syntax errors are worded as Cassandra words them: line, column, offending text, what was expected, and the text around it. */
+#include "tests/unit/cql/parse_support.h"
+
+static char *statement;
+
+static void check_pair(char *line) {
+    if (!statement) {
+        statement = strdup(line);
+        return;
+    }
+    struct parsed *r = parse_text(slice_str(statement));
+    if (r->stmt) fail_msg("parsed: %s", statement);
+    assert_int_equal(r->err.code, ERR_SYNTAX);
+    if (strcmp(r->err.text, line)) fail_msg("%s\n  want %s\n  got  %s", statement, line, r->err.text);
+    parsed_free(r);
+    free(statement);
+    statement = NULL;
+}
+
+static void test_parse_error_texts_are_cassandras(void **state) {
+    (void)state;
+    assert_true(each_line("syntax_errors.txt", check_pair) > 120);
+    assert_null(statement);
+}
+
+static void refused(const char *text, enum err_code code, const char *want) {
+    struct parsed *r = parse_text(slice_str(text));
+    if (r->stmt) fail_msg("parsed: %s", text);
+    assert_int_equal(r->err.code, code);
+    assert_string_equal(r->err.text, want);
+    parsed_free(r);
+}
+
+static void test_parse_error_of_more_values_than_columns(void **state) {
+    (void)state;
+    refused("INSERT INTO t (a, b) VALUES (1)", ERR_INVALID, "Unmatched column names/values");
+}
+
+static void test_parse_error_of_nested_property_maps(void **state) {
+    (void)state;
+    refused("CREATE TABLE t (a int PRIMARY KEY) WITH compaction = {'a': {'b': 'c'}}", ERR_SYNTAX,
+            "Invalid property value: {'b': 'c'} for property: 'a'");
+}
+
+/* n times what opens a level, in a statement that would be right otherwise. */
+static void nested(const char *before, const char *open, size_t n) {
+    size_t len = strlen(before), each = strlen(open);
+    char *text = malloc(len + n * each);
+    assert_non_null(text);
+    memcpy(text, before, len);
+    for (size_t i = 0; i < n; i++) memcpy(text + len + i * each, open, each);
+    struct parsed *r = parse_text(slice_of(text, len + n * each));
+    assert_null(r->stmt);
+    assert_int_equal(r->err.code, ERR_SYNTAX);
+    assert_non_null(strstr(r->err.text, "nested too deeply"));
+    parsed_free(r);
+    free(text);
+}
+
+static void test_parse_error_of_hostile_nesting(void **state) {
+    (void)state;
+    nested("INSERT INTO t (a) VALUES (", "[", 5000);
+    nested("INSERT INTO t (a) VALUES (", "(", 5000);
+    nested("INSERT INTO t (a) VALUES (", "f(", 5000);
+    nested("INSERT INTO t (a) VALUES (1", "+1", 5000);
+    nested("SELECT a", ".b", 5000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parse_error_texts_are_cassandras), cmocka_unit_test(test_parse_error_of_more_values_than_columns),
+        cmocka_unit_test(test_parse_error_of_nested_property_maps), cmocka_unit_test(test_parse_error_of_hostile_nesting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
