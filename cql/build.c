@@ -5,13 +5,16 @@
 
 /* ---- memory ---- */
 
-void *cqli_new(struct parse *p, size_t size) {
-    void *n = arena_zalloc(p->arena, size);
-    if (LIKELY(n != NULL)) return n;
+void *cqli_nomem(struct parse *p) {
     p->failed = true;
     err_nomem(p->err);
     memset(p->scratch, 0, sizeof(p->scratch));
     return p->scratch;
+}
+
+void *cqli_new(struct parse *p, size_t size) {
+    void *n = arena_zalloc(p->arena, size);
+    return LIKELY(n != NULL) ? n : cqli_nomem(p);
 }
 
 struct seq *cqli_seq(struct parse *p, size_t size) {
@@ -25,11 +28,7 @@ struct seq *cqli_push(struct parse *p, struct seq *s, const void *item) {
     if (s->n == s->cap) {
         uint32_t cap = s->cap ? s->cap * 2 : 4;
         void *grown = arena_alloc(p->arena, (size_t)cap * s->size);
-        if (!grown) {
-            p->failed = true;
-            err_nomem(p->err);
-            return s;
-        }
+        if (!grown) return cqli_nomem(p), s;
         if (s->n) memcpy(grown, s->p, (size_t)s->n * s->size);
         s->p = grown, s->cap = cap;
     }
@@ -77,22 +76,21 @@ struct slice cqli_token_text(struct parse *p, struct token t) {
     uint8_t c = t.text.n ? t.text.p[0] : 0;
     if (c != '\'' && c != '"' && c != '$') return t.text;
     struct slice s = token_unquote(p->arena, t.text);
-    if (!s.p) s = slice_of(cqli_new(p, 1), 0);
-    return s;
+    return s.p ? s : slice_of(cqli_nomem(p), 0);
 }
 
 const char *cqli_exact(struct parse *p, struct token t) {
     struct slice s = cqli_token_text(p, t);
     struct slice z = arena_dup(p->arena, s);
     if (memchr(s.p, 0, s.n)) cqli_refuse(p, "A name must not hold the character 0");
-    return z.p ? (const char *)z.p : cqli_new(p, 1);
+    return z.p ? (const char *)z.p : cqli_nomem(p);
 }
 
 const char *cqli_ident(struct parse *p, struct token t) {
     uint8_t c = t.text.n ? t.text.p[0] : 0;
     if (c == '\'' || c == '"' || c == '$') return cqli_exact(p, t);
     char *low = arena_alloc(p->arena, t.text.n + 1);
-    if (!low) return cqli_new(p, 1);
+    if (!low) return cqli_nomem(p);
     for (size_t i = 0; i < t.text.n; i++) {
         uint8_t b = t.text.p[i];
         low[i] = (char)(b >= 'A' && b <= 'Z' ? b + 32 : b);

@@ -40,6 +40,8 @@ struct parse {
     _Alignas(16) uint8_t scratch[PARSE_SCRATCH];
 };
 
+/* There is no memory: sets the error and returns the scratch node, zeroed. */
+void *cqli_nomem(struct parse *p);
 void *cqli_new(struct parse *p, size_t size);
 #define NEW(p, type) ((type *)cqli_new((p), sizeof(type)))
 

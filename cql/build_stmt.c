@@ -120,7 +120,7 @@ static const char *prop_text(struct parse *p, const struct ast_prop_value *v) {
     ast_print_prop(v, &b);
     const char *s = arena_printf(p->arena, "%.*s", SLICE_FMT(buf_slice(&b)));
     buf_fini(&b);
-    return s ? s : "";
+    return s ? s : cqli_nomem(p);
 }
 
 static bool may_nest(const char *name) {

@@ -1,0 +1,38 @@
+/* Any text parses or is refused; what parses prints, and the print parses to the same print. The first byte may ask for an allocation
+ * to fail: then it is an error and nothing else. */
+#include <stdlib.h>
+
+#include "base/fault.h"
+#include "cql/ast.h"
+
+static void check_print(struct arena *a, const struct ast_stmt *s, struct err *e) {
+    struct buf once, twice;
+    buf_init(&once, 0);
+    buf_init(&twice, 0);
+    ast_print(s, &once);
+    const struct ast_stmt *again = cql_parse(a, buf_slice(&once), e);
+    if (!again) abort();
+    ast_print(again, &twice);
+    if (!slice_eq(buf_slice(&once), buf_slice(&twice))) abort();
+    buf_fini(&once);
+    buf_fini(&twice);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const uint8_t faults = 0x20; /* a text never begins with a byte below a blank, so smaller ones are the Nth allocation */
+    struct arena a;
+    struct err *e = calloc(1, sizeof(*e));
+    if (!e) return 0;
+    int64_t nth = size && data[0] && data[0] < faults && data[0] != '\n' && data[0] != '\t' && data[0] != '\r' ? data[0] : 0;
+    if (nth) data++, size--;
+    arena_init(&a, nth ? 64 : 4096, 1 << 22);
+    fault_arm(FAULT_ALLOC, nth);
+    const struct ast_stmt *s = cql_parse(&a, slice_of(data, size), e);
+    fault_arm(FAULT_ALLOC, 0);
+    if (!s && !e->set) abort();
+    if (s) check_print(&a, s, e);
+    arena_fini(&a);
+    free(e);
+    return 0;
+}
