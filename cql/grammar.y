@@ -1099,5 +1099,5 @@ void cqli_run(struct parse *p, struct token (*next)(struct parse *p)) {
 
 _Static_assert(YYNTOKEN <= PARSE_TOKENS_MAX, "shifts holds every token");
 
-bool cqli_falls_back(uint16_t code) { return cqli_lemonFallback(code) == T_IDENT; }
+bool cqli_falls_back(uint16_t code) { return code < YYNTOKEN && cqli_lemonFallback(code) == T_IDENT; }
 }
