@@ -89,7 +89,7 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
     if (cql_elems_open(t, v, &it) < 0) return err_invalid(e, "Not enough bytes to read a %s", kind_name(t));
     for (uint32_t i = 0; cql_elems_next(&it, &item); i++) {
         if (t->id != CQL_MAP || i % 2 == 0) buf_u8(out, 1);
-        if (cqli_family(item_type(t, i))->key_encode(item_type(t, i), value_slice(item), out, exact, e) < 0) return -1;
+        if (cqlt_family(item_type(t, i))->key_encode(item_type(t, i), value_slice(item), out, exact, e) < 0) return -1;
     }
     buf_u8(out, 0);
     return 0;
@@ -98,20 +98,20 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
 static int decode_item(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     size_t at = out->n;
     buf_u32(out, 0);
-    if (cqli_family(t)->key_decode(t, key, out) < 0 || key->rd->bad || buf_failed(out)) return -1;
+    if (cqlt_family(t)->key_decode(t, key, out) < 0 || key->rd->bad || buf_failed(out)) return -1;
     buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     return 0;
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
-    uint8_t present = cqli_key_u8(key);
+    uint8_t present = cqlt_key_u8(key);
     if (present > 1 || key->rd->bad) return -1;
     if (!present) return 0;
     size_t at = out->n;
     uint32_t n = 0;
     buf_u32(out, 0);
     for (;; n++) {
-        uint8_t more = cqli_key_u8(key);
+        uint8_t more = cqlt_key_u8(key);
         if (more > 1 || key->rd->bad || buf_failed(out)) return -1;
         if (!more) break;
         if (decode_item(t->args[0], key, out) < 0) return -1;
@@ -121,5 +121,5 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-const struct cql_family cqli_collection = {
+const struct cql_family cqlt_collection = {
     .validate = validate, .compare = compare, .text = print, .print = print, .key_encode = key_encode, .key_decode = key_decode};

@@ -124,7 +124,7 @@ static int read_timestamp(struct slice text, int64_t *ms) {
 }
 
 static bool is_integer(struct slice text) {
-    return cqli_is_digits(text.n > 1 && text.p[0] == '-' ? slice_of(text.p + 1, text.n - 1) : text);
+    return cqlt_is_digits(text.n > 1 && text.p[0] == '-' ? slice_of(text.p + 1, text.n - 1) : text);
 }
 
 static int parse_timestamp(struct slice text, struct buf *out, struct err *e) {
@@ -133,9 +133,9 @@ static int parse_timestamp(struct slice text, struct buf *out, struct err *e) {
     if (text.n == 3 && (text.p[0] | 32) == 'n' && (text.p[1] | 32) == 'o' && (text.p[2] | 32) == 'w') {
         ms = clock_wall_us(&clock_real) / 1000;
     } else if (is_integer(text)) {
-        if (cqli_parse_int64(text, &ms) < 0) return err_invalid(e, "Unable to make long (for date) from: '%.*s'", CQLI_QUOTE(text));
+        if (cqlt_parse_int64(text, &ms) < 0) return err_invalid(e, "Unable to make long (for date) from: '%.*s'", CQLT_QUOTE(text));
     } else if (read_timestamp(text, &ms) < 0) {
-        return err_invalid(e, "Unable to parse a date/time from '%.*s'", CQLI_QUOTE(text));
+        return err_invalid(e, "Unable to parse a date/time from '%.*s'", CQLT_QUOTE(text));
     }
     buf_u64(out, (uint64_t)ms);
     return 0;
@@ -145,15 +145,15 @@ static int parse_date(struct slice text, struct buf *out, struct err *e) {
     int64_t days, year;
     int month, day;
     if (is_integer(text)) {
-        if (cqli_parse_int64(text, &days) < 0 || days < 0 || days > UINT32_MAX)
-            return err_invalid(e, "Unable to make unsigned int (for date) from: '%.*s'", CQLI_QUOTE(text));
+        if (cqlt_parse_int64(text, &days) < 0 || days < 0 || days > UINT32_MAX)
+            return err_invalid(e, "Unable to make unsigned int (for date) from: '%.*s'", CQLT_QUOTE(text));
         buf_u32(out, (uint32_t)days);
         return 0;
     }
     struct cursor c = {.p = text.p, .end = text.p + text.n};
     bool ok = take_date(&c, &year, &month, &day) == 0 && c.p == c.end && day <= calendar_month_length(year, month);
     days = ok ? calendar_days(year, month, day) + ((int64_t)1 << 31) : -1;
-    if (days < 0 || days > UINT32_MAX) return err_invalid(e, "Unable to coerce '%.*s' to a formatted date (long)", CQLI_QUOTE(text));
+    if (days < 0 || days > UINT32_MAX) return err_invalid(e, "Unable to coerce '%.*s' to a formatted date (long)", CQLT_QUOTE(text));
     buf_u32(out, (uint32_t)days);
     return 0;
 }
@@ -175,10 +175,10 @@ static int read_time(struct slice text, int64_t *ns) {
 static int parse_time(struct slice text, struct buf *out, struct err *e) {
     int64_t ns;
     if (is_integer(text)) {
-        if (cqli_parse_int64(text, &ns) < 0 || ns < 0 || ns >= day_ns)
-            return err_invalid(e, "Unable to make long (for time) from: '%.*s'", CQLI_QUOTE(text));
+        if (cqlt_parse_int64(text, &ns) < 0 || ns < 0 || ns >= day_ns)
+            return err_invalid(e, "Unable to make long (for time) from: '%.*s'", CQLT_QUOTE(text));
     } else if (read_time(text, &ns) < 0) {
-        return err_invalid(e, "(TimeType) Unable to coerce '%.*s' to a formatted time (long)", CQLI_QUOTE(text));
+        return err_invalid(e, "(TimeType) Unable to coerce '%.*s' to a formatted time (long)", CQLT_QUOTE(text));
     }
     buf_u64(out, (uint64_t)ns);
     return 0;
@@ -191,7 +191,7 @@ static int parse(const struct cql_type *t, struct slice text, struct buf *out, s
 /* ---- writing ---- */
 
 /* The year of a timestamp is the year of its era, as Cassandra prints it: the year 0 is 1. */
-void cqli_timestamp_text(int64_t ms, char separator, struct buf *out) {
+void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out) {
     int64_t days = ms / DAY_MS - (ms % DAY_MS < 0), rest = ms % DAY_MS + (ms % DAY_MS < 0 ? DAY_MS : 0), year;
     int month, day;
     calendar_date(days, &year, &month, &day);
@@ -203,7 +203,7 @@ void cqli_timestamp_text(int64_t ms, char separator, struct buf *out) {
 static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     if (v.n == 0) return;
     if (t->id == CQL_TIMESTAMP) {
-        cqli_timestamp_text((int64_t)load_u64(v.p), 'T', out);
+        cqlt_timestamp_text((int64_t)load_u64(v.p), 'T', out);
     } else if (t->id == CQL_DATE) {
         int64_t year;
         int month, day;
@@ -228,16 +228,16 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     if (t->id == CQL_DATE) {
-        buf_u32(out, (uint32_t)cqli_key_uint(key, 4));
+        buf_u32(out, (uint32_t)cqlt_key_uint(key, 4));
     } else if (t->id == CQL_TIME) {
-        buf_u64(out, cqli_key_uint(key, 8));
+        buf_u64(out, cqlt_key_uint(key, 8));
     } else {
-        uint8_t present = cqli_key_u8(key);
+        uint8_t present = cqlt_key_u8(key);
         if (present > 1) return -1;
-        if (present) buf_u64(out, cqli_key_uint(key, 8) ^ (uint64_t)1 << 63);
+        if (present) buf_u64(out, cqlt_key_uint(key, 8) ^ (uint64_t)1 << 63);
     }
     return 0;
 }
 
-const struct cql_family cqli_datetime = {
+const struct cql_family cqlt_datetime = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -120,7 +120,7 @@ static int compare(const struct cql_type *t, struct slice a, struct slice b) {
 
 static int parse_varint(struct slice text, struct buf *out, struct err *e) {
     struct slice bare = text.p[0] == '-' || text.p[0] == '+' ? slice_of(text.p + 1, text.n - 1) : text;
-    if (!cqli_is_digits(bare)) return err_invalid(e, "unable to make int from '%.*s'", CQLI_QUOTE(text));
+    if (!cqlt_is_digits(bare)) return err_invalid(e, "unable to make int from '%.*s'", CQLT_QUOTE(text));
     char *copy = malloc(bare.n + 1);
     if (!copy) return err_nomem(e);
     memcpy(copy, bare.p, bare.n);
@@ -155,7 +155,7 @@ static int split_decimal(struct slice text, char *copy, int64_t *scale, bool *ne
     if (n == 0) return -1;
     if (i < text.n) {
         int64_t exponent;
-        if (text.n - i > 12 || cqli_parse_int64(slice_of(text.p + i + 1, text.n - i - 1), &exponent) < 0) return -1;
+        if (text.n - i > 12 || cqlt_parse_int64(slice_of(text.p + i + 1, text.n - i - 1), &exponent) < 0) return -1;
         *scale -= exponent;
     }
     return *scale > INT32_MAX || *scale < INT32_MIN ? -1 : 0;
@@ -168,7 +168,7 @@ static int parse_decimal(struct slice text, struct buf *out, struct err *e) {
     if (!copy) return err_nomem(e);
     if (split_decimal(text, copy, &scale, &negative) < 0) {
         free(copy);
-        return err_invalid(e, "unable to make BigDecimal from '%.*s'", CQLI_QUOTE(text));
+        return err_invalid(e, "unable to make BigDecimal from '%.*s'", CQLT_QUOTE(text));
     }
     mpz_t v;
     mpz_init_set_str(v, copy, 10);
@@ -272,12 +272,12 @@ static void encode_varint(struct slice v, struct buf *out, bool *exact) {
 }
 
 static int decode_varint(struct key_rd *key, struct buf *out) {
-    uint8_t head = cqli_key_u8(key);
+    uint8_t head = cqlt_key_u8(key);
     if (head == 0 || key->rd->bad) return key->rd->bad ? -1 : 0;
     bool negative = head < 0x80;
     struct key_rd k = {.rd = key->rd, .flip = negative ? key->flip ^ 0xFF : key->flip};
     if (negative) head ^= 0xFF;
-    size_t bytes = head == 0xFE ? cqli_key_uint(&k, 4) : (size_t)head - 0x80;
+    size_t bytes = head == 0xFE ? cqlt_key_uint(&k, 4) : (size_t)head - 0x80;
     if (head == 0xFF || bytes > rd_left(key->rd)) return -1;
     mpz_t n;
     mpz_init(n);
@@ -313,11 +313,11 @@ static void encode_decimal(struct slice v, struct buf *out) {
 enum { INTEGER_EXPONENT_MAX = 40 };
 
 static int decode_digits(struct key_rd *k, struct buf *out, bool negative) {
-    int64_t exponent = (int64_t)(cqli_key_uint(k, 8) ^ (uint64_t)1 << 63);
+    int64_t exponent = (int64_t)(cqlt_key_uint(k, 8) ^ (uint64_t)1 << 63);
     struct buf digits;
     buf_init(&digits, 0);
     for (;;) {
-        uint8_t pair = cqli_key_u8(k);
+        uint8_t pair = cqlt_key_u8(k);
         if (k->rd->bad || pair > 100) goto bad;
         if (pair == 0) break;
         buf_u8(&digits, (uint8_t)('0' + (pair - 1) / 10));
@@ -342,7 +342,7 @@ bad:
 }
 
 static int decode_decimal(struct key_rd *key, struct buf *out) {
-    uint8_t head = cqli_key_u8(key);
+    uint8_t head = cqlt_key_u8(key);
     if (head > DECIMAL_POSITIVE || key->rd->bad) return -1;
     if (head == DECIMAL_ZERO) {
         buf_u32(out, 0);
@@ -381,5 +381,5 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return t->id == CQL_VARINT ? decode_varint(key, out) : decode_decimal(key, out);
 }
 
-const struct cql_family cqli_decimal = {
+const struct cql_family cqlt_decimal = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -4,7 +4,7 @@
 #include "cql/types/duration.h"
 #include "cql/types/family.h"
 
-int cqli_vint_read(struct rd *r, uint64_t *out) {
+int cqlt_vint_read(struct rd *r, uint64_t *out) {
     uint8_t first = rd_u8(r);
     int more = first == 0xFF ? 8 : __builtin_clz((unsigned)(uint8_t)~first) - 24;
     uint64_t v = more >= 7 ? 0 : first & (0xFFu >> more);
@@ -13,7 +13,7 @@ int cqli_vint_read(struct rd *r, uint64_t *out) {
     return r->bad ? -1 : 0;
 }
 
-void cqli_vint_write(uint64_t v, struct buf *out) {
+void cqlt_vint_write(uint64_t v, struct buf *out) {
     int bits = 64 - __builtin_clzll(v | 1), more = bits > 56 ? 8 : (bits - 1) / 7;
     if (more == 8) {
         buf_u8(out, 0xFF);
@@ -31,7 +31,7 @@ static int read_parts(struct slice v, int64_t parts[3]) {
     struct rd r = rd_of(v);
     for (int i = 0; i < 3; i++) {
         uint64_t raw;
-        if (cqli_vint_read(&r, &raw) < 0) return -1;
+        if (cqlt_vint_read(&r, &raw) < 0) return -1;
         parts[i] = unzigzag(raw);
     }
     return 0;
@@ -45,9 +45,9 @@ int cql_duration_read(struct slice v, struct cql_duration *out) {
 }
 
 void cql_duration_write(const struct cql_duration *d, struct buf *out) {
-    cqli_vint_write(zigzag(d->months), out);
-    cqli_vint_write(zigzag(d->days), out);
-    cqli_vint_write(zigzag(d->ns), out);
+    cqlt_vint_write(zigzag(d->months), out);
+    cqlt_vint_write(zigzag(d->days), out);
+    cqlt_vint_write(zigzag(d->ns), out);
 }
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
@@ -136,7 +136,7 @@ static int take_unit(struct slice *s) {
     return -1;
 }
 
-static int unreadable(struct slice text, struct err *e) { return err_invalid(e, "Unable to convert '%.*s' to a duration", CQLI_QUOTE(text)); }
+static int unreadable(struct slice text, struct err *e) { return err_invalid(e, "Unable to convert '%.*s' to a duration", CQLT_QUOTE(text)); }
 
 static int read_units(struct slice text, struct builder *b, struct err *e) {
     struct slice s = text;
@@ -222,14 +222,14 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)t, (void)exact, (void)e;
-    cqli_key_put_bytes(v, out);
+    cqlt_key_put_bytes(v, out);
     return 0;
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     (void)t;
-    return cqli_key_get_bytes(key, out);
+    return cqlt_key_get_bytes(key, out);
 }
 
-const struct cql_family cqli_duration = {
+const struct cql_family cqlt_duration = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -12,5 +12,5 @@ struct cql_duration {
 int cql_duration_read(struct slice v, struct cql_duration *out);
 void cql_duration_write(const struct cql_duration *d, struct buf *out);
 /* Unsigned variable-length integer of the protocol: as many leading ones as bytes follow. */
-int cqli_vint_read(struct rd *r, uint64_t *out);
-void cqli_vint_write(uint64_t v, struct buf *out);
+int cqlt_vint_read(struct rd *r, uint64_t *out);
+void cqlt_vint_write(uint64_t v, struct buf *out);

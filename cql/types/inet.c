@@ -62,7 +62,7 @@ static int parse(const struct cql_type *t, struct slice text, struct buf *out, s
     if (parse_v4(at, v4) == 0)
         buf_put(out, v4, 4);
     else if (inet_pton(AF_INET6, at, &v6) != 1)
-        return err_invalid(e, "Unable to make inet address from '%.*s'", CQLI_QUOTE(text));
+        return err_invalid(e, "Unable to make inet address from '%.*s'", CQLT_QUOTE(text));
     else if (is_mapped(v6.s6_addr))
         buf_put(out, v6.s6_addr + 12, 4);
     else
@@ -79,14 +79,14 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)t, (void)exact, (void)e;
-    cqli_key_put_bytes(v, out);
+    cqlt_key_put_bytes(v, out);
     return 0;
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     (void)t;
-    return cqli_key_get_bytes(key, out);
+    return cqlt_key_get_bytes(key, out);
 }
 
-const struct cql_family cqli_inet = {
+const struct cql_family cqlt_inet = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -16,7 +16,7 @@ static int64_t load(struct slice v) {
 static bool empty_ok(enum cql_type_id id) { return id != CQL_TINYINT && id != CQL_SMALLINT; }
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
-    if (LIKELY(v.n == (size_t)cqli_type_info(t->id)->wire) || (v.n == 0 && empty_ok(t->id))) return 0;
+    if (LIKELY(v.n == (size_t)cqlt_type_info(t->id)->wire) || (v.n == 0 && empty_ok(t->id))) return 0;
     switch (t->id) {
     case CQL_BOOLEAN: return err_invalid(e, "Expected 1 or 0 byte value (%zu)", v.n);
     case CQL_TINYINT: return err_invalid(e, "Expected 1 byte for a tinyint (%zu)", v.n);
@@ -42,7 +42,7 @@ static int parse_boolean(struct slice text, struct buf *out, struct err *e) {
     for (size_t i = 0; i < text.n && text.n < sizeof word; i++) word[i] = (char)(text.p[i] | 0x20);
     bool is_true = strcmp(word, "true") == 0;
     if (text.n && !is_true && strcmp(word, "false") != 0)
-        return err_invalid(e, "Unable to make boolean from '%.*s'", CQLI_QUOTE(text));
+        return err_invalid(e, "Unable to make boolean from '%.*s'", CQLT_QUOTE(text));
     if (text.n) buf_u8(out, is_true);
     return 0;
 }
@@ -50,11 +50,11 @@ static int parse_boolean(struct slice text, struct buf *out, struct err *e) {
 static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
     if (t->id == CQL_BOOLEAN) return parse_boolean(text, out, e);
     if (text.n == 0) return 0;
-    int wire = cqli_type_info(t->id)->wire;
+    int wire = cqlt_type_info(t->id)->wire;
     const char *name = wire == 1 ? "byte" : wire == 2 ? "short" : wire == 4 ? "int" : "long";
     int64_t v, limit = wire == 8 ? INT64_MAX : ((int64_t)1 << (wire * 8 - 1)) - 1;
-    if (cqli_parse_int64(text, &v) < 0 || v > limit || v < -limit - 1)
-        return err_invalid(e, "Unable to make %s from '%.*s'", name, CQLI_QUOTE(text));
+    if (cqlt_parse_int64(text, &v) < 0 || v > limit || v < -limit - 1)
+        return err_invalid(e, "Unable to make %s from '%.*s'", name, CQLT_QUOTE(text));
     store(out, wire, v);
     return 0;
 }
@@ -83,15 +83,15 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     if (empty_ok(t->id)) {
-        uint8_t present = cqli_key_u8(key);
+        uint8_t present = cqlt_key_u8(key);
         if (present > 1) return -1;
         if (!present) return 0;
     }
-    uint8_t first = cqli_key_u8(key);
+    uint8_t first = cqlt_key_u8(key);
     buf_u8(out, t->id == CQL_BOOLEAN ? first : first ^ 0x80);
-    for (int i = 1; i < cqli_type_info(t->id)->wire; i++) buf_u8(out, cqli_key_u8(key));
+    for (int i = 1; i < cqlt_type_info(t->id)->wire; i++) buf_u8(out, cqlt_key_u8(key));
     return 0;
 }
 
-const struct cql_family cqli_integer = {
+const struct cql_family cqlt_integer = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -18,7 +18,7 @@ static void put_quoted_text(const struct cql_type *t, struct slice v, struct buf
     struct buf text;
     buf_init(&text, 0);
     if (t->id == CQL_TIMESTAMP && v.n)
-        cqli_timestamp_text((int64_t)load_u64(v.p), ' ', &text);
+        cqlt_timestamp_text((int64_t)load_u64(v.p), ' ', &text);
     else
         cql_value_text(t, v, &text);
     buf_json_str(out, buf_slice(&text));
@@ -147,7 +147,7 @@ static const char *java_class(yajl_val j) {
     if (!n) return "String";
     if (strpbrk(n, ".eE")) return "Double";
     int64_t v;
-    if (cqli_parse_int64(slice_str(n), &v) < 0) return "BigInteger";
+    if (cqlt_parse_int64(slice_str(n), &v) < 0) return "BigInteger";
     return v == (int32_t)v ? "Integer" : "Long";
 }
 
@@ -160,7 +160,7 @@ static void put_java(yajl_val j, struct buf *out) {
         struct err ignored = {0};
         struct buf wire;
         buf_init(&wire, 64);
-        if (strpbrk(n, ".eE") && cqli_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), &wire, &ignored) == 0 && wire.n == 8)
+        if (strpbrk(n, ".eE") && cqlt_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), &wire, &ignored) == 0 && wire.n == 8)
             cql_value_text(cql_type_scalar(CQL_DOUBLE), buf_slice(&wire), out);
         else
             buf_put_str(out, n);
@@ -186,7 +186,7 @@ static int refuse(const char *before, const char *after, yajl_val j, struct err 
     buf_init(&text, 0);
     put_java(j, &text);
     struct slice s = buf_slice(&text);
-    err_invalid(e, "%s%.*s%s", before, CQLI_QUOTE(s), after);
+    err_invalid(e, "%s%.*s%s", before, CQLT_QUOTE(s), after);
     buf_fini(&text);
     return -1;
 }
@@ -239,10 +239,10 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
     struct slice s = slice_str(YAJL_GET_STRING(j));
     if (s.n < 2 || s.p[0] != '0' || s.p[1] != 'x')
         return err_invalid(e, "Value '%.*s' is not a valid blob representation: String representation of blob is missing 0x prefix: %.*s",
-                           CQLI_QUOTE(s), CQLI_QUOTE(s));
+                           CQLT_QUOTE(s), CQLT_QUOTE(s));
     struct err inner = {0};
-    if (cqli_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2), out, &inner) == 0) return 0;
-    return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLI_QUOTE(s), inner.text);
+    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2), out, &inner) == 0) return 0;
+    return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLT_QUOTE(s), inner.text);
 }
 
 static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
@@ -251,7 +251,7 @@ static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, st
     bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT;
     if (YAJL_IS_STRING(j) || (YAJL_IS_NUMBER(j) && takes_number(t, j))) {
         struct slice text = slice_str(YAJL_IS_STRING(j) ? YAJL_GET_STRING(j) : YAJL_GET_NUMBER(j));
-        if (cqli_family(t)->parse(t, text, out, &inner) == 0) return 0;
+        if (cqlt_family(t)->parse(t, text, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     } else if (t->id == CQL_BOOLEAN && (YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j))) {
         buf_u8(out, YAJL_IS_TRUE(j) != 0);
@@ -434,7 +434,7 @@ int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf 
         j = memchr(copy, 0, json.n) ? NULL : yajl_tree_parse(copy, why, sizeof why);
         free(copy);
     }
-    if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLI_QUOTE(json), why);
+    if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), why);
     int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, out, e);
     yajl_tree_free(j);
     if (rc == 0 && buf_failed(out)) return err_nomem(e);

@@ -1,18 +1,18 @@
 /* Key forms: order-preserving bytes of clustering values, inverted as a whole for descending columns. */
 #include "cql/types/family.h"
 
-uint8_t cqli_key_u8(struct key_rd *k) {
+uint8_t cqlt_key_u8(struct key_rd *k) {
     uint8_t v = rd_u8(k->rd);
     return k->rd->bad ? 0 : v ^ k->flip;
 }
 
-uint64_t cqli_key_uint(struct key_rd *k, size_t bytes) {
+uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes) {
     uint64_t v = 0;
-    for (size_t i = 0; i < bytes; i++) v = v << 8 | cqli_key_u8(k);
+    for (size_t i = 0; i < bytes; i++) v = v << 8 | cqlt_key_u8(k);
     return v;
 }
 
-void cqli_key_put_bytes(struct slice v, struct buf *out) {
+void cqlt_key_put_bytes(struct slice v, struct buf *out) {
     size_t from = 0;
     for (size_t i = 0; i < v.n; i++) {
         if (v.p[i] != 0) continue;
@@ -24,12 +24,12 @@ void cqli_key_put_bytes(struct slice v, struct buf *out) {
     buf_u16(out, 0);
 }
 
-int cqli_key_get_bytes(struct key_rd *k, struct buf *out) {
+int cqlt_key_get_bytes(struct key_rd *k, struct buf *out) {
     for (;;) {
-        uint8_t c = cqli_key_u8(k);
+        uint8_t c = cqlt_key_u8(k);
         if (k->rd->bad) return -1;
         if (c == 0) {
-            uint8_t next = cqli_key_u8(k);
+            uint8_t next = cqlt_key_u8(k);
             if (k->rd->bad || (next != 0 && next != 0xFF)) return -1;
             if (next == 0) return 0;
         }
@@ -39,7 +39,7 @@ int cqli_key_get_bytes(struct key_rd *k, struct buf *out) {
 
 int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct buf *out, bool *exact, struct err *e) {
     size_t from = out->n;
-    if (cqli_family(t)->key_encode(t, v, out, exact, e) < 0) return -1;
+    if (cqlt_family(t)->key_encode(t, v, out, exact, e) < 0) return -1;
     if (buf_failed(out)) return err_nomem(e);
     if (desc)
         for (size_t i = from; i < out->n; i++) out->p[i] ^= 0xFF;
@@ -48,6 +48,6 @@ int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct b
 
 int cql_key_decode(const struct cql_type *t, bool desc, struct rd *key, struct buf *out) {
     struct key_rd k = {.rd = key, .flip = desc ? 0xFF : 0};
-    if (cqli_family(t)->key_decode(t, &k, out) < 0) return -1;
+    if (cqlt_family(t)->key_decode(t, &k, out) < 0) return -1;
     return key->bad || buf_failed(out) ? -1 : 0;
 }

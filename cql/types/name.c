@@ -82,7 +82,7 @@ static bool same_word(struct slice a, const char *b) { return b && a.n == strlen
 const struct cql_type *cql_type_by_name(struct slice name) {
     if (same_word(name, "varchar")) return cql_type_scalar(CQL_TEXT);
     for (int id = 0; id < CQL_TYPES; id++)
-        if (same_word(name, cqli_type_info(id)->cql)) return cql_type_scalar(id);
+        if (same_word(name, cqlt_type_info(id)->cql)) return cql_type_scalar(id);
     return NULL;
 }
 
@@ -90,7 +90,7 @@ const struct cql_type *cql_type_by_class(struct slice name) {
     size_t n = strlen(MARSHAL_PACKAGE);
     if (name.n > n && memcmp(name.p, MARSHAL_PACKAGE, n) == 0) name = slice_of(name.p + n, name.n - n);
     for (int id = 0; id < CQL_TYPES; id++)
-        if (cqli_type_info(id)->cql && slice_is(name, cqli_type_info(id)->marshal)) return cql_type_scalar(id);
+        if (cqlt_type_info(id)->cql && slice_is(name, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
     return NULL;
 }
 
@@ -116,7 +116,7 @@ static bool take(struct parser *p, char c) {
 }
 
 static const struct cql_type *syntax(struct parser *p) {
-    err_set(p->err, ERR_SYNTAX, "Failed parsing type: '%.*s'", CQLI_QUOTE(p->whole));
+    err_set(p->err, ERR_SYNTAX, "Failed parsing type: '%.*s'", CQLT_QUOTE(p->whole));
     return NULL;
 }
 
@@ -169,7 +169,7 @@ static const struct cql_type *parse_vector(struct parser *p, uint32_t depth) {
     char *number = take_name(p);
     int64_t dimension;
     if (!number) return NULL;
-    if (cqli_parse_int64(slice_str(number), &dimension) < 0 || dimension < 1 || dimension > VECTOR_DIMENSION_MAX || !take(p, '>')) return syntax(p);
+    if (cqlt_parse_int64(slice_str(number), &dimension) < 0 || dimension < 1 || dimension > VECTOR_DIMENSION_MAX || !take(p, '>')) return syntax(p);
     return cql_type_new(p->arena, CQL_VECTOR, true, &element, 1, (uint32_t)dimension, p->err);
 }
 
@@ -253,7 +253,7 @@ void cql_type_print_bare(const struct cql_type *t, struct buf *out) {
         print_identifier(t->name, out);
         return;
     }
-    const char *name = cqli_type_info(t->id)->cql;
+    const char *name = cqlt_type_info(t->id)->cql;
     buf_put_str(out, name ? name : names[t->id]);
     if (t->n_args == 0) return;
     buf_u8(out, '<');
@@ -280,7 +280,7 @@ static void put_hex(const char *s, struct buf *out) {
 static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *out) {
     bool frozen = t->frozen && !in_frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
     if (frozen) buf_put_str(out, MARSHAL_PACKAGE "FrozenType(");
-    buf_printf(out, MARSHAL_PACKAGE "%s", cqli_type_info(t->id)->marshal);
+    buf_printf(out, MARSHAL_PACKAGE "%s", cqlt_type_info(t->id)->marshal);
     if (t->n_args || t->id == CQL_UDT) {
         buf_u8(out, '(');
         if (t->id == CQL_UDT) {
@@ -327,7 +327,7 @@ static uint8_t since(enum cql_type_id id) {
 }
 
 void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf *out) {
-    uint16_t option = cqli_type_info(t->id)->option;
+    uint16_t option = cqlt_type_info(t->id)->option;
     if (option == 0 || version < since(t->id)) {
         write_custom(t, out);
         return;

@@ -6,7 +6,7 @@
 #include "cql/types/family.h"
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
-    size_t wire = (size_t)cqli_type_info(t->id)->wire;
+    size_t wire = (size_t)cqlt_type_info(t->id)->wire;
     if (LIKELY(v.n == wire) || v.n == 0) return 0;
     return err_invalid(e, "Expected %zu or 0 byte value for a %s (%zu)", wire, t->id == CQL_FLOAT ? "float" : "double", v.n);
 }
@@ -62,7 +62,7 @@ static int parse(const struct cql_type *t, struct slice text, struct buf *out, s
     if (text.n == 0) return 0;
     bool single = t->id == CQL_FLOAT;
     if (read_number(text, single, &d) < 0)
-        return err_invalid(e, "Unable to make %s from '%.*s'", single ? "float" : "double", CQLI_QUOTE(text));
+        return err_invalid(e, "Unable to make %s from '%.*s'", single ? "float" : "double", CQLT_QUOTE(text));
     if (single) {
         float f = (float)d;
         uint32_t bits;
@@ -142,18 +142,18 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
-    uint8_t present = cqli_key_u8(key);
+    uint8_t present = cqlt_key_u8(key);
     if (present > 1) return -1;
     if (!present) return 0;
     if (t->id == CQL_FLOAT) {
-        uint32_t b = (uint32_t)cqli_key_uint(key, 4);
+        uint32_t b = (uint32_t)cqlt_key_uint(key, 4);
         buf_u32(out, b & 0x80000000u ? b & 0x7FFFFFFFu : ~b);
     } else {
-        uint64_t b = cqli_key_uint(key, 8), sign = (uint64_t)1 << 63;
+        uint64_t b = cqlt_key_uint(key, 8), sign = (uint64_t)1 << 63;
         buf_u64(out, b & sign ? b & ~sign : ~b);
     }
     return 0;
 }
 
-const struct cql_family cqli_real = {
+const struct cql_family cqlt_real = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -49,7 +49,7 @@ static int parse_hex(struct slice text, struct buf *out, struct err *e) {
         ok = high >= 0 && low >= 0;
         if (ok) buf_u8(out, (uint8_t)(high << 4 | low));
     }
-    return ok ? 0 : err_invalid(e, "cannot parse '%.*s' as hex bytes", CQLI_QUOTE(text));
+    return ok ? 0 : err_invalid(e, "cannot parse '%.*s' as hex bytes", CQLT_QUOTE(text));
 }
 
 static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
@@ -76,14 +76,14 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
 
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)t, (void)exact, (void)e;
-    cqli_key_put_bytes(v, out);
+    cqlt_key_put_bytes(v, out);
     return 0;
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     (void)t;
-    return cqli_key_get_bytes(key, out);
+    return cqlt_key_get_bytes(key, out);
 }
 
-const struct cql_family cqli_text = {
+const struct cql_family cqlt_text = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -47,7 +47,7 @@ static int parse_field(const struct cql_type *t, struct slice field, struct buf 
         cql_elem_put(value_null(), out);
         return 0;
     }
-    const struct cql_family *f = cqli_family(t);
+    const struct cql_family *f = cqlt_family(t);
     struct buf plain;
     buf_init(&plain, out->limit);
     for (size_t i = 0; i < field.n; i++) {
@@ -56,7 +56,7 @@ static int parse_field(const struct cql_type *t, struct slice field, struct buf 
     }
     size_t at = out->n;
     buf_u32(out, 0);
-    int rc = f->parse ? f->parse(t, buf_slice(&plain), out, e) : err_invalid(e, "cannot parse '%.*s'", CQLI_QUOTE(field));
+    int rc = f->parse ? f->parse(t, buf_slice(&plain), out, e) : err_invalid(e, "cannot parse '%.*s'", CQLT_QUOTE(field));
     if (rc == 0 && !buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     buf_fini(&plain);
     return rc;
@@ -133,25 +133,25 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
         if (rd_left(&it.rd) == 0) *exact = false;
         struct value field = next_field(&it);
         buf_u8(out, field.n >= 0);
-        if (field.n >= 0 && cqli_family(t->args[i])->key_encode(t->args[i], value_slice(field), out, exact, e) < 0) return -1;
+        if (field.n >= 0 && cqlt_family(t->args[i])->key_encode(t->args[i], value_slice(field), out, exact, e) < 0) return -1;
     }
     return 0;
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     for (uint32_t i = 0; i < t->n_args; i++) {
-        uint8_t present = cqli_key_u8(key);
+        uint8_t present = cqlt_key_u8(key);
         if (present > 1 || key->rd->bad) return -1;
         size_t at = out->n;
         buf_u32(out, present ? 0 : UINT32_MAX);
         if (!present) continue;
-        if (cqli_family(t->args[i])->key_decode(t->args[i], key, out) < 0 || key->rd->bad || buf_failed(out)) return -1;
+        if (cqlt_family(t->args[i])->key_decode(t->args[i], key, out) < 0 || key->rd->bad || buf_failed(out)) return -1;
         buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     }
     return 0;
 }
 
-const struct cql_family cqli_tuple = {.validate = validate,
+const struct cql_family cqlt_tuple = {.validate = validate,
                                       .compare = compare,
                                       .parse = parse,
                                       .text = text,

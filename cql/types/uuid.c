@@ -60,8 +60,8 @@ static int parse(const struct cql_type *t, struct slice text, struct buf *out, s
     uint8_t v[16];
     if (text.n == 0) return 0;
     if (read_uuid(text, v) < 0) {
-        if (t->id == CQL_UUID) return err_invalid(e, "Unable to make UUID from '%.*s'", CQLI_QUOTE(text));
-        return err_invalid(e, "Unknown timeuuid representation: %.*s", CQLI_QUOTE(text));
+        if (t->id == CQL_UUID) return err_invalid(e, "Unable to make UUID from '%.*s'", CQLT_QUOTE(text));
+        return err_invalid(e, "Unknown timeuuid representation: %.*s", CQLT_QUOTE(text));
     }
     if (t->id == CQL_TIMEUUID && v[6] >> 4 != 1) return err_invalid(e, "TimeUUID supports only version 1 UUIDs");
     buf_put(out, v, sizeof v);
@@ -89,13 +89,13 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
-    uint8_t head = cqli_key_u8(key);
+    uint8_t head = cqlt_key_u8(key);
     if (head == 0) return 0;
-    uint64_t high = cqli_key_uint(key, 8), low = cqli_key_uint(key, 8);
+    uint64_t high = cqlt_key_uint(key, 8), low = cqlt_key_uint(key, 8);
     buf_u64(out, t->id == CQL_TIMEUUID || head == 2 ? from_time(high) : high);
     buf_u64(out, t->id == CQL_TIMEUUID ? low ^ signed_bytes : low);
     return head > 16 ? -1 : 0;
 }
 
-const struct cql_family cqli_uuid = {
+const struct cql_family cqlt_uuid = {
     .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

@@ -3,7 +3,7 @@
 
 static const struct cql_type_info infos[CQL_TYPES] = {
 #define TYPE(id_, option_, cql_, marshal_, wire_, family_)                                                                        \
-    [CQL_##id_] = {.id = #id_, .option = option_, .cql = cql_, .marshal = marshal_, .wire = wire_, .family = &cqli_##family_},
+    [CQL_##id_] = {.id = #id_, .option = option_, .cql = cql_, .marshal = marshal_, .wire = wire_, .family = &cqlt_##family_},
 #include "cql/types/type.def"
 #undef TYPE
 };
@@ -14,13 +14,13 @@ static const struct cql_type scalars[CQL_TYPES] = {
 #undef TYPE
 };
 
-const struct cql_type_info *cqli_type_info(enum cql_type_id id) { return &infos[id]; }
+const struct cql_type_info *cqlt_type_info(enum cql_type_id id) { return &infos[id]; }
 
 const struct cql_type *cql_type_scalar(enum cql_type_id id) { return &scalars[id]; }
 
-int64_t cqli_type_wire(const struct cql_type *t) {
+int64_t cqlt_type_wire(const struct cql_type *t) {
     if (t->id != CQL_VECTOR) return infos[t->id].wire;
-    int64_t element = cqli_type_wire(t->args[0]);
+    int64_t element = cqlt_type_wire(t->args[0]);
     return element < 0 ? -1 : element * t->dimension;
 }
 
@@ -38,9 +38,9 @@ bool cql_type_eq(const struct cql_type *a, const struct cql_type *b) {
     return true;
 }
 
-int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) { return cqli_family(t)->validate(t, v, e); }
+int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) { return cqlt_family(t)->validate(t, v, e); }
 
-int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b) { return cqli_family(t)->compare(t, a, b); }
+int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b) { return cqlt_family(t)->compare(t, a, b); }
 
 static const uint32_t literal_fits[] = {
 #define BIT(id) (1u << CQL_##id)
@@ -68,24 +68,24 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
         buf_init(&name, 4096);
         cql_type_print(t, &name);
         struct slice n = buf_slice(&name);
-        err_invalid(e, "Invalid %s constant (%.*s) for \"%s\" of type %.*s", names[kind], CQLI_QUOTE(text), receiver ? receiver : "",
+        err_invalid(e, "Invalid %s constant (%.*s) for \"%s\" of type %.*s", names[kind], CQLT_QUOTE(text), receiver ? receiver : "",
                     SLICE_FMT(n));
         buf_fini(&name);
         return -1;
     }
     if (kind == LIT_HEX && t->id == CQL_BLOB && text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
-    if (cqli_family(t)->parse(t, text, out, e) < 0) return -1;
+    if (cqlt_family(t)->parse(t, text, out, e) < 0) return -1;
     return buf_failed(out) ? err_nomem(e) : 0;
 }
 
-void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out) { cqli_family(t)->text(t, v, out); }
+void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out) { cqlt_family(t)->text(t, v, out); }
 
 static bool is_quoted(enum cql_type_id id) {
     return id == CQL_ASCII || id == CQL_TEXT || id == CQL_INET || id == CQL_DATE || id == CQL_TIME || id == CQL_TIMESTAMP;
 }
 
 void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out) {
-    const struct cql_family *f = cqli_family(t);
+    const struct cql_family *f = cqlt_family(t);
     if (f->print) {
         f->print(t, v, out);
     } else if (v.n == 0 && t->id != CQL_ASCII && t->id != CQL_TEXT && t->id != CQL_BLOB) {
@@ -106,16 +106,16 @@ void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out) 
     }
 }
 
-bool cqli_is_digits(struct slice text) {
+bool cqlt_is_digits(struct slice text) {
     for (size_t i = 0; i < text.n; i++)
         if (text.p[i] < '0' || text.p[i] > '9') return false;
     return text.n > 0;
 }
 
-int cqli_parse_int64(struct slice text, int64_t *out) {
+int cqlt_parse_int64(struct slice text, int64_t *out) {
     bool negative = text.n > 0 && text.p[0] == '-';
     size_t i = negative || (text.n > 0 && text.p[0] == '+');
-    if (!cqli_is_digits(slice_of(text.p + i, text.n - i))) return -1;
+    if (!cqlt_is_digits(slice_of(text.p + i, text.n - i))) return -1;
     int64_t v = 0;
     for (; i < text.n; i++) {
         int digit = text.p[i] - '0';

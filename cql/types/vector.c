@@ -5,16 +5,16 @@
 #include "cql/types/family.h"
 
 int cql_vector_next(const struct cql_type *t, struct rd *r, struct slice *element) {
-    int64_t wire = cqli_type_wire(t->args[0]);
+    int64_t wire = cqlt_type_wire(t->args[0]);
     uint64_t n = (uint64_t)wire;
-    if (wire < 0 && cqli_vint_read(r, &n) < 0) return -1;
+    if (wire < 0 && cqlt_vint_read(r, &n) < 0) return -1;
     if (n > rd_left(r)) return -1;
     *element = rd_bytes(r, (size_t)n);
     return r->bad ? -1 : 0;
 }
 
 void cql_vector_put(const struct cql_type *t, struct slice element, struct buf *out) {
-    if (cqli_type_wire(t->args[0]) < 0) cqli_vint_write(element.n, out);
+    if (cqlt_type_wire(t->args[0]) < 0) cqlt_vint_write(element.n, out);
     buf_put_slice(out, element);
 }
 
@@ -70,7 +70,7 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
     struct slice element;
     for (uint32_t i = 0; i < t->dimension; i++) {
         if (cql_vector_next(t, &r, &element) < 0) return fail(t, "Not enough bytes to read a", 0, e);
-        if (cqli_family(t->args[0])->key_encode(t->args[0], element, out, exact, e) < 0) return -1;
+        if (cqlt_family(t->args[0])->key_encode(t->args[0], element, out, exact, e) < 0) return -1;
     }
     return 0;
 }
@@ -78,7 +78,7 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
 static int decode_element(const struct cql_type *t, struct key_rd *key, struct buf *out) {
     struct buf element;
     buf_init(&element, out->limit);
-    int rc = cqli_family(t->args[0])->key_decode(t->args[0], key, &element);
+    int rc = cqlt_family(t->args[0])->key_decode(t->args[0], key, &element);
     if (rc == 0 && (key->rd->bad || buf_failed(&element))) rc = -1;
     if (rc == 0) cql_vector_put(t, buf_slice(&element), out);
     buf_fini(&element);
@@ -91,5 +91,5 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
-const struct cql_family cqli_vector = {
+const struct cql_family cqlt_vector = {
     .validate = validate, .compare = compare, .text = print, .print = print, .key_encode = key_encode, .key_decode = key_decode};
