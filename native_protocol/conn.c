@@ -198,7 +198,8 @@ static void refuse(struct np_conn *c, const struct np_envelope *env, const struc
 /* One envelope of v3, v4, or v5 before STARTUP is answered, or of a segment. Bytes consumed, NP_NEED_MORE or NP_BAD. */
 static ssize_t take_envelope(struct np_conn *c, struct slice in) {
     struct np_envelope env;
-    struct err e = {0};
+    struct err e;
+    err_clear(&e);
     ssize_t n = np_envelope_decode(in, frame_max(c), &env, &e);
     if (n == NP_BAD) return refuse(c, &env, &e), NP_BAD;
     if (n == NP_TOO_BIG) {
@@ -255,7 +256,8 @@ static void take_part(struct np_conn *c, struct slice in) {
 
 static ssize_t take_segment(struct np_conn *c, struct slice in) {
     struct np_segment seg;
-    struct err e = {0};
+    struct err e;
+    err_clear(&e);
     ssize_t n = np_segment_decode(in, c->compression == NP_COMPRESS_LZ4, &c->loop->segment, &seg, &e);
     if (n == NP_BAD) npi_conn_fail(c, 5, 0, &e);
     if (n <= 0) return n;

@@ -257,9 +257,9 @@ static bool overloaded(const struct np_conn *c) {
 }
 
 static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
-    struct err e = {0};
     struct np_call *call = overloaded(c) ? NULL : npi_call_take(c->loop);
     if (!call) {
+        struct err e = {0};
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
         answer_error(c, env, &e);
         return;

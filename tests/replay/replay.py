@@ -13,6 +13,7 @@ A script is a list of cases; each case has a connection of its own, and after it
   segment [PART ...] [bad-header] [bad-payload] [split]         a v5 segment of raw parts; split: not self-contained
   slowly N                           from here on everything is sent in pieces of N bytes
   expect OPCODE [v4] [stream=N] [code=HEX] [text="..."] [has="..."] [kind=N]
+                                     events are kept apart: the server pushes them when it likes
   expect closed                      the server ends the connection
   again N LINE                       repeats a send or expect line N times
 
@@ -68,6 +69,7 @@ class Connection:
         self.sock = socket.create_connection(address, timeout=5)
         self.version, self.framed, self.piece = 4, False, 0
         self.raw, self.plain = b'', b''
+        self.kept = []  # envelopes that came while one of the other kind was expected
 
     def send(self, data):
         step = self.piece or max(len(data), 1)
@@ -122,6 +124,18 @@ class Connection:
                     return version & 0x7f, flags, stream, opcode, body
             if not self.more():
                 return None
+
+    def receive_kind(self, event):
+        """The next event, or the next answer."""
+        for envelope in self.kept:
+            if (envelope[3] == OPCODES['EVENT']) == event:
+                self.kept.remove(envelope)
+                return envelope
+        while (envelope := self.receive()) is not None:
+            if (envelope[3] == OPCODES['EVENT']) == event:
+                return envelope
+            self.kept.append(envelope)
+        return None
 
     def close(self):
         self.sock.close()
@@ -230,7 +244,7 @@ class Script:
         self.conn.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def do_expect(self, words):
-        got = self.conn.receive()
+        got = self.conn.receive_kind(words[0] == 'EVENT')
         try:
             check(got, words)
         except Mismatch as e:
@@ -248,22 +262,13 @@ class Script:
         self.conn.close()
         self.conn = None
 
-    def do_case(self, _words):
-        if self.conn:
-            self.alive()
-        self.conn = Connection(self.address)
-
-    def run(self):
-        title, number = '', 0
+    def run_case(self, title, lines):
+        number = lines[0][0]
         try:
-            with open(self.path, encoding='utf-8') as f:
-                for number, line in enumerate(f, 1):
-                    words = shlex.split(line, comments=True)
-                    if not words:
-                        continue
-                    title = ' '.join(words[1:]) if words[0] == 'case' else title
-                    getattr(self, 'do_' + words[0])(words[1:])
-                    self.steps += 1
+            self.conn = Connection(self.address)
+            for number, words in lines[1:]:
+                getattr(self, 'do_' + words[0])(words[1:])
+                self.steps += 1
             self.alive()
         except (Mismatch, OSError) as e:
             print(f'FAILED {os.path.basename(self.path)}:{number} ({title}): {e}')
@@ -271,13 +276,27 @@ class Script:
         finally:
             if self.conn:
                 self.conn.close()
+                self.conn = None
         return True
+
+    def run(self):
+        """Runs every case; how many there were and how many failed."""
+        cases = []
+        with open(self.path, encoding='utf-8') as f:
+            for number, line in enumerate(f, 1):
+                words = shlex.split(line, comments=True)
+                if words and words[0] == 'case':
+                    cases.append((' '.join(words[1:]), []))
+                if words:
+                    cases[-1][1].append((number, words))
+        return len(cases), sum(not self.run_case(*case) for case in cases)
 
 
 def start(tallyd, folder):
     """Starts tallyd on a free port; the process and its address."""
-    process = subprocess.Popen([tallyd, '--data-dir', folder, '--port', '0', '--admin-port', '0', '--mode', 'cassandra'],
-                               stdout=subprocess.PIPE, text=True)
+    with open(os.path.join(folder, 'log'), 'w', encoding='utf-8') as log:
+        process = subprocess.Popen([tallyd, '--data-dir', os.path.join(folder, 'data'), '--port', '0', '--admin-port', '0',
+                                    '--mode', 'cassandra'], stdout=subprocess.PIPE, stderr=log, text=True)
     line = process.stdout.readline()
     ready = re.search(r'cql=([^ ]+):(\d+)', line)
     if not ready:
@@ -298,18 +317,21 @@ def main(argv):
         process, address = start(argv[1], folder.name)
         scripts = argv[2:]
     scripts = scripts or sorted(os.path.join(here, name) for name in os.listdir(here) if name.endswith('.cqlr'))
-    failed = steps = 0
+    cases = failed = steps = 0
     for path in scripts:
         script = Script(path, address)
-        failed += not script.run()
-        steps += script.steps
+        ran, bad = script.run()
+        cases, failed, steps = cases + ran, failed + bad, steps + script.steps
     if process:
         process.send_signal(signal.SIGTERM)
         if process.wait(timeout=20) != 0:
             print(f'FAILED tallyd ended with {process.returncode}')
             failed += 1
+        if failed:
+            with open(os.path.join(folder.name, 'log'), encoding='utf-8') as log:
+                print(log.read())
     folder.cleanup()
-    print(f'replay: {len(scripts)} scripts, {steps} steps, {failed} failed')
+    print(f'replay: {len(scripts)} scripts, {cases} cases, {steps} steps, {failed} failed')
     return 1 if failed or not steps else 0
 
 
