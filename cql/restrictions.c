@@ -43,22 +43,28 @@ static int split_value(struct cql_request *r, const struct where_step *s, struct
     return 0;
 }
 
+/* The bound list, as sent: a null among its values is told of the column, so elements are validated here. */
 static int list_values(struct cql_request *r, const struct where_step *s, struct value **out, uint32_t *n) {
     struct value list;
-    if (term_eval(s->list, r, &list)) return -1;
-    if (value_is_null(list) || list.n < 4) {
-        if (list.n > 0) return err_invalid(r->err, "Not enough bytes to read a list");
-        return check_value(r, s->columns[0], list.n == 0 ? value_null() : list);
-    }
+    int32_t bind = term_bind_index(s->list);
+    const char *name = s->columns[0]->name;
+    if (bind >= 0 && !s->tuple) list = r->params.values[bind];
+    else if (term_eval(s->list, r, &list)) return -1;
+    if (value_is_unset(list)) return err_invalid(r->err, "Invalid unset value for column %s", name);
+    if (value_is_null(list)) return err_invalid(r->err, "Invalid null value for column %s", name);
+    if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
     struct rd rd = rd_of(value_slice(list));
     *n = rd_u32(&rd);
+    if (*n > rd_left(&rd) / 4) return err_invalid(r->err, "Not enough bytes to read a list");
     if (*n > WHERE_KEYS_MAX) return err_invalid(r->err, "Too many values in IN (%u, at most %d)", *n, WHERE_KEYS_MAX);
     *out = ARENA_ARRAY(r->arena, *n + 1, struct value);
     if (!*out) return err_nomem(r->err);
     for (uint32_t i = 0; i < *n; i++) {
         int32_t len = (int32_t)rd_u32(&rd);
-        (*out)[i] = len < 0 ? value_null() : value_of_slice(rd_bytes(&rd, (size_t)len));
+        struct value *v = &(*out)[i];
+        *v = len < 0 ? value_null() : value_of_slice(rd_bytes(&rd, (size_t)len));
         if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a list");
+        if (len >= 0 && !s->tuple && cql_value_validate(s->columns[0]->type, value_slice(*v), r->err)) return -1;
     }
     return 0;
 }

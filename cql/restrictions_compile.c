@@ -66,13 +66,18 @@ static struct term *compile_tuple(struct where_builder *b, const struct where_st
     struct receiver to;
     if (lhs_receiver(b, s, false, &to)) return NULL;
     if (x->kind != EXPR_TUPLE) return term_compile(b->c, x, &to);
-    if (x->n_args > s->n_columns) {
+    if (x->n_args != s->n_columns) {
         struct buf text;
         buf_init(&text, 4096);
         ast_print_expr(x, &text);
         err_invalid(b->c->err, "Expected %u elements in value tuple, but got %u: %.*s", s->n_columns, x->n_args, SLICE_FMT(buf_slice(&text)));
         buf_fini(&text);
         return NULL;
+    }
+    /* Each alone first: what is wrong with one is told of its column. */
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        struct receiver item = receiver_of(b, s->columns[i]->name, s->columns[i]->type);
+        if (!term_compile(b->c, x->args[i], &item)) return NULL;
     }
     struct term *t = term_compile(b->c, x, &to);
     for (uint32_t i = 0; t && i < x->n_args; i++) {
@@ -123,6 +128,7 @@ static int refuse_relation(struct where_builder *b, const struct where_step *s, 
     struct err *e = b->c->err;
     const char *name = s->columns[0]->name;
     struct buf text;
+    if (rel->op == OP_LIKE && !compile_value(b, s, rel->value)) return -1;
     buf_init(&text, 4096);
     if (rel->value) ast_print_expr(rel->value, &text);
     if (rel->op == OP_IS_NOT_NULL) err_invalid(e, "Unsupported restriction: %s IS NOT NULL", name);
@@ -335,9 +341,10 @@ static struct where_step *new_step(struct where_builder *b, const struct ast_rel
 static int add_token(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
     const struct schema_table *t = b->table;
     struct err *e = b->c->err;
-    bool all = s->n_columns == t->n_partition_key;
-    for (uint32_t i = 0; i < s->n_columns; i++) all = all && s->columns[i]->kind == COLUMN_PARTITION_KEY;
-    if (!all) return err_invalid(e, "The token() function must be applied to all partition key components or none of them");
+    uint32_t keys = 0;
+    for (uint32_t i = 0; i < s->n_columns; i++) keys += s->columns[i]->kind == COLUMN_PARTITION_KEY;
+    if (keys < t->n_partition_key) return err_invalid(e, "The token() function must be applied to all partition key components or none of them");
+    if (s->n_columns > t->n_partition_key) return err_invalid(e, "The token() function must contains only partition key components");
     for (uint32_t i = 0; i < s->n_columns; i++) {
         if (s->columns[i]->position == i) continue;
         struct buf names;

@@ -11,6 +11,7 @@ enum { KEEP_CHUNK = 4096, KEEP_MAX = 64 << 20 };
 /* Rows to be sorted at the end: ORDER BY over the partitions of an IN. */
 struct sorted_row {
     struct slice ck;
+    size_t arrival;
     struct value *values;
 };
 struct sorted_rows {
@@ -117,6 +118,7 @@ static int keep_sorted(struct select_state *run, const struct value *values, uin
         all->cap = cap;
     }
     struct sorted_row *row = &all->rows[all->n];
+    row->arrival = all->n;
     row->ck = arena_dup(&run->keep, buf_slice(&run->ck));
     row->values = ARENA_ARRAY(&run->keep, n + 1, struct value);
     if (!row->ck.p || !row->values) return err_nomem(e);
@@ -238,14 +240,23 @@ int select_out_row(struct select_state *run, const struct eng_row *row) {
     return 0;
 }
 
-static int compare_sorted(const void *a, const void *b) { return slice_cmp(((const struct sorted_row *)a)->ck, ((const struct sorted_row *)b)->ck); }
+/* Equal keys of different partitions stay in the order they came in; qsort is not stable. */
+static int compare_sorted(const void *a, const void *b) {
+    const struct sorted_row *x = a, *y = b;
+    int c = slice_cmp(x->ck, y->ck);
+    return c ? c : (x->arrival > y->arrival) - (x->arrival < y->arrival);
+}
+static int compare_reversed(const void *a, const void *b) {
+    const struct sorted_row *x = a, *y = b;
+    int c = slice_cmp(y->ck, x->ck);
+    return c ? c : (x->arrival > y->arrival) - (x->arrival < y->arrival);
+}
 
-/* Merge order matters for equal keys of different partitions; qsort is not stable, so ties are broken by the order of arrival. */
 static int send_sorted(struct select_state *run) {
     struct sorted_rows *all = run->sorted;
-    qsort(all->rows, all->n, sizeof(*all->rows), compare_sorted);
+    qsort(all->rows, all->n, sizeof(*all->rows), run->plan->reversed ? compare_reversed : compare_sorted);
     for (size_t i = 0; i < all->n && !run->done; i++) {
-        if (send(run, all->rows[run->plan->reversed ? all->n - 1 - i : i].values)) return -1;
+        if (send(run, all->rows[i].values)) return -1;
         count_result_row(run);
     }
     return 0;

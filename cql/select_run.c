@@ -212,7 +212,7 @@ static int eval_limit(struct cql_request *r, const struct term *t, uint64_t *out
     struct value v;
     if (term_eval(t, r, &v)) return -1;
     if (value_is_unset(v)) return 0;
-    if (value_is_null(v)) return err_invalid(r->err, "Invalid null value of LIMIT");
+    if (value_is_null(v)) return err_invalid(r->err, "Invalid null value of limit");
     if (v.n != 4 || (int32_t)load_u32(v.p) <= 0) return err_invalid(r->err, "LIMIT must be strictly positive");
     *out = load_u32(v.p);
     return 0;
