@@ -127,9 +127,10 @@ int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table 
     return 0;
 }
 
+/* "Query to see whether a keyspace has been created": it is listed from then on, and has no status column. */
 static int emit_mcs_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
+    if (ks->status == SCHEMA_CREATING || ks->status == SCHEMA_DELETING) return 0;
     put_keyspace(ro, ks);
-    row_text(ro, "status", schema_status_name(ks->status));
     return row_out_emit(ro);
 }
 

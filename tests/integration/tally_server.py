@@ -64,8 +64,15 @@ class Server:
         return Cluster([self.host], port=self.port, **options)
 
 
-def create_keyspace(session, name):
+def create_keyspace(session, name, seconds=60):
+    """Returns when the keyspace may be used: on Keyspaces that, too, is a moment after the answer."""
     session.execute(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if session.execute("SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = %s", (name,)).one():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"keyspace {name} was not created")
 
 
 def status_of(session, keyspace, table):

@@ -52,6 +52,15 @@ def start(tallyd, folder, options):
     sys.exit("tallyd did not become ready")
 
 
+def await_keyspace(session, name):
+    """A keyspace, too, may be used only a moment after CREATE KEYSPACE has answered."""
+    query, deadline = "SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = %s", time.time() + 60
+    while not session.execute(query, (name,)).one():
+        if time.time() > deadline:
+            sys.exit(f"keyspace {name} was not created")
+        time.sleep(0.05)
+
+
 def await_active(session, table):
     """What an application does on Keyspaces: CREATE TABLE answers at once, the table is used once its status says so."""
     query = "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = 'mykeyspace' AND table_name = %s"
@@ -97,6 +106,7 @@ def main():
         with Cluster([host], port=port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as cluster:
             session = cluster.connect()
             session.execute("CREATE KEYSPACE mykeyspace WITH replication = {'class': 'SingleRegionStrategy'}")
+            await_keyspace(session, "mykeyspace")
             for name, ddl in (("mytable", TABLE), ("wide", WIDE)):
                 session.execute(ddl)
                 print(f"mykeyspace.{name}: {await_active(session, name)}")

@@ -56,6 +56,21 @@ func awaitActive(s *gocql.Session, table string) error {
 	return fmt.Errorf("%s did not become ACTIVE", table)
 }
 
+func createKeyspace(s *gocql.Session) error {
+	if err := s.Query(fmt.Sprintf("CREATE KEYSPACE %s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", ks)).Exec(); err != nil {
+		return err
+	}
+	for i := 0; i < 600; i++ {
+		var name string
+		err := s.Query("SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = ?", ks).Scan(&name)
+		if !errors.Is(err, gocql.ErrNotFound) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return errors.New("the keyspace was not created")
+}
+
 func createTable(s *gocql.Session, name, definition string) error {
 	if err := s.Query(fmt.Sprintf("CREATE TABLE %s.%s (%s)", ks, name, definition)).Exec(); err != nil {
 		return err
@@ -252,9 +267,7 @@ func main() {
 		os.Exit(1)
 	}
 	defer s.Close()
-	check("create keyspace", func() error {
-		return s.Query(fmt.Sprintf("CREATE KEYSPACE %s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", ks)).Exec()
-	})
+	check("create keyspace", func() error { return createKeyspace(s) })
 	check("scalar round trip", func() error { return scalarRoundTrip(s) })
 	check("collection round trip", func() error { return collectionRoundTrip(s) })
 	check("paging and batch", func() error { return pagingAndBatch(s) })

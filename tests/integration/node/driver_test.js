@@ -31,6 +31,16 @@ async function awaitActive(client, table) {
   throw new Error(`${table} did not become ACTIVE`);
 }
 
+async function createKeyspace(client) {
+  await client.execute(`CREATE KEYSPACE ${KS} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`);
+  for (let i = 0; i < 600; i++) {
+    const r = await client.execute('SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = ?', [KS]);
+    if (r.rowLength === 1) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error('the keyspace was not created');
+}
+
 async function createTable(client, name, definition) {
   await client.execute(`CREATE TABLE ${KS}.${name} (${definition})`);
   await awaitActive(client, name);
@@ -126,7 +136,7 @@ async function main() {
     contactPoints: [host], protocolOptions: { port }, localDataCenter: 'datacenter1', queryOptions: { consistency: types.consistencies.localQuorum },
   });
   await check('connect', () => client.connect());
-  await check('create keyspace', () => client.execute(`CREATE KEYSPACE ${KS} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`));
+  await check('create keyspace', () => createKeyspace(client));
   await check('scalar round trip', () => scalarRoundTrip(client));
   await check('collection round trip', () => collectionRoundTrip(client));
   await check('paging and batch', () => pagingAndBatch(client));

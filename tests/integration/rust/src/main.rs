@@ -41,6 +41,18 @@ async fn await_active(s: &Session, table: &str) -> Outcome {
     Err(format!("{table} did not become ACTIVE").into())
 }
 
+async fn create_keyspace(s: &Session) -> Outcome {
+    s.query_unpaged(format!("CREATE KEYSPACE {KS} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"), ()).await?;
+    for _ in 0..600 {
+        let rows = s.query_unpaged("SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = ?", (KS,)).await?.into_rows_result()?;
+        if rows.rows_num() == 1 {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Err("the keyspace was not created".into())
+}
+
 async fn create_table(s: &Session, name: &str, definition: &str) -> Outcome {
     s.query_unpaged(format!("CREATE TABLE {KS}.{name} ({definition})"), ()).await?;
     await_active(s, name).await
@@ -188,8 +200,7 @@ async fn run(host: &str, port: &str) -> usize {
         Err(e) => report("connect", Err(e.into())),
         Ok(s) => {
             report("connect", Ok(()));
-            let create = format!("CREATE KEYSPACE {KS} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}");
-            report("create keyspace", s.query_unpaged(create, ()).await.map(|_| ()).map_err(Into::into));
+            report("create keyspace", create_keyspace(&s).await);
             report("scalar round trip", scalar_round_trip(&s).await);
             report("collection round trip", collection_round_trip(&s).await);
             report("paging and batch", paging_and_batch(&s).await);

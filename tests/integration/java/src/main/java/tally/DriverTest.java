@@ -55,6 +55,15 @@ public final class DriverTest {
     throw new AssertionError(table + " did not become ACTIVE");
   }
 
+  private static void createKeyspace(CqlSession s) throws InterruptedException {
+    s.execute("CREATE KEYSPACE " + KS + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    for (int i = 0; i < 600; i++) {
+      if (s.execute("SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = '" + KS + "'").one() != null) return;
+      Thread.sleep(50);
+    }
+    throw new AssertionError("the keyspace was not created");
+  }
+
   private static void createTable(CqlSession s, String name, String definition) throws InterruptedException {
     s.execute("CREATE TABLE " + KS + "." + name + " (" + definition + ")");
     awaitActive(s, name);
@@ -208,7 +217,7 @@ public final class DriverTest {
                     .build());
     CqlSession s = opened[0];
     if (s != null) {
-      check("create keyspace", () -> s.execute("CREATE KEYSPACE " + KS + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"));
+      check("create keyspace", () -> createKeyspace(s));
       check("scalar round trip", () -> scalarRoundTrip(s));
       check("collection round trip", () -> collectionRoundTrip(s));
       check("paging and batch", () -> pagingAndBatch(s));
