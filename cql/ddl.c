@@ -91,6 +91,27 @@ int props_check_unique(struct compile *c, const struct ast_props *p) {
     return 0;
 }
 
+static int refuse_type(struct compile *c, const char *words, const struct cql_type *t) {
+    struct buf b;
+    buf_init(&b, 4096);
+    cql_type_print(t, &b);
+    int rc = err_invalid(c->err, "%s: %.*s", words, SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return rc;
+}
+
+/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). */
+static int check_elements(struct compile *c, const struct cql_type *t) {
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (t->args[i]->id == CQL_COUNTER && !cql_type_is_collection(t)) return err_invalid(c->err, "Counters are not allowed inside tuples");
+        if (t->args[i]->id == CQL_COUNTER) return refuse_type(c, "Counters are not allowed inside collections", t);
+        if (check_elements(c, t->args[i])) return -1;
+    }
+    if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed inside sets", t);
+    if (t->id == CQL_MAP && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed as map keys", t);
+    return 0;
+}
+
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {
     struct compile there = *c;
     there.keyspace = keyspace;
@@ -98,5 +119,5 @@ int ddl_column(struct compile *c, const char *keyspace, const struct ast_column 
     out->name = col->name;
     out->kind = col->is_static ? COLUMN_STATIC : COLUMN_REGULAR;
     out->type = compile_type(&there, col->type);
-    return out->type ? 0 : -1;
+    return out->type ? check_elements(c, out->type) : -1;
 }

@@ -189,7 +189,9 @@ int table_props_options(struct compile *c, const struct ast_props *p, const stru
     for (uint32_t i = 0; i < p->n; i++) {
         const struct ast_prop *prop = &p->props[i];
         const struct table_option *o = find(c, prop->name);
-        if (is_keyspaces_map(c, prop->name)) {
+        if (strcmp(prop->name, "id") == 0) {
+            if (altered) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
+        } else if (is_keyspaces_map(c, prop->name)) {
             if (add_keyspaces_map(c, prop, out)) return -1;
         } else if (!o) {
             return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", prop->name);

@@ -164,14 +164,17 @@ static int add_rest(struct create *t) {
 }
 
 static int take_id(struct create *t, struct catalog_change *change) {
-    const struct ast_expr *id = t->ast->props.id;
-    if (!id) return 0;
+    const struct ast_props *p = &t->ast->props;
+    struct slice text = p->id && p->id->kind == EXPR_LITERAL ? p->id->text : slice_of(NULL, 0);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (strcmp(p->props[i].name, "id") == 0) text = p->props[i].value->kind == PROP_MAP ? slice_str("") : p->props[i].value->text;
+    if (!text.p) return 0;
     struct buf b;
     buf_init(&b, 64);
     struct err ignored = {0};
-    int rc = id->kind == EXPR_LITERAL ? cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, id->text, "id", &b, &ignored) : -1;
-    if (rc == 0 && b.n == 16) memcpy(change->id, b.p, 16);
+    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", &b, &ignored);
     change->has_id = rc == 0 && b.n == 16;
+    if (change->has_id) memcpy(change->id, b.p, 16);
     buf_fini(&b);
     return change->has_id ? 0 : err_set(t->c->err, ERR_CONFIG, "Invalid table id");
 }

@@ -46,6 +46,8 @@ static void put_option(struct row_out *ro, const struct schema_table *t, const s
     case OPTION_INT: row_int(ro, o->name, text ? atoi(text) : 0); break;
     case OPTION_DOUBLE: row_double(ro, o->name, text ? strtod(text, NULL) : 0.0); break;
     case OPTION_BOOL:
+        /* A node on which CDC is not enabled, as Cassandra's default is, does not tell it. */
+        if (cassandra_mode && strcmp(o->name, "cdc") == 0) break;
         if (text && strcmp(text, o->defaults[cassandra_mode]) != 0) row_bool(ro, o->name, strcmp(text, "true") == 0);
         break;
     case OPTION_MAP: {
