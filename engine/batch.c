@@ -3,6 +3,8 @@
 
 #include "engine/store.h"
 
+enum { FOLD_BYTES_MAX = 65536 };
+
 struct mark { uint32_t table; uint8_t bucket; };
 
 struct eng_batch {
@@ -11,6 +13,8 @@ struct eng_batch {
     struct buf key, value;
     struct arena arena; /* bounds of one range delete */
     size_t n_ops;
+    struct engi_fold_set stripes; /* of the rows written */
+    struct buf folds;             /* [u32 n][key] of rows to fold after the commit; past its limit some wait for next time */
     struct mark *marks; /* buckets whose first tombstone is in this batch: recorded once it is written */
     size_t n_marks, cap_marks;
     struct { size_t n_ops, n_marks; } *savepoints;
@@ -25,6 +29,7 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     if (!b->kv) return free(b), NULL;
     buf_init(&b->key, 0);
     buf_init(&b->value, 0);
+    buf_init(&b->folds, FOLD_BYTES_MAX);
     arena_init(&b->arena, 1024, 0);
     return b;
 }
@@ -34,6 +39,7 @@ void eng_batch_free(struct eng_batch *b) {
     b->kv->ops->batch_free(b->kv);
     buf_fini(&b->key);
     buf_fini(&b->value);
+    buf_fini(&b->folds);
     arena_fini(&b->arena);
     free(b->marks);
     free(b->savepoints);
@@ -42,6 +48,8 @@ void eng_batch_free(struct eng_batch *b) {
 
 static void clear(struct eng_batch *b) {
     b->kv->ops->batch_clear(b->kv);
+    buf_clear(&b->folds, 4096);
+    b->stripes = (struct engi_fold_set){0};
     b->n_ops = b->n_marks = b->n_savepoints = 0;
 }
 
@@ -70,6 +78,10 @@ static int add(struct eng_batch *b, const struct eng_row *row, struct op_cost *c
     }
     if (b->kv->ops->batch_merge(b->kv, buf_slice(&b->key), buf_slice(&b->value))) return err_nomem(e);
     b->n_ops++;
+    if (engi_fold_count(&b->eng->fold, buf_slice(&b->key), &b->stripes) && b->folds.n + b->key.n + 4 <= FOLD_BYTES_MAX) {
+        buf_u32(&b->folds, (uint32_t)b->key.n);
+        buf_put_slice(&b->folds, buf_slice(&b->key));
+    }
     if (cost) cost->bytes_written += b->key.n + b->value.n;
     return 0;
 }
@@ -165,15 +177,23 @@ void eng_batch_keep(struct eng_batch *b) {
 
 bool eng_batch_empty(const struct eng_batch *b) { return b->n_ops == 0; }
 
+static void fold_rows(struct eng_batch *b) {
+    struct rd r = rd_of(buf_slice(&b->folds));
+    while (rd_left(&r) && !buf_failed(&b->folds)) engi_fold_row(b->eng, rd_bytes(&r, rd_u32(&r)));
+}
+
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) {
     struct eng *eng = b->eng;
     int rc = eng_failed(eng) ? err_set(e, ERR_SERVER, "the log cannot be synced; no write is acknowledged any more") : 0;
+    engi_fold_enter(&eng->fold, &b->stripes);
     if (!rc) rc = eng->kv->ops->write(eng->kv, b->kv, e);
+    engi_fold_leave(&eng->fold, &b->stripes);
     for (size_t i = 0; !rc && i < b->n_marks; i++) {
         struct engi_table *t = engi_table(eng, b->marks[i].table);
         atomic_fetch_or(&t->recorded[b->marks[i].bucket / 64], 1ull << (b->marks[i].bucket % 64));
     }
     if (!rc) *seq = engi_commit_written(eng);
+    if (!rc) fold_rows(b);
     clear(b);
     return rc;
 }

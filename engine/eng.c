@@ -118,11 +118,13 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     eng->durability = o->durability;
     eng->clock = o->clock ? o->clock : &clock_real;
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
+    engi_fold_init(&eng->fold);
     struct kv_options kv = {.data_dir = o->data_dir, .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
     eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
     if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) return eng;
     if (eng->kv) eng->kv->ops->close(eng->kv);
+    engi_fold_fini(&eng->fold);
     tables_free(eng);
     free(eng);
     return NULL;
@@ -131,6 +133,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
 void eng_close(struct eng *eng) {
     engi_commit_stop(eng);
     eng->kv->ops->close(eng->kv);
+    engi_fold_fini(&eng->fold);
     tables_free(eng);
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_destroy(&eng->stripes[i]);
     free(eng);

@@ -12,10 +12,6 @@
 #include "base/fault.h"
 #include "engine/kv.h"
 
-/* A key that is rewritten again and again in one memtable is folded by the write itself once so many operands wait there;
- * a read never meets more. */
-enum { MAX_OPERANDS = 16 };
-
 struct rocks {
     struct kv kv;
     struct kv_options o;
@@ -374,7 +370,6 @@ static void set_options(struct rocks *r) {
     rocksdb_options_set_max_background_jobs(o, 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
     rocksdb_options_set_manual_wal_flush(o, 1);
-    rocksdb_options_set_max_successive_merges(o, MAX_OPERANDS);
     rocksdb_options_set_keep_log_file_num(o, 2);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);
     rocksdb_options_set_info_log_level(o, 2);

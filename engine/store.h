@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/fold.h"
 #include "engine/key.h"
 #include "engine/kv.h"
 
@@ -34,6 +35,7 @@ struct eng {
     enum eng_durability durability;
     struct clock *clock;
     struct engi_commit commit;
+    struct engi_fold fold;
     pthread_mutex_t stripes[ENGI_STRIPES];
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
 };

@@ -483,6 +483,44 @@ static void test_many_operands_of_one_row_are_folded(void **state) {
     assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "99");
 }
 
+struct column_writer {
+    struct world *w;
+    uint32_t first;
+};
+
+static void *write_columns(void *arg) {
+    struct column_writer *c = arg;
+    struct eng_batch *b = eng_batch_new(c->w->eng);
+    struct eng_part part = part_of("p");
+    struct err e = {0};
+    for (uint32_t i = 0; i < OPERANDS * 3; i++) {
+        struct eng_cell cell = {.column = c->first + i * 2, .ts = 10, .expiry = ENG_NO_EXPIRY, .value = slice_str("v")};
+        struct eng_row row;
+        uint64_t seq;
+        eng_row_init(&row, ENG_ROW, slice_str("a"));
+        row.cells = &cell;
+        row.n_cells = 1;
+        if (eng_batch_row(b, &part, &row, NULL, &e) || eng_batch_commit(b, &seq, &e)) return "failed";
+    }
+    eng_batch_free(b);
+    return NULL;
+}
+
+static void test_folding_loses_no_write_of_another_thread(void **state) {
+    struct world *w = *state;
+    struct column_writer args[2] = {{.w = w, .first = 1}, {.w = w, .first = 2}};
+    pthread_t writers[2];
+    void *failed[2];
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&writers[i], NULL, write_columns, &args[i]), 0);
+    for (int i = 0; i < 2; i++) pthread_join(writers[i], &failed[i]);
+    assert_null(failed[0]);
+    assert_null(failed[1]);
+    struct eng_part part = part_of("p");
+    struct eng_row row;
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("a"), NOW, &w->arena, &row, NULL, &w->e), 1);
+    assert_int_equal(row.n_cells, OPERANDS * 6);
+}
+
 static void write_cell(struct world *w, const char *ck, uint8_t flags, int64_t ts, int64_t expiry) {
     struct eng_part part = part_of("p");
     struct eng_cell cell = {.column = 1, .flags = flags, .ts = ts, .ttl = flags & ENG_CELL_EXPIRING ? 5 : 0, .expiry = expiry};
@@ -582,6 +620,7 @@ int main(void) {
         BOTH(test_meta_records_are_kept_in_order),
         BOTH(test_writers_and_readers_share_the_engine),
         BOTH(test_many_operands_of_one_row_are_folded),
+        BOTH(test_folding_loses_no_write_of_another_thread),
         BOTH(test_compaction_drops_what_is_old_and_nothing_else),
         BOTH(test_failed_write_leaves_nothing),
         BOTH(test_failed_reads_are_errors),

@@ -1,0 +1,52 @@
+#include "engine/fold.h"
+
+#include "base/murmur3.h"
+#include "engine/store.h"
+
+void engi_fold_init(struct engi_fold *f) {
+    for (int i = 0; i < ENGI_FOLD_STRIPES; i++) pthread_rwlock_init(&f->stripes[i], NULL);
+}
+
+void engi_fold_fini(struct engi_fold *f) {
+    for (int i = 0; i < ENGI_FOLD_STRIPES; i++) pthread_rwlock_destroy(&f->stripes[i]);
+}
+
+static uint32_t stripe_of(uint64_t hash) { return hash % ENGI_FOLD_STRIPES; }
+
+bool engi_fold_count(struct engi_fold *f, struct slice key, struct engi_fold_set *set) {
+    uint64_t hash = (uint64_t)murmur3_token(key);
+    set->bits[stripe_of(hash) / 64] |= 1ull << (stripe_of(hash) % 64);
+    _Atomic uint32_t *slot = &f->counts[(hash >> 8) % ENGI_FOLD_SLOTS];
+    /* A race loses a count, which only delays a fold. */
+    uint32_t tag = (uint32_t)(hash >> 32) & ~255u, old = atomic_load_explicit(slot, memory_order_relaxed);
+    uint32_t count = (old & ~255u) == tag ? (old & 255) + 1 : 1;
+    bool due = count >= ENGI_FOLD_AFTER;
+    atomic_store_explicit(slot, due ? tag : tag | count, memory_order_relaxed);
+    return due;
+}
+
+static void each(struct engi_fold *f, const struct engi_fold_set *set, int (*fn)(pthread_rwlock_t *)) {
+    for (uint32_t w = 0; w < ARRAY_LEN(set->bits); w++)
+        for (uint64_t bits = set->bits[w]; bits; bits &= bits - 1) fn(&f->stripes[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
+}
+
+void engi_fold_enter(struct engi_fold *f, const struct engi_fold_set *set) { each(f, set, pthread_rwlock_rdlock); }
+void engi_fold_leave(struct engi_fold *f, const struct engi_fold_set *set) { each(f, set, pthread_rwlock_unlock); }
+
+void engi_fold_row(struct eng *eng, struct slice key) {
+    const struct kv_ops *ops = eng->kv->ops;
+    pthread_rwlock_t *stripe = &eng->fold.stripes[stripe_of((uint64_t)murmur3_token(key))];
+    struct kv_batch *b = ops->batch_new(eng->kv);
+    struct kv_value value;
+    struct err e;
+    if (!b) return;
+    err_clear(&e);
+    pthread_rwlock_wrlock(stripe);
+    /* The writer may be a loop: what is on disk only is left alone. */
+    if (ops->get(eng->kv, KV_CACHE_ONLY, key, &value, &e) == 1) {
+        if (!ops->batch_put(b, key, value.bytes)) (void)!ops->write(eng->kv, b, &e);
+        ops->release(eng->kv, &value);
+    }
+    pthread_rwlock_unlock(stripe);
+    ops->batch_free(b);
+}
