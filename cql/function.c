@@ -209,7 +209,7 @@ static const struct function *to_json_of(struct compile *c, const char *name, co
 /* token(partition key): its parameters are those of the table that the value is for. */
 static const struct function *resolve_token(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to) {
     const struct cql_type *types[FUNCTION_ARGS_MAX];
-    const struct schema_table *t = to && to->keyspace && to->table ? schema_table_any(c->schema, to->keyspace, to->table) : NULL;
+    const struct schema_table *t = c->schema && to && to->keyspace && to->table ? schema_table_any(c->schema, to->keyspace, to->table) : NULL;
     uint32_t n = t ? t->n_partition_key : args->n;
     if (n > FUNCTION_ARGS_MAX) n = FUNCTION_ARGS_MAX;
     for (uint32_t i = 0; i < n; i++) {

@@ -296,14 +296,19 @@ static int read_sorted(const struct cql_type *t, yajl_val j, struct buf *out, st
     size_t n = map ? j->u.object.len : j->u.array.len, at = out->n;
     struct json_entry *all = calloc(n + 1, sizeof *all);
     int rc = all ? 0 : err_nomem(e);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
+    for (size_t i = 0; all && i < n; i++) {
         all[i].at = i;
+        buf_init(&all[i].key, 0);
+        buf_init(&all[i].value, 0);
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++) {
         yajl_val item = map ? j->u.object.values[i] : j->u.array.values[i];
         if (YAJL_IS_NULL(item))
             rc = err_invalid(e, map ? "Invalid null value in map" : "Invalid null element in set");
         else
             rc = map ? read_map_key(t->args[0], j->u.object.keys[i], &all[i].key, e) : read_json(t->args[0], item, &all[i].key, e);
         if (rc == 0 && map) rc = read_json(t->args[1], item, &all[i].value, e);
+        if (rc == 0 && (buf_failed(&all[i].key) || buf_failed(&all[i].value))) rc = err_nomem(e);
     }
     uint32_t kept = 0;
     if (rc == 0) qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);

@@ -1,0 +1,208 @@
+/* Terms and functions against receivers: values and words as Cassandra 5.0.8 gave them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "cql/cql.h"
+
+struct fixture {
+    struct arena arena;
+    struct err err;
+    struct bind_specs binds;
+    struct receiver specs[4];
+    struct compile c;
+    struct cql_request r;
+};
+
+static void setup(struct fixture *f) {
+    memset(f, 0, sizeof *f);
+    arena_init(&f->arena, 16384, 64 << 20);
+    f->binds = (struct bind_specs){.n = 4, .specs = f->specs};
+    f->c = (struct compile){.arena = &f->arena, .binds = &f->binds, .err = &f->err};
+    f->r = (struct cql_request){.arena = &f->arena, .err = &f->err, .now_us = 1700000000000000};
+}
+
+static struct term *compile(struct fixture *f, const char *type, const char *text) {
+    const struct cql_type *t = cql_type_parse(&f->arena, slice_str(type), NULL, NULL, NULL, &f->err);
+    assert_non_null(t);
+    const char *query = arena_printf(&f->arena, "INSERT INTO t (v) VALUES (%s)", text);
+    struct ast_stmt *s = cql_parse(&f->arena, slice_str(query), &f->err);
+    if (!s) fail_msg("%s: %s", text, f->err.text);
+    struct receiver to = {.keyspace = "ks", .table = "t", .name = "v", .type = t};
+    return term_compile(&f->c, s->insert.values[0], &to);
+}
+
+static const char *evaluate(struct fixture *f, const char *type, const char *text) {
+    struct term *t = compile(f, type, text);
+    struct value v;
+    struct buf json;
+    if (!t || term_eval(t, &f->r, &v) < 0) return f->err.text;
+    buf_init(&json, 0);
+    cql_value_json(cql_type_parse(&f->arena, slice_str(type), NULL, NULL, NULL, &f->err), v, &json);
+    struct slice copy = arena_dup(&f->arena, buf_slice(&json));
+    buf_fini(&json);
+    return (const char *)copy.p;
+}
+
+struct term_case {
+    const char *type, *text, *outcome; /* JSON of the value, or the error */
+};
+
+static void check_all(const struct term_case *cases, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct fixture f;
+        setup(&f);
+        const char *got = evaluate(&f, cases[i].type, cases[i].text);
+        if (strcmp(got, cases[i].outcome) != 0) fail_msg("%s %s: %s, not %s", cases[i].type, cases[i].text, got, cases[i].outcome);
+        arena_fini(&f.arena);
+    }
+}
+
+static void test_term_literals_of_collections(void **state) {
+    (void)state;
+    static const struct term_case cases[] = {
+        {"list<int>", "[3, 1, 2]", "[3, 1, 2]"},
+        {"set<int>", "{3, 1, 1, 2}", "[1, 2, 3]"},
+        {"map<int, text>", "{2: 'b', 1: 'a', 1: 'c'}", "{\"1\": \"c\", \"2\": \"b\"}"},
+        {"map<int, text>", "{}", "{}"},
+        {"tuple<int, text>", "(1, null)", "[1, null]"},
+        {"vector<float, 3>", "[1, 2, 3]", "[1.0, 2.0, 3.0]"},
+        {"list<int>", "[null]", "null is not supported inside collections"},
+        {"list<int>", "[1, 'a']", "Invalid list literal for v: value 'a' is not of type int"},
+        {"map<int, text>", "{'a': 'b'}", "Invalid map literal for v: key 'a' is not of type int"},
+        {"set<int>", "[1]", "Unexpected receiver type 'set<int>'; only list and vector are expected"},
+        {"list<int>", "{1}", "Invalid set literal for v of type list<int>"},
+        {"tuple<int, text>", "(1, 'a', 2)", "Invalid tuple literal for v: too many elements. Type frozen<tuple<int, text>> expects 2 but got 3"},
+        {"tuple<int, text>", "('a', 'b')", "Invalid tuple literal for v: component 0 is not of type int"},
+        {"vector<float, 3>", "[1, 2]", "Invalid vector literal for v of type vector<float, 3>; expected 3 elements, but given 2"},
+        {"int", "(bigint)1", "Cannot assign value (bigint)1 to v of type int"},
+    };
+    check_all(cases, ARRAY_LEN(cases));
+}
+
+static void test_term_calls_functions(void **state) {
+    (void)state;
+    static const struct term_case cases[] = {
+        {"int", "blobAsInt(0x00000001)", "1"},
+        {"int", "blob_as_int(0x01)", "In call to function system.blob_as_int, value 0x01 is not a valid binary representation for type int"},
+        {"int", "blobAsInt('a')", "Type error: 'a' cannot be passed as argument 0 of function system.blobasint of type blob"},
+        {"int", "uuid()", "Type error: cannot assign result of function system.uuid (type uuid) to v (type int)"},
+        {"uuid", "uuid(1)", "Invalid number of arguments in call to function system.uuid: 0 required but 1 provided"},
+        {"int", "nosuch(1)", "Unknown function nosuch called"},
+        {"int", "dateOf(now())", "Unknown function dateof called"},
+        {"blob", "intAsBlob(1)", "\"0x00000001\""},
+        {"timeuuid", "minTimeuuid('1970-01-01 00:00:00.001+0000')", "\"13816710-1dd2-11b2-8080-808080808080\""},
+        {"timeuuid", "maxTimeuuid((timestamp)0)", "\"1381670f-1dd2-11b2-7f7f-7f7f7f7f7f7f\""},
+        {"date", "toDate((timestamp)'2011-02-03 05:00')", "\"2011-02-03\""},
+        {"bigint", "to_unix_timestamp(now())", "1700000000000"},
+        {"bigint", "tounixtimestamp('2011-02-03')",
+         "Ambiguous call to function tounixtimestamp (can be matched by following signatures: system.tounixtimestamp : (timestamp) -> bigint, "
+         "system.tounixtimestamp : (date) -> bigint): use type casts to disambiguate"},
+        {"bigint", "token((int)1)", "-4069959284402364209"},
+        {"text", "toJson((map<int, text>){1: 'a'})", "\"{\\\"1\\\": \\\"a\\\"}\""},
+        {"list<int>", "fromJson('[1, \"2\"]')", "[1, 2]"},
+        {"set<int>", "fromJson('[2, 1, 1]')", "[1, 2]"},
+        {"int", "fromJson('1.5')", "org.apache.cassandra.serializers.MarshalException: Expected an int value, but got a Double: 1.5"},
+        {"tuple<int, text>", "fromJson('[1]')",
+         "org.apache.cassandra.serializers.MarshalException: Tuple is missing items (expected 2): [1]"},
+        {"text", "CAST((decimal)1e10 AS text)", "\"1E+10\""},
+        {"int", "CAST(-1.5 AS int)", "-1"},
+        {"int", "CAST((bigint)5000000000 AS int)", "705032704"},
+        {"tinyint", "CAST(300 AS tinyint)", "44"},
+        {"varint", "CAST(1.9 AS varint)", "1"},
+        {"double", "abs(-5)", "5.0"},
+        {"int", "exp(1)", "2"},
+    };
+    check_all(cases, ARRAY_LEN(cases));
+}
+
+static void test_term_arithmetic(void **state) {
+    (void)state;
+    static const struct term_case cases[] = {
+        {"int", "2147483647 + 1", "-2147483648"},
+        {"int", "-5 % 3", "-2"},
+        {"int", "1 + null", "null"},
+        {"int", "1 / 0", "the operation 'int / int' failed: / by zero"},
+        {"int", "1 + 1.5", "the '+' operation is not supported between 1 and 1.5"},
+        {"int", "1 + ?", "Ambiguous '+' operation with args 1 and ?: use type hint to disambiguate, example '(int) ?'"},
+        {"double", "1 / 2", "0.5"},
+        {"double", "(int)1 + (double)1.5", "2.5"},
+        {"double", "(int)1 / (int)2", "the '/' operation is not supported between (int)1 and (int)2"},
+        {"decimal", "1.0 / 3", "0.33333333333333333333333333333333"},
+        {"decimal", "1 / 0", "the operation 'decimal / decimal' failed: BigInteger divide by zero"},
+        {"decimal", "1.5 * 1.5", "2.25"},
+        {"decimal", "(float)0.1 + (decimal)1", "1.10000000149011612"},
+        {"varint", "100000000000000000000 * 2", "200000000000000000000"},
+        {"tinyint", "127 + 1", "-128"},
+        {"bigint", "(int)1 + (bigint)2", "3"},
+        {"timestamp", "'2011-01-31' + 1mo", "\"2011-02-28 00:00:00.000Z\""},
+        {"date", "'2011-02-03' + 1h", "the operation 'date + duration' failed: The duration must have a day precision. Was: 1h"},
+        {"text", "'a' + 1", "the '+' operation is not supported between 'a' and 1"},
+    };
+    check_all(cases, ARRAY_LEN(cases));
+}
+
+static void test_bound_value_is_checked_and_not_copied(void **state) {
+    (void)state;
+    struct fixture f;
+    struct value v, bound[1] = {value_of("\0\0\0\7", 4)};
+    setup(&f);
+    struct term *t = compile(&f, "int", "?");
+    assert_non_null(t);
+    assert_int_equal(0, term_bind_index(t));
+    assert_string_equal("v", f.specs[0].name);
+    f.r.params.values = bound;
+    f.r.params.n_values = 1;
+    assert_int_equal(0, term_eval(t, &f.r, &v));
+    assert_ptr_equal(bound[0].p, v.p);
+    bound[0].n = VALUE_UNSET;
+    assert_int_equal(0, term_eval(t, &f.r, &v));
+    assert_true(value_is_unset(v));
+    bound[0].n = 3;
+    assert_int_equal(-1, term_eval(t, &f.r, &v));
+    assert_string_equal("Expected 4 or 0 byte int (3)", f.err.text);
+    arena_fini(&f.arena);
+}
+
+static void test_bound_set_is_put_in_order(void **state) {
+    (void)state;
+    static const char wire[] = "\0\0\0\3\0\0\0\1b\0\0\0\1a\0\0\0\1b", sorted[] = "\0\0\0\2\0\0\0\1a\0\0\0\1b";
+    struct fixture f;
+    struct value v, bound[1] = {value_of(wire, sizeof wire - 1)};
+    setup(&f);
+    struct term *t = compile(&f, "set<text>", "?");
+    f.r.params.values = bound;
+    f.r.params.n_values = 1;
+    assert_int_equal(0, term_eval(t, &f.r, &v));
+    assert_int_equal(sizeof sorted - 1, v.n);
+    assert_memory_equal(sorted, v.p, sizeof sorted - 1);
+    arena_fini(&f.arena);
+}
+
+static void test_hostile_nesting_ends(void **state) {
+    (void)state;
+    struct fixture f;
+    setup(&f);
+    struct buf text;
+    buf_init(&text, 0);
+    for (int i = 0; i < 30; i++) buf_put_str(&text, "abs(round(");
+    buf_put_str(&text, "'a'");
+    for (int i = 0; i < 60; i++) buf_put_str(&text, ")");
+    for (int i = 0; i < 40; i++) buf_put_str(&text, " + 1");
+    buf_u8(&text, 0);
+    assert_null(compile(&f, "varint", (const char *)text.p));
+    buf_fini(&text);
+    arena_fini(&f.arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_term_literals_of_collections),       cmocka_unit_test(test_term_calls_functions),
+        cmocka_unit_test(test_term_arithmetic),                    cmocka_unit_test(test_bound_value_is_checked_and_not_copied),
+        cmocka_unit_test(test_bound_set_is_put_in_order),          cmocka_unit_test(test_hostile_nesting_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
