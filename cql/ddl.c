@@ -112,12 +112,22 @@ static int check_elements(struct compile *c, const struct cql_type *t) {
     return 0;
 }
 
+static int check_keyspaces(struct compile *c, const char *keyspace, const struct ast_type *t) {
+    if (t->keyspace && strcmp(t->keyspace, keyspace) != 0)
+        return err_invalid(c->err, "Statement on keyspace %s cannot refer to a user type in keyspace %s; user types can only be used in the keyspace they are defined in",
+                           keyspace, t->keyspace);
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (check_keyspaces(c, keyspace, t->args[i])) return -1;
+    return 0;
+}
+
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {
     struct compile there = *c;
     there.keyspace = keyspace;
     if (col->mask) return ddl_refuse(c, "MASKED WITH");
     out->name = col->name;
     out->kind = col->is_static ? COLUMN_STATIC : COLUMN_REGULAR;
+    if (check_keyspaces(c, keyspace, col->type)) return -1;
     out->type = compile_type(&there, col->type);
     return out->type ? check_elements(c, out->type) : -1;
 }

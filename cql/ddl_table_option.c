@@ -51,21 +51,6 @@ static int check_kind(struct compile *c, const struct table_option *o, const cha
     return 0;
 }
 
-int table_props_kinds(struct compile *c, const struct ast_props *p) {
-    if (props_check_unique(c, p)) return -1;
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct table_option *o = find(c, p->props[i].name);
-        if (!o) continue;
-        const struct ast_prop_value *v = p->props[i].value;
-        if (o->kind == OPTION_MAP && v->kind != PROP_MAP)
-            return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", o->name);
-        if (o->kind == OPTION_MAP) continue;
-        const char *text = prop_text(c, o->name, v);
-        if (!text || check_kind(c, o, text)) return -1;
-    }
-    return 0;
-}
-
 /* As Java prints a double, which is how Cassandra shows it: 1.0E-4. */
 static const char *java_double(struct compile *c, double d) {
     uint64_t bits;
@@ -207,5 +192,26 @@ int table_props_options(struct compile *c, const struct ast_props *p, const stru
     if (most < least)
         return err_set(c->err, ERR_CONFIG, "max_index_interval must be greater than or equal to min_index_interval (%lld) (got %lld)",
                        (long long)least, (long long)most);
+    return 0;
+}
+
+/* Sub-options and policies are read where the kinds are, so that their errors come before the table's existence. */
+int table_props_kinds(struct compile *c, const struct ast_props *p) {
+    struct option_list *scratch = ARENA_NEW(c->arena, struct option_list);
+    if (!scratch) return err_nomem(c->err);
+    scratch->arena = c->arena;
+    scratch->err = c->err;
+    if (props_check_unique(c, p)) return -1;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct table_option *o = find(c, p->props[i].name);
+        if (!o) continue;
+        const struct ast_prop_value *v = p->props[i].value;
+        if (o->kind == OPTION_MAP) {
+            if (add_map(c, o, v, scratch)) return -1;
+            continue;
+        }
+        const char *text = prop_text(c, o->name, v);
+        if (!text || check_kind(c, o, text) || (o->kind == OPTION_TEXT && !settle_text(c, o->name, text))) return -1;
+    }
     return 0;
 }

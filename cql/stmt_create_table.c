@@ -119,6 +119,14 @@ static struct catalog_column *clustering_find(struct create *t, const char *name
     return NULL;
 }
 
+static int check_order_unique(const struct create *t) {
+    const struct ast_props *p = &t->ast->props;
+    for (uint32_t i = 0; i < p->n_order; i++)
+        if (names(p->order[i].column, p->order, i))
+            return err_invalid(t->c->err, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s.%s'", p->order[i].column, t->keyspace, t->name);
+    return 0;
+}
+
 static int apply_order(struct create *t) {
     const struct ast_props *p = &t->ast->props;
     struct err *e = t->c->err;
@@ -126,10 +134,6 @@ static int apply_order(struct create *t) {
     buf_init(&others, 4096);
     for (uint32_t i = 0; i < p->n_order; i++) {
         const char *name = p->order[i].column;
-        if (names(name, p->order, i)) {
-            buf_fini(&others);
-            return err_invalid(e, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s.%s'", name, t->keyspace, t->name);
-        }
         if (!clustering_find(t, name)) buf_printf(&others, "%s%s", others.n ? ", " : "", name);
     }
     if (others.n) err_invalid(e, "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not clustering columns",
@@ -202,7 +206,7 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     change->name = t.name;
     change->conditional = t.ast->if_not_exists;
     if (t.ast->like_table) return ddl_refuse(c, "CREATE TABLE LIKE");
-    if (table_props_kinds(c, &t.ast->props) || check_existence(&t)) return -1;
+    if (check_order_unique(&t) || table_props_kinds(c, &t.ast->props) || check_existence(&t)) return -1;
     if (declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
     if (take_id(&t, change) || take_options(&t, change) || check_name(&t)) return -1;
