@@ -81,7 +81,11 @@ static int default_keyspace(struct cql_request *r, const char **out) {
     *out = r->session && *r->session->keyspace ? r->session->keyspace : NULL;
     if (!r->params.keyspace.p) return 0;
     *out = (const char *)arena_dup(r->arena, r->params.keyspace).p;
-    return *out ? 0 : err_nomem(r->err);
+    if (!*out) return err_nomem(r->err);
+    const struct schema *schema = catalog_schema(r->db->options.catalog);
+    bool known = schema_keyspace_find(schema, *out);
+    schema_unref(schema);
+    return known ? 0 : err_invalid(r->err, "Keyspace '%s' does not exist", *out);
 }
 
 /* Compiles a text for one run, in the request's arena. */

@@ -1,6 +1,8 @@
 /* Relations of WHERE to a plan: which of them seek, which filter, and what is refused. */
 #include "cql/restrictions.h"
 
+#include "cql/selector.h"
+
 #define FILTERING_NEEDED                                                                                              \
     "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you " \
     "want to execute this query despite the performance unpredictability, use ALLOW FILTERING"
@@ -23,7 +25,7 @@ static const char *purpose_name(enum where_purpose p) {
 
 static const struct schema_column *find_column(struct where_builder *b, const char *name) {
     const struct schema_column *col = schema_column_find(b->table, name);
-    if (!col) err_invalid(b->c->err, "Undefined column name %s in table %s.%s", name, b->table->keyspace->name, b->table->name);
+    if (!col) selector_undefined(b->c, b->table, name);
     return col;
 }
 
@@ -440,25 +442,6 @@ static void plan_clustering(struct where_builder *b) {
     w->rows = at == 0 && t->n_clustering ? WHERE_ALL_ROWS : at == t->n_clustering && !range ? WHERE_ROW_KEYS : WHERE_SLICES;
 }
 
-static int check_clustering_modify(struct where_builder *b) {
-    const struct schema_table *t = b->table;
-    const char *what = purpose_name(b->o->purpose);
-    bool any = false, range = false;
-    for (uint32_t i = 0; i < t->n_clustering; i++) {
-        const struct where_step *s = b->by_ordinal[t->n_partition_key + i];
-        any = any || s;
-        range = range || (s && s->kind == STEP_RANGE);
-    }
-    if (b->o->only_statics && any)
-        return err_invalid(b->c->err, "Invalid restrictions on clustering columns since the %s statement modifies only static columns", what);
-    if (b->o->whole_rows && !b->o->conditional) return 0;
-    if (range && b->o->purpose == WHERE_UPDATE)
-        return err_invalid(b->c->err, "Slice restrictions are not supported on the clustering columns in %s statements", what);
-    if (b->o->purpose == WHERE_UPDATE && !b->o->only_statics && b->plan->rows != WHERE_ROW_KEYS)
-        return missing_columns(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
-    return 0;
-}
-
 static int check_clustering_select(struct where_builder *b) {
     const struct schema_table *t = b->table;
     if (b->o->allow_filtering || b->o->virtual_table) return 0;
@@ -474,6 +457,25 @@ static int check_clustering_select(struct where_builder *b) {
         expected++;
     }
     if (expected && b->plan->partitions == WHERE_TOKENS) return err_invalid(b->c->err, "%s", FILTERING_NEEDED);
+    return 0;
+}
+
+static int check_clustering_modify(struct where_builder *b) {
+    const struct schema_table *t = b->table;
+    const char *what = purpose_name(b->o->purpose);
+    bool any = false, range = false;
+    for (uint32_t i = 0; i < t->n_clustering; i++) {
+        const struct where_step *s = b->by_ordinal[t->n_partition_key + i];
+        any = any || s;
+        range = range || (s && s->kind == STEP_RANGE);
+    }
+    if (b->o->only_statics && any)
+        return err_invalid(b->c->err, "Invalid restrictions on clustering columns since the %s statement modifies only static columns", what);
+    if (b->o->whole_rows && !b->o->conditional) return check_clustering_select(b);
+    if (range && b->o->purpose == WHERE_UPDATE)
+        return err_invalid(b->c->err, "Slice restrictions are not supported on the clustering columns in %s statements", what);
+    if (b->o->purpose == WHERE_UPDATE && !b->o->only_statics && b->plan->rows != WHERE_ROW_KEYS)
+        return missing_columns(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
     return 0;
 }
 

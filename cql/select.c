@@ -27,7 +27,9 @@ static int add_selectors(struct selection *s, struct select_plan *p, const struc
         }
         struct selector *sel = selector_compile(s, x->expr, NULL);
         if (!sel) return -1;
-        const char *name = x->alias ? x->alias : selector_name(s->compile, x->expr);
+        /* A cast to the type that it is already is no cast. */
+        const struct ast_expr *named = x->expr->kind == EXPR_CAST && sel->kind == SELECTOR_COLUMN ? x->expr->args[0] : x->expr;
+        const char *name = x->alias ? x->alias : selector_name(s->compile, named);
         if (!name) return -1;
         columns[p->n_selectors].name = name;
         columns[p->n_selectors].type = sel->type;
@@ -119,7 +121,7 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     for (uint32_t i = 0; i < ast->n_order_by; i++) {
         const struct ast_ordering *o = &ast->order_by[i];
         const struct schema_column *col = schema_column_find(t, o->column);
-        if (!col) return err_invalid(c->err, "Undefined column name %s in table %s.%s", o->column, t->keyspace->name, t->name);
+        if (!col) return selector_undefined(c, t, o->column);
         if (col->kind != COLUMN_CLUSTERING)
             return err_invalid(c->err, "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got %s", col->name);
         /* Columns fixed by = may be left out. */
@@ -142,7 +144,7 @@ static int compile_group(struct compile *c, struct select_plan *p, const struct 
         const struct ast_expr *x = ast->group_by[i];
         if (x->kind != EXPR_NAME) return err_invalid(c->err, "GROUP BY on functions is not yet supported.");
         const struct schema_column *col = schema_column_find(t, x->name);
-        if (!col) return err_invalid(c->err, "Undefined column name %s in table %s.%s", x->name, t->keyspace->name, t->name);
+        if (!col) return selector_undefined(c, t, x->name);
         if (col->ordinal >= keys) return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s", col->name);
         while (at < col->ordinal && at < t->n_partition_key && p->where->partitions == WHERE_KEYS && p->where->partition_steps[at]->kind == STEP_EQ) at++;
         while (at < col->ordinal && at >= t->n_partition_key && at - t->n_partition_key < p->where->n_clustering_steps &&

@@ -45,7 +45,8 @@ struct select_state {
     uint64_t page_left;          /* UINT64_MAX: no paging */
     uint64_t read_start;         /* cost->bytes_read when the page began */
     /* where the page is */
-    uint32_t partition;          /* index among the partitions of an IN */
+    uint32_t partition;          /* index among the partitions of an IN; virtual tables: result rows of earlier pages and this one */
+    uint32_t skip;               /* virtual tables: result rows to pass over, given in earlier pages */
     struct buf key, ck;          /* of the row just passed */
     bool in_row;                 /* ck is set */
     bool page_full, done;        /* no further row wanted: the page, or the whole result, is complete */

@@ -140,6 +140,11 @@ static void count_result_row(struct select_state *run) {
 /* Evaluates the select list. values: of the row, or of a group's first row. */
 static int project(struct select_state *run, const struct value *values) {
     const struct select_plan *p = run->plan;
+    if (run->skip) {
+        run->skip--;
+        return 0;
+    }
+    if (p->table->virt) run->partition++;
     struct selector_context c = {.r = run->r, .view = run->view.row || run->view.statics ? &run->view : NULL, .values = values,
                                  .aggregates = run->aggregates};
     for (uint32_t i = 0; i < p->n_selectors; i++)

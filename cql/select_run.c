@@ -224,7 +224,7 @@ static int eval_limits(struct select_state *run) {
     if (p->limit && eval_limit(r, p->limit, &run->limit_left)) return -1;
     run->has_limit = run->limit_left > 0;
     if (p->partition_limit && eval_limit(r, p->partition_limit, &run->partition_limit)) return -1;
-    bool paged = r->params.page_size > 0 && !p->n_aggregates && !p->grouped && !p->table->virt;
+    bool paged = r->params.page_size > 0 && !p->n_aggregates && !p->grouped;
     run->page_left = paged ? (uint64_t)r->params.page_size : UINT64_MAX;
     run->count_read_rows = paged && r->db->options.mode == MODE_KEYSPACES && p->where->n_filters;
     if (paged && p->ordered && p->where->partition_in)
@@ -273,11 +273,12 @@ enum cql_outcome select_run(struct cql_request *r, const struct cql_statement *s
     r->cost->is_read = true;
     op_cost_class(r->cost, class_of(run.plan));
     if (eval_limits(&run)) return CQL_FAILED;
-    if (r->params.paging_state.p && !run.plan->table->virt) {
+    if (r->params.paging_state.p) {
         if (paging_decode(r->params.paging_state, run.plan->salt, &state, r->err)) return CQL_FAILED;
         resume = &state;
         run.has_limit = state.has_limit;
         run.limit_left = state.limit_left;
+        if (run.plan->table->virt) run.skip = run.partition = state.partition;
         if (run.has_limit && run.limit_left == 0) run.done = true;
     }
     int rc = run_plan(&run, resume);

@@ -6,7 +6,7 @@
 
 static int take_row(void *arg, const struct value *values) {
     struct select_state *run = arg;
-    if (run->done) return 0;
+    if (run->done || run->page_full) return 0;
     uint32_t n = run->plan->table->n_columns, keys = run->plan->table->n_partition_key;
     struct slice key;
     struct buf b;

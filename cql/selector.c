@@ -6,6 +6,8 @@
 
 #include "cql/function.h"
 
+static void print_name(const struct ast_expr *x, struct buf *b);
+
 static struct selector *new_selector(struct selection *s, enum selector_kind kind, uint32_t n_args) {
     struct selector *out = ARENA_NEW(s->compile->arena, struct selector);
     if (out) {
@@ -19,9 +21,18 @@ static struct selector *new_selector(struct selection *s, enum selector_kind kin
     return NULL;
 }
 
+int selector_undefined(struct compile *c, const struct schema_table *t, const char *name) {
+    struct buf b;
+    buf_init(&b, 4096);
+    ast_print_name(name, &b);
+    err_invalid(c->err, "Undefined column name %.*s in table %s.%s", SLICE_FMT(buf_slice(&b)), t->keyspace->name, t->name);
+    buf_fini(&b);
+    return -1;
+}
+
 static const struct schema_column *find_column(struct selection *s, const char *name) {
     const struct schema_column *c = schema_column_find(s->table, name);
-    if (!c) err_invalid(s->compile->err, "Undefined column name %s in table %s.%s", name, s->table->keyspace->name, s->table->name);
+    if (!c) selector_undefined(s->compile, s->table, name);
     else s->wanted[c->ordinal] = true;
     return c;
 }
@@ -69,6 +80,7 @@ static const struct cql_type *literal_type(const struct ast_expr *x) {
 }
 
 static bool is_typed(const struct ast_expr *x) {
+    if (x->kind == EXPR_TUPLE && x->n_args == 1) return is_typed(x->args[0]);
     return x->kind == EXPR_NAME || x->kind == EXPR_CALL || x->kind == EXPR_CAST || x->kind == EXPR_TYPE_HINT || x->kind == EXPR_FIELD ||
            x->kind == EXPR_ELEMENT || (x->kind >= EXPR_NEG && x->kind <= EXPR_MOD);
 }
@@ -79,9 +91,9 @@ static int compile_args(struct selection *s, struct selector *out, struct ast_ex
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < out->n_args; i++) {
             if (is_typed(args[i]) != (pass == 0)) continue;
-            const struct cql_type *to = literal_type(args[i]);
-            if (same_type && hint && (!to || cql_literal_fits(hint, args[i]->literal))) to = hint;
-            if (pass == 1 && !to) { /* a marker or null of a type the function decides */
+            const struct cql_type *to = same_type ? literal_type(args[i]) : NULL;
+            if (to && hint && cql_literal_fits(hint, args[i]->literal)) to = hint;
+            if (pass == 1 && !to) { /* the function decides */
                 out->types[i] = NULL;
                 continue;
             }
@@ -94,13 +106,52 @@ static int compile_args(struct selection *s, struct selector *out, struct ast_ex
     return 0;
 }
 
+/* Arguments as function_resolve asks for them. */
+struct call_args {
+    struct selection *s;
+    const struct cql_type *const *types;
+    struct ast_expr *const *args;
+};
+
+static enum match arg_fits(void *arg, uint32_t i, const struct cql_type *t) {
+    const struct call_args *a = arg;
+    if (a->types[i]) return cql_type_eq(a->types[i], t) ? MATCH_EXACT : function_type_fits(t, a->types[i]) ? MATCH_WEAK : MATCH_NO;
+    if (a->args[i]->kind != EXPR_LITERAL) return MATCH_WEAK;
+    if (!cql_literal_fits(t, a->args[i]->literal)) return MATCH_NO;
+    return literal_type(a->args[i])->id == t->id ? MATCH_EXACT : MATCH_WEAK;
+}
+
+static const struct cql_type *arg_type(void *arg, uint32_t i) {
+    const struct call_args *a = arg;
+    return a->types[i] ? a->types[i] : literal_type(a->args[i]);
+}
+
+static struct slice arg_text(void *arg, uint32_t i) {
+    const struct call_args *a = arg;
+    const char *name = selector_name(a->s->compile, a->args[i]);
+    return slice_str(name ? name : "");
+}
+
+/* The select list words an unknown function in its own way. */
+static void reword_unknown(struct err *e, const char *name) {
+    if (strncmp(e->text, "Unknown function ", 17)) return;
+    err_clear(e);
+    err_invalid(e, "Unknown function '%s'", name);
+}
+
 static struct selector *compile_function(struct selection *s, const char *keyspace, const char *name, struct ast_expr *const *args, uint32_t n,
                                          const struct cql_type *to) {
     struct selector *out = new_selector(s, SELECTOR_FUNCTION, n);
     if (!out || compile_args(s, out, args, false)) return NULL;
-    out->function = function_find(s->compile, keyspace, name, out->types, n, to);
-    if (!out->function) return NULL;
-    out->type = function_result(out->function, out->types);
+    struct call_args call = {.s = s, .types = out->types, .args = args};
+    struct function_args in = {.n = n, .fits = arg_fits, .type = arg_type, .text = arg_text, .arg = &call};
+    struct receiver receiver = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = "", .type = to};
+    out->function = function_resolve(s->compile, keyspace, name, &in, to ? &receiver : NULL);
+    if (!out->function) {
+        reword_unknown(s->compile->err, name);
+        return NULL;
+    }
+    out->type = out->function->result;
     for (uint32_t i = 0; i < n; i++) {
         if (out->args[i]) continue;
         out->types[i] = out->function->args[i];
@@ -136,8 +187,8 @@ static struct selector *compile_operator(struct selection *s, enum ast_expr_kind
     struct buf a, b;
     buf_init(&a, 4096);
     buf_init(&b, 4096);
-    cql_type_print_bare(out->types[0], &a);
-    cql_type_print_bare(out->types[1], &b);
+    print_name(args[0], &a);
+    print_name(args[1], &b);
     err_invalid(s->compile->err, "the '%s' operation is not supported between %.*s and %.*s", signs[op - EXPR_ADD], SLICE_FMT(buf_slice(&a)),
                 SLICE_FMT(buf_slice(&b)));
     buf_fini(&a);
@@ -166,9 +217,10 @@ static struct selector *compile_token(struct selection *s, const struct ast_expr
     struct selector *out = new_selector(s, SELECTOR_TOKEN, n);
     for (uint32_t i = 0; out && i < n; i++) {
         const struct schema_column *c = schema_partition_key(s->table, i);
-        out->args[i] = selector_compile(s, x->args[i], c->type);
-        if (!out->args[i]) return NULL;
-        if (cql_type_eq(out->args[i]->type, c->type)) continue;
+        bool fits = x->args[i]->kind != EXPR_LITERAL || cql_literal_fits(c->type, x->args[i]->literal);
+        out->args[i] = fits ? selector_compile(s, x->args[i], c->type) : NULL;
+        if (fits && !out->args[i]) return NULL;
+        if (fits && cql_type_eq(out->args[i]->type, c->type)) continue;
         const char *name = selector_name(s->compile, x->args[i]);
         struct buf t;
         buf_init(&t, 4096);
@@ -189,6 +241,8 @@ static struct selector *compile_token(struct selection *s, const struct ast_expr
 static struct selector *compile_time(struct selection *s, const struct ast_expr *x, enum selector_kind kind, const char *name) {
     struct err *e = s->compile->err;
     const struct ast_expr *of = x->n_args == 1 ? x->args[0] : NULL;
+    const struct ast_expr *element = of && of->kind == EXPR_ELEMENT ? of->args[1] : NULL;
+    if (element) of = of->args[0];
     if (!of || of->kind != EXPR_NAME) {
         err_invalid(e, "The %s function takes a column", name);
         return NULL;
@@ -203,6 +257,15 @@ static struct selector *compile_time(struct selection *s, const struct ast_expr 
     if (!out) return NULL;
     out->column = c;
     out->type = cql_type_scalar(kind == SELECTOR_TTL ? CQL_INT : CQL_BIGINT);
+    if (element) {
+        if (c->type->id != CQL_MAP && c->type->id != CQL_SET) {
+            err_invalid(e, "Element selection is only allowed on sets and maps, but %s is not one", c->name);
+            return NULL;
+        }
+        struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = c->name, .type = c->type->args[0]};
+        out->term = term_compile(s->compile, element, &to);
+        return out->term ? out : NULL;
+    }
     if (!cql_type_is_multicell(c->type) || kind == SELECTOR_MAX_TIMESTAMP) return out;
     struct cql_type *list = ARENA_NEW(s->compile->arena, struct cql_type);
     const struct cql_type **of_type = ARENA_NEW(s->compile->arena, const struct cql_type *);
@@ -337,7 +400,18 @@ static struct selector *compile_cast(struct selection *s, const struct ast_expr 
     out->types[0] = of->type;
     out->type = to;
     out->function = function_cast(s->compile, of->type, to);
-    return out->function ? out : NULL;
+    if (out->function) return out;
+    if (strncmp(s->compile->err->text, "Unknown function ", 17)) return NULL;
+    struct buf name, type;
+    buf_init(&name, 4096);
+    buf_init(&type, 4096);
+    print_name(x->args[0], &name);
+    cql_type_print(to, &type);
+    err_clear(s->compile->err);
+    err_invalid(s->compile->err, "%.*s cannot be cast to %.*s", SLICE_FMT(buf_slice(&name)), SLICE_FMT(buf_slice(&type)));
+    buf_fini(&name);
+    buf_fini(&type);
+    return NULL;
 }
 
 static struct selector *compile_untyped(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
@@ -362,6 +436,7 @@ struct selector *selector_compile(struct selection *s, const struct ast_expr *x,
         return type ? compile_term(s, x->args[0], type) : NULL;
     }
     case EXPR_NEG: return compile_negation(s, x);
+    case EXPR_TUPLE: return x->n_args == 1 ? selector_compile(s, x->args[0], to) : compile_untyped(s, x, to);
     case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: return compile_operator(s, x->kind, x->args);
     default: return compile_untyped(s, x, to);
     }
@@ -380,7 +455,9 @@ static void print_name(const struct ast_expr *x, struct buf *b) {
             return;
         }
         if (!time) buf_printf(b, "%s.", x->keyspace ? x->keyspace : "system");
-        for (const char *p = x->name; *p; p++) buf_u8(b, (uint8_t)tolower((unsigned char)*p));
+        if (!strcasecmp(x->name, "to_json") || !strcasecmp(x->name, "from_json")) buf_put_str(b, tolower((unsigned char)*x->name) == 't' ? "tojson" : "fromjson");
+        else
+            for (const char *p = x->name; *p; p++) buf_u8(b, (uint8_t)tolower((unsigned char)*p));
         buf_u8(b, '(');
         for (uint32_t i = 0; i < x->n_args; i++) {
             if (i) buf_put_str(b, ", ");
@@ -410,6 +487,20 @@ static void print_name(const struct ast_expr *x, struct buf *b) {
         print_name(x->args[0], b);
         buf_put_str(b, signs[x->kind - EXPR_ADD]);
         print_name(x->args[1], b);
+        return;
+    case EXPR_TYPE_HINT:
+        buf_u8(b, '(');
+        ast_print_type(x->type, b);
+        buf_u8(b, ')');
+        print_name(x->args[0], b);
+        return;
+    case EXPR_TUPLE:
+        buf_u8(b, '(');
+        for (uint32_t i = 0; i < x->n_args; i++) {
+            if (i) buf_put_str(b, ", ");
+            print_name(x->args[i], b);
+        }
+        buf_u8(b, ')');
         return;
     case EXPR_NEG:
         buf_u8(b, '-');

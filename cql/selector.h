@@ -19,7 +19,7 @@ struct selector {
     enum selector_kind kind;
     const struct cql_type *type;
     const struct schema_column *column; /* COLUMN, TIMESTAMP, TTL */
-    struct term *term;                  /* TERM; ELEMENT: the key */
+    struct term *term;                  /* TERM; ELEMENT, TIMESTAMP, TTL: the key */
     const struct function *function;
     uint32_t n_args;
     struct selector **args;
@@ -44,6 +44,9 @@ struct selection {
 struct selector *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) MUST_CHECK;
 /* The name of a result column without an alias: "system.token(k)", "writetime(v)", "count". NULL: no memory. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHECK;
+
+/* -1, with "Undefined column name x in table k.t". */
+int selector_undefined(struct compile *c, const struct schema_table *t, const char *name);
 
 struct aggregate; /* state of one */
 struct selector_context {

@@ -45,11 +45,33 @@ static int eval_time_list(const struct selector *s, const struct selector_contex
     return rc;
 }
 
+/* Of one element of a map or set (of a frozen one: of the column). */
+static int element_time(const struct selector *s, const struct selector_context *c, struct row_view_time *out) {
+    struct value key;
+    uint32_t n;
+    bool exact = true;
+    if (term_eval(s->term, c->r, &key)) return -1;
+    if (value_is_null(key)) return 0;
+    const struct eng_cell *cells = row_view_cells(c->view, s->column, &n);
+    struct buf path;
+    buf_init(&path, 0);
+    int rc = cql_key_encode(s->column->type->args[0], false, value_slice(key), &path, &exact, c->r->err);
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        if (cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION) || !slice_eq(cells[i].path, buf_slice(&path))) continue;
+        *out = (struct row_view_time){.present = true, .ts = cells[i].ts, .ttl = cells[i].ttl, .expiry = cells[i].expiry};
+    }
+    if (rc == 0 && buf_failed(&path)) rc = err_nomem(c->r->err);
+    buf_fini(&path);
+    return rc;
+}
+
 static int eval_time(const struct selector *s, const struct selector_context *c, struct value *out) {
     *out = value_null();
     if (!c->view) return 0;
     if (s->type->id == CQL_LIST) return eval_time_list(s, c, out);
-    struct row_view_time t = row_view_time(c->view, s->column);
+    struct row_view_time t = {0};
+    if (!s->term || s->column->type->frozen) t = row_view_time(c->view, s->column);
+    else if (element_time(s, c, &t)) return -1;
     if (!t.present) return 0;
     if (s->kind != SELECTOR_TTL) return number_out(c->r->arena, (uint64_t)t.ts, 8, out, c->r->err);
     int64_t now = c->r->params.has_now ? c->r->params.now_seconds : c->r->now_us / 1000000;
