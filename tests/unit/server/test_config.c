@@ -1,0 +1,148 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "server/data_dir.h"
+#include "server/settings.h"
+
+static int load(struct config *c, struct err *e, char **argv) {
+    int argc = 0;
+    while (argv[argc]) argc++;
+    err_clear(e);
+    return config_load(c, argc, argv, e);
+}
+#define LOAD(c, e, ...) load((c), (e), (char *[]){"tallyd", __VA_ARGS__, NULL})
+
+static void test_config_defaults_make_settings(void **state) {
+    (void)state;
+    struct config c;
+    struct settings s;
+    struct err e;
+    assert_int_equal(load(&c, &e, (char *[]){"tallyd", NULL}), 0);
+    assert_int_equal(settings_read(&s, &c, &e), 0);
+    assert_int_equal(s.port, 9042);
+    assert_int_equal(s.admin_port, 9180);
+    assert_int_equal(s.mode, MODE_KEYSPACES);
+    assert_int_equal(s.ddl_delay.kind, DDL_FIXED);
+    assert_int_equal(s.durability, ENG_FSYNC);
+    assert_false(s.tls);
+    assert_string_equal(s.node.cluster_name, "Amazon Keyspaces");
+    assert_string_equal(s.node.release_version, "3.11.2");
+    assert_string_equal(s.node.datacenter, "datacenter1");
+    config_fini(&c);
+}
+
+static void test_config_mode_decides_other_defaults(void **state) {
+    (void)state;
+    struct config c;
+    struct settings s;
+    struct err e;
+    assert_int_equal(LOAD(&c, &e, "--mode=cassandra", "--release-version", "5.0.9"), 0);
+    assert_int_equal(settings_read(&s, &c, &e), 0);
+    assert_int_equal(s.ddl_delay.kind, DDL_NONE);
+    assert_string_equal(s.node.release_version, "5.0.9");
+    assert_string_equal(s.node.cql_version, "3.4.7");
+    config_fini(&c);
+}
+
+static void test_config_flags_go_before_environment_before_file(void **state) {
+    (void)state;
+    char path[] = "/tmp/tally_test_config_XXXXXX";
+    int fd = mkstemp(path);
+    struct config c;
+    struct err e;
+    assert_true(fd >= 0);
+    assert_true(dprintf(fd, "port: 1\nadmin_port: 2\nrack: here\n") > 0);
+    close(fd);
+    setenv("TALLY_PORT", "11", 1);
+    setenv("TALLY_ADMIN_PORT", "12", 1);
+    assert_int_equal(LOAD(&c, &e, "--config", path, "--port", "21"), 0);
+    assert_string_equal(c.values[CONFIG_PORT], "21");
+    assert_string_equal(c.values[CONFIG_ADMIN_PORT], "12");
+    assert_string_equal(c.values[CONFIG_RACK], "here");
+    config_fini(&c);
+    unsetenv("TALLY_PORT");
+    unsetenv("TALLY_ADMIN_PORT");
+    unlink(path);
+}
+
+static void test_config_refuses_what_it_does_not_know(void **state) {
+    (void)state;
+    struct config c;
+    struct err e;
+    assert_int_equal(LOAD(&c, &e, "--nonsense", "1"), -1);
+    assert_string_equal(e.text, "unknown flag '--nonsense'; see tallyd --help");
+    config_fini(&c);
+    assert_int_equal(LOAD(&c, &e, "--port"), -1);
+    config_fini(&c);
+    assert_int_equal(LOAD(&c, &e, "stray"), -1);
+    config_fini(&c);
+    assert_int_equal(LOAD(&c, &e, "--config", "/nonexistent/tally.yaml"), -1);
+    config_fini(&c);
+}
+
+static void refuse(const char *flag, const char *value, const char *text) {
+    struct config c;
+    struct settings s;
+    struct err e;
+    assert_int_equal(LOAD(&c, &e, (char *)flag, (char *)value), 0);
+    assert_int_equal(settings_read(&s, &c, &e), -1);
+    assert_int_equal(e.code, ERR_CONFIG);
+    assert_string_equal(e.text, text);
+    config_fini(&c);
+}
+
+static void test_settings_refuse_bad_values_by_name(void **state) {
+    (void)state;
+    refuse("--port", "70000", "--port must be a number from 0 to 65535, not '70000'");
+    refuse("--port", "-1", "--port must be a number from 0 to 65535, not '-1'");
+    refuse("--mode", "dynamo", "--mode must be keyspaces or cassandra, not 'dynamo'");
+    refuse("--durability", "maybe", "--durability must be fsync, periodic or none, not 'maybe'");
+    refuse("--tls-cert", "cert.pem", "TLS needs both --tls-cert and --tls-key");
+}
+
+static void test_settings_refuse_features_that_are_absent(void **state) {
+    (void)state;
+    refuse("--limits", "enforce", "--limits enforce: throughput limits are not built yet; only off works");
+    refuse("--auth", "sigv4", "--auth sigv4: authentication is not built yet; only none works");
+    refuse("--compatibility", "report", "--compatibility report is not built yet in keyspaces mode; only strict works");
+}
+
+static void test_data_dir_is_private_and_locked(void **state) {
+    (void)state;
+    char base[] = "/tmp/tally_test_dir_XXXXXX", path[64], lock[96];
+    struct err e = {0};
+    assert_non_null(mkdtemp(base));
+    snprintf(path, sizeof(path), "%s/a/b", base);
+    int fd = data_dir_open(path, &e);
+    assert_true(fd >= 0);
+    assert_int_equal(data_dir_open(path, &e), -1);
+    assert_non_null(strstr(e.text, "in use by another tallyd"));
+    close(fd);
+    err_clear(&e);
+    fd = data_dir_open(path, &e);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(lock, sizeof(lock), "%s/tallyd.lock", path);
+    unlink(lock), rmdir(path);
+    snprintf(path, sizeof(path), "%s/a", base);
+    rmdir(path), rmdir(base);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_config_defaults_make_settings),
+        cmocka_unit_test(test_config_mode_decides_other_defaults),
+        cmocka_unit_test(test_config_flags_go_before_environment_before_file),
+        cmocka_unit_test(test_config_refuses_what_it_does_not_know),
+        cmocka_unit_test(test_settings_refuse_bad_values_by_name),
+        cmocka_unit_test(test_settings_refuse_features_that_are_absent),
+        cmocka_unit_test(test_data_dir_is_private_and_locked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
