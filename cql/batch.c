@@ -65,11 +65,15 @@ static int check(const struct traits *t, enum ast_batch_kind kind, bool timestam
 
 /* ---- the statement ---- */
 
-static void note_partition_key(struct cql_statement *out, const struct cql_statement *s) {
-    if (out->n_pk || !s->n_pk) return;
-    out->n_pk = s->n_pk;
-    out->pk_indexes = s->pk_indexes;
-    out->table = s->table;
+/* Drivers route a batch by the last statement that binds its whole partition key, if all are of one table and the batch binds
+ * nothing of its own (Cassandra's VariableSpecifications). */
+static void note_partition_key(struct cql_statement *out, const struct batch_plan *p, const struct traits *t) {
+    if (t->several_tables || (p->timestamp && !term_is_constant(p->timestamp))) return;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!p->statements[i]->n_pk) continue;
+        out->n_pk = p->statements[i]->n_pk;
+        out->pk_indexes = p->statements[i]->pk_indexes;
+    }
 }
 
 static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
@@ -86,9 +90,9 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
         if (!s) return -1;
         p->statements[p->n++] = s;
         traits_add(&traits, modify_plan_of(s));
-        note_partition_key(out, s);
     }
     out->plan = p;
+    note_partition_key(out, p, &traits);
     return check(&traits, p->kind, p->timestamp, c->err);
 }
 

@@ -4,7 +4,6 @@
 #include "cql/row_key.h"
 
 enum { TTL_MAX = 20 * 365 * 24 * 3600 };
-#define EXPIRY_MAX INT64_C(2147483646) /* 2038-01-19T03:14:06, Cassandra's last expiration date */
 
 int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
     struct value v;
@@ -51,13 +50,6 @@ static int bind_ttl(struct modify_write *w) {
     }
     if (w->ttl < 0) return err_invalid(r->err, "A TTL must be greater or equal to 0, but was %d", w->ttl);
     if (w->ttl > TTL_MAX) return err_invalid(r->err, "ttl is too large. requested (%d) maximum (%d)", w->ttl, TTL_MAX);
-    if (w->ttl && w->now + w->ttl > EXPIRY_MAX) {
-        return err_invalid(r->err,
-                           "Request on table %s.%s with ttl of %d seconds exceeds maximum supported expiration date of 2038-01-19T03:14:06+00:00. "
-                           "In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade to a version where this "
-                           "limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
-                           t->keyspace->name, t->name, w->ttl);
-    }
     return 0;
 }
 

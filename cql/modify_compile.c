@@ -78,8 +78,8 @@ static void sort_ops(struct modify_plan *p) {
 
 int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using, const struct term **timestamp,
                          const struct term **ttl) {
-    struct receiver ts = {.keyspace = "", .table = "", .name = "[timestamp]", .type = cql_type_scalar(CQL_BIGINT)};
-    struct receiver time_to_live = {.keyspace = "", .table = "", .name = "[ttl]", .type = cql_type_scalar(CQL_INT)};
+    struct receiver ts = {.keyspace = "[batch]", .table = "[batch]", .name = "[timestamp]", .type = cql_type_scalar(CQL_BIGINT)};
+    struct receiver time_to_live = {.keyspace = "[batch]", .table = "[batch]", .name = "[ttl]", .type = cql_type_scalar(CQL_INT)};
     if (p) {
         ts.keyspace = time_to_live.keyspace = p->table->keyspace->name;
         ts.table = time_to_live.table = p->table->name;

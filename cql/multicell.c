@@ -120,11 +120,20 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
     return 0;
 }
 
-static int put_set_element(struct cell_writer *w, const struct schema_column *c, struct value item) {
+/* Equal elements that are written differently (1.5 and 1.50): the first of one value stays. */
+static bool is_repeated(const struct cell_writer *w, uint32_t from, struct slice path) {
+    for (uint32_t i = from; i < w->n; i++)
+        if (slice_eq(w->cells[i].path, path)) return true;
+    return false;
+}
+
+static int put_set_element(struct cell_writer *w, const struct schema_column *c, struct value item, uint32_t from) {
     struct slice path;
     bool exact = true;
     if (value_is_null(item)) return null_element(w->err);
     if (key_path(w, c->type->args[0], value_slice(item), &path, &exact)) return -1;
+    w->inexact = w->inexact || !exact;
+    if (w->inexact && is_repeated(w, from, path)) return 0;
     return put_live(w, c, path, value_slice(item));
 }
 
@@ -147,10 +156,11 @@ static int put_elements(struct cell_writer *w, const struct schema_column *c, st
     struct cql_elems it;
     struct value item, mapped;
     if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
+    uint32_t from = w->n;
     w->unsorted = true;
     while (cql_elems_next(&it, &item)) {
         if (c->type->id == CQL_SET) {
-            if (put_set_element(w, c, item)) return -1;
+            if (put_set_element(w, c, item, from)) return -1;
         } else if (!cql_elems_next(&it, &mapped)) {
             return bad_collection(w->err);
         } else if (put_map_entry(w, c, item, mapped)) {
