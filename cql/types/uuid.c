@@ -3,8 +3,9 @@
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     if (v.n != 16 && v.n != 0) return err_invalid(e, "UUID should be 16 or 0 bytes (%zu)", v.n);
-    /* The 0x1 is what Cassandra says whatever the version is. */
-    if (t->id == CQL_TIMEUUID && v.n == 16 && v.p[6] >> 4 != 1) return err_invalid(e, "Invalid version for TimeUUID type: 0x%x", v.p[6] >> 4);
+    /* Cassandra names the high half of the first byte, not the version that it has just looked at. */
+    if (t->id == CQL_TIMEUUID && v.n == 16 && v.p[6] >> 4 != 1)
+        return err_invalid(e, "Invalid version for TimeUUID type: 0x%x", v.p[0] >> 4);
     return 0;
 }
 

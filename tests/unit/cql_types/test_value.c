@@ -114,6 +114,7 @@ static const struct bad_wire bad_wires[] = {
     {"text", "\xC3\x28", 2, "String didn't validate."},
     {"duration", "\1\2\3\4", 4, "The duration months, days and nanoseconds must be all of the same sign (-1, 1, -2)"},
     {"inet", "\0\1", 2, "Expected 4 or 16 byte inetaddress; got 0001"},
+    {"timeuuid", "1234567890123456", 16, "Invalid version for TimeUUID type: 0x3"},
     {"list<int>", "\0\0\0\2\0\0\0\4\0\0\0\1", 12, "Not enough bytes to read a list"},
     {"list<int>", "\xFF\xFF\xFF\xFF", 4, "The data cannot be deserialized as a list"},
     {"set<int>", "\0\0\0\0\0", 5, "Unexpected extraneous bytes after set value"},
