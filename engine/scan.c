@@ -90,6 +90,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     buf_init(&s->upper, 0);
     set_bounds(s);
     set_start(s);
+    if (!spec->part && spec->token_from > spec->token_to) s->state = AT_END;
     if (spec->part && (spec->part->key.n > UINT16_MAX || spec->part->table != spec->table))
         err_set(e, ERR_SERVER, "a scan of a partition of another table");
     else if (!set_slices(s, e)) {

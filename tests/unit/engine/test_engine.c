@@ -247,6 +247,8 @@ static void test_scan_of_tokens_gives_every_partition(void **state) {
     spec.rows = true;
     spec.token_from = spec.token_to = part_of("q").token;
     assert_string_equal(scan_text(w, &spec), "q/only");
+    spec.token_from++;
+    assert_string_equal(scan_text(w, &spec), "");
     spec.token_from = INT64_MIN;
     spec.token_to = INT64_MAX;
     spec.resume_key = slice_str(names[order[1]]);
