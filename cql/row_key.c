@@ -52,6 +52,18 @@ static int make_image(const struct value *values, uint32_t n, struct arena *a, s
     return keep(a, &b, &out->image, e);
 }
 
+/* Keys are short: a buffer on the stack takes nearly all of them, and fails (rather than grows) on the others. */
+enum { KEY_ROOM = 256 };
+static struct buf buf_on(uint8_t *room) { return (struct buf){.p = room, .cap = KEY_ROOM, .limit = KEY_ROOM}; }
+
+static int encode_key(const struct schema_table *t, const struct value *values, uint32_t n, struct buf *b, bool *exact, struct err *e) {
+    for (uint32_t i = 0; i < n; i++) {
+        const struct schema_column *c = schema_clustering(t, i);
+        if (cql_key_encode(c->type, c->desc, value_slice(values[i]), b, exact, e) && !buf_failed(b)) return -1;
+    }
+    return 0;
+}
+
 int row_key_clustering(const struct schema_table *t, const struct value *values, uint32_t n, struct arena *a, struct row_key *out,
                        struct err *e) {
     *out = (struct row_key){.ck = slice_of("", 0)};
@@ -61,16 +73,24 @@ int row_key_clustering(const struct schema_table *t, const struct value *values,
         if (check_component(schema_clustering(t, i), values[i], e)) return -1;
         total += (size_t)values[i].n;
     }
-    if (total > KEY_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of %d", total, KEY_MAX);
-    struct buf b;
-    buf_init(&b, 0);
+    if (total > KEY_MAX) return err_invalid(e, "The sum of all clustering columns is too long (%zu > %d)", total, KEY_MAX);
     bool exact = true;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct schema_column *c = schema_clustering(t, i);
-        if (cql_key_encode(c->type, c->desc, value_slice(values[i]), &b, &exact, e)) {
-            buf_fini(&b);
-            return -1;
+    uint8_t room[KEY_ROOM];
+    struct buf b = buf_on(room);
+    if (total < KEY_ROOM / 4) {
+        if (encode_key(t, values, n, &b, &exact, e)) return -1;
+        if (!buf_failed(&b)) {
+            out->ck = arena_dup(a, buf_slice(&b));
+            if (!out->ck.p) return err_nomem(e);
+            return exact ? 0 : make_image(values, n, a, out, e);
         }
+    }
+    err_clear(e); /* too long for the stack is no error */
+    buf_init(&b, 0);
+    exact = true;
+    if (encode_key(t, values, n, &b, &exact, e)) {
+        buf_fini(&b);
+        return -1;
     }
     if (keep(a, &b, &out->ck, e)) return -1;
     return exact ? 0 : make_image(values, n, a, out, e);
@@ -104,23 +124,38 @@ static int decode_image(const struct schema_table *t, struct slice image, struct
     return 0;
 }
 
-int row_key_decode(const struct schema_table *t, struct slice ck, struct slice image, struct arena *a, struct value *values,
-                   struct err *e) {
-    if (image.p) return decode_image(t, image, values, e);
+/* Sizes go to values, bytes to b. */
+static int decode_key(const struct schema_table *t, struct slice ck, struct buf *b, struct value *values) {
     struct rd r = rd_of(ck);
-    struct buf b;
-    buf_init(&b, 0);
     for (uint32_t i = 0; i < t->n_clustering; i++) {
         const struct schema_column *c = schema_clustering(t, i);
-        size_t at = b.n;
-        if (cql_key_decode(c->type, c->desc, &r, &b) || buf_failed(&b)) {
+        size_t at = b->n;
+        if (cql_key_decode(c->type, c->desc, &r, b) || buf_failed(b)) return -1;
+        values[i] = value_of(NULL, b->n - at);
+    }
+    return 0;
+}
+
+int row_key_decode(const struct schema_table *t, struct slice ck, struct slice image, struct arena *a, struct value *values,
+                   struct err *e) {
+    if (t->n_clustering == 0) return 0;
+    if (image.p) return decode_image(t, image, values, e);
+    uint8_t room[KEY_ROOM];
+    struct buf b = buf_on(room);
+    struct slice all;
+    if (decode_key(t, ck, &b, values) == 0) {
+        all = arena_dup(a, buf_slice(&b));
+        if (!all.p) return err_nomem(e);
+    } else if (!buf_failed(&b)) {
+        return damaged(e);
+    } else {
+        buf_init(&b, 0);
+        if (decode_key(t, ck, &b, values)) {
             buf_fini(&b);
             return damaged(e);
         }
-        values[i] = value_of(NULL, b.n - at);
+        if (keep(a, &b, &all, e)) return -1;
     }
-    struct slice all;
-    if (keep(a, &b, &all, e)) return -1;
     for (uint32_t i = 0; i < t->n_clustering; all.p += values[i].n, i++) values[i].p = all.p;
     return 0;
 }

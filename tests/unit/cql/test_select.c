@@ -203,6 +203,43 @@ static void test_prepared_select_runs_by_id_and_survives_a_change_of_the_schema(
     assert_int_equal(h->err.code, ERR_UNPREPARED);
 }
 
+static void test_select_counts_the_empty_quarters_of_a_full_scan(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "SELECT * FROM t");
+    assert_int_equal(h->cost.empty_partitions, 4);
+    run_ok(h, "INSERT INTO t (k, c, d) VALUES (1, 1, 1)");
+    run_ok(h, "SELECT * FROM t");
+    assert_int_equal(h->cost.empty_partitions, 3);
+    assert_int_equal(h->cost.reads->rows.rows, 1);
+    run_ok(h, "SELECT * FROM t WHERE k = 1");
+    assert_int_equal(h->cost.empty_partitions, 0);
+}
+
+static void test_select_charges_each_partition_of_an_in_apart(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    run_ok(h, "SELECT v FROM t WHERE k IN (1, 2, 3)");
+    uint32_t n = 0;
+    for (const struct op_read *r = h->cost.reads; r; r = r->next) n++;
+    assert_int_equal(n, 3);
+    assert_int_equal(h->cost.reads->rows.rows, 4);
+    assert_int_equal(h->cost.reads->statics.rows, 1);
+}
+
+static void test_select_takes_long_clustering_keys(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "CREATE TABLE long_keys (k int, c text, d decimal, PRIMARY KEY (k, c, d))");
+    char cql[2048], expected[2048], text[1001];
+    memset(text, 'x', 1000);
+    text[1000] = 0;
+    snprintf(cql, sizeof(cql), "INSERT INTO long_keys (k, c, d) VALUES (1, '%s', 1.500)", text);
+    run_ok(h, cql);
+    snprintf(expected, sizeof(expected), "1,%s,1.500", text);
+    assert_rows(h, "SELECT * FROM long_keys WHERE k = 1", expected);
+    snprintf(cql, sizeof(cql), "SELECT k FROM long_keys WHERE k = 1 AND c = '%s' AND d = 1.5", text);
+    assert_rows(h, cql, "1");
+}
+
 static void test_select_reads_system_tables(void **state) {
     struct harness *h = *state;
     assert_rows(h, "SELECT key, release_version FROM system.local WHERE key = 'local'", "local,5.0.8");
@@ -225,6 +262,9 @@ int main(void) {
         T(test_select_aggregates),
         T(test_select_words_errors_as_cassandra_does),
         T(test_prepared_select_runs_by_id_and_survives_a_change_of_the_schema),
+        T(test_select_counts_the_empty_quarters_of_a_full_scan),
+        T(test_select_charges_each_partition_of_an_in_apart),
+        T(test_select_takes_long_clustering_keys),
         T(test_select_reads_system_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
