@@ -331,7 +331,7 @@ def main(argv):
             with open(os.path.join(folder.name, 'log'), encoding='utf-8') as log:
                 print(log.read())
     folder.cleanup()
-    print(f'replay: {len(scripts)} scripts, {cases} cases, {steps} steps, {failed} failed')
+    print(f'replay: {len(scripts)} scripts, {steps} steps, {cases - failed} passed, {failed} failed')
     return 1 if failed or not steps else 0
 
 
