@@ -47,8 +47,21 @@ def keyspace(name):
     return f"CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}};"
 
 
-def fill(shell, name):
+def make_keyspace(shell, name):
     shell.do(keyspace(name))
+    if shell.asynchronous:
+        repeat_until(shell, f"SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{name}';", "(1 rows)")
+
+
+def repeat_until(shell, line, word, seconds=30):
+    end = time.monotonic() + seconds
+    while word not in (out := shell.do(line)):
+        assert time.monotonic() < end, out
+        time.sleep(0.2)
+
+
+def fill(shell, name):
+    make_keyspace(shell, name)
     shell.do(f"USE {name};")
     shell.do("CREATE TABLE people (town text, name text, age int, tags set<text>, mayor text static, PRIMARY KEY (town, name)) "
              "WITH CLUSTERING ORDER BY (name DESC);")
@@ -58,13 +71,11 @@ def fill(shell, name):
 
 
 def await_table(shell, keyspace_name, table):
-    """In keyspaces mode a table takes its time."""
+    """In keyspaces mode a table takes its time, and so does what cqlsh itself knows of it."""
     if shell.asynchronous:
-        end = time.monotonic() + 60
-        while "ACTIVE" not in shell.do("SELECT status FROM system_schema_mcs.tables "
-                                       f"WHERE keyspace_name = '{keyspace_name}' AND table_name = '{table}';"):
-            assert time.monotonic() < end
-            time.sleep(0.2)
+        repeat_until(shell, "SELECT status FROM system_schema_mcs.tables "
+                            f"WHERE keyspace_name = '{keyspace_name}' AND table_name = '{table}';", "ACTIVE")
+        repeat_until(shell, f"DESCRIBE TABLE {keyspace_name}.{table};", "CREATE TABLE")
 
 
 Shell.asynchronous = False
@@ -244,7 +255,7 @@ def test_expansion_copies(keyspaces_shell, tmp_path):
 
 
 def test_expansion_words_an_unknown_table_as_keyspaces_does(keyspaces_shell):
-    keyspaces_shell.do(keyspace("early"))
+    make_keyspace(keyspaces_shell, "early")
     keyspaces_shell.do("CREATE TABLE early.t (k int PRIMARY KEY);")
     assert "unconfigured table early.nosuch" in keyspaces_shell.do("SELECT * FROM early.nosuch;")
     await_table(keyspaces_shell, "early", "t")

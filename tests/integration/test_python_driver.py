@@ -44,11 +44,9 @@ def charge(session, statement, parameters=None, level=ConsistencyLevel.LOCAL_QUO
 
 # ---------------------------------------------------------------- connecting
 
-@pytest.mark.parametrize("version", [3, 4, 5])
-@pytest.mark.parametrize("compression", [False, "lz4", "snappy"])
+@pytest.mark.parametrize("version, compression", [(3, False), (3, "lz4"), (3, "snappy"), (4, False), (4, "lz4"), (4, "snappy"),
+                                                   (5, False), (5, "lz4")])
 def test_connects_on_every_version_with_and_without_compression(server, session, version, compression):
-    if version == 5 and compression == "snappy":
-        pytest.skip("protocol 5 has no snappy")
     with server.cluster(protocol_version=version, compression=compression) as cluster:
         s = cluster.connect()
         row = s.execute("SELECT key, release_version FROM system.local").one()
@@ -117,7 +115,7 @@ def test_25_5_kb_and_1_5_kb_static_are_56_units(session):
     read = "SELECT * FROM mykeyspace.wide WHERE pk = 1 AND ck = 1"
     units, c = charge(session, read)
     assert units == math.ceil((row + static) / 4096) == 7
-    assert c["bytes_read"] == row + static and c["query_class"] == "point"
+    assert (c["row_bytes"], c["static_bytes"], c["query_class"]) == (row, static, "point")
     assert charge(session, read, level=ConsistencyLevel.LOCAL_ONE)[0] == 3.5
 
 
@@ -172,10 +170,14 @@ def test_a_table_is_creating_then_active(server, session):
 
 
 def test_creation_goes_on_after_a_restart(new_server):
-    server = new_server("--ddl-delay", "held")
+    server = new_server("--ddl-delay", "none")
+    with server.cluster() as cluster:
+        create_keyspace(cluster.connect(), "later")
+    server.stop()
+    server.flags = ("--ddl-delay", "held")
+    server.start()
     with server.cluster() as cluster:
         s = cluster.connect()
-        s.execute("CREATE KEYSPACE later WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         s.execute("CREATE TABLE later.t (k int PRIMARY KEY)")
         assert status_of(s, "later", "t") == "CREATING"
     server.stop()
@@ -381,5 +383,5 @@ def test_many_requests_at_once(session):
 
 
 def test_a_traced_request_shows_its_events(session):
-    trace = session.execute("SELECT * FROM mykeyspace.mytable", trace=True).get_query_trace(max_wait=10)
+    trace = session.execute("SELECT * FROM mykeyspace.mytable", trace=True).get_query_trace(10)
     assert trace.events and trace.request_type
