@@ -53,7 +53,7 @@ def make_keyspace(shell, name):
         repeat_until(shell, f"SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{name}';", "(1 rows)")
 
 
-def repeat_until(shell, line, word, seconds=30):
+def repeat_until(shell, line, word, seconds=60):
     end = time.monotonic() + seconds
     while word not in (out := shell.do(line)):
         assert time.monotonic() < end, out
