@@ -93,7 +93,7 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
         p->used += s->n_columns;
         return 0;
     }
-    struct value *list;
+    struct value *list = NULL;
     uint32_t n = 0;
     if (step_values(r, s, &list, &n)) return -1;
     if ((uint64_t)n * p->n > WHERE_KEYS_MAX)
