@@ -258,10 +258,10 @@ static void start_over(struct cql_request *r) {
     *r->cost = (struct op_cost){.arena = r->cost->arena, .size_model = r->cost->size_model};
 }
 
-/* A long scan must not hold the loop. */
+/* A long scan, or many reads in a row, must not hold the loop. */
 static bool belongs_elsewhere(const struct cql_request *r, const struct select_plan *p) {
     if (r->blocking || p->table->virt) return false;
-    if (p->where->partitions == WHERE_TOKENS) return true;
+    if (p->where->partitions == WHERE_TOKENS || p->where->partition_in) return true;
     return p->where->rows != WHERE_ROW_KEYS && (r->params.page_size <= 0 || p->n_aggregates || p->grouped);
 }
 

@@ -11,6 +11,8 @@ static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value 
     return 0;
 }
 
+static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
+
 static int32_t ttl_left(const struct row_view_time *t, int64_t now) {
     return t->ttl && t->expiry != ENG_NO_EXPIRY ? (int32_t)(t->expiry - now) : -1;
 }
@@ -28,7 +30,7 @@ static int eval_time_list(const struct selector *s, const struct selector_contex
         uint8_t bytes[8];
         struct value v = value_of(bytes, s->kind == SELECTOR_TTL ? 4 : 8);
         if (s->kind != SELECTOR_TTL) store_u64(bytes, (uint64_t)t.ts);
-        else if (t.ttl) store_u32(bytes, (uint32_t)ttl_left(&t, c->r->now_us / 1000000));
+        else if (t.ttl) store_u32(bytes, (uint32_t)ttl_left(&t, now_seconds(c->r)));
         else v = value_null();
         cql_elem_put(v, &b);
         live++;
@@ -74,8 +76,7 @@ static int eval_time(const struct selector *s, const struct selector_context *c,
     else if (element_time(s, c, &t)) return -1;
     if (!t.present) return 0;
     if (s->kind != SELECTOR_TTL) return number_out(c->r->arena, (uint64_t)t.ts, 8, out, c->r->err);
-    int64_t now = c->r->params.has_now ? c->r->params.now_seconds : c->r->now_us / 1000000;
-    int32_t left = ttl_left(&t, now);
+    int32_t left = ttl_left(&t, now_seconds(c->r));
     return left < 0 ? 0 : number_out(c->r->arena, (uint32_t)left, 4, out, c->r->err);
 }
 
