@@ -36,12 +36,15 @@ static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
 static int write_sorted(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n, struct value *v) {
     struct buf out;
     uint32_t kept = 0;
+    bool map = t->id == CQL_MAP;
     buf_init(&out, 0);
     cql_collection_begin(0, &out);
     for (uint32_t i = 0; i < n; i++) {
-        if (i + 1 < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[i + 1].key)) == 0) continue;
+        /* Of equal elements a set keeps the first (1.5 and 1.50 are equal), of equal keys a map keeps the last. */
+        uint32_t rival = map ? i + 1 : i - 1;
+        if (rival < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[rival].key)) == 0) continue;
         cql_elem_put(all[i].key, &out);
-        if (t->id == CQL_MAP) cql_elem_put(all[i].value, &out);
+        if (map) cql_elem_put(all[i].value, &out);
         kept++;
     }
     if (!buf_failed(&out)) buf_patch_u32(&out, 0, kept);

@@ -166,6 +166,15 @@ static void test_set_and_map_operations(void **state) {
     assert_error(h, "UPDATE t SET m = m + {'c'}" ROW_B, "Value for a map addition has to be a map, but was: '{'c'}'");
 }
 
+static void test_set_keeps_the_first_of_equal_elements(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "CREATE TABLE d (k int PRIMARY KEY, s set<decimal>)");
+    run_ok(h, "INSERT INTO d (k, s) VALUES (1, {1.5, -2, 1.50})");
+    run_ok(h, "INSERT INTO d (k, s) VALUES (2, {1.50, 1.5})");
+    assert_rows(h, "SELECT s FROM d WHERE k = 1", "{-2, 1.5}");
+    assert_rows(h, "SELECT s FROM d WHERE k = 2", "{1.50}");
+}
+
 static void test_counter_counts(void **state) {
     struct harness *h = *state;
     run_ok(h, "UPDATE cn SET c = c + 10 WHERE pk = 1 AND ck = 1");
@@ -231,6 +240,7 @@ int main(void) {
         CASE(test_ttl_of_statement_and_table),
         CASE(test_list_operations),
         CASE(test_set_and_map_operations),
+        CASE(test_set_keeps_the_first_of_equal_elements),
         CASE(test_counter_counts),
         CASE(test_json_inserts),
         CASE(test_unset_leaves_columns_alone),
