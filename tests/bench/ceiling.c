@@ -216,6 +216,9 @@ int ceiling_main(int port_fd, const char *dir, void *arg) {
     struct ceiling *s = calloc(1, sizeof(*s));
     if (!s) return 1;
     s->options = *(const struct ceiling_options *)arg;
+    buf_init(&s->gathered, 0);
+    buf_init(&s->waiting, 0);
+    buf_init(&s->batches, 0);
     s->loop = ev_loop_new(EVBACKEND_EPOLL);
     ev_async_init(&s->durable, on_durable);
     ev_async_start(s->loop, &s->durable);
