@@ -25,7 +25,11 @@ int selector_undefined(struct compile *c, const struct schema_table *t, const ch
     struct buf b;
     buf_init(&b, 4096);
     ast_print_name(name, &b);
-    err_invalid(c->err, "Undefined column name %.*s in table %s.%s", SLICE_FMT(buf_slice(&b)), t->keyspace->name, t->name);
+    buf_put_str(&b, " in table ");
+    ast_print_name(t->keyspace->name, &b);
+    buf_u8(&b, '.');
+    ast_print_name(t->name, &b);
+    err_invalid(c->err, "Undefined column name %.*s", SLICE_FMT(buf_slice(&b)));
     buf_fini(&b);
     return -1;
 }

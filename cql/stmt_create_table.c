@@ -34,7 +34,7 @@ static int check_existence(const struct create *t) {
     const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
     if (!ks) return err_invalid(e, "Keyspace '%s' doesn't exist", t->keyspace);
     if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
-    err_set(e, ERR_ALREADY_EXISTS, "Table '%s.%s' already exists", t->keyspace, t->name);
+    err_set(e, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", t->name, t->keyspace);
     strncpy(e->detail.keyspace, t->keyspace, ERR_NAME_MAX - 1);
     strncpy(e->detail.name, t->name, ERR_NAME_MAX - 1);
     return -1;
@@ -43,8 +43,8 @@ static int check_existence(const struct create *t) {
 static int declare_columns(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
-    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s.%s' (exactly one required)", t->keyspace, t->name);
-    if (a->n_primary_keys == 0) return err_invalid(e, "No PRIMARY KEY specifed for table '%s.%s' (exactly one required)", t->keyspace, t->name);
+    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", t->name);
+    if (a->n_primary_keys == 0) return err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", t->name);
     t->declared = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
@@ -52,7 +52,7 @@ static int declare_columns(struct create *t) {
     for (uint32_t i = 0; i < a->n_columns; i++)
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(a->columns[i].name, a->columns[j].name) == 0)
-                return err_invalid(e, "Duplicate column '%s' declaration for table '%s.%s'", a->columns[i].name, t->keyspace, t->name);
+                return err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, t->name);
     for (uint32_t i = 0; i < a->n_columns; i++)
         if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
     return 0;

@@ -365,13 +365,13 @@ static struct term *compile_negation(struct compile *c, const struct ast_expr *x
 static struct term *compile_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     const struct cql_type *type = compile_type(c, x->type);
     if (!type) return NULL;
-    struct slice text = text_of(x), inner = text_of(x->args[0]), name = type_text(c, type), want = type_text(c, to->type);
+    struct slice inner = text_of(x->args[0]), name = type_text(c, type), want = type_text(c, to->type);
     if (fits(c, x->args[0], type, to, depth + 1) == MATCH_NO) {
         err_invalid(c->err, "Cannot cast value %.*s to type %.*s", SLICE_FMT(inner), SLICE_FMT(name));
         return NULL;
     }
     if (!function_type_fits(to->type, type)) {
-        err_invalid(c->err, "Cannot assign value %.*s to %s of type %.*s", SLICE_FMT(text), to->name, SLICE_FMT(want));
+        err_invalid(c->err, "Cannot assign value (%.*s)%.*s to %s of type %.*s", SLICE_FMT(name), SLICE_FMT(inner), to->name, SLICE_FMT(want));
         return NULL;
     }
     struct receiver hinted = *to;

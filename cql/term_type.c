@@ -43,6 +43,13 @@ static const struct cql_type *resolve_user_type(struct compile *c, const struct 
     return u;
 }
 
+static const struct cql_type *resolve_frozen(struct compile *c, const struct ast_type *inner, uint32_t depth) {
+    const struct cql_type *t = resolve(c, inner, true, depth + 1);
+    if (!t || t->n_args || t->id == CQL_UDT) return t;
+    err_set(c->err, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)", inner->name);
+    return NULL;
+}
+
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth) {
     if (depth > AST_TYPE_DEPTH_MAX) {
         err_invalid(c->err, "Types may not be nested more than %d deep", AST_TYPE_DEPTH_MAX);
@@ -53,7 +60,7 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
         if (!class) err_invalid(c->err, "Unable to find abstract-type class '%s'", t->name);
         return class;
     }
-    if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1) return resolve(c, t->args[0], true, depth + 1);
+    if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1) return resolve_frozen(c, t->args[0], depth);
     for (size_t i = 0; i < ARRAY_LEN(made) && !t->keyspace && t->n_args; i++)
         if (strcasecmp(t->name, made[i].name) == 0) return resolve_made(c, t, i, frozen, depth);
     const struct cql_type *scalar = t->keyspace || t->n_args ? NULL : cql_type_by_name(slice_str(t->name));

@@ -115,7 +115,7 @@ static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
     if (entry_find(a->c, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
-        err_set(a->err, ERR_ALREADY_EXISTS, "Keyspace '%s' already exists", ch->keyspace);
+        err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add existing keyspace \"%s\"", ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         return -1;
     }
@@ -210,7 +210,7 @@ static int create_table(struct apply *a) {
     if (!ks) return -1;
     if (entry_find(a->c, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
-        err_set(a->err, ERR_ALREADY_EXISTS, "Table '%s.%s' already exists", ch->keyspace, ch->name);
+        err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name, ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
         return -1;

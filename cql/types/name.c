@@ -191,12 +191,22 @@ static const struct cql_type *parse_args(struct parser *p, enum cql_type_id id, 
     return cql_type_new(p->arena, id, p->frozen > 0, all, n, 0, p->err);
 }
 
+static const struct cql_type *refuse_frozen(const struct cql_type *t, struct err *e) {
+    struct buf name;
+    buf_init(&name, 4096);
+    cql_type_print(t, &name);
+    err_set(e, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %.*s)", SLICE_FMT(buf_slice(&name)));
+    buf_fini(&name);
+    return NULL;
+}
+
 static const struct cql_type *parse_frozen(struct parser *p, uint32_t depth) {
     p->frozen++;
     const struct cql_type *t = parse_type(p, depth + 1);
     p->frozen--;
     if (!t) return NULL;
     if (!take(p, '>')) return syntax(p);
+    if (t->n_args == 0 && t->id != CQL_UDT) return refuse_frozen(t, p->err);
     t = cql_type_freeze(p->arena, t);
     if (!t) err_nomem(p->err);
     return t;

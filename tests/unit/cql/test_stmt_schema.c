@@ -44,9 +44,9 @@ static void test_create_table_is_refused_in_cassandras_words(void **state) {
     struct harness h;
     setup(&h, MODE_CASSANDRA);
     static const char *const cases[][2] = {
-        {"(p int)", "No PRIMARY KEY specifed for table 'ks.t' (exactly one required)"},
-        {"(p int primary key, q int primary key)", "Multiple PRIMARY KEY specified for table 'ks.t' (exactly one required)"},
-        {"(p int, p int, primary key (p))", "Duplicate column 'p' declaration for table 'ks.t'"},
+        {"(p int)", "No PRIMARY KEY specifed for table 't' (exactly one required)"},
+        {"(p int primary key, q int primary key)", "Multiple PRIMARY KEY specified for table 't' (exactly one required)"},
+        {"(p int, p int, primary key (p))", "Duplicate column 'p' declaration for table 't'"},
         {"(p int, primary key (z))", "Unknown column 'z' referenced in PRIMARY KEY for table 't'"},
         {"(p int, q int, primary key (q, q))", "Duplicate column 'q' in PRIMARY KEY clause for table 't'"},
         {"(p int primary key, s int static)",
@@ -79,7 +79,7 @@ static void test_if_not_exists_is_no_error_and_no_change(void **state) {
     assert_int_equal(h.result.kind, RESULT_SCHEMA_CHANGE);
     run_ok(&h, "CREATE TABLE IF NOT EXISTS ks.t (p int primary key)");
     assert_int_equal(h.result.kind, RESULT_VOID);
-    assert_error(&h, "CREATE TABLE ks.t (p int primary key)", "Table 'ks.t' already exists");
+    assert_error(&h, "CREATE TABLE ks.t (p int primary key)", "Cannot add already existing table \"t\" to keyspace \"ks\"");
     assert_int_equal(h.err.code, ERR_ALREADY_EXISTS);
     assert_string_equal(h.err.detail.name, "t");
     run_ok(&h, "DROP TABLE IF EXISTS ks.none");

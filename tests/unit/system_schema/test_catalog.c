@@ -318,7 +318,7 @@ static void test_errors_carry_cassandras_words(void **state) {
     assert_string_equal(w->err.detail.keyspace, "ks");
     assert_int_equal(make_table(w, "ks", "t"), 1);
     assert_int_equal(make_table(w, "ks", "t"), -1);
-    assert_string_equal(w->err.text, "Table 'ks.t' already exists");
+    assert_string_equal(w->err.text, "Cannot add already existing table \"t\" to keyspace \"ks\"");
     assert_int_equal(drop_table(w, "ks", "u"), -1);
     assert_string_equal(w->err.text, "Table 'ks.u' doesn't exist");
     assert_int_equal(add_column(w, "ks", "t", "v"), -1);
