@@ -110,13 +110,13 @@ def main():
             for name, ddl in (("mytable", TABLE), ("wide", WIDE)):
                 session.execute(ddl)
                 print(f"mykeyspace.{name}: {await_active(session, name)}")
-            width = 74
-            print(f"\n{'statement':{width}} {'at':13} {'encoded bytes':>24} {'units':>6}  why")
+            width = 60
+            print(f"\n{'statement':{width}} {'at':13} {"encoded bytes":>23} {'units':>6}  why")
             for text, parameters, consistency in STATEMENTS:
                 charge, c = run(session, text, parameters, consistency)
                 level = ConsistencyLevel.value_to_name[consistency]
                 short = shorten(text.replace("mykeyspace.", ""), width)
-                print(f"{short:{width}} {level:13} {bytes_of(c):>24} {charge:6g}  {', '.join(c['rules'])}")
+                print(f"{short:{width}} {level:13} {bytes_of(c):>23} {charge:6g}  {', '.join(c['rules'])}")
     finally:
         process.terminate()
         process.wait()

@@ -175,6 +175,17 @@ async fn counters(s: &Session) -> Outcome {
     same("counter", r.into_rows_result()?.first_row::<(Counter,)>()?.0 .0, 15)
 }
 
+/// This driver gives no access to a response's custom payload, so the charge is read where cqlsh users see it: in the trace.
+async fn charge_in_trace(s: &Session) -> Outcome {
+    create_table(s, "mytable", "pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, static_col1 int static, PRIMARY KEY ((pk_col1, pk_col2), ck_col1, ck_col2)").await?;
+    let mut insert = Statement::new(format!("INSERT INTO {KS}.mytable (pk_col1, pk_col2, ck_col1, ck_col2, reg_col1, static_col1) VALUES (2, 3, 4, 5, 6, 7)"));
+    insert.set_tracing(true);
+    let id = s.query_unpaged(insert, ()).await?.tracing_id().ok_or("no tracing id")?;
+    let events = s.get_tracing_info(&id).await?.events;
+    let charge = events.iter().filter_map(|e| e.activity.as_deref()).find(|a| a.starts_with("Charged"));
+    same("charge", charge, Some("Charged 0 read units, 2 write units, 2 static write units"))
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -206,6 +217,7 @@ async fn run(host: &str, port: &str) -> usize {
             report("paging and batch", paging_and_batch(&s).await);
             report("errors", errors(&s).await);
             report("counters", counters(&s).await);
+            report("charge in trace", charge_in_trace(&s).await);
         }
     }
     println!("{passed} passed, {failed} failed");
