@@ -111,7 +111,7 @@ def main():
                 session.execute(ddl)
                 print(f"mykeyspace.{name}: {await_active(session, name)}")
             width = 60
-            print(f"\n{'statement':{width}} {'at':13} {"encoded bytes":>23} {'units':>6}  why")
+            print(f"\n{'statement':{width}} {'at':13} {'encoded bytes':>23} {'units':>6}  why")
             for text, parameters, consistency in STATEMENTS:
                 charge, c = run(session, text, parameters, consistency)
                 level = ConsistencyLevel.value_to_name[consistency]
