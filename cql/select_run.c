@@ -226,7 +226,7 @@ static int eval_limits(struct select_state *run) {
     if (p->partition_limit && eval_limit(r, p->partition_limit, &run->partition_limit)) return -1;
     bool paged = r->params.page_size > 0 && !p->n_aggregates && !p->grouped;
     run->page_left = paged ? (uint64_t)r->params.page_size : UINT64_MAX;
-    run->count_read_rows = paged && r->db->options.mode == MODE_KEYSPACES && p->where->n_filters;
+    run->count_read_rows = paged && r->db->options.mode == MODE_KEYSPACES && p->where->n_filters && !p->table->virt;
     if (paged && p->ordered && p->where->partition_in)
         return err_invalid(r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
                                    "ORDER BY or the IN and sort client side, or disable paging for this query");
