@@ -9,10 +9,18 @@ import subprocess
 
 import pytest
 
-from tally_server import ROOT
+from tally_server import ROOT, Server
 
 HERE = ROOT / "tests" / "integration"
 BUILD = ROOT / "build" / "drivers"
+
+
+@pytest.fixture(scope="module", params=["keyspaces", "cassandra"])
+def either_server(request, tmp_path_factory):
+    s = Server(tmp_path_factory.mktemp("server"), "--mode", request.param, *(["--ddl-delay", "100"] if request.param == "keyspaces" else [])).start()
+    yield s
+    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
+    s.stop()
 
 
 def need(*tools):
@@ -45,29 +53,29 @@ def copy(name):
     return target
 
 
-def test_node_driver(server):
+def test_node_driver(either_server):
     need("node", "npm")
     folder = copy("node")
     build(folder, "npm", "ci", "--silent", "--no-audit", "--no-fund")
-    run(server, "node", folder / "driver_test.js")
+    run(either_server, "node", folder / "driver_test.js")
 
 
-def test_go_driver(server):
+def test_go_driver(either_server):
     need("go")
     folder = copy("go")
     build(folder, "go", "build", "-o", BUILD / "go-driver-test", ".")
-    run(server, BUILD / "go-driver-test")
+    run(either_server, BUILD / "go-driver-test")
 
 
-def test_java_driver(server):
+def test_java_driver(either_server):
     need("mvn", "java")
     folder = copy("java")
     build(folder, "mvn", "-q", "-B", "package")
-    run(server, "java", "-cp", f"{folder}/target/classes:{folder}/target/lib/*", "tally.DriverTest")
+    run(either_server, "java", "-cp", f"{folder}/target/classes:{folder}/target/lib/*", "tally.DriverTest")
 
 
-def test_rust_driver(server):
+def test_rust_driver(either_server):
     need("cargo")
     folder = copy("rust")
     build(folder, "cargo", "build", "--locked", "--quiet")
-    run(server, folder / "target" / "debug" / "rust-driver-test")
+    run(either_server, folder / "target" / "debug" / "rust-driver-test")
