@@ -385,3 +385,29 @@ def test_many_requests_at_once(session):
 def test_a_traced_request_shows_its_events(session):
     trace = session.execute("SELECT * FROM mykeyspace.mytable", trace=True).get_query_trace(10)
     assert trace.events and trace.request_type
+
+
+# ---------------------------------------------------------------- events, changed metadata
+
+def test_an_event_tells_when_a_table_is_ready(server, session):
+    with server.cluster(schema_event_refresh_window=0, topology_event_refresh_window=0) as cluster:
+        cluster.connect()
+        session.execute("CREATE TABLE mykeyspace.announced (k int PRIMARY KEY)")
+        end = time.monotonic() + 30
+        while "announced" not in cluster.metadata.keyspaces["mykeyspace"].tables:
+            assert time.monotonic() < end, "no event, or one before the table was there"
+            time.sleep(0.05)
+
+
+def test_a_prepared_select_follows_an_altered_table(cassandra_server):
+    """Version 5 sends the new columns with the rows and a new id for them; no row is read by the old ones."""
+    with cassandra_server.cluster(protocol_version=5) as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "altered")
+        s.execute("CREATE TABLE altered.t (k int PRIMARY KEY, v int)")
+        s.execute("INSERT INTO altered.t (k, v) VALUES (1, 2)")
+        select = s.prepare("SELECT * FROM altered.t WHERE k = ?")
+        assert s.execute(select, (1,)).one() == (1, 2)
+        s.execute("ALTER TABLE altered.t ADD a text")
+        s.execute("UPDATE altered.t SET a = 'new' WHERE k = 1")
+        assert s.execute(select, (1,)).one()._asdict() == {"k": 1, "a": "new", "v": 2}
