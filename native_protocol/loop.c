@@ -153,19 +153,24 @@ static void held_release(struct np_loop *l, struct np_held *h, const struct err 
     held_give(l, h);
 }
 
+static bool head_is_decided(const struct np_loop *l) { return eng_failed(l->o->eng) || l->held->seq <= eng_durable_seq(l->o->eng); }
+
 static void release_durable(struct np_loop *l) {
-    if (!l->held) return;
     struct err e = {0};
-    bool failed = eng_failed(l->o->eng);
-    uint64_t seq = eng_durable_seq(l->o->eng);
-    if (failed) err_set(&e, ERR_SERVER, "The storage failed to sync; no write is acknowledged any more");
-    while (l->held && (failed || l->held->seq <= seq)) {
+    while (l->held) {
+        uint64_t seq = eng_durable_seq(l->o->eng);
+        if (l->held->seq > seq && eng_failed(l->o->eng)) {
+            err_set(&e, ERR_SERVER, "The storage failed to sync; no write is acknowledged any more");
+        } else if (l->held->seq > seq) {
+            atomic_store(&l->waits, true);
+            if (!head_is_decided(l)) return; /* else it was published between the look and the flag: nobody will wake us for it */
+            continue;
+        }
         struct np_held *h = l->held;
         l->held = h->next;
         if (!l->held) l->held_tail = NULL;
-        held_release(l, h, h->seq <= seq ? NULL : &e);
+        held_release(l, h, e.set ? &e : NULL);
     }
-    if (l->held) atomic_store(&l->waits, true);
 }
 
 static void want_durable(struct np_loop *l, uint64_t seq) {
