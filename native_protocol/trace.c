@@ -65,7 +65,7 @@ static uint32_t events(struct np_call *call, const struct charge *charge, int64_
                                                        (unsigned long long)c->rows_returned), thread};
     out[n++] = (struct trace_event){took, arena_printf(a, "Charged %g read units, %g write units, %g static write units", charge->read_units,
                                                        charge->write_units, charge->static_write_units), thread};
-    out[n++] = (struct trace_event){took, call->err.set ? arena_printf(a, "Failed: %s", call->err.text) : "Request complete", thread};
+    if (call->err.set) out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", call->err.text), thread};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++)
         if (out[i].activity) out[kept++] = out[i];
