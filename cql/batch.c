@@ -242,7 +242,11 @@ static int decide(struct batch *b) {
 static enum cql_outcome write_locked(struct batch *b) {
     struct cql_request *r = b->r;
     int go = decide(b);
-    if (go <= 0) return go < 0 ? CQL_FAILED : CQL_DONE;
+    if (go < 0) return CQL_FAILED;
+    if (go == 0) {
+        r->commit_seq = eng_barrier_seq(r->db->options.eng); /* what refused it must not be lost once it was told */
+        return CQL_COMMIT;
+    }
     for (uint32_t i = 0; i < b->n; i++) modify_order(&b->writes[i], b->conditional, b->ts);
     struct eng_batch *to = eng_batch_new(r->db->options.eng);
     if (!to) {

@@ -32,7 +32,11 @@ static enum cql_outcome write_locked(struct modify_write *w) {
     int go = decide(w);
     /* The order of conditional writes and of counts is that of the lock. */
     modify_order(w, w->plan->conditional, write_clock_us(&r->db->write_clock, r->now_us));
-    if (go <= 0) return go < 0 ? CQL_FAILED : CQL_DONE;
+    if (go < 0) return CQL_FAILED;
+    if (go == 0) {
+        r->commit_seq = eng_barrier_seq(r->db->options.eng); /* what refused it must not be lost once it was told */
+        return CQL_COMMIT;
+    }
     struct eng_batch *b = eng_batch_new(r->db->options.eng);
     if (!b) {
         err_nomem(r->err);

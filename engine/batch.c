@@ -184,7 +184,7 @@ static void fold_rows(struct eng_batch *b) {
 
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) {
     struct eng *eng = b->eng;
-    int rc = eng_failed(eng) ? err_set(e, ERR_SERVER, "the log cannot be synced; no write is acknowledged any more") : 0;
+    int rc = engi_commit_check(eng, e);
     engi_fold_enter(&eng->fold, &b->stripes);
     if (!rc) rc = eng->kv->ops->write(eng->kv, b->kv, e);
     engi_fold_leave(&eng->fold, &b->stripes);

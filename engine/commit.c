@@ -12,6 +12,8 @@ enum { PERIOD_SECONDS = 10 };
 
 uint64_t engi_commit_written(struct eng *eng) { return atomic_fetch_add(&eng->commit.written, 1) + 1; }
 
+uint64_t eng_barrier_seq(struct eng *eng) { return engi_commit_written(eng); }
+
 static void publish(struct eng *eng, uint64_t seq, bool failed) {
     struct engi_commit *c = &eng->commit;
     pthread_mutex_lock(&c->lock);
@@ -96,10 +98,8 @@ void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg) {
     c->callbacks[c->n_callbacks++].arg = arg;
 }
 
-void eng_want_durable(struct eng *eng, uint64_t seq) {
-    struct engi_commit *c = &eng->commit;
+static void want(struct engi_commit *c, uint64_t seq) {
     uint64_t wanted = atomic_load(&c->wanted);
-    if (eng->durability != ENG_FSYNC) return;
     while (wanted < seq && !atomic_compare_exchange_weak(&c->wanted, &wanted, seq)) {}
     if (wanted >= seq) return; /* whoever wanted it first has woken the thread */
     pthread_mutex_lock(&c->lock);
@@ -107,15 +107,25 @@ void eng_want_durable(struct eng *eng, uint64_t seq) {
     pthread_mutex_unlock(&c->lock);
 }
 
-int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
-    struct engi_commit *c = &eng->commit;
-    if (eng->durability == ENG_FSYNC) {
-        eng_want_durable(eng, seq);
-        pthread_mutex_lock(&c->lock);
-        while (!atomic_load(&c->failed) && atomic_load(&c->durable) < seq) pthread_cond_wait(&c->done, &c->lock);
-        pthread_mutex_unlock(&c->lock);
-    }
+void eng_want_durable(struct eng *eng, uint64_t seq) {
+    if (eng->durability == ENG_FSYNC) want(&eng->commit, seq);
+}
+
+int engi_commit_check(const struct eng *eng, struct err *e) {
     return eng_failed(eng) ? err_set(e, ERR_SERVER, "the log cannot be synced; no write is acknowledged any more") : 0;
+}
+
+int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {
+    struct engi_commit *c = &eng->commit;
+    want(c, seq);
+    pthread_mutex_lock(&c->lock);
+    while (!atomic_load(&c->failed) && atomic_load(&c->durable) < seq) pthread_cond_wait(&c->done, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    return atomic_load(&c->durable) >= seq ? 0 : engi_commit_check(eng, e);
+}
+
+int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
+    return eng->durability == ENG_FSYNC ? engi_commit_wait(eng, seq, e) : engi_commit_check(eng, e);
 }
 
 bool eng_failed(const struct eng *eng) { return atomic_load_explicit(&eng->commit.failed, memory_order_relaxed); }

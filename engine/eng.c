@@ -173,12 +173,12 @@ static int meta_write(struct eng *eng, struct slice name, const struct slice *va
     engi_key_table(&key, ENGI_TABLE_META);
     buf_put_slice(&key, name);
     struct kv_batch *b = buf_failed(&key) ? NULL : ops->batch_new(eng->kv);
-    int rc = b ? 0 : err_nomem(e);
+    int rc = b ? engi_commit_check(eng, e) : err_nomem(e);
     if (!rc && (value ? ops->batch_put(b, buf_slice(&key), *value) : ops->batch_delete(b, buf_slice(&key)))) rc = err_nomem(e);
     if (!rc) rc = ops->write(eng->kv, b, e);
     if (b) ops->batch_free(b);
     buf_fini(&key);
-    return rc ? rc : ops->sync(eng->kv, true, e);
+    return rc ? rc : engi_commit_wait(eng, engi_commit_written(eng), e);
 }
 
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) { return meta_write(eng, key, &value, e); }

@@ -80,6 +80,8 @@ int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHE
 
 /* Every write with a sequence up to this one survives a crash (with periodic and none: may be acknowledged). Any thread; one atomic load. */
 uint64_t eng_durable_seq(const struct eng *eng);
+/* A new sequence: durable once every write that could be read before this call is. */
+uint64_t eng_barrier_seq(struct eng *eng);
 /* Called on the commit thread after durable_seq moved, or after a sync failed (eng_failed is then true for ever). */
 typedef void (*eng_durable_cb)(void *arg);
 /* Set all callbacks before the first write. */

@@ -15,7 +15,7 @@ static uint32_t stripe_of(uint64_t hash) { return hash % ENGI_FOLD_STRIPES; }
 
 bool engi_fold_count(struct engi_fold *f, struct slice key, struct engi_fold_set *set) {
     uint64_t hash = (uint64_t)murmur3_token(key);
-    set->bits[stripe_of(hash) / 64] |= 1ull << (stripe_of(hash) % 64);
+    set->bits |= 1u << stripe_of(hash);
     _Atomic uint32_t *slot = &f->counts[(hash >> 8) % ENGI_FOLD_SLOTS];
     /* A race loses a count, which only delays a fold. */
     uint32_t tag = (uint32_t)(hash >> 32) & ~255u, old = atomic_load_explicit(slot, memory_order_relaxed);
@@ -26,8 +26,7 @@ bool engi_fold_count(struct engi_fold *f, struct slice key, struct engi_fold_set
 }
 
 static void each(struct engi_fold *f, const struct engi_fold_set *set, int (*fn)(pthread_rwlock_t *)) {
-    for (uint32_t w = 0; w < ARRAY_LEN(set->bits); w++)
-        for (uint64_t bits = set->bits[w]; bits; bits &= bits - 1) fn(&f->stripes[w * 64 + (uint32_t)__builtin_ctzll(bits)]);
+    for (uint32_t bits = set->bits; bits; bits &= bits - 1) fn(&f->stripes[__builtin_ctz(bits)]);
 }
 
 void engi_fold_enter(struct engi_fold *f, const struct engi_fold_set *set) { each(f, set, pthread_rwlock_rdlock); }

@@ -14,7 +14,8 @@
 
 struct eng;
 
-enum { ENGI_FOLD_STRIPES = 256, ENGI_FOLD_SLOTS = 16384, ENGI_FOLD_AFTER = 16 };
+/* Few stripes: a commit of many rows takes them all. */
+enum { ENGI_FOLD_STRIPES = 32, ENGI_FOLD_SLOTS = 16384, ENGI_FOLD_AFTER = 16 };
 
 struct engi_fold {
     pthread_rwlock_t stripes[ENGI_FOLD_STRIPES];
@@ -22,7 +23,7 @@ struct engi_fold {
 };
 
 struct engi_fold_set {
-    uint64_t bits[ENGI_FOLD_STRIPES / 64];
+    uint32_t bits;
 };
 
 void engi_fold_init(struct engi_fold *f);

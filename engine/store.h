@@ -50,6 +50,11 @@ int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
 void engi_commit_stop(struct eng *eng);
 /* The sequence of a write that the store has just taken. */
 uint64_t engi_commit_written(struct eng *eng);
+/* -1 when a sync has failed: nothing may be written any more. */
+int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
+/* Has seq synced, whatever is acknowledged early, and waits for it. Nobody but the commit thread syncs: a second fsync after
+ * a failed one may succeed and have lost what the first one lost. */
+int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 
 /* For the store's compactions. */
 enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);
