@@ -41,6 +41,10 @@ void arena_reset(struct arena *a) {
         free(keep);
         keep = next;
     }
+    if (keep && keep->size > a->chunk_size) {
+        free(keep);
+        keep = NULL;
+    }
     a->chunks = keep;
     a->at = keep ? keep->data : NULL;
     a->end = keep ? keep->data + keep->size : NULL;

@@ -20,7 +20,8 @@ struct arena {
 /* No allocation before the first arena_alloc. limit 0: no limit. */
 void arena_init(struct arena *a, size_t chunk_size, size_t limit);
 void arena_fini(struct arena *a);
-/* Frees all but the first chunk, so that the next request allocates nothing. Everything handed out is gone. */
+/* Frees all but the first chunk, so that the next request allocates nothing; that one, too, when it was made larger than
+ * chunk_size for a large piece. Everything handed out is gone. */
 void arena_reset(struct arena *a);
 
 /* A point to go back to: what was handed out after the mark is gone, what was handed out before it stays. */
