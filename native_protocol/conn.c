@@ -33,6 +33,8 @@ void npi_conn_unref(struct np_conn *c) {
 }
 
 static void give_buffers(struct np_conn *c) {
+    c->loop->out_bytes -= c->counted;
+    c->counted = 0;
     c->loop->in_bytes -= c->in.n + c->large.n;
     buf_fini(&c->in);
     buf_fini(&c->large);
@@ -53,6 +55,7 @@ void npi_conn_close(struct np_conn *c) {
     if (c->state == NP_CONN_CLOSED) return;
     struct np_loop *l = c->loop;
     npi_conn_set_state(c, NP_CONN_CLOSED);
+    atomic_store(&c->gone, true);
     ev_io_stop(l->ev, &c->read_io);
     ev_io_stop(l->ev, &c->write_io);
     unlink_dirty(c);
@@ -116,6 +119,23 @@ static void all_sent(struct np_conn *c) {
     if (c->state == NP_CONN_CLOSING && !c->in_flight) np_transport_shutdown(&c->transport);
 }
 
+static void count_unsent(struct np_conn *c) {
+    size_t n = npi_conn_unsent(c);
+    c->loop->out_bytes += n - c->counted;
+    c->counted = n;
+}
+
+/* The peer takes nothing more for now. */
+static void wait_for_room(struct np_conn *c) {
+    count_unsent(c);
+    if (c->counted > NP_OUT_HIGH && c->loop->out_bytes > NP_LOOP_OUT_MAX) {
+        npi_conn_close(c);
+        return;
+    }
+    ev_io_start(c->loop->ev, &c->write_io);
+    may_read_again(c);
+}
+
 void npi_conn_flush(struct np_conn *c) {
     if (c->state == NP_CONN_CLOSED) return;
     frame_out(c);
@@ -126,8 +146,7 @@ void npi_conn_flush(struct np_conn *c) {
     while (c->wire_at < c->wire.n) {
         ssize_t n = np_transport_write(&c->transport, c->wire.p + c->wire_at, c->wire.n - c->wire_at);
         if (n == NP_IO_AGAIN) {
-            ev_io_start(c->loop->ev, &c->write_io);
-            may_read_again(c);
+            wait_for_room(c);
             return;
         }
         if (n <= 0) {
@@ -138,6 +157,7 @@ void npi_conn_flush(struct np_conn *c) {
         np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, n);
     }
     all_sent(c);
+    count_unsent(c);
     may_read_again(c);
 }
 

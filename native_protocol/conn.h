@@ -7,11 +7,14 @@
  * buffer: input goes through the loop's window, output through buffers that are lent while there is something to send.
  *
  * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered or more than NP_OUT_HIGH bytes wait to be
- * sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause.
+ * sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. Results
+ * that come from workers to a connection that holds NP_OUT_MAX unsent become errors; and a connection with more than
+ * NP_OUT_HIGH unsent is closed while all of the loop's together hold more than NP_LOOP_OUT_MAX.
  */
 #pragma once
 
 #include <ev.h>
+#include <stdatomic.h>
 
 #include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
@@ -21,7 +24,7 @@
 struct np_loop;
 
 enum np_conn_state { NP_CONN_NEW, NP_CONN_READY, NP_CONN_CLOSING, NP_CONN_CLOSED };
-enum { NP_IN_FLIGHT_MAX = 4096, NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20, NP_CLOSE_US = 2000000 };
+enum { NP_IN_FLIGHT_MAX = 4096, NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20, NP_LOOP_OUT_MAX = 256 << 20, NP_CLOSE_US = 2000000 };
 
 struct np_conn {
     struct np_loop *loop;
@@ -50,6 +53,8 @@ struct np_conn {
     struct buf out;   /* responses, not framed yet */
     struct buf wire;  /* bytes as they go out; the first wire_at are sent */
     size_t wire_at;
+    size_t counted; /* of what is unsent, in the loop's out_bytes */
+    _Atomic bool gone; /* closed; for workers, which need not run what nobody waits for */
 };
 
 /* Takes over fd. NULL: no memory; fd is closed. */

@@ -181,12 +181,24 @@ static void count(struct np_call *call, const struct charge *charge) {
     if (call->r.result.kind == RESULT_SCHEMA_CHANGE) np_metric_add(m, NP_METRIC_SCHEMA_CHANGES, 1);
 }
 
+/* The connection does not take what it asked for: an error in the place of rows. */
+static int answer_overload(struct np_call *call) {
+    struct np_reply_extras x = {.compression = call->conn->framed ? NP_COMPRESS_NONE : call->conn->compression,
+                                .scratch = &call->conn->loop->packed};
+    if (call->outcome == CQL_COMMIT || call->err.set || call->r.result.kind != RESULT_ROWS) return 0;
+    err_set(&call->err, ERR_OVERLOADED, "Too many results wait to be read on this connection");
+    call->reply.has_charge = false;
+    put_failure(call);
+    return np_reply_end(&call->reply, &x);
+}
+
 /* The response goes to the connection: now, or when its write is durable. */
 static int deliver(struct np_call *call) {
     struct np_conn *c = call->conn;
     struct np_reply *r = &call->reply;
     bool waits = call->outcome == CQL_COMMIT && !call->err.set;
     if (call->offloaded) {
+        if (npi_conn_unsent(c) > NP_OUT_MAX && answer_overload(call)) return -1;
         if (waits && call->seq > eng_durable_seq(c->loop->o->eng)) return npi_hold_call(c->loop, call);
         if (c->state != NP_CONN_CLOSED) buf_put_slice(npi_conn_out(c), buf_slice(&call->out));
         return 0;

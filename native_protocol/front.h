@@ -26,6 +26,7 @@ struct np_options { /* what it points to must outlive the front */
     const char *tls_cert, *tls_key;
     unsigned threads, workers; /* 0: one per core; 0: default */
     uint32_t frame_max;        /* bytes of a request body */
+    int64_t handshake_us;      /* a connection without STARTUP is closed after it; 0: never */
 };
 
 struct np_front;

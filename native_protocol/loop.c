@@ -291,7 +291,8 @@ static void on_tick(struct ev_loop *ev, ev_timer *w, int revents) {
     int64_t now = clock_mono_us(l->o->clock);
     for (struct np_conn *c = l->conns, *next; c; c = next) {
         next = c->next;
-        if (c->state == NP_CONN_CLOSING && now - c->state_us > NP_CLOSE_US) npi_conn_close(c);
+        bool mute = c->state == NP_CONN_NEW && l->o->handshake_us && now - c->state_us > l->o->handshake_us;
+        if (mute || (c->state == NP_CONN_CLOSING && now - c->state_us > NP_CLOSE_US)) npi_conn_close(c);
     }
 }
 

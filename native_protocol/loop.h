@@ -57,6 +57,7 @@ struct np_loop {
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
     size_t in_bytes; /* held in the in and large buffers of all connections */
+    size_t out_bytes; /* unsent on all connections, as of their last flush */
 
     uint8_t *window;
     struct buf segment, body, packed; /* scratch: an unpacked segment, an unpacked body, a body being compressed */

@@ -5,7 +5,7 @@
 #include "native_protocol/dispatch.h"
 #include "native_protocol/loop.h"
 
-enum { WORKERS = 8, QUEUE_MAX = 16384, STACK = 1 << 20 };
+enum { WORKERS = 8, QUEUE_MAX = 16384, QUEUE_BYTES_MAX = 256 << 20, STACK = 1 << 20 };
 
 struct np_pool {
     const struct np_options *o;
@@ -13,6 +13,7 @@ struct np_pool {
     pthread_cond_t wake;
     struct np_call *queue, **tail;
     unsigned n_queued, n_threads;
+    size_t n_bytes; /* in the arenas of what is queued */
     bool stopping;
     pthread_t threads[];
 };
@@ -25,6 +26,7 @@ static struct np_call *next_call(struct np_pool *p) {
         p->queue = c->next;
         if (!p->queue) p->tail = &p->queue;
         p->n_queued--;
+        p->n_bytes -= c->arena.used;
     }
     pthread_mutex_unlock(&p->lock);
     return c;
@@ -43,17 +45,21 @@ static void run_call(struct np_call *c, struct eng_batch *batch) {
     if (seq > c->seq) c->seq = seq;
 }
 
+static void fail_call(struct np_call *c, const struct err *why) {
+    np_reply_begin(&c->reply, &c->out, c->env.version, c->env.stream, NP_ERROR, false);
+    c->err = *why;
+    c->outcome = CQL_FAILED;
+}
+
 static void *work(void *arg) {
     struct np_pool *p = arg;
     struct eng_batch *batch = eng_batch_new(p->o->eng);
     for (struct np_call *c; (c = next_call(p));) {
-        if (batch) {
-            run_call(c, batch);
-        } else {
-            np_reply_begin(&c->reply, &c->out, c->env.version, c->env.stream, NP_ERROR, false);
-            err_nomem(&c->err);
-            c->outcome = CQL_FAILED;
-        }
+        struct err e = {0};
+        if (atomic_load(&c->conn->gone)) err_set(&e, ERR_SERVER, "The client is gone");
+        else if (!batch) err_nomem(&e);
+        if (e.set) fail_call(c, &e);
+        else run_call(c, batch);
         npi_loop_give_call(c->conn->loop, c);
     }
     if (batch) eng_batch_free(batch);
@@ -97,11 +103,12 @@ void npi_pool_free(struct np_pool *p) {
 int npi_pool_submit(struct np_pool *p, struct np_call *c) {
     c->next = NULL;
     pthread_mutex_lock(&p->lock);
-    bool full = p->n_queued >= QUEUE_MAX || p->stopping;
+    bool full = p->n_queued >= QUEUE_MAX || p->n_bytes + c->arena.used > QUEUE_BYTES_MAX || p->stopping;
     if (!full) {
         *p->tail = c;
         p->tail = &c->next;
         p->n_queued++;
+        p->n_bytes += c->arena.used;
         pthread_cond_signal(&p->wake);
     }
     pthread_mutex_unlock(&p->lock);

@@ -49,6 +49,7 @@ static int open_front(struct instance *in, struct err *e) {
         .tls_key = s->tls_key,
         .threads = s->threads,
         .frame_max = s->frame_max,
+        .handshake_us = (int64_t)s->handshake_timeout * 1000000,
     };
     return np_front_start(&in->options, &in->front, e);
 }

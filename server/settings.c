@@ -27,9 +27,10 @@ static int number(const struct config *c, enum config_option o, unsigned long mi
 }
 
 static int read_network(struct settings *s, const struct config *c, struct err *e) {
-    unsigned long port, tls_port, admin_port, threads, frame_max;
+    unsigned long port, tls_port, admin_port, threads, handshake_timeout, frame_max;
     if (number(c, CONFIG_PORT, 0, 65535, &port, e) || number(c, CONFIG_TLS_PORT, 0, 65535, &tls_port, e) ||
         number(c, CONFIG_ADMIN_PORT, 0, 65535, &admin_port, e) || number(c, CONFIG_THREADS, 0, 256, &threads, e) ||
+        number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, 86400, &handshake_timeout, e) ||
         number(c, CONFIG_FRAME_MAX, 1 << 16, 256 << 20, &frame_max, e))
         return -1;
     s->listen = c->values[CONFIG_LISTEN];
@@ -37,6 +38,7 @@ static int read_network(struct settings *s, const struct config *c, struct err *
     s->tls_port = (uint16_t)tls_port;
     s->admin_port = (uint16_t)admin_port;
     s->threads = (unsigned)threads;
+    s->handshake_timeout = (unsigned)handshake_timeout;
     s->frame_max = (uint32_t)frame_max;
     s->tls_cert = c->values[CONFIG_TLS_CERT];
     s->tls_key = c->values[CONFIG_TLS_KEY];

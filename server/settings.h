@@ -17,6 +17,7 @@ struct settings { /* texts belong to the config */
     enum np_capacity_payload capacity_payload;
     struct node_info node; /* port: still to be filled in when it is picked */
     unsigned threads;
+    unsigned handshake_timeout; /* seconds; 0: none */
     uint32_t frame_max;
 };
 

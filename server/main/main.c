@@ -27,6 +27,7 @@ static void block_signals(sigset_t *set) {
     sigaddset(set, SIGINT);
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is a failed write, not the end */
 }
 
 static void say_ready(const struct instance *in) {
