@@ -247,7 +247,12 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
 static void begin_stop(struct np_loop *l) {
     l->stopping = true;
     l->stop_us = clock_mono_us(l->o->clock);
-    for (int i = 0; i < NP_LISTENERS; i++) ev_io_stop(l->ev, &l->listeners[i].io);
+    for (int i = 0; i < NP_LISTENERS; i++) {
+        ev_io_stop(l->ev, &l->listeners[i].io);
+        /* who comes now is refused, and does not wait in a queue that nobody takes from */
+        if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
+        l->listeners[i].fd = -1;
+    }
     ev_timer_stop(l->ev, &l->accept_again);
     for (struct np_conn *c = l->conns; c; c = c->next) npi_conn_stop_reading(c);
 }
