@@ -18,7 +18,7 @@ void prepared_cache_free(struct prepared_cache *cache);
 
 /* A reference, or NULL with ERR_UNPREPARED (unknown, or its table is gone) or what the compiler says. */
 struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) MUST_CHECK;
-/* A reference to the statement of that text, compiled now unless the cache has it. keyspace: NULL or the default one. */
+/* A reference to the statement of that text, compiled now; what the cache had under its id is replaced. keyspace: NULL or the default one. */
 struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) MUST_CHECK;
 
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);

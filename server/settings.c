@@ -49,18 +49,15 @@ static int read_network(struct settings *s, const struct config *c, struct err *
 }
 
 /* Settings whose feature is not there yet: anything but the value that means its absence is refused. */
-static int read_absent(const struct settings *s, const struct config *c, struct err *e) {
-    const char *compatibility = s->mode == MODE_KEYSPACES ? "strict" : "off";
+static int read_absent(const struct config *c, struct err *e) {
     int limits = ONE_OF(c, CONFIG_LIMITS, e, "off", "shadow", "enforce");
     int auth = ONE_OF(c, CONFIG_AUTH, e, "none", "password", "sigv4");
-    if (limits < 0 || auth < 0) return -1;
+    int compatibility = ONE_OF(c, CONFIG_COMPATIBILITY, e, "off", "report", "strict");
+    if (limits < 0 || auth < 0 || compatibility < 0) return -1;
     if (limits) return err_set(e, ERR_CONFIG, "--limits %s: throughput limits are not built yet; only off works", c->values[CONFIG_LIMITS]);
     if (auth) return err_set(e, ERR_CONFIG, "--auth %s: authentication is not built yet; only none works", c->values[CONFIG_AUTH]);
-    if (!*c->values[CONFIG_COMPATIBILITY]) return 0;
-    if (ONE_OF(c, CONFIG_COMPATIBILITY, e, "strict", "report", "off") < 0) return -1;
-    if (strcmp(c->values[CONFIG_COMPATIBILITY], compatibility))
-        return err_set(e, ERR_CONFIG, "--compatibility %s is not built yet in %s mode; only %s works", c->values[CONFIG_COMPATIBILITY],
-                       c->values[CONFIG_MODE], compatibility);
+    if (compatibility)
+        return err_set(e, ERR_CONFIG, "--compatibility %s: Keyspaces' refusals are not built yet; only off works", c->values[CONFIG_COMPATIBILITY]);
     return 0;
 }
 
@@ -92,7 +89,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->size_model = model == 0 ? SIZE_DOCUMENTED_2022 : SIZE_CURRENT;
     s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
-    if (read_absent(s, c, e)) return -1;
+    if (read_absent(c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);

@@ -110,7 +110,7 @@ static void test_settings_refuse_features_that_are_absent(void **state) {
     (void)state;
     refuse("--limits", "enforce", "--limits enforce: throughput limits are not built yet; only off works");
     refuse("--auth", "sigv4", "--auth sigv4: authentication is not built yet; only none works");
-    refuse("--compatibility", "report", "--compatibility report is not built yet in keyspaces mode; only strict works");
+    refuse("--compatibility", "strict", "--compatibility strict: Keyspaces' refusals are not built yet; only off works");
 }
 
 static void test_data_dir_is_private_and_locked(void **state) {
