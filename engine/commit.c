@@ -21,7 +21,8 @@ static void publish(struct eng *eng, uint64_t seq, bool failed) {
     else atomic_store_explicit(&c->durable, seq, memory_order_release);
     pthread_cond_broadcast(&c->done);
     pthread_mutex_unlock(&c->lock);
-    for (uint32_t i = 0; i < c->n_callbacks; i++) c->callbacks[i].cb(c->callbacks[i].arg);
+    uint32_t n = atomic_load(&c->n_callbacks);
+    for (uint32_t i = 0; i < n; i++) c->callbacks[i].cb(c->callbacks[i].arg);
 }
 
 static void sync_once(struct eng *eng) {
@@ -93,9 +94,11 @@ uint64_t eng_durable_seq(const struct eng *eng) {
 
 void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg) {
     struct engi_commit *c = &eng->commit;
-    if (c->n_callbacks == ENGI_CALLBACKS_MAX) return log_error("too many callbacks wait for the commit thread");
-    c->callbacks[c->n_callbacks].cb = cb;
-    c->callbacks[c->n_callbacks++].arg = arg;
+    uint32_t n = atomic_load(&c->n_callbacks);
+    if (n == ENGI_CALLBACKS_MAX) return log_error("too many callbacks wait for the commit thread");
+    c->callbacks[n].cb = cb;
+    c->callbacks[n].arg = arg;
+    atomic_store(&c->n_callbacks, n + 1);
 }
 
 static void want(struct engi_commit *c, uint64_t seq) {

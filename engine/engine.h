@@ -84,7 +84,7 @@ uint64_t eng_durable_seq(const struct eng *eng);
 uint64_t eng_barrier_seq(struct eng *eng);
 /* Called on the commit thread after durable_seq moved, or after a sync failed (eng_failed is then true for ever). */
 typedef void (*eng_durable_cb)(void *arg);
-/* Set all callbacks before the first write. */
+/* One thread sets all callbacks, before anybody waits for them. */
 void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
 /* Wakes the commit thread for a sequence. Any thread. */
 void eng_want_durable(struct eng *eng, uint64_t seq);

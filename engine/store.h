@@ -27,7 +27,7 @@ struct engi_commit {
     _Atomic uint64_t durable;
     _Atomic bool failed;
     struct { eng_durable_cb cb; void *arg; } callbacks[ENGI_CALLBACKS_MAX];
-    uint32_t n_callbacks;
+    _Atomic uint32_t n_callbacks; /* those before it are there */
 };
 
 struct eng {

@@ -13,7 +13,7 @@
 
 struct harness_clock {
     struct clock clock;
-    int64_t now_us;
+    _Atomic int64_t now_us; /* the catalogue reads it on a thread of its own */
 };
 
 struct harness {
