@@ -27,14 +27,17 @@ static int settle_host_id(struct catalog *c, struct err *e) {
 
 /* What was under way when the server stopped goes on with its delay anew; a keyspace being deleted takes its tables along
  * even if the stop came before their records said so. */
-static void resume(struct catalog *c) {
+static int resume(struct catalog *c, struct err *e) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
         const struct entry *ks = x->kind == ENTRY_TABLE ? entry_by_id(c, ENTRY_KEYSPACE, x->keyspace_id) : NULL;
         bool orphan = x->kind == ENTRY_TABLE && (!ks || ks->status == SCHEMA_DELETING);
         if (orphan && x->status != SCHEMA_DELETING) entry_set_status(c, x, SCHEMA_DELETING);
-        if (x->status != SCHEMA_ACTIVE) entry_begin(c, x);
+        if (x->status == SCHEMA_ACTIVE) continue;
+        entry_begin(c, x);
+        if (x->status == SCHEMA_ACTIVE && entry_save(c, x, e)) return -1; /* or a later start would begin it again */
     }
+    return 0;
 }
 
 static void tell_engine(struct catalog *c) {
@@ -50,8 +53,7 @@ static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     if (!c->traces) return err_nomem(e);
     if (settle_host_id(c, e) || entries_load(c, e) || system_tables_build(c, e)) return -1;
-    resume(c);
-    if (catalog_publish(c, e)) return -1;
+    if (resume(c, e) || catalog_publish(c, e)) return -1;
     tell_engine(c);
     return worker_start(c, e);
 }

@@ -81,20 +81,25 @@ static int fill(struct catalog *c, struct snapshot *s, struct err *e) {
     return 0;
 }
 
-/* Of what clients see of the schema, so that a restart does not change it; a name-based UUID (version 3), as Cassandra's. */
+/* Of what clients see of the schema, whatever the order of entries, so that a restart does not change it; a name-based UUID
+ * (version 3), as Cassandra's. */
 static int version_of(struct catalog *c, uint8_t version[16], struct err *e) {
+    uint64_t sums[2] = {0};
     struct buf b;
     buf_init(&b, 0);
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct entry *x = c->entries[i];
         if (!is_visible(x) || x->status == SCHEMA_CREATING || x->status == SCHEMA_DELETING) continue;
+        buf_clear(&b, 1 << 16);
         buf_u32(&b, x->id);
         buf_put_str(&b, x->name);
         buf_put_slice(&b, x->form);
+        sums[0] += (uint64_t)murmur3_token(buf_slice(&b));
+        buf_u8(&b, 1);
+        sums[1] += (uint64_t)murmur3_token(buf_slice(&b));
     }
-    store_u64(version, (uint64_t)murmur3_token(buf_slice(&b)));
-    buf_u8(&b, 1);
-    store_u64(version + 8, (uint64_t)murmur3_token(buf_slice(&b)));
+    store_u64(version, sums[0]);
+    store_u64(version + 8, sums[1]);
     version[6] = (uint8_t)((version[6] & 0x0f) | 0x30);
     version[8] = (uint8_t)((version[8] & 0x3f) | 0x80);
     int rc = buf_failed(&b) ? err_nomem(e) : 0;

@@ -257,6 +257,36 @@ static void test_restart_resumes_what_was_under_way(void **state) {
     world_free(w);
 }
 
+static void test_change_that_a_start_finished_stays_finished(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "none");
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    world_restart(w, MODE_KEYSPACES, "held");
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    world_restart(w, MODE_KEYSPACES, "none");
+    assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
+    world_restart(w, MODE_KEYSPACES, "held");
+    assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
+    world_free(w);
+}
+
+static void test_version_does_not_depend_on_the_order_of_creation(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    assert_int_equal(make_keyspace(w, "first"), 1);
+    assert_int_equal(make_table(w, "first", "t"), 1);
+    assert_int_equal(make_keyspace(w, "second"), 1);
+    uint8_t version[16];
+    const struct schema *s = catalog_schema(w->catalog);
+    memcpy(version, s->version, 16);
+    schema_unref(s);
+    world_restart(w, MODE_CASSANDRA, "none");
+    s = catalog_schema(w->catalog);
+    assert_memory_equal(s->version, version, 16);
+    schema_unref(s);
+    world_free(w);
+}
+
 static void test_definition_survives_a_restart(void **state) {
     (void)state;
     struct world *w = world_new(MODE_CASSANDRA, "none");
@@ -410,6 +440,8 @@ int main(void) {
         cmocka_unit_test(test_dropped_table_hides_at_once_and_its_name_is_free),
         cmocka_unit_test(test_held_change_waits_for_its_release),
         cmocka_unit_test(test_restart_resumes_what_was_under_way),
+        cmocka_unit_test(test_change_that_a_start_finished_stays_finished),
+        cmocka_unit_test(test_version_does_not_depend_on_the_order_of_creation),
         cmocka_unit_test(test_definition_survives_a_restart),
         cmocka_unit_test(test_dropped_keyspace_takes_its_tables_along),
         cmocka_unit_test(test_errors_carry_cassandras_words),
