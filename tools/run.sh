@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 install_packages
-build_preset release
+build_preset release tallyd
 tallyd=$tally_root/build/release/bin/tallyd
 
 if [ "${1:-}" = --demo ]; then

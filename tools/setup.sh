@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that Tally builds with, when they are missing, and configures and builds a preset.
+# Installs the Debian packages that Tally builds with, when they are missing, and configures and builds presets.
 #   tools/setup.sh packages           only the packages
 #   tools/setup.sh build PRESET...    packages, then configure and build each preset (release, debug, asan, tsan, fuzz)
 # Sourced by run.sh and test.sh. Safe to repeat: what is there is left alone.
@@ -7,17 +7,19 @@ set -euo pipefail
 tally_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 tally_packages=(
-    gcc libc6-dev cmake ninja-build pkg-config lemon clang libclang-rt-14-dev
+    gcc libc6-dev cmake ninja-build pkg-config lemon
     librocksdb-dev libev-dev libssl-dev liblz4-dev libsnappy-dev zlib1g-dev
-    libyaml-dev libmicrohttpd-dev libyajl-dev libgmp-dev uthash-dev libcmocka-dev
+    libyaml-dev libmicrohttpd-dev libyajl-dev libgmp-dev libcmocka-dev
     python3 python3-venv ca-certificates
 )
+fuzz_packages=(clang libclang-rt-14-dev)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 
+# install_packages [MORE...]: the packages above and those named.
 install_packages() {
     local missing=() p as_root=()
-    for p in "${tally_packages[@]}"; do
+    for p in "${tally_packages[@]}" "$@"; do
         [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
     done
     [ ${#missing[@]} -eq 0 ] && return 0
@@ -27,19 +29,20 @@ install_packages() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# build_preset PRESET [TARGET...]: configures and builds; progress on a terminal, the log only when something fails.
 build_preset() {
-    local preset=$1 launcher=()
+    local preset=$1 launcher=() targets=() log=$tally_root/build/$1.log
+    shift
+    [ $# -gt 0 ] && targets=(--target "$@")
     command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
     say "building the $preset preset into build/$preset"
     mkdir -p "$tally_root/build"
-    local log=$tally_root/build/$preset.log
     (cd "$tally_root" && cmake --preset "$preset" "${launcher[@]}") >"$log" 2>&1 || { tail -30 "$log"; return 1; }
     if [ -t 1 ]; then
-        (cd "$tally_root" && cmake --build --preset "$preset") 2>&1 | tee "$log" |
+        (cd "$tally_root" && cmake --build --preset "$preset" "${targets[@]}") 2>&1 | tee "$log" |
             awk '/^\[[0-9]+\/[0-9]+\]/ { printf "\r    %s ", $1; fflush() } END { print "" }' || { cat "$log"; return 1; }
     else
-        (cd "$tally_root" && cmake --build --preset "$preset") >"$log" 2>&1 || { cat "$log"; return 1; }
-        tail -1 "$log"
+        (cd "$tally_root" && cmake --build --preset "$preset" "${targets[@]}") >"$log" 2>&1 || { cat "$log"; return 1; }
     fi
 }
 
@@ -59,8 +62,8 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     case ${1:-} in
         packages) install_packages ;;
         build)
-            install_packages
             shift
+            case " $* " in *" fuzz "*) install_packages "${fuzz_packages[@]}" ;; *) install_packages ;; esac
             for preset in "$@"; do build_preset "$preset"; done
             ;;
         *)
