@@ -137,6 +137,10 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
         err_invalid(c->err, "PRIMARY KEY column '%s' cannot have IF conditions", name);
         return NULL;
     }
+    if (out->column->type->id == CQL_COUNTER) {
+        err_invalid(c->err, "Conditions on counters are not supported");
+        return NULL;
+    }
     if (rel->kind != REL_COLUMN || !is_supported(rel->op)) {
         err_invalid(c->err, "Unsupported condition on column %s: %s", name, ast_op_text(rel->op));
         return NULL;
@@ -193,8 +197,6 @@ int condition_bind(const struct condition *c, struct cql_request *r, struct boun
             if (c->op == OP_IN) continue;
             return unset_value(r);
         }
-        if (value_is_null(v) && c->op != OP_EQ && c->op != OP_NEQ && c->op != OP_IN)
-            return err_invalid(r->err, "Invalid comparison with null for operator \"%s\"", ast_op_text(c->op));
         values[out->n_values++] = v;
     }
     out->values = values;
@@ -264,7 +266,7 @@ static struct value or_empty(const struct condition *c, struct value v) {
 
 static bool compare(const struct condition *c, enum ast_op op, struct value have, struct value want) {
     if (value_is_null(want)) return value_is_null(have) == (op != OP_NEQ);
-    have = or_empty(c, have);
+    if (op == OP_EQ || op == OP_NEQ) have = or_empty(c, have);
     if (value_is_null(have)) return op == OP_NEQ;
     int d = cql_value_compare(c->type, value_slice(have), value_slice(want));
     switch (op) {
@@ -277,9 +279,20 @@ static bool compare(const struct condition *c, enum ast_op op, struct value have
     }
 }
 
+/* Told only of a condition whose turn has come: those before it held. */
+static int check_operand(const struct condition *c, struct value v, struct err *e) {
+    if (c->op == OP_EQ || c->op == OP_NEQ || c->op == OP_IN) return 0;
+    if (value_is_null(v)) return err_invalid(e, "Invalid comparison with null for operator \"%s\"", ast_op_text(c->op));
+    if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY || c->access != WHOLE) return 0;
+    if (!cql_type_is_multicell(c->type) || !cql_type_is_collection(c->type) || v.n < 4 || load_u32(v.p) > 0) return 0;
+    const char *what = c->type->id == CQL_LIST ? "list" : c->type->id == CQL_SET ? "set" : "map";
+    return err_invalid(e, "Invalid comparison with an empty %s for operator \"%s\"", what, ast_op_text(c->op));
+}
+
 int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) {
     const struct condition *c = b->condition;
     struct value whole;
+    if (b->n_values && check_operand(c, b->values[0], r->err)) return -1;
     if (column_value(c, r, row, &whole)) return -1;
     if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY) return contains(c, whole, b->values[0]);
     struct value have = part_of(b, whole);

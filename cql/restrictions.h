@@ -58,6 +58,7 @@ struct where_plan {
     enum where_rows rows;
     bool partition_in, clustering_in; /* IN somewhere: more than one key is possible */
     bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
+    bool needs_filtering;             /* refused without ALLOW FILTERING, once all else is found right */
     bool filters_rows;                /* a filter looks at a clustering or regular column */
     uint32_t n_filters;
     struct where_step **filters;
@@ -73,6 +74,9 @@ struct where_plan {
 /* NULL and ERR_INVALID in Cassandra's words. */
 struct where_plan *where_compile(struct compile *c, const struct schema_table *t, const struct ast_where *where,
                                  const struct where_options *o) MUST_CHECK;
+
+/* -1, with the words for a query that would have to filter. */
+int where_refuse_filtering(struct compile *c);
 
 /* WHERE_KEYS: the partitions, each once, in the order of the IN lists or, sorted, of their values. 0 / -1. n may be 0 (IN ()). */
 int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, struct eng_part **parts, uint32_t *n) MUST_CHECK;

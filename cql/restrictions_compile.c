@@ -103,6 +103,11 @@ static int compile_in(struct where_builder *b, struct where_step *s, const struc
         s->list = term_compile(b->c, rel->value, &to);
         return s->list ? 0 : -1;
     }
+    if (rel->n_values == 1) { /* is no IN at all: it pages with ORDER BY, and LWT takes it */
+        s->kind = STEP_EQ;
+        s->term = compile_value(b, s, rel->values[0]);
+        return s->term ? 0 : -1;
+    }
     s->n_values = rel->n_values;
     s->values = ARENA_ARRAY(b->c->arena, rel->n_values + 1, struct term *);
     if (!s->values) return err_nomem(b->c->err);
@@ -164,6 +169,7 @@ static int compile_element(struct where_builder *b, struct where_step *s, const 
         return err_invalid(e, "Indexes on list entries (%s[index] = value) are not currently supported.", col->name);
     if (col->type->id != CQL_MAP) return err_invalid(e, "Column %s cannot be used as a map", col->name);
     if (rel->op != OP_EQ) return err_invalid(e, "Only EQ relations are supported on map entries");
+    if (!cql_type_is_multicell(col->type)) return err_invalid(e, "Map-entry equality predicates on frozen map column %s are not supported", col->name);
     const char *key = arena_printf(b->c->arena, "key(%s)", col->name), *value = arena_printf(b->c->arena, "value(%s)", col->name);
     if (!key || !value) return err_nomem(e);
     struct receiver to_key = receiver_of(b, key, col->type->args[0]), to_value = receiver_of(b, value, col->type->args[1]);
@@ -236,11 +242,11 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
         return 0;
     }
     const struct where_step *shown = s->n_columns < old->n_columns ? s : old;
-    if (old->kind == STEP_EQ || s->kind == STEP_EQ)
-        return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes an Equal");
-    if (old->kind == STEP_IN || s->kind == STEP_IN)
-        return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes a IN");
-    if (old_contains || new_contains)
+    if (old->kind == STEP_EQ) return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes an Equal");
+    if (old->kind == STEP_IN) return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes a IN");
+    if (old->kind == STEP_RANGE && s->kind != STEP_RANGE)
+        return merge_refused(b, shown, "Column \"", "\" cannot be restricted by both an equality and an inequality relation");
+    if (old_contains)
         return merge_refused(b, shown, "Collection column ", " can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality");
     if (old->columns[0] != s->columns[0])
         return merge_refused(b, s, "Column \"", "\" cannot be restricted by two inequalities not starting with the same column");
@@ -456,7 +462,6 @@ static int check_clustering_select(struct where_builder *b) {
                                schema_clustering(t, i)->name, schema_clustering(t, expected)->name);
         expected++;
     }
-    if (expected && b->plan->partitions == WHERE_TOKENS) return err_invalid(b->c->err, "%s", FILTERING_NEEDED);
     return 0;
 }
 
@@ -500,10 +505,13 @@ static int plan_filters(struct where_builder *b) {
         w->filters_rows = w->filters_rows || kind == COLUMN_CLUSTERING || kind == COLUMN_REGULAR;
     }
     int rc = 0;
+    bool refused = w->n_filters && !b->o->allow_filtering && !b->o->virtual_table;
     if (b->o->purpose != WHERE_SELECT && others.n)
         rc = err_invalid(b->c->err, "Non PRIMARY KEY columns found in where clause: %.*s ", SLICE_FMT(buf_slice(&others)));
-    else if (w->n_filters && !b->o->allow_filtering && !b->o->virtual_table)
+    else if (refused && others.n)
         rc = err_invalid(b->c->err, "%s", FILTERING_NEEDED);
+    else if (refused)
+        w->needs_filtering = true;
     buf_fini(&others);
     return rc;
 }
@@ -529,7 +537,7 @@ static int finish_plan(struct where_builder *b) {
     if (plan_partition(b)) return -1;
     plan_clustering(b);
     bool select = b->o->purpose == WHERE_SELECT;
-    if (select && b->o->only_statics && !b->o->allow_filtering && !b->o->virtual_table && w->n_clustering_steps)
+    if (select && b->o->only_statics && b->last_clustering)
         return err_invalid(b->c->err, "Cannot restrict clustering columns when selecting only static columns");
     if (select ? check_clustering_select(b) : check_clustering_modify(b)) return -1;
     if (w->partitions == WHERE_TOKENS) {
@@ -539,6 +547,8 @@ static int finish_plan(struct where_builder *b) {
     }
     return plan_filters(b) || note_pk_binds(b) ? -1 : 0;
 }
+
+int where_refuse_filtering(struct compile *c) { return err_invalid(c->err, "%s", FILTERING_NEEDED); }
 
 struct where_plan *where_compile(struct compile *c, const struct schema_table *t, const struct ast_where *where,
                                  const struct where_options *o) {

@@ -91,9 +91,9 @@ static bool selects_only_statics(const struct schema_table *t, const struct ast_
     return statics;
 }
 
-static int check_distinct(struct compile *c, const struct select_plan *p, const bool *selected) {
+static int check_distinct(struct compile *c, const struct select_plan *p, const struct ast_select *ast, const bool *selected) {
     const struct schema_table *t = p->table;
-    if (p->partition_limit) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
+    if (ast->per_partition_limit) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
     if (p->where->filters_rows || p->where->rows != WHERE_ALL_ROWS) {
         if (t->n_clustering || p->where->filters_rows)
             return err_invalid(c->err, "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.");
@@ -104,6 +104,10 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
             return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
                                t->columns[i].name);
     }
+    /* What rows of several partitions are sorted by counts as selected. */
+    if (p->where->partition_in && ast->n_order_by)
+        return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
+                           ast->order_by[0].column);
     for (uint32_t i = 0; i < t->n_partition_key && p->where->partitions == WHERE_TOKENS; i++)
         if (!selected[i])
             return err_invalid(c->err, "SELECT DISTINCT queries must request all the partition key columns (missing %s)", t->columns[i].name);
@@ -156,6 +160,8 @@ static int compile_group(struct compile *c, struct select_plan *p, const struct 
     }
     if (at && at < t->n_partition_key)
         return err_invalid(c->err, "Group by is not supported on only a part of the partition key");
+    if (p->distinct && at > t->n_partition_key)
+        return err_invalid(c->err, "Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
     p->n_group = at;
     p->grouped = ast->n_group_by > 0;
     return 0;
@@ -167,7 +173,7 @@ static int compile_limits(struct compile *c, struct select_plan *p, const struct
     if (ast->per_partition_limit) {
         p->partition_limit = term_compile(c, ast->per_partition_limit, &to);
         if (!p->partition_limit) return -1;
-        if (p->n_aggregates) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with aggregate queries.");
+        if (p->n_aggregates && !p->grouped) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with aggregate queries.");
     }
     to.name = "[limit]";
     if (!ast->limit) return 0;
@@ -204,9 +210,10 @@ static int select_compile(struct compile *c, const struct ast_stmt *stmt, struct
                               .virtual_table = p->table->virt != NULL,
                               .only_statics = selects_only_statics(p->table, ast, wanted)};
     p->where = where_compile(c, p->table, &ast->where, &o);
-    if (!p->where || compile_group(c, p, ast) || compile_limits(c, p, ast)) return -1;
-    if (p->distinct && check_distinct(c, p, wanted)) return -1;
-    if (compile_order(c, p, ast) || plan_reading(c, p, wanted)) return -1;
+    if (!p->where || (p->distinct && check_distinct(c, p, ast, wanted))) return -1;
+    if (compile_group(c, p, ast) || compile_limits(c, p, ast) || compile_order(c, p, ast)) return -1;
+    if (p->where->needs_filtering) return where_refuse_filtering(c);
+    if (plan_reading(c, p, wanted)) return -1;
     out->n_pk = p->where->n_pk_binds;
     out->pk_indexes = p->where->pk_binds;
     p->salt = (uint32_t)murmur3_token(stmt->source);

@@ -201,7 +201,14 @@ static int add_to_group(struct select_state *run) {
     if (same_group(run, &same)) return -1;
     if (run->group_open && !same && close_group(run)) return -1;
     if (run->done) return 0;
-    if (!run->group_open && open_group(run)) return -1;
+    if (!run->group_open) {
+        if (run->partition_limit && run->given >= run->partition_limit) {
+            run->partition_done = true;
+            return 0;
+        }
+        run->given++;
+        if (open_group(run)) return -1;
+    }
     struct selector_context c = {.r = run->r, .view = &run->view, .values = run->view.values};
     for (uint32_t i = 0; i < run->plan->n_aggregates; i++) {
         if (aggregate_add(run->aggregates, run->plan->aggregates[i], &c)) return -1;
@@ -218,16 +225,17 @@ int select_out_values(struct select_state *run) {
         run->partition_done = true;
         return 0;
     }
+    if (p->n_aggregates || p->grouped) return add_to_group(run);
     run->given++;
     if ((run->partition_limit && run->given >= run->partition_limit) || p->distinct) run->partition_done = true;
-    return p->n_aggregates || p->grouped ? add_to_group(run) : project(run, run->view.values);
+    return project(run, run->view.values);
 }
 
 int select_out_row(struct select_state *run, const struct eng_row *row) {
     struct err *e = run->r->err;
     run->rows_seen++;
     run->in_row = row != NULL;
-    if (run->partition_done || (run->partition_limit && run->given >= run->partition_limit)) {
+    if (run->partition_done || (run->partition_limit && !run->plan->grouped && run->given >= run->partition_limit)) {
         run->partition_done = true;
         return 0;
     }

@@ -227,10 +227,17 @@ static int eval_limits(struct select_state *run) {
     bool paged = r->params.page_size > 0 && !p->n_aggregates && !p->grouped;
     run->page_left = paged ? (uint64_t)r->params.page_size : UINT64_MAX;
     run->count_read_rows = paged && r->db->options.mode == MODE_KEYSPACES && p->where->n_filters && !p->table->virt;
-    if (paged && p->ordered && p->where->partition_in)
-        return err_invalid(r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
-                                   "ORDER BY or the IN and sort client side, or disable paging for this query");
     return 0;
+}
+
+/* Rows of several partitions are sorted at the end, so no page of them is known before. Fewer than a page need none. */
+static int check_order(const struct select_state *run) {
+    const struct select_plan *p = run->plan;
+    struct cql_request *r = run->r;
+    if (!p->ordered || !p->where->partition_in || r->params.page_size <= 0) return 0;
+    if (!p->n_aggregates && !p->grouped && run->has_limit && run->limit_left <= (uint64_t)r->params.page_size) return 0;
+    return err_invalid(r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
+                               "ORDER BY or the IN and sort client side, or disable paging for this query");
 }
 
 static enum query_class class_of(const struct select_plan *p) {
@@ -246,6 +253,7 @@ static int run_plan(struct select_state *run, const struct paging_state *resume)
     int some = 1;
     bool by_key = p->where->partitions == WHERE_KEYS && !p->table->virt;
     if (by_key ? eval_keys(run, &keys) : (some = where_tokens(p->where, r, &from, &to)) < 0) return -1;
+    if (check_order(run)) return -1;
     if (select_out_begin(run)) return -1;
     if (r->sink->begin(r->sink, &run->s->result))
         return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");

@@ -1,6 +1,7 @@
 #include "cql/selector.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -70,7 +71,9 @@ static const struct cql_type *literal_type(const struct ast_expr *x) {
         if (x->text.n >= sizeof(digits)) return cql_type_scalar(CQL_VARINT);
         memcpy(digits, x->text.p, x->text.n);
         digits[x->text.n] = 0;
+        errno = 0;
         long long v = strtoll(digits, NULL, 10);
+        if (errno) return cql_type_scalar(CQL_VARINT);
         return cql_type_scalar(v >= INT32_MIN && v <= INT32_MAX ? CQL_INT : CQL_BIGINT);
     }
     case LIT_FLOAT: return cql_type_scalar(CQL_DOUBLE);
@@ -86,7 +89,7 @@ static const struct cql_type *literal_type(const struct ast_expr *x) {
 static bool is_typed(const struct ast_expr *x) {
     if (x->kind == EXPR_TUPLE && x->n_args == 1) return is_typed(x->args[0]);
     return x->kind == EXPR_NAME || x->kind == EXPR_CALL || x->kind == EXPR_CAST || x->kind == EXPR_TYPE_HINT || x->kind == EXPR_FIELD ||
-           x->kind == EXPR_ELEMENT || (x->kind >= EXPR_NEG && x->kind <= EXPR_MOD);
+           x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE || (x->kind >= EXPR_NEG && x->kind <= EXPR_MOD);
 }
 
 /* Arguments of a function: those whose type is known first, then the others in the light of them. */
@@ -96,7 +99,8 @@ static int compile_args(struct selection *s, struct selector *out, struct ast_ex
         for (uint32_t i = 0; i < out->n_args; i++) {
             if (is_typed(args[i]) != (pass == 0)) continue;
             const struct cql_type *to = same_type ? literal_type(args[i]) : NULL;
-            if (to && hint && cql_literal_fits(hint, args[i]->literal)) to = hint;
+            bool number = to && (args[i]->literal == LIT_INTEGER || args[i]->literal == LIT_FLOAT);
+            if (to && hint && !number && cql_literal_fits(hint, args[i]->literal)) to = hint;
             if (pass == 1 && !to) { /* the function decides */
                 out->types[i] = NULL;
                 continue;
@@ -328,7 +332,6 @@ static struct selector *compile_aggregate(struct selection *s, const struct ast_
         if (!out->args[0]) return NULL;
     }
     out->type = kind == AGGREGATE_COUNT ? cql_type_scalar(CQL_BIGINT) : out->args[0]->type;
-    if (out->type->id == CQL_COUNTER) out->type = cql_type_scalar(CQL_BIGINT);
     if ((kind == AGGREGATE_SUM || kind == AGGREGATE_AVG) && !is_number(out->type)) return aggregate_refused(s, x->name, out->type);
     out->slot = s->n_aggregates;
     s->aggregates[s->n_aggregates++] = out;
@@ -369,6 +372,36 @@ static struct selector *compile_element(struct selection *s, const struct ast_ex
     out->type = of->type->args[of->type->id == CQL_MAP ? 1 : 0];
     out->term = term_compile(s->compile, x->args[1], &to);
     return out->term ? out : NULL;
+}
+
+/* m[a..b] */
+static struct selector *compile_range(struct selection *s, const struct ast_expr *x) {
+    struct err *e = s->compile->err;
+    struct selector *of = selector_compile(s, x->args[0], NULL);
+    struct selector *out = of ? new_selector(s, SELECTOR_RANGE, 1) : NULL;
+    const char *name = out ? selector_name(s->compile, x->args[0]) : NULL;
+    if (!name) return NULL;
+    const struct cql_type *t = of->type;
+    if (t->id == CQL_LIST) {
+        err_invalid(e, "Slice selection is only allowed on sets and maps, but %s is a list", name);
+        return NULL;
+    }
+    if (t->id != CQL_MAP && t->id != CQL_SET) {
+        struct buf b;
+        buf_init(&b, 4096);
+        cql_type_print_bare(t, &b);
+        err_invalid(e, "Invalid slice selection: %s of type %.*s is not a collection", name, SLICE_FMT(buf_slice(&b)));
+        buf_fini(&b);
+        return NULL;
+    }
+    const char *key = arena_printf(s->compile->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
+    if (!key) return err_nomem(e), NULL;
+    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = key, .type = t->args[0]};
+    out->args[0] = of;
+    out->type = t;
+    if (x->args[1] && !(out->term = term_compile(s->compile, x->args[1], &to))) return NULL;
+    if (x->args[2] && !(out->term2 = term_compile(s->compile, x->args[2], &to))) return NULL;
+    return out;
 }
 
 static struct selector *compile_field(struct selection *s, const struct ast_expr *x) {
@@ -434,6 +467,7 @@ struct selector *selector_compile(struct selection *s, const struct ast_expr *x,
     case EXPR_CALL: return compile_call(s, x, to);
     case EXPR_CAST: return compile_cast(s, x);
     case EXPR_ELEMENT: return compile_element(s, x);
+    case EXPR_RANGE: return compile_range(s, x);
     case EXPR_FIELD: return compile_field(s, x);
     case EXPR_TYPE_HINT: {
         const struct cql_type *type = compile_type(s->compile, x->type);
@@ -486,6 +520,14 @@ static void print_name(const struct ast_expr *x, struct buf *b) {
         buf_u8(b, '[');
         ast_print_expr(x->args[1], b);
         buf_u8(b, ']');
+        return;
+    case EXPR_RANGE:
+        print_name(x->args[0], b);
+        buf_put_str(b, "[");
+        if (x->args[1]) ast_print_expr(x->args[1], b);
+        buf_put_str(b, "..");
+        if (x->args[2]) ast_print_expr(x->args[2], b);
+        buf_put_str(b, "]");
         return;
     case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD:
         print_name(x->args[0], b);

@@ -10,7 +10,7 @@
 #include "cql/term.h"
 
 enum selector_kind {
-    SELECTOR_COLUMN, SELECTOR_TERM, SELECTOR_FUNCTION, SELECTOR_ELEMENT, SELECTOR_FIELD, SELECTOR_TIMESTAMP, SELECTOR_MAX_TIMESTAMP, SELECTOR_TTL,
+    SELECTOR_COLUMN, SELECTOR_TERM, SELECTOR_FUNCTION, SELECTOR_ELEMENT, SELECTOR_RANGE, SELECTOR_FIELD, SELECTOR_TIMESTAMP, SELECTOR_MAX_TIMESTAMP, SELECTOR_TTL,
     SELECTOR_TOKEN, SELECTOR_AGGREGATE,
 };
 enum aggregate_kind { AGGREGATE_COUNT, AGGREGATE_MIN, AGGREGATE_MAX, AGGREGATE_SUM, AGGREGATE_AVG };
@@ -19,7 +19,8 @@ struct selector {
     enum selector_kind kind;
     const struct cql_type *type;
     const struct schema_column *column; /* COLUMN, TIMESTAMP, TTL */
-    struct term *term;                  /* TERM; ELEMENT, TIMESTAMP, TTL: the key */
+    struct term *term;                  /* TERM; ELEMENT, TIMESTAMP, TTL: the key; RANGE: its start, or NULL */
+    struct term *term2;                 /* RANGE: its end, or NULL */
     const struct function *function;
     uint32_t n_args;
     struct selector **args;

@@ -1,6 +1,11 @@
+#include <math.h>
+
 #include "cql/function.h"
 #include "cql/row_key.h"
 #include "cql/selector.h"
+#include "cql/types/decimal.h"
+
+enum { SCALES_APART = 20000 }; /* of decimals that are added */
 
 static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value *out, struct err *e) {
     uint8_t *p = arena_alloc(a, 8);
@@ -99,6 +104,38 @@ static int eval_element(const struct selector *s, const struct selector_context 
     return 0;
 }
 
+/* The elements from one key to another, both included; of a non-frozen collection nothing is null. */
+static int eval_range(const struct selector *s, const struct selector_context *c, struct value *out) {
+    const struct cql_type *t = s->type;
+    struct value of, from = value_null(), to = value_null(), k, v;
+    struct cql_elems it;
+    uint32_t n = 0;
+    *out = value_null();
+    if (selector_eval(s->args[0], c, &of)) return -1;
+    if ((s->term && term_eval(s->term, c->r, &from)) || (s->term2 && term_eval(s->term2, c->r, &to))) return -1;
+    if (value_is_null(of)) return 0;
+    if ((s->term && value_is_null(from)) || (s->term2 && value_is_null(to)))
+        return err_invalid(c->r->err, "Invalid null value for slice selection on %s", s->args[0]->column ? s->args[0]->column->name : "");
+    if (cql_elems_open(t, value_slice(of), &it)) return err_set(c->r->err, ERR_SERVER, "A stored collection is damaged");
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u32(&b, 0);
+    while (cql_elems_next(&it, &k)) {
+        if (t->id == CQL_MAP && !cql_elems_next(&it, &v)) break;
+        if (s->term && cql_value_compare(t->args[0], value_slice(k), value_slice(from)) < 0) continue;
+        if (s->term2 && cql_value_compare(t->args[0], value_slice(k), value_slice(to)) > 0) continue;
+        cql_elem_put(k, &b);
+        if (t->id == CQL_MAP) cql_elem_put(v, &b);
+        n++;
+    }
+    if (!buf_failed(&b)) buf_patch_u32(&b, 0, n);
+    struct slice copy = buf_failed(&b) ? (struct slice){0} : arena_dup(c->r->arena, buf_slice(&b));
+    buf_fini(&b);
+    if (!copy.p) return err_nomem(c->r->err);
+    if (n || !cql_type_is_multicell(t)) *out = value_of_slice(copy);
+    return 0;
+}
+
 static int eval_field(const struct selector *s, const struct selector_context *c, struct value *out) {
     struct value of;
     struct cql_elems it;
@@ -140,6 +177,7 @@ int selector_eval(const struct selector *s, const struct selector_context *c, st
     case SELECTOR_TERM: return term_eval(s->term, c->r, out);
     case SELECTOR_FUNCTION: return eval_function(s, c, out);
     case SELECTOR_ELEMENT: return eval_element(s, c, out);
+    case SELECTOR_RANGE: return eval_range(s, c, out);
     case SELECTOR_FIELD: return eval_field(s, c, out);
     case SELECTOR_TIMESTAMP: case SELECTOR_MAX_TIMESTAMP: case SELECTOR_TTL: return eval_time(s, c, out);
     case SELECTOR_TOKEN: return eval_token(s, c, out);
@@ -153,13 +191,18 @@ int selector_eval(const struct selector *s, const struct selector_context *c, st
 struct aggregate {
     uint64_t n;
     struct buf best; /* MIN, MAX */
-    __int128 sum;    /* whole numbers */
-    double real;     /* float, double, decimal */
+    __int128 sum;    /* integers of fixed width */
+    mpz_t big;       /* varint; decimal: big / 10^scale */
+    int32_t scale;
+    double real, compensation, plain; /* float, double: Kahan's sum, and the plain one, which tells infinities */
 };
 
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) {
     struct aggregate *all = ARENA_ARRAY(a, n + 1, struct aggregate);
-    for (uint32_t i = 0; all && i < n; i++) buf_init(&all[i].best, 0);
+    for (uint32_t i = 0; all && i < n; i++) {
+        buf_init(&all[i].best, 0);
+        mpz_init(all[i].big);
+    }
     return all;
 }
 
@@ -167,16 +210,21 @@ void aggregates_clear(struct aggregate *all, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         all[i].n = 0;
         all[i].sum = 0;
-        all[i].real = 0;
+        all[i].real = all[i].compensation = all[i].plain = 0;
+        mpz_set_ui(all[i].big, 0);
+        all[i].scale = 0;
         buf_clear(&all[i].best, 1024);
     }
 }
 
 void aggregates_fini(struct aggregate *all, uint32_t n) {
-    for (uint32_t i = 0; all && i < n; i++) buf_fini(&all[i].best);
+    for (uint32_t i = 0; all && i < n; i++) {
+        buf_fini(&all[i].best);
+        mpz_clear(all[i].big);
+    }
 }
 
-/* Two's complement of up to 16 bytes; wider varints keep their low part's sum, and their text says so elsewhere. */
+/* Two's complement of up to 8 bytes. */
 static __int128 whole_number(struct value v) {
     unsigned __int128 x = v.n && (v.p[0] & 0x80) ? ~(unsigned __int128)0 : 0;
     for (int32_t i = 0; i < v.n; i++) x = x << 8 | v.p[i];
@@ -198,6 +246,38 @@ static double real_number(const struct cql_type *t, struct value v) {
 
 static bool is_real(const struct cql_type *t) { return t->id == CQL_FLOAT || t->id == CQL_DOUBLE; }
 
+static void add_real(struct aggregate *a, double d) {
+    double part = d - a->compensation, sum = a->real + part;
+    a->compensation = (sum - a->real) - part;
+    a->real = sum;
+    a->plain += d;
+}
+
+static void scale_up(mpz_t n, uint32_t digits) {
+    mpz_t power;
+    mpz_init(power);
+    mpz_ui_pow_ui(power, 10, digits);
+    mpz_mul(n, n, power);
+    mpz_clear(power);
+}
+
+static int add_big(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
+    mpz_t n;
+    int32_t scale = 0;
+    int rc = 0;
+    mpz_init(n);
+    if (t->id == CQL_VARINT) cql_varint_read(value_slice(v), n);
+    else cql_decimal_read(value_slice(v), n, &scale);
+    int64_t apart = (int64_t)scale - a->scale;
+    if (apart > SCALES_APART || apart < -SCALES_APART) rc = err_set(e, ERR_FUNCTION_FAILURE, "The decimals are too far apart to be added");
+    else if (apart > 0) scale_up(a->big, (uint32_t)apart);
+    else if (apart < 0) scale_up(n, (uint32_t)-apart);
+    if (apart > 0) a->scale = scale;
+    mpz_add(a->big, a->big, n);
+    mpz_clear(n);
+    return rc;
+}
+
 int aggregate_add(struct aggregate *all, const struct selector *s, const struct selector_context *c) {
     struct aggregate *a = &all[s->slot];
     struct value v = value_of("", 0);
@@ -213,24 +293,44 @@ int aggregate_add(struct aggregate *all, const struct selector *s, const struct 
         return buf_failed(&a->best) ? err_nomem(c->r->err) : 0;
     }
     if (s->aggregate == AGGREGATE_COUNT) return 0;
-    if (t->id == CQL_DECIMAL) return err_invalid(c->r->err, "SUM and AVG of decimal are not yet supported.");
-    if (is_real(t)) {
-        a->real += real_number(t, v);
-        return 0;
-    }
-    if (v.n > 15 || __builtin_add_overflow(a->sum, whole_number(v), &a->sum)) return err_invalid(c->r->err, "SUM and AVG of such large numbers are not yet supported.");
+    if (t->id == CQL_DECIMAL || t->id == CQL_VARINT) return add_big(a, t, v, c->r->err);
+    if (is_real(t)) add_real(a, real_number(t, v));
+    else a->sum += whole_number(v);
     return 0;
 }
 
-static int varint_out(struct arena *a, __int128 v, struct value *out, struct err *e) {
-    uint8_t bytes[16];
-    for (int i = 15; i >= 0; i--, v >>= 8) bytes[i] = (uint8_t)v;
-    int at = 0;
-    while (at < 15 && ((bytes[at] == 0 && !(bytes[at + 1] & 0x80)) || (bytes[at] == 0xff && (bytes[at + 1] & 0x80)))) at++;
-    struct slice copy = arena_dup(a, slice_of(bytes + at, (size_t)(16 - at)));
+/* To the nearest, of two as near the even one: how Cassandra rounds an average of decimals. */
+static void divide_half_even(mpz_t n, uint64_t by) {
+    mpz_t rest, q;
+    mpz_inits(rest, q, NULL);
+    mpz_fdiv_qr_ui(q, rest, n, by);
+    mpz_mul_2exp(rest, rest, 1);
+    int half = mpz_cmp_ui(rest, by);
+    if (half > 0 || (half == 0 && mpz_odd_p(q))) mpz_add_ui(q, q, 1);
+    mpz_set(n, q);
+    mpz_clears(rest, q, NULL);
+}
+
+static int big_out(const struct aggregate *a, const struct cql_type *t, bool avg, struct arena *arena, struct value *out, struct err *e) {
+    struct buf b;
+    mpz_t n;
+    mpz_init_set(n, a->big);
+    if (avg && t->id == CQL_DECIMAL) divide_half_even(n, a->n);
+    else if (avg) mpz_tdiv_q_ui(n, n, a->n);
+    buf_init(&b, 0);
+    if (t->id == CQL_VARINT) cql_varint_write(n, &b);
+    else cql_decimal_write(n, a->scale, &b);
+    struct slice copy = buf_failed(&b) ? (struct slice){0} : arena_dup(arena, buf_slice(&b));
+    buf_fini(&b);
+    mpz_clear(n);
     if (!copy.p) return err_nomem(e);
     *out = value_of_slice(copy);
     return 0;
+}
+
+static double real_sum(const struct aggregate *a) {
+    double sum = a->real + a->compensation;
+    return isnan(sum) && isinf(a->plain) ? a->plain : sum;
 }
 
 static int real_out(const struct cql_type *t, struct arena *a, double d, struct value *out, struct err *e) {
@@ -245,7 +345,6 @@ static int real_out(const struct cql_type *t, struct arena *a, double d, struct 
 static int whole_out(const struct cql_type *t, struct arena *a, __int128 v, struct value *out, struct err *e) {
     uint8_t *p;
     switch (t->id) {
-    case CQL_VARINT: return varint_out(a, v, out, e);
     case CQL_TINYINT:
     case CQL_SMALLINT:
         p = arena_alloc(a, 2);
@@ -267,7 +366,8 @@ static int aggregate_result(const struct aggregate *a, const struct selector *s,
         return 0;
     }
     bool avg = s->aggregate == AGGREGATE_AVG && a->n;
-    if (is_real(s->type)) return real_out(s->type, arena, avg ? a->real / (double)a->n : a->real, out, e);
+    if (s->type->id == CQL_DECIMAL || s->type->id == CQL_VARINT) return big_out(a, s->type, avg, arena, out, e);
+    if (is_real(s->type)) return real_out(s->type, arena, avg ? real_sum(a) / (double)a->n : real_sum(a), out, e);
     return whole_out(s->type, arena, avg ? a->sum / (__int128)a->n : a->sum, out, e);
 }
 

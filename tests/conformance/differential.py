@@ -1,233 +1,234 @@
 #!/usr/bin/env python3
 """Runs the same seeded random schema and statements on Tally and on a Cassandra, and prints where their answers differ.
 
-usage: differential.py --tally HOST:PORT --cassandra HOST:PORT [--seed N] [--rounds N] [--statements N]
+usage: differential.py (--tally HOST:PORT | --tallyd PROGRAM) --cassandra HOST:PORT [--keyspace NAME] [--seed N] [--rounds N] [--statements N]
 
-Each round makes one table with random key and column types, then writes (explicit timestamps, a small key space, so that ties,
-tombstones and overlaps are common) and reads it. A difference is printed with the statements that led to it; each is worth a case in
-cases/. Start tallyd with --mode cassandra. Ends with "N passed, N failed" (statements); exits non-zero when one failed.
+Each round makes one table with random key and column types, then writes and reads it: in some rounds with explicit timestamps of a
+small range, so that ties, tombstones and overlaps are common, in others with the servers' clocks and conditional updates. A part of
+the statements is prepared and bound, reads are paged, and rows are compared page by page. A difference is printed with the
+statements that led to it, and ends its round when the two hold different rows from there on; each is worth a case in cases/.
+
+With --tally, a tallyd in --mode cassandra is running. With --tallyd one is started, and is stopped or killed and started again now and
+then, also between the pages of a read. Ends with "N passed, N failed" (statements); exits non-zero when one failed.
 """
 import argparse
 import random
+import re
+import signal
+import subprocess
 import sys
+import tempfile
 
-from cassandra import ConsistencyLevel, InvalidRequest
+from cassandra import ConsistencyLevel, DriverException, RequestExecutionException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.policies import RoundRobinPolicy
-from cassandra.protocol import SyntaxException
-from cassandra.query import tuple_factory
+from cassandra.protocol import ErrorMessage
+from cassandra.query import SimpleStatement, tuple_factory
 
-KEYSPACE = "differential"
+from differential_table import Table
+from differential_values import as_text
+
+SIGNATURES = re.compile(r" \(known type signatures: .*\)")  # in no order
 SERVER_ERROR = "server error"
-
-# A few literals of each type, in no order; the key space stays small on purpose.
-LITERALS = {
-    "int": ["-2147483648", "-1", "0", "7", "2147483647"],
-    "bigint": ["-9223372036854775808", "-5", "0", "300", "9223372036854775807"],
-    "smallint": ["-32768", "-2", "0", "9"],
-    "tinyint": ["-128", "-3", "0", "127"],
-    "text": ["''", "'a'", "'ab'", "'b'", "'é'", "'zz'"],
-    "ascii": ["'A'", "'a'", "'aa'", "'~'"],
-    "blob": ["0x", "0x00", "0x0001", "0xff", "0xff00"],
-    "boolean": ["true", "false"],
-    "double": ["-1.5", "0.0", "-0.0", "1e300", "NaN", "-Infinity"],
-    "float": ["-2.5", "0.0", "3.25", "Infinity"],
-    "decimal": ["-1.50", "0", "10", "0.001", "123456789012345678901234567890.5"],
-    "varint": ["-129", "-128", "0", "127", "128", "99999999999999999999"],
-    "timestamp": ["'1969-12-31T23:59:59.999Z'", "0", "'2026-11-21'", "1700000000000"],
-    "date": ["'1969-12-31'", "'1970-01-01'", "'2026-11-21'"],
-    "time": ["'00:00:00'", "'12:30:00.123456789'", "'23:59:59.999999999'"],
-    "uuid": ["00000000-0000-0000-0000-000000000000", "8e14e760-7fa8-11eb-bc66-000000000001", "f47ac10b-58cc-4372-a567-0e02b2c3d479"],
-    "timeuuid": ["8e14e760-7fa8-11eb-bc66-000000000001", "8e14e760-7fa8-11eb-bc66-ff0000000001", "13814000-1dd2-11b2-8080-808080808080"],
-    "inet": ["'127.0.0.1'", "'10.0.0.1'", "'::1'", "'2001:db8::1'"],
-}
-KEY_TYPES = [t for t in LITERALS if t != "duration"]
+FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")  # of its own: Cassandra's pages of groups break at times
+TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
 
 
-def literal(rng, type_):
-    if type_.startswith("frozen<"):
-        return literal(rng, type_[7:-1])
-    if type_.startswith(("list<", "set<")):
-        inner = type_[type_.index("<") + 1:-1]
-        items = sorted({literal(rng, inner) for _ in range(rng.randrange(4))}) if type_[0] == "s" else [literal(rng, inner) for _ in range(rng.randrange(4))]
-        return ("[%s]" if type_[0] == "l" else "{%s}") % ", ".join(items)
-    if type_.startswith("map<"):
-        key, value = type_[4:-1].split(", ", 1)
-        keys = sorted({literal(rng, key) for _ in range(rng.randrange(4))})
-        return "{%s}" % ", ".join(f"{k}: {literal(rng, value)}" for k in keys)
-    return rng.choice(LITERALS[type_])
+class Server:
+    """A tallyd of our own, which can be started again."""
+
+    def __init__(self, program):
+        self.folder = tempfile.TemporaryDirectory()
+        self.program, self.port = program, 0
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in self.process.stdout:
+            if line.startswith("tallyd ready"):
+                self.port = int(line.split("cql=")[1].split()[0].rsplit(":", 1)[1])
+                return
+        raise RuntimeError("tallyd has not started")
+
+    def restart(self, how):
+        self.process.send_signal(how)
+        self.process.wait(60)
+        self.process.stdout.close()
+        self.start()
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(60)
 
 
-class Table:
-    """A random table and the statements that can be made for it."""
+class Answer:
+    """What a statement answers: rows in order, page by page, or an error's text."""
 
-    def __init__(self, rng, name):
-        self.rng, self.name = rng, f"{KEYSPACE}.{name}"
-        self.pk = [(f"p{i}", rng.choice(KEY_TYPES)) for i in range(rng.choice([1, 1, 2]))]
-        keys = KEY_TYPES + ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>"]
-        self.ck = [(f"c{i}", rng.choice(keys)) for i in range(rng.choice([0, 1, 1, 2, 3]))]
-        self.desc = [rng.random() < 0.4 for _ in self.ck]
-        simple = list(LITERALS)
-        kinds = simple + ["list<int>", "set<text>", "map<text, int>", "frozen<list<text>>", "frozen<map<int, text>>"]
-        self.regular = [(f"r{i}", rng.choice(kinds)) for i in range(rng.randrange(4))]
-        self.static = [(f"s{i}", rng.choice(kinds)) for i in range(rng.randrange(3))] if self.ck else []
-        self.partitions = [tuple(literal(rng, t) for _, t in self.pk) for _ in range(3)]
-        if any(k == "''" or k == "0x" for p in self.partitions for k in p):
-            self.partitions = [tuple("'k'" if k == "''" else "0x01" if k == "0x" else k for k in p) for p in self.partitions]
-        self.clusterings = [tuple(literal(rng, t) for _, t in self.ck) for _ in range(4)]
+    def __init__(self, error="", columns=(), pages=()):
+        self.error, self.columns, self.pages = SIGNATURES.sub("", error), tuple(columns), [p for p in pages if p]
+        self.server_error = error.startswith(SERVER_ERROR)
 
-    def ddl(self):
-        columns = [f"{n} {t}" for n, t in self.pk + self.ck + self.regular] + [f"{n} {t} static" for n, t in self.static]
-        key = f"({', '.join(n for n, _ in self.pk)})" + "".join(f", {n}" for n, _ in self.ck)
-        order = ", ".join(f"{n} {'DESC' if d else 'ASC'}" for (n, _), d in zip(self.ck, self.desc))
-        return f"CREATE TABLE {self.name} ({', '.join(columns)}, PRIMARY KEY ({key}))" + (f" WITH CLUSTERING ORDER BY ({order})" if order else "")
+    def same(self, other, paged_alike):
+        """paged_alike: the pages must hold as many rows each."""
+        if (self.error, self.columns) != (other.error, other.columns):
+            return False
+        if paged_alike and list(map(len, self.pages)) != list(map(len, other.pages)):
+            return False
+        rows, others = [[r for p in pages for r in p] for pages in (self.pages, other.pages)]
+        return len(rows) == len(others) and all(map(self.same_row, rows, others))
 
-    def timestamp(self):
-        return self.rng.randrange(1, 12)
+    def same_row(self, row, other):
+        if repr(row) == repr(other):
+            return True
+        near = [name.startswith("ttl") and a is not None and b is not None and abs(a - b) <= TTL_TOLERANCE for (name, _), a, b in zip(self.columns, row, other)]
+        return all(n or repr(a) == repr(b) for n, a, b in zip(near, row, other))
 
-    def equals(self, columns, values):
-        return [f"{n} = {v}" for (n, _), v in zip(columns, values)]
-
-    def some(self, columns):
-        return [c for c in columns if self.rng.random() < 0.6]
-
-    def value(self, type_):
-        return "null" if self.rng.random() < 0.15 else literal(self.rng, type_)
-
-    def insert(self):
-        p, c = self.rng.choice(self.partitions), self.rng.choice(self.clusterings)
-        with_row = not self.static or self.rng.random() < 0.8
-        names = list(zip([n for n, _ in self.pk], p)) + (list(zip([n for n, _ in self.ck], c)) if with_row else [])
-        columns = (self.some(self.regular) if with_row else []) + self.some(self.static)
-        if not with_row and not columns:
-            columns = self.static[:1]
-        names += [(n, self.value(t)) for n, t in columns]
-        using = f" USING TIMESTAMP {self.timestamp()}" + (" AND TTL 100000" if self.rng.random() < 0.1 else "")
-        return f"INSERT INTO {self.name} ({', '.join(n for n, _ in names)}) VALUES ({', '.join(v for _, v in names)}){using}"
-
-    def assignment(self, name, type_):
-        if type_.startswith("set<") and self.rng.random() < 0.5:
-            return f"{name} = {name} {self.rng.choice('+-')} {literal(self.rng, type_)}"
-        if type_.startswith("map<") and self.rng.random() < 0.5:
-            return f"{name}[{literal(self.rng, type_[4:-1].split(', ')[0])}] = {self.value(type_[4:-1].split(', ')[1])}"
-        return f"{name} = {self.value(type_)}"
-
-    def update(self):
-        statics_only = self.static and (not self.regular or self.rng.random() < 0.2)
-        columns = self.static if statics_only else self.regular
-        if not columns:
-            return self.insert()
-        chosen = self.some(columns) or columns[:1]
-        where = self.equals(self.pk, self.rng.choice(self.partitions)) + ([] if statics_only else self.equals(self.ck, self.rng.choice(self.clusterings)))
-        sets = ", ".join(self.assignment(n, t) for n, t in chosen)
-        return f"UPDATE {self.name} USING TIMESTAMP {self.timestamp()} SET {sets} WHERE {' AND '.join(where)}"
-
-    def slice(self):
-        """Relations on a prefix of the clustering columns, the last maybe a range."""
-        if not self.ck:
-            return []
-        depth = self.rng.randrange(len(self.ck) + 1)
-        relations = self.equals(self.ck[:depth], self.rng.choice(self.clusterings))
-        if depth < len(self.ck) and self.rng.random() < 0.6:
-            name = self.ck[depth][0]
-            low, high = self.rng.choice(self.clusterings)[depth], self.rng.choice(self.clusterings)[depth]
-            relations += self.rng.choice([[f"{name} > {low}"], [f"{name} <= {high}"], [f"{name} >= {low}", f"{name} < {high}"]])
-        return relations
-
-    def delete(self):
-        what = ""
-        where = self.equals(self.pk, self.rng.choice(self.partitions))
-        if self.rng.random() < 0.3 and (self.regular or self.static):
-            statics = self.static and (not self.regular or self.rng.random() < 0.4)
-            what = self.rng.choice(self.static if statics else self.regular)[0] + " "
-            where += [] if statics else self.equals(self.ck, self.rng.choice(self.clusterings))
-        else:
-            where += self.slice()
-        return f"DELETE {what}FROM {self.name} USING TIMESTAMP {self.timestamp()} WHERE {' AND '.join(where)}"
-
-    def select(self):
-        r = self.rng.random()
-        columns = "*"
-        cells = [n for n, t in self.regular + self.static if not t.startswith(("list<", "set<", "map<"))]
-        if cells and self.rng.random() < 0.3:
-            n = self.rng.choice(cells)
-            columns = f"{n}, WRITETIME({n})"
-        if r < 0.3:
-            distinct = self.static and self.rng.random() < 0.2
-            columns = "DISTINCT " + ", ".join(n for n, _ in self.pk + self.static) if distinct else columns
-            return f"SELECT {columns} FROM {self.name}" + (f" LIMIT {self.rng.randrange(1, 6)}" if self.rng.random() < 0.3 else "")
-        where = self.equals(self.pk, self.rng.choice(self.partitions)) + self.slice()
-        order = ""
-        if self.ck and self.rng.random() < 0.4:
-            flip = self.rng.random() < 0.5
-            order = " ORDER BY " + ", ".join(f"{n} {'DESC' if d != flip else 'ASC'}" for (n, _), d in zip(self.ck, self.desc))
-        limit = f" LIMIT {self.rng.randrange(1, 6)}" if self.rng.random() < 0.3 else ""
-        return f"SELECT {columns} FROM {self.name} WHERE {' AND '.join(where)}{order}{limit}"
-
-    def statement(self):
-        return self.rng.choices([self.insert, self.update, self.delete, self.select], [35, 20, 15, 30])[0]()
+    def lines(self):
+        if self.error:
+            return [self.error]
+        return [", ".join(f"{n} {t}" for n, t in self.columns)] + [line for p in self.pages for line in [repr(tuple(r)) for r in p[:20]] + ["--"]]
 
 
 class Side:
     def __init__(self, name, address):
-        host, port = address.rsplit(":", 1)
+        self.name, self.host, self.port = name, *address.rsplit(":", 1)
+        self.connect()
+
+    def connect(self):
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM,
                                    row_factory=tuple_factory, request_timeout=30)
-        self.name = name
-        self.cluster = Cluster([host], port=int(port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}, schema_metadata_enabled=False)
+        self.cluster = Cluster([self.host], port=int(self.port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}, schema_metadata_enabled=False)
         self.session = self.cluster.connect()
-        self.session.default_fetch_size = None
+        self.session.use_client_timestamp = False
 
-    def run(self, statement, page):
-        """What the statement answers, as text: rows in order, or the error's text."""
-        self.session.default_fetch_size = page
+    def reconnect(self):
+        self.cluster.shutdown()
+        self.connect()
+
+    def guarded(self, action):
         try:
-            return [repr(tuple(row)) for row in self.session.execute(statement)]
-        except (InvalidRequest, SyntaxException) as e:
-            return [f"error: {e}"]
+            return action()
         except NoHostAvailable as e:  # the server failed inside: Cassandra's defects are not ours to copy
-            return [f"{SERVER_ERROR}: {e}"]
+            return Answer(f"{SERVER_ERROR}: {list(e.errors.values())}")
+        except (DriverException, RequestExecutionException, ErrorMessage) as e:
+            text = str(e)
+            return Answer(f"{SERVER_ERROR if any(c in text for c in FAILED_INSIDE) else 'error'}: {text}")
+        except Exception as e:  # the driver cannot read what was answered; it must not read it on either side
+            return Answer(f"driver: {type(e).__name__}: {e}")
+
+    def first_page(self, statement, bound, page):
+        if bound is None:
+            result = self.session.execute(SimpleStatement(statement, fetch_size=page))
+        else:
+            prepared = self.session.prepare(statement)
+            prepared.fetch_size = page
+            result = self.session.execute(prepared.bind(bound))
+        columns = [(n, t.cql_parameterized_type()) for n, t in zip(result.column_names or [], result.column_types or [])]
+        return columns, list(result.current_rows), result.paging_state
+
+    def run(self, statement, bound, page, between_pages=None):
+        """between_pages: called once behind the first page, where there is another."""
+        def all_pages():
+            columns, rows, state = self.first_page(statement, bound, page)
+            pages = [rows]
+            if state and between_pages:
+                between_pages()
+            while state:
+                query = SimpleStatement(statement, fetch_size=page) if bound is None else self.session.prepare(statement).bind(bound)
+                query.fetch_size = page
+                result = self.session.execute(query, paging_state=state)
+                pages.append(list(result.current_rows))
+                state = result.paging_state
+            return Answer("", columns, pages)
+        return self.guarded(all_pages)
 
 
-def round_of(sides, seed, count):
-    """One table; the number of statements that agreed, and of those that did not."""
-    rng = random.Random(seed)
-    table = Table(rng, f"t{seed}")
-    history, agreed = [table.ddl()], 0
-    for side in sides:
-        side.session.execute(table.ddl())
-    for _ in range(count):
-        statement = table.statement()
-        page = rng.choice([None, None, 1, 2, 3]) if statement.startswith("SELECT") else None
-        answers = [side.run(statement, page) for side in sides]
-        history.append(statement)
-        if answers[0] != answers[1] and not (answers[1] and answers[1][0].startswith(SERVER_ERROR)):
-            print(f"---- seed {seed}, page size {page}: {statement}")
-            for side, answer in zip(sides, answers):
-                print(f"  {side.name}:", *answer[:20], sep="\n    ")
-            print("  after:", *[h for h in history[:-1] if not h.startswith("SELECT")], sep="\n    ")
-            return agreed, 1
-        agreed += 1
-    return agreed, 0
+class Round:
+    """One table on both sides."""
+
+    def __init__(self, sides, server, keyspace, seed):
+        self.rng, self.sides, self.server, self.seed = random.Random(seed), sides, server, seed
+        self.table = Table(self.rng, f"{keyspace}.t{seed}")
+        self.history = [self.table.ddl()]
+        for side in sides:
+            try:
+                side.session.execute(self.table.ddl())
+            except NoHostAvailable:  # the driver has given the connection up
+                side.reconnect()
+                side.session.execute(self.table.ddl())
+
+    def restart(self):
+        self.server.restart(self.rng.choice([signal.SIGTERM, signal.SIGKILL]))
+        self.sides[0].reconnect()
+
+    def step(self):
+        """One statement on both sides: "agreed", "differs", "lost" where the two hold different rows now, or "failed" where Cassandra failed inside."""
+        statement, bound = self.table.statement(), None
+        reading = statement.startswith("SELECT")
+        page = self.rng.choice([None, None, 1, 2, 3]) if reading else None
+        if self.rng.random() < 0.25:
+            statement, bound = self.table.values.bound(statement)
+        else:
+            statement = as_text(statement)
+        restart = self.server and self.rng.random() < 0.02
+        if restart and not page:
+            self.restart()
+        answers = [side.run(statement, bound, page, self.restart if restart and side is self.sides[0] else None) for side in self.sides]
+        shown = statement if bound is None else f"{statement}  -- {bound}"
+        if answers[1].server_error:
+            return "agreed" if reading else "failed"
+        if not reading and not answers[1].error:
+            self.history.append(f"{shown}{self.applied(answers[1])}")
+        if answers[0].same(answers[1], "GROUP BY" not in statement):  # groups come in one page
+            return "agreed"
+        print(f"---- seed {self.seed}, page size {page}{', restarted' if restart else ''}: {shown}")
+        for side, answer in zip(self.sides, answers):
+            print(f"  {side.name}:", *answer.lines(), sep="\n    ")
+        if reading or answers[0].error and answers[1].error:  # the two still hold the same rows
+            print("  table:", *self.history[:None if all(a.error == "" for a in answers) else 1], sep="\n    ", flush=True)
+            return "differs"
+        print("  after:", *self.history, sep="\n    ", flush=True)
+        return "lost"
+
+    @staticmethod
+    def applied(answer):
+        return f"  -- {answer.pages[0][0][0]}" if answer.pages else ""
+
+
+def run_rounds(options, sides, server):
+    passed = failed = 0
+    for seed in range(options.seed, options.seed + options.rounds):
+        this = Round(sides, server, options.keyspace, seed)
+        for _ in range(options.statements):
+            outcome = this.step()
+            passed, failed = passed + (outcome == "agreed"), failed + (outcome in ("differs", "lost"))
+            if outcome in ("lost", "failed"):
+                break
+        print(f"\rseed {seed}: {passed} agreed, {failed} differ ", end="", file=sys.stderr, flush=True)
+    return passed, failed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tally", required=True)
+    parser.add_argument("--tally")
+    parser.add_argument("--tallyd")
     parser.add_argument("--cassandra", required=True)
+    parser.add_argument("--keyspace", default="differential")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--statements", type=int, default=60)
+    parser.add_argument("--statements", type=int, default=100)
     options = parser.parse_args()
-    sides = [Side("tally", options.tally), Side("cassandra", options.cassandra)]
+    if bool(options.tally) == bool(options.tallyd):
+        parser.error("one of --tally and --tallyd is needed")
+    server = Server(options.tallyd) if options.tallyd else None
+    sides = [Side("tally", options.tally or f"127.0.0.1:{server.port}"), Side("cassandra", options.cassandra)]
     for side in sides:
-        side.session.execute(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
-        side.session.execute(f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
-    passed = failed = 0
-    for seed in range(options.seed, options.seed + options.rounds):
-        good, bad = round_of(sides, seed, options.statements)
-        passed, failed = passed + good, failed + bad
-        print(f"\rseed {seed}: {passed} agreed, {failed} differ ", end="", file=sys.stderr, flush=True)
+        side.session.execute(f"DROP KEYSPACE IF EXISTS {options.keyspace}")
+        side.session.execute(f"CREATE KEYSPACE {options.keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    passed, failed = run_rounds(options, sides, server)
+    if server:
+        server.close()
     print(f"\n{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

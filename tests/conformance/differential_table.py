@@ -1,0 +1,350 @@
+"""A random table, and random statements for it. See differential.py."""
+import json
+
+from differential_values import LITERALS, Values, is_multicell, parameters
+
+KEY_TYPES = list(LITERALS)
+FROZEN_KEYS = ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>", "frozen<tuple<int, text>>"]
+COLLECTIONS = ["list<int>", "set<text>", "map<text, int>", "list<text>", "set<int>", "map<int, text>", "frozen<list<text>>",
+               "frozen<map<int, text>>", "frozen<set<int>>", "frozen<tuple<int, text>>"]
+NUMBERS = ["int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"]
+CASTS = ["text", "int", "bigint", "double", "decimal", "varint", "float", "smallint", "tinyint", "ascii", "timestamp", "date"]
+
+
+class Table:
+    def __init__(self, rng, name):
+        self.rng, self.name, self.values = rng, name, Values(rng)
+        self.clock = rng.choice(["explicit", "explicit", "server"])
+        self.counters = rng.random() < 0.1
+        self.pk = [(f"p{i}", rng.choice(KEY_TYPES)) for i in range(rng.choice([1, 1, 2]))]
+        self.ck = [(f"c{i}", rng.choice(KEY_TYPES * 3 + FROZEN_KEYS)) for i in range(rng.choice([0, 1, 1, 2, 2, 3]))]
+        self.desc = [rng.random() < 0.4 for _ in self.ck]
+        kinds = ["counter"] if self.counters else KEY_TYPES + COLLECTIONS * 2
+        self.regular = [(f"r{i}", rng.choice(kinds)) for i in range(rng.randrange(1 if self.counters else 0, 4))]
+        self.static = [(f"s{i}", rng.choice(kinds)) for i in range(rng.randrange(3))] if self.ck else []
+        self.partitions = [self.key(self.pk) for _ in range(3)]
+        self.clusterings = [self.key(self.ck) for _ in range(4)]
+        self.columns = self.pk + self.ck + self.regular + self.static
+
+    def key(self, columns):
+        """A key as marked literals. Empty partition keys are refused, and an empty map fails inside Cassandra."""
+        values = []
+        for _, type_ in columns:
+            text = self.values.plain(type_, 1)
+            while text in ("''", "0x") and columns is self.pk and len(columns) == 1:
+                text = self.values.plain(type_, 1)
+            values.append(self.values.marked(type_, text))
+        return tuple(values)
+
+    def ddl(self):
+        columns = [f"{n} {t}" for n, t in self.pk + self.ck + self.regular] + [f"{n} {t} static" for n, t in self.static]
+        key = f"({', '.join(n for n, _ in self.pk)})" + "".join(f", {n}" for n, _ in self.ck)
+        order = ", ".join(f"{n} {'DESC' if d else 'ASC'}" for (n, _), d in zip(self.ck, self.desc))
+        return f"CREATE TABLE {self.name} ({', '.join(columns)}, PRIMARY KEY ({key}))" + (f" WITH CLUSTERING ORDER BY ({order})" if order else "")
+
+    # Pieces
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    def partition(self):
+        return self.rng.choice(self.partitions)
+
+    def clustering(self):
+        return self.rng.choice(self.clusterings)
+
+    def using(self, ttl=True, timestamp=True):
+        parts = []
+        if self.clock == "explicit" and timestamp:
+            parts.append(f"TIMESTAMP {self.rng.randrange(1, 12)}")
+        if ttl and not self.counters and self.chance(0.12):
+            parts.append(f"TTL {self.rng.choice([0, 100000, 500000])}")
+        return f" USING {' AND '.join(parts)}" if parts else ""
+
+    def equals(self, columns, values):
+        return [f"{n} = {v}" for (n, _), v in zip(columns, values)]
+
+    def some(self, columns):
+        return [c for c in columns if self.chance(0.6)]
+
+    def known_or_new(self, type_, index, keys):
+        return self.rng.choice(keys)[index] if self.chance(0.9) else self.values.literal(type_, 1)
+
+    def several(self, type_, index, keys):
+        if self.chance(0.3):
+            return self.values.several(type_)
+        return f"({', '.join(self.rng.choice(keys)[index] for _ in range(self.rng.choice([1, 2, 2, 3])))})"
+
+    def partition_relations(self, full=True):
+        """Equality, IN, and seldom a column too few."""
+        relations = []
+        for i, (name, type_) in enumerate(self.pk):
+            if self.chance(0.2):
+                relations.append(f"{name} IN {self.several(type_, i, self.partitions)}")
+            else:
+                relations.append(f"{name} = {self.known_or_new(type_, i, self.partitions)}")
+        return relations if full or not self.chance(0.1) else relations[:-1]
+
+    def token_relations(self):
+        names = ", ".join(n for n, _ in self.pk)
+        def bound():
+            return f"token({', '.join(self.partition())})"
+        choices = [[f"token({names}) {self.rng.choice(['>', '>=', '<', '<=', '='])} {bound()}"],
+                   [f"token({names}) {self.rng.choice(['>', '>='])} {bound()}", f"token({names}) {self.rng.choice(['<', '<='])} {bound()}"]]
+        return self.rng.choice(choices)
+
+    def tuple_relation(self, names, start):
+        """A relation on several clustering columns together."""
+        def one():
+            values = self.clustering()[start:start + len(names)]
+            return f"({', '.join(values)})"
+        columns = f"({', '.join(names)})"
+        op = self.rng.choice(["=", "IN", ">", ">=", "<", "<=", "range"])
+        if op == "IN":
+            return [f"{columns} IN ({', '.join(one() for _ in range(self.rng.choice([1, 2, 3])))})"]
+        if op == "range":
+            return [f"{columns} >= {one()}", f"{columns} < {one()}"]
+        return [f"{columns} {op} {one()}"]
+
+    def clustering_relations(self):
+        """Relations on a prefix of the clustering columns, the last maybe a range or an IN."""
+        relations, i = [], 0
+        while i < len(self.ck):
+            name, type_ = self.ck[i]
+            kind = self.rng.choices(["stop", "=", "IN", "range", "tuple"], [20, 40, 10, 20, 10])[0]
+            if kind == "=":
+                relations.append(f"{name} = {self.known_or_new(type_, i, self.clusterings)}")
+            elif kind == "IN":
+                relations.append(f"{name} IN {self.several(type_, i, self.clusterings)}")
+            elif kind == "range":
+                low, high = (self.known_or_new(type_, i, self.clusterings) for _ in range(2))
+                return relations + self.rng.choice([[f"{name} > {low}"], [f"{name} <= {high}"], [f"{name} >= {low}", f"{name} < {high}"],
+                                                    [f"{name} > {low}", f"{name} <= {high}"]])
+            elif kind == "tuple":
+                names = [n for n, _ in self.ck[i:self.rng.randrange(i, len(self.ck)) + 1]]
+                return relations + self.tuple_relation(names, i)
+            else:
+                break
+            i += 1
+        return relations
+
+    def filter_relation(self):
+        """A relation on any column."""
+        name, type_ = self.rng.choice(self.columns)
+        descending = any(d and n == name for (n, _), d in zip(self.ck, self.desc))  # is no collection to Cassandra
+        if descending and type_.startswith("frozen"):
+            return f"{name} = {self.values.literal(type_, 1)}"
+        if is_multicell(type_) or type_.startswith(("frozen<list", "frozen<set", "frozen<map")):
+            bare = type_[7:-1] if type_.startswith("frozen<") else type_
+            inner, kind = parameters(bare), self.rng.random()
+            if kind < 0.4:
+                return f"{name} CONTAINS {self.values.literal(inner[-1])}"
+            if bare.startswith("map<") and kind < 0.6:
+                return f"{name} CONTAINS KEY {self.values.literal(inner[0])}"
+            if bare.startswith("map<") and kind < 0.8:
+                return f"{name}[{self.values.literal(inner[0])}] = {self.values.literal(inner[1])}"
+        if type_ == "counter":
+            return f"{name} {self.rng.choice(['=', '>', '<='])} {self.rng.randrange(-2, 3)}"
+        op = self.rng.choice(["=", "=", "<", "<=", ">", ">=", "IN"])
+        right = self.values.several(type_) if op == "IN" else self.values.literal(type_, 1)
+        return f"{name} {op} {right}"
+
+    # Writes
+
+    def new_value(self, type_):
+        return str(self.rng.randrange(-3, 4)) if type_ == "counter" else self.values.maybe(type_)
+
+    def written(self):
+        """The names and values of an INSERT."""
+        p, c = self.partition(), self.clustering()
+        with_row = not self.static or self.chance(0.8)
+        pairs = list(zip([n for n, _ in self.pk], p)) + (list(zip([n for n, _ in self.ck], c)) if with_row else [])
+        columns = (self.some(self.regular) if with_row else []) + self.some(self.static)
+        if not with_row and not columns:
+            columns = self.static[:1]
+        return pairs + [(n, self.values.maybe(t)) for n, t in columns]
+
+    def insert(self, condition=""):
+        if self.counters:
+            return self.update()
+        pairs = self.written()
+        using = self.using(timestamp=not condition)
+        if self.chance(0.15):
+            text = "{%s}" % ", ".join(f"{json.dumps(n)}: {self.values.json_of(v)}" for n, v in pairs)
+            default = self.rng.choice(["", " DEFAULT NULL", " DEFAULT UNSET"])
+            return f"INSERT INTO {self.name} JSON '{text}'{default}{condition}{using}"
+        return f"INSERT INTO {self.name} ({', '.join(n for n, _ in pairs)}) VALUES ({', '.join(v for _, v in pairs)}){condition}{using}"
+
+    def assignment(self, name, type_):
+        values, inner = self.values, parameters(type_) if "<" in type_ else []
+        if type_ == "counter":
+            return f"{name} = {name} {self.rng.choice('+-')} {self.rng.randrange(-3, 9)}"
+        if not is_multicell(type_) or self.chance(0.25):
+            return f"{name} = {values.maybe(type_)}"
+        if type_.startswith("set<"):
+            return f"{name} = {name} {self.rng.choice('+-')} {values.literal(type_)}"
+        if type_.startswith("map<"):
+            return self.rng.choice([f"{name}[{values.literal(inner[0])}] = {values.maybe(inner[1])}", f"{name} = {name} + {values.literal(type_)}",
+                                    f"{name} = {name} - {values.literal(f'set<{inner[0]}>')}"])
+        return self.rng.choice([f"{name} = {name} + {values.literal(type_)}", f"{name} = {values.literal(type_)} + {name}", f"{name} = {name} - {values.literal(type_)}",
+                                f"{name}[{self.rng.randrange(-1, 4)}] = {values.maybe(inner[0])}", f"{name} += {values.literal(type_)}"])
+
+    def condition(self):
+        if self.chance(0.2):
+            return " IF EXISTS"
+        columns = self.regular + self.static
+        if not columns:
+            return " IF EXISTS"
+        return " IF " + " AND ".join(self.one_condition(*self.rng.choice(columns)) for _ in range(self.rng.choice([1, 1, 2])))
+
+    def one_condition(self, name, type_):
+        values, op = self.values, self.rng.choice(["=", "=", "!=", "<", "<=", ">", ">=", "IN"])
+        if type_ == "counter":
+            return f"{name} {op} 1"
+        if is_multicell(type_) and self.chance(0.5) and not type_.startswith("set<"):
+            inner = parameters(type_)
+            key = str(self.rng.randrange(-1, 3)) if type_.startswith("list<") else values.literal(inner[0])
+            name, type_ = f"{name}[{key}]", inner[-1]
+        if op == "IN":
+            return f"{name} IN {values.several(type_)}"
+        return f"{name} {op} {values.maybe(type_)}"
+
+    def update(self, conditional=False):
+        statics_only = self.static and (not self.regular or self.chance(0.2))
+        columns = self.static if statics_only else self.regular
+        if not columns:
+            return self.insert(" IF NOT EXISTS" if conditional else "")
+        chosen = self.some(columns) or columns[:1]
+        if not statics_only and self.static and self.chance(0.2):
+            chosen = chosen + self.static[:1]
+        where = self.equals(self.pk, self.partition()) + ([] if statics_only else self.row_relations())
+        sets = ", ".join(self.assignment(n, t) for n, t in chosen)
+        using = self.using(timestamp=not conditional) if not self.counters else ""
+        return f"UPDATE {self.name}{using} SET {sets} WHERE {' AND '.join(where)}{self.condition() if conditional else ''}"
+
+    def row_relations(self):
+        values = self.clustering()
+        relations = self.equals(self.ck, values)
+        if self.ck and self.chance(0.1):
+            i = self.rng.randrange(len(self.ck))
+            relations[i] = f"{self.ck[i][0]} IN {self.several(self.ck[i][1], i, self.clusterings)}"
+        return relations
+
+    def delete(self, conditional=False):
+        if self.counters:  # what a counter holds behind its deletion is not defined
+            return self.update(conditional)
+        what = []
+        where = self.equals(self.pk, self.partition()) if conditional or self.chance(0.9) else self.partition_relations()
+        if self.chance(0.3) and (self.regular or self.static):
+            statics = self.static and (not self.regular or self.chance(0.4))
+            for name, type_ in self.some(self.static if statics else self.regular) or (self.static if statics else self.regular)[:1]:
+                if type_.startswith(("map<", "set<")) and self.chance(0.6):
+                    name = f"{name}[{self.values.literal(parameters(type_)[0])}]"
+                elif type_.startswith("list<") and self.chance(0.6):
+                    name = f"{name}[{self.rng.randrange(-1, 3)}]"
+                what.append(name)
+            where += [] if statics else self.row_relations()
+        else:
+            where += self.row_relations() if conditional and self.chance(0.8) else self.clustering_relations()
+        using = self.using(ttl=False, timestamp=not conditional)
+        return f"DELETE {', '.join(what)}{' ' if what else ''}FROM {self.name}{using} WHERE {' AND '.join(where)}{self.condition() if conditional else ''}"
+
+    def lwt(self):
+        return self.rng.choice([lambda: self.insert(" IF NOT EXISTS"), lambda: self.update(True), lambda: self.delete(True)])()
+
+    def batch(self):
+        kind = "COUNTER " if self.counters else self.rng.choice(["", "UNLOGGED "])
+        saved, partitions, using = self.clock, self.partitions, ""
+        conditional = self.clock == "server" and self.chance(0.4)
+        if self.clock == "explicit" and self.chance(0.4):
+            self.clock, using = "server", f" USING TIMESTAMP {self.rng.randrange(1, 12)}"
+        if conditional and self.chance(0.9):
+            self.partitions = [self.partition()]
+        makers = [self.insert, self.update, self.delete]
+        parts = [self.rng.choice(makers)() for _ in range(self.rng.choice([1, 2, 3]))]
+        if conditional:
+            parts += [self.lwt() for _ in range(self.rng.choice([1, 2]))]
+        self.rng.shuffle(parts)
+        self.clock, self.partitions = saved, partitions
+        return f"BEGIN {kind}BATCH{using} {'; '.join(parts)}; APPLY BATCH"
+
+    # Reads
+
+    def selector(self):
+        name, type_ = self.rng.choice(self.columns)
+        kind, writable = self.rng.random(), (name, type_) in self.regular + self.static
+        if kind < 0.4:
+            return name
+        if kind < 0.55 and writable:
+            return self.rng.choice([f"TTL({name})"] + ([f"WRITETIME({name})"] if self.clock == "explicit" and not self.counters else []))
+        if kind < 0.65:
+            casts = CASTS if type_ in NUMBERS or self.chance(0.1) else ["text", "ascii"]
+            return f"CAST({name} AS {self.rng.choice([c for c in casts if c != type_])})"
+        if kind < 0.7:
+            return f"toJson({name})"
+        if kind < 0.75:
+            return f"token({', '.join(n for n, _ in self.pk)})"
+        if kind < 0.8 and not type_.startswith("frozen"):
+            return f"{type_.split('<')[0]}AsBlob({name})" if "<" not in type_ else f"toJson({name})"
+        if kind < 0.9 and type_.startswith(("map<", "set<")):
+            inner = parameters(type_)[0]
+            low, high = self.values.plain(inner), self.values.plain(inner)
+            return self.rng.choice([f"{name}[{low}]", f"{name}[{low}..{high}]", f"{name}[{low}..]"])
+        if kind < 0.95 and type_ in NUMBERS:
+            return f"{name} {self.rng.choice('+-*/%')} {self.rng.choice(['2', '3', '-7', '1.5'])}"
+        return f"{name} AS x_{name}"
+
+    def aggregate(self):
+        name, type_ = self.rng.choice(self.columns)
+        numeric = [n for n, t in self.columns if t in NUMBERS or t == "counter"]
+        choices = ["count(*)", f"count({name})", f"min({name})", f"max({name})", "count(1)"]
+        if numeric:
+            choices += [f"sum({self.rng.choice(numeric)})", f"avg({self.rng.choice(numeric)})"]
+        return self.rng.choice(choices)
+
+    def selection(self, grouped, distinct):
+        if distinct:
+            return "DISTINCT " + ", ".join(n for n, _ in self.pk + self.some(self.static))
+        if grouped or self.chance(0.1):
+            plain = [n for n, _ in self.some(self.pk + self.ck)] if grouped else []
+            return ", ".join(plain + [self.aggregate() for _ in range(self.rng.choice([1, 1, 2]))])
+        if self.chance(0.45):
+            return "*"
+        columns = ", ".join(self.selector() for _ in range(self.rng.choice([1, 2, 3])))
+        return columns if self.chance(0.9) or "TTL(" in columns else f"JSON {columns}"
+
+    def ordering(self):
+        if not self.ck or not self.chance(0.35):
+            return ""
+        flip = self.chance(0.5)
+        columns = list(zip(self.ck, self.desc))[:self.rng.randrange(len(self.ck)) + 1]
+        return " ORDER BY " + ", ".join(f"{n} {'DESC' if d != flip else 'ASC'}" for (n, _), d in columns)
+
+    def grouping(self):
+        if not self.chance(0.15):
+            return ""
+        names = [n for n, _ in self.pk + self.ck]
+        return " GROUP BY " + ", ".join(names[:self.rng.randrange(len(self.pk) - (self.chance(0.05)), len(names) + 1)] or names)
+
+    def select(self):
+        distinct, grouping = bool(self.chance(0.08)), self.grouping()
+        where = []
+        if self.chance(0.7):
+            where = self.partition_relations(full=False) + ([] if distinct else self.clustering_relations())
+        elif self.chance(0.3):
+            where = self.token_relations()
+        filtering = self.chance(0.3)
+        if filtering:
+            where += [self.filter_relation() for _ in range(self.rng.choice([1, 1, 2]))]
+        order = self.ordering() if where or self.chance(0.05) else ""
+        return (f"SELECT {self.selection(bool(grouping), distinct)} FROM {self.name}" + (f" WHERE {' AND '.join(where)}" if where else "") + grouping + order
+                + (f" PER PARTITION LIMIT {self.rng.randrange(1, 4)}" if self.chance(0.15) else "")
+                + (f" LIMIT {self.rng.randrange(1, 6)}" if self.chance(0.25) else "")
+                + (" ALLOW FILTERING" if filtering and self.chance(0.95) or self.chance(0.1) else ""))
+
+    def statement(self):
+        makers = [self.insert, self.update, self.delete, self.batch, self.select]
+        weights = [20, 18, 10, 8, 44]
+        if self.clock == "server" and not self.counters:
+            makers, weights = makers + [self.lwt], weights + [15]
+        return self.rng.choices(makers, weights)[0]()

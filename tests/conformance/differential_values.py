@@ -1,0 +1,146 @@
+"""Random CQL values, as literals and as what the Python driver binds for them.
+
+A literal in a statement stands between marks, with its type, so that one statement can be sent with its literals in the text or
+prepared with a bind marker in place of each.
+"""
+import decimal
+import json
+import re
+import uuid
+
+from cassandra.util import Date, Time
+
+# A few literals of each type, in no order; the key space stays small on purpose.
+LITERALS = {
+    "int": ["-2147483648", "-1", "0", "7", "2147483647"],
+    "bigint": ["-9223372036854775808", "-5", "0", "300", "9223372036854775807"],
+    "smallint": ["-32768", "-2", "0", "9"],
+    "tinyint": ["-128", "-3", "0", "127"],
+    "text": ["''", "'a'", "'ab'", "'b'", "'é'", "'zz'"],
+    "ascii": ["'A'", "'a'", "'aa'", "'~'"],
+    "blob": ["0x", "0x00", "0x0001", "0xff", "0xff00"],
+    "boolean": ["true", "false"],
+    "double": ["-1.5", "0.0", "-0.0", "1e300", "NaN", "-Infinity"],
+    "float": ["-2.5", "0.0", "3.25", "Infinity"],
+    "decimal": ["-1.50", "0", "10", "0.001", "123456789012345678901234567890.5"],
+    "varint": ["-129", "-128", "0", "127", "128", "99999999999999999999"],
+    "timestamp": ["'1969-12-31T23:59:59.999Z'", "0", "'2026-11-21T00:00:00Z'", "1700000000000"],
+    "date": ["'1969-12-31'", "'1970-01-01'", "'2026-11-21'"],
+    "time": ["'00:00:00'", "'12:30:00.123456789'", "'23:59:59.999999999'"],
+    "uuid": ["00000000-0000-0000-0000-000000000000", "8e14e760-7fa8-11eb-bc66-000000000001", "f47ac10b-58cc-4372-a567-0e02b2c3d479"],
+    "timeuuid": ["8e14e760-7fa8-11eb-bc66-000000000001", "8e14e760-7fa8-11eb-bc66-ff0000000001", "13814000-1dd2-11b2-8080-808080808080"],
+    "inet": ["'127.0.0.1'", "'10.0.0.1'", "'::1'", "'2001:db8::1'"],
+}
+MILLISECONDS = {"'1969-12-31T23:59:59.999Z'": -1, "'2026-11-21T00:00:00Z'": 1795219200000}
+MARKED = re.compile("\x01(.*?)\x02(.*?)\x03", re.DOTALL)
+
+
+def parameters(type_):
+    """What stands between the angle brackets of a type, split at its outermost commas."""
+    parts, depth = [""], 0
+    for c in type_[type_.index("<") + 1:-1]:
+        depth += (c == "<") - (c == ">")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [p.strip() for p in parts]
+
+
+def is_multicell(type_):
+    return type_.startswith(("list<", "set<", "map<"))
+
+
+def scalar_value(type_, text):
+    if type_ in ("int", "bigint", "smallint", "tinyint", "varint", "counter"):
+        return int(text)
+    if type_ in ("text", "ascii", "inet"):
+        return text[1:-1]
+    if type_ in ("double", "float"):
+        return float(text)
+    convert = {"blob": lambda t: bytes.fromhex(t[2:]), "boolean": lambda t: t == "true", "decimal": decimal.Decimal, "uuid": uuid.UUID,
+               "timeuuid": uuid.UUID, "date": lambda t: Date(t[1:-1]), "time": lambda t: Time(t[1:-1]),
+               "timestamp": lambda t: MILLISECONDS[t] if t in MILLISECONDS else int(t)}
+    return convert[type_](text)
+
+
+def scalar_json(type_, text):
+    if type_ == "blob":
+        return json.dumps(text)
+    if text.startswith("'"):
+        return json.dumps(text[1:-1], ensure_ascii=False)
+    if type_ == "timestamp" and int(text) < 1 << 31:  # Cassandra takes no small ones
+        return '"1970-01-01T00:00:00Z"'
+    return json.dumps(text) if type_ in ("uuid", "timeuuid", "decimal") or text in ("NaN", "Infinity", "-Infinity") else text
+
+
+class Values:
+    """Makes literals; remembers what the driver binds, and the JSON, for each."""
+
+    def __init__(self, rng):
+        self.rng, self.known, self.texts = rng, {("null", "null"): (None, "null")}, {}
+
+    def plain(self, type_, least=0):
+        """The text of a random literal; a collection has at least so many elements."""
+        if type_.startswith("frozen<"):
+            return self.plain(type_[7:-1], least)
+        if "<" not in type_:
+            text = self.rng.choice(LITERALS[type_])
+            self.known[type_, text] = (scalar_value(type_, text), scalar_json(type_, text))
+            return text
+        kind, inner = type_[:type_.index("<")], parameters(type_)
+        if kind == "tuple":
+            items = [self.plain(t) for t in inner]
+            values = [self.known[self.key(t, i)] for t, i in zip(inner, items)]
+            text, value, js = f"({', '.join(items)})", tuple(v for v, _ in values), f"[{', '.join(j for _, j in values)}]"
+        elif kind == "map":
+            pairs = {self.plain(inner[0]): self.plain(inner[1]) for _ in range(self.rng.randrange(least, 4))}
+            both = [(self.known[self.key(inner[0], k)], self.known[self.key(inner[1], v)]) for k, v in pairs.items()]
+            text, value = "{%s}" % ", ".join(f"{k}: {v}" for k, v in pairs.items()), {k[0]: v[0] for k, v in both}
+            js = "{%s}" % ", ".join(f"{k[1] if k[1].startswith(chr(34)) else json.dumps(k[1])}: {v[1]}" for k, v in both)
+        else:
+            items = [self.plain(inner[0]) for _ in range(self.rng.randrange(least, 4))]
+            items = list(dict.fromkeys(items)) if kind == "set" else items
+            values = [self.known[self.key(inner[0], i)] for i in items]
+            text, value = ("{%s}" if kind == "set" else "[%s]") % ", ".join(items), [v for v, _ in values]
+            value = set(value) if kind == "set" else value
+            js = f"[{', '.join(j for _, j in values)}]"
+        self.known[type_, text] = (value, js)
+        return text
+
+    @staticmethod
+    def key(type_, text):
+        while type_.startswith("frozen<"):
+            type_ = type_[7:-1]
+        return type_, text
+
+    def marked(self, type_, text):
+        return f"\x01{type_}\x02{text}\x03"
+
+    def literal(self, type_, least=0):
+        return self.marked(type_, self.plain(type_, least))
+
+    def maybe(self, type_):
+        return self.marked(type_, "null") if self.rng.random() < 0.15 else self.literal(type_)
+
+    def several(self, type_):
+        """The right side of IN."""
+        items = [self.plain(type_, 1) for _ in range(self.rng.choice([1, 2, 2, 3]))]
+        if self.rng.random() < 0.5:
+            return f"({', '.join(self.marked(type_, i) for i in items)})"
+        text = f"({', '.join(items)})"
+        self.known[f"list<{type_}>", text] = ([self.known[self.key(type_, i)][0] for i in items], "")
+        return self.marked(f"list<{type_}>", text)
+
+    def json_of(self, marked):
+        type_, text = MARKED.fullmatch(marked).groups()
+        return "null" if text == "null" else self.known[self.key(type_, text)][1]
+
+    def bound(self, statement):
+        """The statement with bind markers, and what to bind."""
+        found = MARKED.findall(statement)
+        return MARKED.sub("?", statement), [None if x == "null" else self.known[self.key(t, x)][0] for t, x in found]
+
+
+def as_text(statement):
+    return MARKED.sub(lambda m: m.group(2), statement)
