@@ -27,6 +27,11 @@ struct size_parts {
 struct op_read {
     struct op_read *next;
     struct size_parts rows, statics; /* of the data processed, returned or not */
+    /* of those rows, the ones that were not returned because they */
+    uint64_t filtered;   /* did not match */
+    uint64_t past_limit; /* came after LIMIT was reached, on the same page */
+    uint64_t expired;    /* had expired and were still stored */
+    uint64_t at_bound;   /* match the range's excluded upper bound */
 };
 
 enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };

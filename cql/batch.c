@@ -290,7 +290,7 @@ static enum cql_outcome run(struct batch *b) {
     r->cost->keyspace = t->keyspace->name;
     r->cost->table = t->name;
     r->cost->n_columns = (uint16_t)t->n_columns;
-    r->cost->is_logged_batch = b->kind == BATCH_LOGGED && !b->conditional;
+    r->cost->is_logged_batch = b->kind == BATCH_LOGGED;
     if (find_timestamp(b) || bind_all(b) || list_parts(b)) return CQL_FAILED;
     return b->locked ? run_locked(b) : run_blind(b);
 }

@@ -2,6 +2,7 @@
 #include "cql/db.h"
 #include "cql/modify.h"
 #include "cql/row_key.h"
+#include "cql/row_size.h"
 #include "cql/types/size.h"
 
 /* What Cassandra 5.0 counts for a row, a cell and a collection's deletion when it weighs a batch, beside the data; found by asking it. */
@@ -62,19 +63,14 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
     c->row_existed = row || statics;
     c->has_row = row != NULL;
     c->has_static = statics != NULL;
-    c->reads_when_failed = t->default_ttl > 0 && (w->plan->if_exists || w->plan->if_not_exists);
-    if (cost_keys(w, part, row ? w->keys : NULL, c)) return -1;
-    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
-        const struct schema_column *col = &t->columns[i];
-        bool is_static = col->kind == COLUMN_STATIC;
-        uint32_t n;
-        const struct eng_cell *cells = cells_of(is_static ? statics : row, col, &n);
-        const struct cql_type *type = cql_type_is_multicell(col->type) ? cql_type_scalar(CQL_BLOB) : col->type;
-        for (uint32_t k = 0; k < n; k++) {
-            if (is_static) size_add_column(&c->statics, SIZE_DOCUMENTED_2022, type, value_of_slice(cells[k].value));
-            else size_add_column(&c->row, w->r->cost->size_model, type, value_of_slice(cells[k].value));
-        }
-    }
+    c->reads_when_failed = (w->plan->if_exists || w->plan->if_not_exists) && schema_has_ttl(t) && !schema_has_client_timestamps(t);
+    struct row_view v;
+    const struct row_view_layout *layout = row_view_layout_new(t, NULL, w->r->arena);
+    if (!layout) return err_nomem(w->r->err);
+    if (row_view_init(&v, layout, w->r->arena, w->r->err) || row_view_partition(&v, part->key, statics, w->r->err)) return -1;
+    if (row_view_row(&v, row, w->r->err)) return -1;
+    if (row) row_size_add(&c->row, w->r->cost->size_model, &v);
+    if (statics) row_size_add_static(&c->statics, &v);
     return 0;
 }
 

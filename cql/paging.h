@@ -1,6 +1,6 @@
 /* Where a page of a SELECT ended, as opaque bytes that the client hands back with the next request.
  *
- *   [version 1][flags 1][uvarint rows left of LIMIT + 1, 0: none][uvarint rows given of the partition][uvarint partition of IN]
+ *   [version 1][flags 1][uvarint rows left of LIMIT + 1, 0: none][uvarint rows given of the partition][uvarint subquery of IN]
  *   [uvarint n][partition key][uvarint n][clustering key form][hash of all before and of the statement 4]
  *
  * What comes back is checked, never trusted: a wrong hash, length or version is ERR_PROTOCOL, and keys only ever say where
@@ -16,9 +16,10 @@ struct paging_state {
     bool has_limit;
     uint64_t limit_left;
     uint64_t given;        /* rows of the current partition given so far (PER PARTITION LIMIT) */
-    uint32_t partition;    /* index among the partitions of an IN */
+    uint32_t partition;    /* index among the partitions of an IN; in keyspaces mode, among its subqueries */
     struct slice key;      /* partition; empty: none */
-    struct slice ck;       /* p NULL: the partition is done */
+    struct slice ck;       /* p NULL: the partition is done, or */
+    bool before;           /* not yet begun */
 };
 
 /* salt: what ties the state to its statement. 0 / -1 without memory. */

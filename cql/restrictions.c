@@ -209,27 +209,29 @@ static int compare_row_keys(const void *a, const void *b) {
     return slice_cmp(((const struct row_key *)a)->ck, ((const struct row_key *)b)->ck);
 }
 
-/* The columns before a range: one key prefix per combination, in table order, each once. used: how many columns. */
-static int prefixes(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n, uint32_t *used) {
+/* The columns before a range: one key prefix per combination, in the order of the IN lists. */
+static int combinations(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) {
     struct product p;
     if (product_init(&p, r, w->table->n_clustering)) return -1;
     for (uint32_t i = 0; i < w->n_clustering_steps && w->clustering_steps[i]->kind != STEP_RANGE; i++)
         if (product_step(&p, r, w->clustering_steps[i])) return -1;
+    *n = p.n;
     *keys = ARENA_ARRAY(r->arena, p.n + 1, struct row_key);
     if (!*keys) return err_nomem(r->err);
     for (uint32_t i = 0; i < p.n; i++)
         if (row_key_clustering(w->table, p.values + (size_t)i * p.width, p.used, r->arena, &(*keys)[i], r->err)) return -1;
-    if (p.n > 1) qsort(*keys, p.n, sizeof(**keys), compare_row_keys);
-    *n = 0;
-    for (uint32_t i = 0; i < p.n; i++)
-        if (*n == 0 || !slice_eq((*keys)[*n - 1].ck, (*keys)[i].ck)) (*keys)[(*n)++] = (*keys)[i];
-    *used = p.used;
     return 0;
 }
 
+/* The same in table order, each once. */
 int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) {
-    uint32_t used;
-    return prefixes(w, r, keys, n, &used);
+    uint32_t all;
+    if (combinations(w, r, keys, &all)) return -1;
+    if (all > 1) qsort(*keys, all, sizeof(**keys), compare_row_keys);
+    *n = 0;
+    for (uint32_t i = 0; i < all; i++)
+        if (*n == 0 || !slice_eq((*keys)[*n - 1].ck, (*keys)[i].ck)) (*keys)[(*n)++] = (*keys)[i];
+    return 0;
 }
 
 /* ---- ranges ---- */
@@ -342,31 +344,104 @@ static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_
     }
 }
 
-static int range_slices(struct cql_request *r, const struct where_step *s, const struct row_key *keys,
+/* Of the rows of some prefixes, those within both bounds. */
+static int range_slices(struct cql_request *r, const struct range_bound *lower, const struct range_bound *upper, const struct row_key *keys,
                         uint32_t n_keys, struct eng_slice **slices, uint32_t *n) {
-    struct range_bound lower, upper;
-    if (eval_bound(r, s, &s->from, true, &lower) || eval_bound(r, s, &s->to, false, &upper)) return -1;
-    size_t room = (lower.n + 1) * (size_t)(upper.n + 1);
+    size_t room = (lower->n + 1) * (size_t)(upper->n + 1);
+    *n = 0;
     *slices = ARENA_ARRAY(r->arena, n_keys * room + 1, struct eng_slice);
-    struct eng_slice *from = ARENA_ARRAY(r->arena, lower.n + 1, struct eng_slice), *to = ARENA_ARRAY(r->arena, upper.n + 1, struct eng_slice);
+    struct eng_slice *from = ARENA_ARRAY(r->arena, lower->n + 1, struct eng_slice), *to = ARENA_ARRAY(r->arena, upper->n + 1, struct eng_slice);
     if (!*slices || !from || !to) return err_nomem(r->err);
     for (uint32_t i = 0; i < n_keys; i++) {
         uint32_t n_from, n_to;
-        if (bound_slices(r, &lower, keys[i].ck, from, &n_from) || bound_slices(r, &upper, keys[i].ck, to, &n_to)) return -1;
+        if (bound_slices(r, lower, keys[i].ck, from, &n_from) || bound_slices(r, upper, keys[i].ck, to, &n_to)) return -1;
         intersect(from, n_from, to, n_to, *slices, n);
     }
     return 0;
 }
 
+static int eval_range(struct cql_request *r, const struct where_step *s, struct range_bound *lower, struct range_bound *upper) {
+    return eval_bound(r, s, &s->from, true, lower) || eval_bound(r, s, &s->to, false, upper) ? -1 : 0;
+}
+
+static const struct where_step *range_step(const struct where_plan *w) {
+    const struct where_step *last = w->n_clustering_steps ? w->clustering_steps[w->n_clustering_steps - 1] : NULL;
+    return last && last->kind == STEP_RANGE ? last : NULL;
+}
+
 int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) {
     struct row_key *keys;
-    uint32_t n_keys, used;
+    uint32_t n_keys;
     *n = 0;
-    if (prefixes(w, r, &keys, &n_keys, &used)) return -1;
-    const struct where_step *last = w->n_clustering_steps ? w->clustering_steps[w->n_clustering_steps - 1] : NULL;
-    if (last && last->kind == STEP_RANGE) return range_slices(r, last, keys, n_keys, slices, n);
+    if (where_row_keys(w, r, &keys, &n_keys)) return -1;
+    const struct where_step *range = range_step(w);
+    struct range_bound lower, upper;
+    if (range) return eval_range(r, range, &lower, &upper) ? -1 : range_slices(r, &lower, &upper, keys, n_keys, slices, n);
     *slices = ARENA_ARRAY(r->arena, n_keys + 1, struct eng_slice);
     if (!*slices) return err_nomem(r->err);
     for (; *n < n_keys; ++*n) (*slices)[*n] = all_of(keys[*n].ck);
+    return 0;
+}
+
+/* ---- subqueries ---- */
+
+struct numbered_key {
+    struct slice ck;
+    uint32_t at;
+};
+
+static int compare_numbered(const void *a, const void *b) {
+    const struct numbered_key *x = a, *y = b;
+    int c = slice_cmp(x->ck, y->ck);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Leaves the first of equal keys, in the given order. */
+static int drop_repeated(struct cql_request *r, struct row_key *keys, uint32_t *n) {
+    struct numbered_key *sorted = ARENA_ARRAY(r->arena, *n + 1, struct numbered_key);
+    bool *repeated = ARENA_ARRAY(r->arena, *n + 1, bool);
+    if (!sorted || !repeated) return err_nomem(r->err);
+    for (uint32_t i = 0; i < *n; i++) sorted[i] = (struct numbered_key){.ck = keys[i].ck, .at = i};
+    qsort(sorted, *n, sizeof(*sorted), compare_numbered);
+    for (uint32_t i = 1; i < *n; i++) repeated[sorted[i].at] = slice_eq(sorted[i].ck, sorted[i - 1].ck);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *n; i++)
+        if (!repeated[i]) keys[kept++] = keys[i];
+    *n = kept;
+    return 0;
+}
+
+static int range_subquery(struct cql_request *r, const struct where_step *s, const struct range_bound *lower, const struct range_bound *upper,
+                          struct where_subquery *q) {
+    if (range_slices(r, lower, upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
+    q->has_bound = !upper->open && !upper->inclusive;
+    if (!q->has_bound) return 0;
+    struct slice key;
+    if (extend_key(r, q->key.ck, s, upper->values, upper->n, &key)) return -1;
+    q->bound = all_of(key);
+    return 0;
+}
+
+int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out, uint32_t *n) {
+    struct row_key *keys;
+    const struct where_step *range = range_step(w);
+    struct range_bound lower, upper;
+    if (combinations(w, r, &keys, n) || (*n > 1 && drop_repeated(r, keys, n))) return -1;
+    if (range && eval_range(r, range, &lower, &upper)) return -1;
+    *out = ARENA_ARRAY(r->arena, *n + 1, struct where_subquery);
+    if (!*out) return err_nomem(r->err);
+    for (uint32_t i = 0; i < *n; i++) {
+        struct where_subquery *q = &(*out)[i];
+        *q = (struct where_subquery){.is_row = w->rows == WHERE_ROW_KEYS, .key = keys[i]};
+        if (q->is_row) continue;
+        if (range) {
+            if (range_subquery(r, range, &lower, &upper, q)) return -1;
+            continue;
+        }
+        q->slices = ARENA_NEW(r->arena, struct eng_slice);
+        if (!q->slices) return err_nomem(r->err);
+        q->slices[0] = all_of(keys[i].ck);
+        q->n_slices = 1;
+    }
     return 0;
 }

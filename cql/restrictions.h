@@ -84,6 +84,17 @@ int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, 
 int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */
 int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) MUST_CHECK;
+/* One of the queries that Keyspaces makes of a clustering key with IN: = and IN columns have one value each. */
+struct where_subquery {
+    bool is_row; /* key is a whole clustering key */
+    struct row_key key;
+    uint32_t n_slices; /* else: in table order, not overlapping; 0: no row can match */
+    struct eng_slice *slices;
+    bool has_bound; /* the range excludes its upper bound: */
+    struct eng_slice bound; /* the rows that match it */
+};
+/* WHERE_ROW_KEYS, WHERE_SLICES: in the order of the IN lists, each once. */
+int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out, uint32_t *n) MUST_CHECK;
 /* Any plan: in table order, not overlapping. WHERE_ALL_ROWS gives one slice of everything; n 0: no row can match. */
 int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) MUST_CHECK;
 

@@ -3,6 +3,7 @@
 
 #include "cql/cql.h"
 #include "cql/db.h"
+#include "cql/row_size.h"
 #include "cql/select.h"
 #include "cql/types/size.h"
 
@@ -29,7 +30,8 @@ int select_out_begin(struct select_state *run) {
     run->out = ARENA_ARRAY(a, p->n_selectors + 1, struct value);
     run->aggregates = p->n_aggregates ? aggregates_new(a, p->n_aggregates) : NULL;
     if (!run->out || (p->n_aggregates && !run->aggregates)) return err_nomem(run->r->err);
-    if (p->ordered && p->where->partition_in && !p->n_aggregates && !p->grouped) {
+    bool several = p->where->partition_in || (run->as_keyspaces && p->where->clustering_in);
+    if (p->ordered && several && !p->n_aggregates && !p->grouped) {
         run->sorted = ARENA_NEW(a, struct sorted_rows);
         if (!run->sorted) return err_nomem(run->r->err);
     }
@@ -49,20 +51,31 @@ void select_out_fini(struct select_state *run) {
 
 /* ---- what is charged ---- */
 
-static void charge_keys(struct select_state *run, struct size_parts *parts, enum size_model model) {
-    const struct schema_table *t = run->plan->table;
-    for (uint32_t i = 0; i < t->n_partition_key; i++) size_add_partition_key(parts, model, t->columns[i].type, run->view.values[i]);
+static uint64_t page_bytes(const struct select_state *run) {
+    const struct op_cost *c = run->r->cost;
+    return run->earlier_bytes + size_row_bytes(c->size_model, c->n_columns, &run->read->rows) + size_static_bytes(&run->read->statics);
 }
 
-static void charge_columns(struct select_state *run, struct size_parts *parts, enum size_model model, enum schema_column_kind kind) {
-    const struct schema_table *t = run->plan->table;
-    parts->rows++;
-    charge_keys(run, parts, model);
-    for (uint32_t i = t->n_partition_key; i < t->n_columns; i++) {
-        struct value v = run->view.values[i];
-        if (t->columns[i].kind == COLUMN_CLUSTERING && kind == COLUMN_REGULAR) size_add_clustering(parts, model, t->columns[i].type, v);
-        else if (t->columns[i].kind == kind && !value_is_null(v)) size_add_column(parts, model, t->columns[i].type, v);
+/* Adds the row that the view is at to what was read. False: it does not fit the page, which ends before it. */
+static bool charge_row(struct select_state *run) {
+    struct size_parts before = run->read->rows;
+    row_size_add(&run->read->rows, run->r->cost->size_model, &run->view);
+    if (run->as_keyspaces && run->paged && run->page_rows && page_bytes(run) > PAGE_BYTES) {
+        run->read->rows = before;
+        run->page_full = true;
+        run->before = !run->in_row;
+        return false;
     }
+    run->page_rows++;
+    return true;
+}
+
+static int note_place(struct select_state *run, const struct eng_row *row) {
+    run->in_row = row != NULL;
+    if (!row) return 0;
+    buf_clear(&run->ck, 1 << 16);
+    buf_put_slice(&run->ck, row->ck);
+    return buf_failed(&run->ck) ? err_nomem(run->r->err) : 0;
 }
 
 int select_out_partition(struct select_state *run, struct slice key, const struct eng_row *statics) {
@@ -75,8 +88,15 @@ int select_out_partition(struct select_state *run, struct slice key, const struc
     if (row_view_partition(&run->view, buf_slice(&run->key), statics, e)) return -1;
     if (!statics || !run->plan->wants_statics || !run->read) return 0;
     if (row_view_row(&run->view, NULL, e)) return -1;
-    charge_columns(run, &run->read->statics, run->r->cost->size_model, COLUMN_STATIC);
+    row_size_add_static(&run->read->statics, &run->view);
     return 0;
+}
+
+int select_out_done(struct select_state *run, struct slice key) {
+    run->in_row = run->before = false;
+    buf_clear(&run->key, 1 << 16);
+    buf_put_slice(&run->key, key);
+    return buf_failed(&run->key) ? err_nomem(run->r->err) : 0;
 }
 
 /* ---- result rows ---- */
@@ -133,7 +153,10 @@ static int keep_sorted(struct select_state *run, const struct value *values, uin
 }
 
 static void count_result_row(struct select_state *run) {
-    if (run->has_limit && --run->limit_left == 0) run->done = true;
+    if (run->has_limit && --run->limit_left == 0) {
+        run->limit_reached = true;
+        run->done = !run->count_read_rows;
+    }
     if (!run->count_read_rows && run->page_left != UINT64_MAX && --run->page_left == 0) run->page_full = true;
 }
 
@@ -220,7 +243,10 @@ static int add_to_group(struct select_state *run) {
 
 int select_out_values(struct select_state *run) {
     const struct select_plan *p = run->plan;
-    if (run->filters && !where_filters_match(run->filters, &run->view)) return 0;
+    if (run->filters && !where_filters_match(run->filters, &run->view)) {
+        if (run->read) run->read->filtered++;
+        return 0;
+    }
     if (p->distinct && run->given) {
         run->partition_done = true;
         return 0;
@@ -231,25 +257,42 @@ int select_out_values(struct select_state *run) {
     return project(run, run->view.values);
 }
 
+static void count_read_row(struct select_state *run) {
+    if (!run->paged) return;
+    if (run->count_read_rows && run->page_left != UINT64_MAX && --run->page_left == 0) run->page_full = true;
+    if (!run->as_keyspaces && run->r->cost->bytes_read - run->read_start >= PAGE_BYTES) run->page_full = true;
+}
+
 int select_out_row(struct select_state *run, const struct eng_row *row) {
-    struct err *e = run->r->err;
-    run->rows_seen++;
-    run->in_row = row != NULL;
     if (run->partition_done || (run->partition_limit && !run->plan->grouped && run->given >= run->partition_limit)) {
+        run->rows_seen++;
         run->partition_done = true;
         return 0;
     }
-    if (row) {
-        buf_clear(&run->ck, 1 << 16);
-        buf_put_slice(&run->ck, row->ck);
-        if (buf_failed(&run->ck)) return err_nomem(e);
+    if (row_view_row(&run->view, row, run->r->err)) return -1;
+    if (row && run->read && !charge_row(run)) return 0;
+    run->rows_seen++;
+    if (note_place(run, row)) return -1;
+    if (!run->limit_reached) {
+        if (select_out_values(run)) return -1;
+    } else if (run->read) {
+        run->read->past_limit++;
     }
-    if (row_view_row(&run->view, row, e)) return -1;
-    if (row && run->read) charge_columns(run, &run->read->rows, run->r->cost->size_model, COLUMN_REGULAR);
-    if (select_out_values(run)) return -1;
-    if (run->page_left == UINT64_MAX) return 0;
-    if (run->count_read_rows && --run->page_left == 0) run->page_full = true;
-    if (run->r->cost->bytes_read - run->read_start >= PAGE_BYTES) run->page_full = true;
+    count_read_row(run);
+    return 0;
+}
+
+int select_out_expired(struct select_state *run, const struct eng_row *row) {
+    if (row_view_row(&run->view, row, run->r->err)) return -1;
+    if (!charge_row(run)) return 0;
+    run->read->expired++;
+    return note_place(run, row);
+}
+
+int select_out_bound(struct select_state *run, const struct eng_row *row) {
+    if (row_view_row(&run->view, row, run->r->err)) return -1;
+    row_size_add(&run->read->rows, run->r->cost->size_model, &run->view);
+    run->read->at_bound++;
     return 0;
 }
 
@@ -268,7 +311,7 @@ static int compare_reversed(const void *a, const void *b) {
 static int send_sorted(struct select_state *run) {
     struct sorted_rows *all = run->sorted;
     qsort(all->rows, all->n, sizeof(*all->rows), run->plan->reversed ? compare_reversed : compare_sorted);
-    for (size_t i = 0; i < all->n && !run->done; i++) {
+    for (size_t i = 0; i < all->n && !run->done && !run->limit_reached; i++) {
         if (send(run, all->rows[i].values)) return -1;
         count_result_row(run);
     }
@@ -282,8 +325,8 @@ int select_out_end(struct select_state *run) {
     if ((p->n_aggregates || p->grouped) && !run->done && close_group(run)) return -1;
     r->result.kind = RESULT_ROWS;
     r->result.meta = &run->s->result;
-    if (!run->page_full || run->done || run->sorted) return 0;
+    if (!run->page_full || run->done || run->limit_reached || (run->sorted && !run->as_keyspaces)) return 0;
     struct paging_state state = {.has_limit = run->has_limit, .limit_left = run->limit_left, .given = run->given, .partition = run->partition,
-                                 .key = buf_slice(&run->key), .ck = run->in_row ? buf_slice(&run->ck) : (struct slice){0}};
+                                 .key = buf_slice(&run->key), .before = run->before, .ck = run->in_row ? buf_slice(&run->ck) : (struct slice){0}};
     return paging_encode(&state, p->salt, r->arena, &r->result.paging_state, r->err);
 }

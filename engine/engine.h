@@ -119,6 +119,7 @@ struct eng_scan_spec {
     bool reverse;                     /* rows of each partition in reverse order (partitions always in token order) */
     bool statics;                     /* deliver static rows (with the partition item) */
     bool rows;                        /* deliver rows; false: partitions and static rows only */
+    bool expired;                     /* deliver rows whose time to live has ended, as they are still stored, too */
     int64_t now;                      /* seconds */
     /* Where a page left off; resume_key.p NULL: from the start. */
     struct slice resume_key; /* partition */
@@ -126,7 +127,7 @@ struct eng_scan_spec {
     bool resume_skip;        /* the partition itself is done: go on after it */
 };
 
-enum eng_item_kind { ENG_ITEM_PARTITION, ENG_ITEM_ROW };
+enum eng_item_kind { ENG_ITEM_PARTITION, ENG_ITEM_ROW, ENG_ITEM_EXPIRED /* a row with nothing visible but what has expired */ };
 
 /* An item's bytes live until the next call on the scan. A partition item comes before its rows, also when it has only a
  * static row; a partition with nothing visible (no visible row in the slices and no visible static row) may still be

@@ -12,6 +12,7 @@
 
 #define ENG_NO_TS INT64_MIN  /* no timestamp: never written, never deleted */
 #define ENG_NO_EXPIRY INT64_MAX
+#define ENG_NEVER_EXPIRES INT64_MIN /* as now: nothing has expired yet */
 
 enum eng_row_kind { ENG_STATIC, ENG_ROW };
 

@@ -30,6 +30,7 @@ struct eng_scan {
     struct eng_row statics, row;
     enum state state;
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
+    bool expired;                         /* the row at AT_PENDING is */
     bool on_key;                          /* the iterator stands on a key */
 };
 
@@ -286,6 +287,12 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     eng_row_init(&s->row, ENG_ROW, ck);
     int visible = decode(s, s->it->value, &s->row_arena, engi_tombs_at(&s->tombs, ck), &s->row, e);
     if (visible < 0) return -1;
+    s->expired = false;
+    if (!visible && s->spec.expired) {
+        if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
+        visible = eng_row_resolve(&s->row, engi_tombs_at(&s->tombs, ck), ENG_NEVER_EXPIRES, NULL);
+        s->expired = visible > 0;
+    }
     s->state = visible ? AT_PENDING : AT_NEXT;
     return 0;
 }
@@ -299,7 +306,7 @@ static int give_partition(struct eng_scan *s, struct eng_item *item) {
 }
 
 static int give_row(struct eng_scan *s, struct eng_item *item) {
-    item->kind = ENG_ITEM_ROW;
+    item->kind = s->expired ? ENG_ITEM_EXPIRED : ENG_ITEM_ROW;
     item->part = engi_prefix_part(buf_slice(&s->prefix));
     item->has_static = s->has_static;
     item->statics = s->statics;

@@ -30,6 +30,10 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
         if (rows) rule_add(c, RULE_READ_STATIC);
     }
     if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
+    if (r->filtered) rule_add(c, RULE_READ_PROCESSED);
+    if (r->past_limit) rule_add(c, RULE_READ_LIMIT);
+    if (r->at_bound) rule_add(c, RULE_READ_BOUND);
+    if (r->expired) rule_add(c, RULE_READ_EXPIRED);
     c->row_bytes += rows;
     c->static_bytes += statics;
     return steps(rows + statics, READ_STEP);

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/op_cost.h"
+#include "cql/types/size.h"
 
 /* How the request read: half units at ONE and LOCAL_ONE. */
 enum charge_consistency { CHARGE_STRONG, CHARGE_EVENTUAL };
@@ -27,12 +28,6 @@ struct charge {
     uint64_t row_bytes, static_bytes; /* encoded sizes under the model: written, or read */
     uint64_t rules;                   /* bit set of enum rule_id */
 };
-
-/* Encoded bytes of what the parts sum up (metering/size.c): for throughput, and for storage. */
-uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
-uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
-/* The same in both models; the parts are summed under SIZE_DOCUMENTED_2022. */
-uint64_t size_static_bytes(const struct size_parts *p);
 
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units, row_bytes, static_bytes, bytes_read, rows_read,

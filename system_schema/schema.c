@@ -1,6 +1,7 @@
 #include "system_schema/schema.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "system_schema/snapshot.h"
 
@@ -144,3 +145,13 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     out->comment = comment ? comment : "";
     return 0;
 }
+
+static bool is_enabled(const struct schema_table *t, const char *option) {
+    for (uint32_t i = 0; i < t->n_options; i++)
+        if (strcmp(t->options[i].name, option) == 0) return strcasecmp(t->options[i].value, "enabled") == 0;
+    return false;
+}
+
+bool schema_has_ttl(const struct schema_table *t) { return t->default_ttl > 0 || is_enabled(t, "custom_properties.ttl.status"); }
+
+bool schema_has_client_timestamps(const struct schema_table *t) { return is_enabled(t, "custom_properties.client_side_timestamps.status"); }

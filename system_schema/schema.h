@@ -98,6 +98,10 @@ const struct schema_column *schema_column_find(const struct schema_table *t, con
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
 const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);
 
+/* Amazon Keyspaces' switches of a table, custom_properties 'ttl' (or a default TTL, which implies it) and 'client_side_timestamps'. */
+bool schema_has_ttl(const struct schema_table *t);
+bool schema_has_client_timestamps(const struct schema_table *t);
+
 static inline const struct schema_column *schema_partition_key(const struct schema_table *t, uint32_t i) { return &t->columns[i]; }
 static inline const struct schema_column *schema_clustering(const struct schema_table *t, uint32_t i) {
     return &t->columns[t->n_partition_key + i];

@@ -1,7 +1,7 @@
 /* Encoded sizes of values, as capacity units are computed from (reference/keyspaces.md, section 1.1).
  *
- * The size models differ in how a value is measured and in what a row adds; the first half is here, beside the types, the
- * second in metering/size.h. What cql adds up while it works are struct size_parts, and metering turns them into bytes.
+ * The size models differ in how a value is measured (size.c) and in what a row adds (size_row.c). What cql adds up while it works are
+ * struct size_parts; they are turned into bytes by metering, and by cql where a page ends after so many bytes.
  */
 #pragma once
 
@@ -16,3 +16,9 @@ uint64_t cql_value_size(const struct cql_type *t, enum size_model model, struct 
 void size_add_partition_key(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v);
 void size_add_clustering(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v);
 void size_add_column(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v);
+
+/* Encoded bytes of what the parts sum up: for throughput, and for storage. */
+uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+/* The same in both models; the parts are summed under SIZE_DOCUMENTED_2022. */
+uint64_t size_static_bytes(const struct size_parts *p);

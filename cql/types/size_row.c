@@ -1,5 +1,5 @@
 /* Encoded bytes of rows and static rows from the sums that cql took (reference/keyspaces.md, sections 0, 1.1, 1.2). */
-#include "metering/charge.h"
+#include "cql/types/size.h"
 
 enum {
     PK_COLUMN_2022 = 3, CK_COLUMN_2022 = 4, ROW_2022 = 100, /* section 0, generation 1 */

@@ -1,0 +1,24 @@
+#include "cql/row_size.h"
+
+#include "cql/types/size.h"
+
+static void add_columns(struct size_parts *p, enum size_model model, const struct row_view *v, enum schema_column_kind kind) {
+    const struct schema_table *t = v->layout->table;
+    p->rows++;
+    for (uint32_t i = 0; i < t->n_partition_key; i++) size_add_partition_key(p, model, t->columns[i].type, v->values[i]);
+    for (uint32_t i = t->n_partition_key; i < t->n_columns; i++) {
+        const struct schema_column *c = &t->columns[i];
+        if (c->kind == COLUMN_CLUSTERING && kind == COLUMN_REGULAR) size_add_clustering(p, model, c->type, v->values[i]);
+        else if (c->kind == kind && !value_is_null(v->values[i])) size_add_column(p, model, c->type, v->values[i]);
+    }
+}
+
+void row_size_add(struct size_parts *p, enum size_model model, const struct row_view *v) {
+    uint64_t expiring = 0;
+    add_columns(p, model, v, COLUMN_REGULAR);
+    for (uint32_t i = 0; i < v->row->n_cells; i++) expiring += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+    p->ttl_rows += expiring || v->row->live_ttl;
+    p->ttl_cells += expiring;
+}
+
+void row_size_add_static(struct size_parts *p, const struct row_view *v) { add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC); }
