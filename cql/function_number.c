@@ -1,11 +1,11 @@
 /* Casts between number types, arithmetic and math on them, as Cassandra's Java does: integers wrap, reals saturate in casts. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "cql/function.h"
+#include "cql/number.h"
 #include "cql/types/decimal.h"
 
-enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000, DECIMAL_SPAN_MAX = 20000 };
+enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000 };
 
 bool function_is_number(const struct cql_type *t) {
     switch (t->id) {
@@ -39,157 +39,11 @@ enum cql_type_id function_number_result(enum cql_type_id a, enum cql_type_id b) 
     return rank(a) > rank(b) ? a : b;
 }
 
-/* A number in the form its type is computed in; n is always initialised. */
-struct number {
-    enum { WHOLE, REAL, BIG } form;
-    int64_t i;
-    double d;
-    mpz_t n; /* BIG: n / 10^scale */
-    int32_t scale;
-};
-
-static double load_real(const struct cql_type *t, const uint8_t *p) {
-    double d;
-    float f;
-    uint64_t bits = t->id == CQL_DOUBLE ? load_u64(p) : 0;
-    uint32_t small = t->id == CQL_FLOAT ? load_u32(p) : 0;
-    memcpy(&d, &bits, sizeof d);
-    memcpy(&f, &small, sizeof f);
-    return t->id == CQL_FLOAT ? (double)f : d;
-}
-
-static void load(const struct cql_type *t, struct value v, struct number *out) {
-    *out = (struct number){.form = WHOLE};
-    mpz_init(out->n);
-    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) {
-        out->form = BIG;
-        if (t->id == CQL_VARINT)
-            cql_varint_read(value_slice(v), out->n);
-        else
-            cql_decimal_read(value_slice(v), out->n, &out->scale);
-    } else if (is_real(t->id)) {
-        out->form = REAL;
-        out->d = load_real(t, v.p);
-    } else {
-        out->i = (int8_t)v.p[0];
-        for (int32_t i = 1; i < v.n; i++) out->i = (int64_t)((uint64_t)out->i << 8 | v.p[i]);
-    }
-}
-
-static bool is_huge(const struct number *v) { return v->scale > DECIMAL_SPAN_MAX || v->scale < -DECIMAL_SPAN_MAX; }
-
-/* Brings n to a scale; downwards it truncates. Scales are within DECIMAL_SPAN_MAX. */
-static void rescale(mpz_t n, int64_t from, int64_t to) {
-    mpz_t power;
-    mpz_init(power);
-    mpz_ui_pow_ui(power, 10, (unsigned long)(from > to ? from - to : to - from));
-    if (from < to)
-        mpz_mul(n, n, power);
-    else
-        mpz_tdiv_q(n, n, power);
-    mpz_clear(power);
-}
-
-static int to_big(struct number *v, bool whole, struct err *e) {
-    if (v->form == WHOLE) {
-        mpz_set_si(v->n, v->i);
-    } else if (v->form == REAL) {
-        uint64_t bits;
-        struct buf text, wire;
-        if (!isfinite(v->d)) return err_set(e, ERR_FUNCTION_FAILURE, "java.lang.NumberFormatException");
-        memcpy(&bits, &v->d, sizeof bits);
-        uint8_t raw[8];
-        store_u64(raw, bits);
-        buf_init(&text, 64);
-        buf_init(&wire, 1024);
-        cql_value_text(cql_type_scalar(CQL_DOUBLE), slice_of(raw, 8), &text);
-        int rc = cql_literal_parse(cql_type_scalar(CQL_DECIMAL), LIT_FLOAT, buf_slice(&text), "", &wire, e);
-        if (rc == 0) cql_decimal_read(buf_slice(&wire), v->n, &v->scale);
-        buf_fini(&text);
-        buf_fini(&wire);
-        if (rc < 0) return -1;
-    }
-    v->form = BIG;
-    if (!whole || v->scale == 0) return 0;
-    if (is_huge(v)) return err_set(e, ERR_FUNCTION_FAILURE, "The decimal is too large to be calculated with");
-    rescale(v->n, v->scale, 0);
-    v->scale = 0;
-    return 0;
-}
-
-static double to_real(const struct number *v) {
-    if (v->form != BIG) return v->form == REAL ? v->d : (double)v->i;
-    struct buf text;
-    buf_init(&text, 0);
-    cql_decimal_text(v->n, v->scale, false, &text);
-    buf_u8(&text, 0);
-    double d = buf_failed(&text) ? (double)NAN : strtod((const char *)text.p, NULL);
-    buf_fini(&text);
-    return d;
-}
-
-/* Low 64 bits of a big number; a real saturates at 32 or 64 bits. */
-static int to_whole(struct number *v, bool wide, int64_t *out, struct err *e) {
-    if (v->form == BIG) {
-        if (to_big(v, true, e) < 0) return -1;
-        mpz_t low;
-        mpz_init(low);
-        mpz_fdiv_r_2exp(low, v->n, 64);
-        uint64_t bits = 0;
-        mpz_export(&bits, NULL, -1, sizeof bits, 0, 0, low);
-        mpz_clear(low);
-        *out = (int64_t)bits;
-    } else if (v->form == REAL) {
-        double top = wide ? 9223372036854775808.0 : 2147483648.0;
-        int64_t max = wide ? INT64_MAX : INT32_MAX;
-        *out = isnan(v->d) ? 0 : v->d >= top ? max : v->d <= -top ? -max - 1 : (int64_t)v->d;
-    } else {
-        *out = v->i;
-    }
-    return 0;
-}
-
-static void store_real(enum cql_type_id id, double d, struct buf *out) {
-    float f = (float)d;
-    uint32_t small;
-    uint64_t bits;
-    memcpy(&small, &f, sizeof small);
-    memcpy(&bits, &d, sizeof bits);
-    if (id == CQL_FLOAT)
-        buf_u32(out, isnan(f) ? 0x7FC00000u : small);
-    else
-        buf_u64(out, isnan(d) ? 0x7FF8000000000000u : bits);
-}
-
-static void store_whole(enum cql_type_id id, int64_t v, struct buf *out) {
-    static const int bytes[] = {1, 2, 4, 8};
-    for (int shift = bytes[rank(id)] * 8 - 8; shift >= 0; shift -= 8) buf_u8(out, (uint8_t)((uint64_t)v >> shift));
-}
-
-static int store(const struct cql_type *t, struct number *v, struct buf *out, struct err *e) {
-    int64_t whole;
-    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) {
-        if (to_big(v, t->id == CQL_VARINT, e) < 0) return -1;
-        if (t->id == CQL_VARINT)
-            cql_varint_write(v->n, out);
-        else
-            cql_decimal_write(v->n, v->scale, out);
-        return 0;
-    }
-    if (is_real(t->id)) {
-        store_real(t->id, to_real(v), out);
-        return 0;
-    }
-    if (to_whole(v, t->id == CQL_BIGINT || t->id == CQL_COUNTER, &whole, e) < 0) return -1;
-    store_whole(t->id, whole, out);
-    return 0;
-}
-
 int function_cast_number(const struct function_in *in, struct buf *out) {
     struct number v;
-    load(in->f->args[0], in->args[0], &v);
-    int rc = store(in->f->result, &v, out, in->r->err);
-    mpz_clear(v.n);
+    number_load(in->f->args[0], in->args[0], &v);
+    int rc = number_store(in->f->result, &v, out, in->r->err);
+    number_fini(&v);
     return rc;
 }
 
@@ -267,9 +121,9 @@ static void divide_decimal(struct number *a, struct number *b) {
     mpz_t rest;
     mpz_init(rest);
     if (shift >= 0)
-        rescale(a->n, 0, shift);
+        number_rescale(a->n, 0, shift);
     else
-        rescale(b->n, 0, -shift);
+        number_rescale(b->n, 0, -shift);
     int sign = mpz_sgn(a->n) * mpz_sgn(b->n);
     mpz_tdiv_qr(a->n, rest, a->n, b->n);
     mpz_mul_2exp(rest, rest, 1);
@@ -279,21 +133,11 @@ static void divide_decimal(struct number *a, struct number *b) {
     strip_zeros(a);
 }
 
-static void align(struct number *a, struct number *b) {
-    if (a->scale < b->scale) {
-        rescale(a->n, a->scale, b->scale);
-        a->scale = b->scale;
-    } else {
-        rescale(b->n, b->scale, a->scale);
-        b->scale = a->scale;
-    }
-}
-
 static int big_result(const struct function_in *in, struct number *a, struct number *b) {
     bool whole = in->f->result->id == CQL_VARINT;
     struct err *e = in->r->err;
-    if (to_big(a, whole, e) < 0 || to_big(b, whole, e) < 0) return -1;
-    if (is_huge(a) || is_huge(b)) return fail(in, "Overflow");
+    if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
+    if (number_is_huge(a) || number_is_huge(b)) return fail(in, "Overflow");
     bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
     if (divides && mpz_sgn(b->n) == 0) return fail(in, "BigInteger divide by zero");
     switch (in->f->op) {
@@ -307,7 +151,7 @@ static int big_result(const struct function_in *in, struct number *a, struct num
         else
             divide_decimal(a, b);
         return 0;
-    default: align(a, b);
+    default: number_align(a, b);
     }
     if (in->f->op == EXPR_ADD)
         mpz_add(a->n, a->n, b->n);
@@ -320,47 +164,47 @@ static int big_result(const struct function_in *in, struct number *a, struct num
 
 static int operate(const struct function_in *in, struct number *a, struct number *b, struct buf *out) {
     const struct cql_type *t = in->f->result;
-    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) return big_result(in, a, b) < 0 ? -1 : store(t, a, out, in->r->err);
+    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) return big_result(in, a, b) < 0 ? -1 : number_store(t, a, out, in->r->err);
     if (is_real(t->id)) {
-        store_real(t->id, real_result(in->f->op, to_real(a), to_real(b)), out);
+        number_put_real(t->id, real_result(in->f->op, number_to_real(a), number_to_real(b)), out);
         return 0;
     }
     int64_t v = 0;
     if (whole_result(in, a->i, b->i, &v) < 0) return -1;
-    store_whole(t->id, v, out);
+    number_put_whole(t->id, v, out);
     return 0;
 }
 
 int function_arithmetic(const struct function_in *in, struct buf *out) {
     struct number a, b;
-    load(in->f->args[0], in->args[0], &a);
-    load(in->f->args[1], in->args[1], &b);
+    number_load(in->f->args[0], in->args[0], &a);
+    number_load(in->f->args[1], in->args[1], &b);
     int rc = operate(in, &a, &b, out);
-    mpz_clear(a.n);
-    mpz_clear(b.n);
+    number_fini(&a);
+    number_fini(&b);
     return rc;
 }
 
 int function_negate(const struct function_in *in, struct buf *out) {
     struct number v;
-    load(in->f->args[0], in->args[0], &v);
+    number_load(in->f->args[0], in->args[0], &v);
     v.i = (int64_t)(0 - (uint64_t)v.i);
     v.d = -v.d;
     mpz_neg(v.n, v.n);
-    int rc = store(in->f->result, &v, out, in->r->err);
-    mpz_clear(v.n);
+    int rc = number_store(in->f->result, &v, out, in->r->err);
+    number_fini(&v);
     return rc;
 }
 
 static void round_half_up(struct number *v) {
     if (v->form == REAL) v->d = isfinite(v->d) ? round(v->d) : v->d;
-    if (v->form != BIG || v->scale <= 0 || is_huge(v)) return;
+    if (v->form != BIG || v->scale <= 0 || number_is_huge(v)) return;
     mpz_t half;
     mpz_init(half);
     mpz_ui_pow_ui(half, 10, (unsigned long)v->scale);
     mpz_tdiv_q_2exp(half, half, 1);
     mpz_sgn(v->n) < 0 ? mpz_sub(v->n, v->n, half) : mpz_add(v->n, v->n, half);
-    rescale(v->n, v->scale, 0);
+    number_rescale(v->n, v->scale, 0);
     v->scale = 0;
     mpz_clear(half);
 }
@@ -373,7 +217,7 @@ static void apply_math(const char *name, struct number *v) {
     } else if (strcmp(name, "round") == 0) {
         round_half_up(v);
     } else {
-        double d = to_real(v);
+        double d = number_to_real(v);
         v->d = strcmp(name, "exp") == 0 ? exp(d) : strcmp(name, "log") == 0 ? log(d) : log10(d);
         v->form = REAL;
         v->scale = 0;
@@ -382,9 +226,9 @@ static void apply_math(const char *name, struct number *v) {
 
 int function_math(const struct function_in *in, struct buf *out) {
     struct number v;
-    load(in->f->args[0], in->args[0], &v);
+    number_load(in->f->args[0], in->args[0], &v);
     apply_math(in->f->name, &v);
-    int rc = store(in->f->result, &v, out, in->r->err);
-    mpz_clear(v.n);
+    int rc = number_store(in->f->result, &v, out, in->r->err);
+    number_fini(&v);
     return rc;
 }

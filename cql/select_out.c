@@ -234,7 +234,7 @@ static int add_to_group(struct select_state *run) {
     }
     struct selector_context c = {.r = run->r, .view = &run->view, .values = run->view.values};
     for (uint32_t i = 0; i < run->plan->n_aggregates; i++) {
-        if (aggregate_add(run->aggregates, run->plan->aggregates[i], &c)) return -1;
+        if (selector_add(run->aggregates, run->plan->aggregates[i], &c)) return -1;
     }
     return 0;
 }

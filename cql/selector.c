@@ -518,7 +518,8 @@ static void print_name(const struct ast_expr *x, struct buf *b) {
     case EXPR_ELEMENT:
         print_name(x->args[0], b);
         buf_u8(b, '[');
-        ast_print_expr(x->args[1], b);
+        if (x->args[1]->kind == EXPR_LITERAL && x->args[1]->literal == LIT_STRING) buf_printf(b, "'%.*s'", SLICE_FMT(x->args[1]->text));
+        else ast_print_expr(x->args[1], b);
         buf_u8(b, ']');
         return;
     case EXPR_RANGE:

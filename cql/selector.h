@@ -2,10 +2,11 @@
  *
  * Life: selector_compile turns an expression of the select list into a tree in the statement's arena; selector_eval computes it on
  * a row view. Aggregates (COUNT, MIN, MAX, SUM, AVG) are nodes of the tree with a slot in the run's state: every row is
- * added with aggregate_add, and at the end of a group the tree is evaluated with the results in those nodes' places.
+ * added with selector_add, and at the end of a group the tree is evaluated with the results in those nodes' places.
  */
 #pragma once
 
+#include "cql/aggregate.h"
 #include "cql/row_view.h"
 #include "cql/term.h"
 
@@ -13,7 +14,6 @@ enum selector_kind {
     SELECTOR_COLUMN, SELECTOR_TERM, SELECTOR_FUNCTION, SELECTOR_ELEMENT, SELECTOR_RANGE, SELECTOR_FIELD, SELECTOR_TIMESTAMP, SELECTOR_MAX_TIMESTAMP, SELECTOR_TTL,
     SELECTOR_TOKEN, SELECTOR_AGGREGATE,
 };
-enum aggregate_kind { AGGREGATE_COUNT, AGGREGATE_MIN, AGGREGATE_MAX, AGGREGATE_SUM, AGGREGATE_AVG };
 
 struct selector {
     enum selector_kind kind;
@@ -49,7 +49,6 @@ const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHEC
 /* -1, with "Undefined column name x in table k.t". */
 int selector_undefined(struct compile *c, const struct schema_table *t, const char *name);
 
-struct aggregate; /* state of one */
 struct selector_context {
     struct cql_request *r;
     const struct row_view *view;
@@ -63,4 +62,4 @@ struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;
 void aggregates_clear(struct aggregate *all, uint32_t n);
 void aggregates_fini(struct aggregate *all, uint32_t n);
 /* Into the slot of s. */
-int aggregate_add(struct aggregate *all, const struct selector *s, const struct selector_context *c) MUST_CHECK;
+int selector_add(struct aggregate *all, const struct selector *s, const struct selector_context *c) MUST_CHECK;

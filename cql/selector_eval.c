@@ -1,11 +1,6 @@
-#include <math.h>
-
 #include "cql/function.h"
 #include "cql/row_key.h"
 #include "cql/selector.h"
-#include "cql/types/decimal.h"
-
-enum { SCALES_APART = 20000 }; /* of decimals that are added */
 
 static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value *out, struct err *e) {
     uint8_t *p = arena_alloc(a, 8);
@@ -188,189 +183,36 @@ int selector_eval(const struct selector *s, const struct selector_context *c, st
 
 /* ---- aggregates ---- */
 
-struct aggregate {
-    uint64_t n;
-    struct buf best; /* MIN, MAX */
-    __int128 sum;    /* integers of fixed width */
-    mpz_t big;       /* varint; decimal: big / 10^scale */
-    int32_t scale;
-    double real, compensation, plain; /* float, double: Kahan's sum, and the plain one, which tells infinities */
-};
-
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) {
     struct aggregate *all = ARENA_ARRAY(a, n + 1, struct aggregate);
-    for (uint32_t i = 0; all && i < n; i++) {
-        buf_init(&all[i].best, 0);
-        mpz_init(all[i].big);
-    }
+    for (uint32_t i = 0; all && i < n; i++) aggregate_init(&all[i]);
     return all;
 }
 
 void aggregates_clear(struct aggregate *all, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        all[i].n = 0;
-        all[i].sum = 0;
-        all[i].real = all[i].compensation = all[i].plain = 0;
-        mpz_set_ui(all[i].big, 0);
-        all[i].scale = 0;
-        buf_clear(&all[i].best, 1024);
-    }
+    for (uint32_t i = 0; i < n; i++) aggregate_clear(&all[i]);
 }
 
 void aggregates_fini(struct aggregate *all, uint32_t n) {
-    for (uint32_t i = 0; all && i < n; i++) {
-        buf_fini(&all[i].best);
-        mpz_clear(all[i].big);
-    }
+    for (uint32_t i = 0; all && i < n; i++) aggregate_fini(&all[i]);
 }
 
-/* Two's complement of up to 8 bytes. */
-static __int128 whole_number(struct value v) {
-    unsigned __int128 x = v.n && (v.p[0] & 0x80) ? ~(unsigned __int128)0 : 0;
-    for (int32_t i = 0; i < v.n; i++) x = x << 8 | v.p[i];
-    return (__int128)x;
-}
-
-static double real_number(const struct cql_type *t, struct value v) {
-    if (t->id == CQL_FLOAT) {
-        uint32_t bits = load_u32(v.p);
-        float f;
-        memcpy(&f, &bits, 4);
-        return (double)f;
-    }
-    uint64_t bits = load_u64(v.p);
-    double d;
-    memcpy(&d, &bits, 8);
-    return d;
-}
-
-static bool is_real(const struct cql_type *t) { return t->id == CQL_FLOAT || t->id == CQL_DOUBLE; }
-
-static void add_real(struct aggregate *a, double d) {
-    double part = d - a->compensation, sum = a->real + part;
-    a->compensation = (sum - a->real) - part;
-    a->real = sum;
-    a->plain += d;
-}
-
-static void scale_up(mpz_t n, uint32_t digits) {
-    mpz_t power;
-    mpz_init(power);
-    mpz_ui_pow_ui(power, 10, digits);
-    mpz_mul(n, n, power);
-    mpz_clear(power);
-}
-
-static int add_big(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
-    mpz_t n;
-    int32_t scale = 0;
-    int rc = 0;
-    mpz_init(n);
-    if (t->id == CQL_VARINT) cql_varint_read(value_slice(v), n);
-    else cql_decimal_read(value_slice(v), n, &scale);
-    int64_t apart = (int64_t)scale - a->scale;
-    if (apart > SCALES_APART || apart < -SCALES_APART) rc = err_set(e, ERR_FUNCTION_FAILURE, "The decimals are too far apart to be added");
-    else if (apart > 0) scale_up(a->big, (uint32_t)apart);
-    else if (apart < 0) scale_up(n, (uint32_t)-apart);
-    if (apart > 0) a->scale = scale;
-    mpz_add(a->big, a->big, n);
-    mpz_clear(n);
-    return rc;
-}
-
-int aggregate_add(struct aggregate *all, const struct selector *s, const struct selector_context *c) {
-    struct aggregate *a = &all[s->slot];
-    struct value v = value_of("", 0);
+int selector_add(struct aggregate *all, const struct selector *s, const struct selector_context *c) {
+    struct value v = value_of("", 0); /* a row, for COUNT(*) */
     if (s->n_args && selector_eval(s->args[0], c, &v)) return -1;
-    if (value_is_null(v) || (s->n_args && v.n == 0 && s->aggregate >= AGGREGATE_SUM)) return 0;
-    const struct cql_type *t = s->n_args ? s->args[0]->type : NULL;
-    a->n++;
-    if (s->aggregate == AGGREGATE_MIN || s->aggregate == AGGREGATE_MAX) {
-        int order = a->n == 1 ? 0 : cql_value_compare(t, value_slice(v), buf_slice(&a->best));
-        if (a->n > 1 && (s->aggregate == AGGREGATE_MIN ? order >= 0 : order <= 0)) return 0;
-        buf_clear(&a->best, 1024);
-        buf_put_slice(&a->best, value_slice(v));
-        return buf_failed(&a->best) ? err_nomem(c->r->err) : 0;
-    }
-    if (s->aggregate == AGGREGATE_COUNT) return 0;
-    if (t->id == CQL_DECIMAL || t->id == CQL_VARINT) return add_big(a, t, v, c->r->err);
-    if (is_real(t)) add_real(a, real_number(t, v));
-    else a->sum += whole_number(v);
-    return 0;
-}
-
-/* To the nearest, of two as near the even one: how Cassandra rounds an average of decimals. */
-static void divide_half_even(mpz_t n, uint64_t by) {
-    mpz_t rest, q;
-    mpz_inits(rest, q, NULL);
-    mpz_fdiv_qr_ui(q, rest, n, by);
-    mpz_mul_2exp(rest, rest, 1);
-    int half = mpz_cmp_ui(rest, by);
-    if (half > 0 || (half == 0 && mpz_odd_p(q))) mpz_add_ui(q, q, 1);
-    mpz_set(n, q);
-    mpz_clears(rest, q, NULL);
-}
-
-static int big_out(const struct aggregate *a, const struct cql_type *t, bool avg, struct arena *arena, struct value *out, struct err *e) {
-    struct buf b;
-    mpz_t n;
-    mpz_init_set(n, a->big);
-    if (avg && t->id == CQL_DECIMAL) divide_half_even(n, a->n);
-    else if (avg) mpz_tdiv_q_ui(n, n, a->n);
-    buf_init(&b, 0);
-    if (t->id == CQL_VARINT) cql_varint_write(n, &b);
-    else cql_decimal_write(n, a->scale, &b);
-    struct slice copy = buf_failed(&b) ? (struct slice){0} : arena_dup(arena, buf_slice(&b));
-    buf_fini(&b);
-    mpz_clear(n);
-    if (!copy.p) return err_nomem(e);
-    *out = value_of_slice(copy);
-    return 0;
-}
-
-static double real_sum(const struct aggregate *a) {
-    double sum = a->real + a->compensation;
-    return isnan(sum) && isinf(a->plain) ? a->plain : sum;
-}
-
-static int real_out(const struct cql_type *t, struct arena *a, double d, struct value *out, struct err *e) {
-    uint64_t bits;
-    float f = (float)d;
-    uint32_t bits32;
-    memcpy(&bits, &d, 8);
-    memcpy(&bits32, &f, 4);
-    return number_out(a, t->id == CQL_FLOAT ? bits32 : bits, t->id == CQL_FLOAT ? 4 : 8, out, e);
-}
-
-static int whole_out(const struct cql_type *t, struct arena *a, __int128 v, struct value *out, struct err *e) {
-    uint8_t *p;
-    switch (t->id) {
-    case CQL_TINYINT:
-    case CQL_SMALLINT:
-        p = arena_alloc(a, 2);
-        if (!p) return err_nomem(e);
-        store_u16(p, (uint16_t)v);
-        *out = t->id == CQL_TINYINT ? value_of(p + 1, 1) : value_of(p, 2);
-        return 0;
-    default: return number_out(a, (uint64_t)v, t->id == CQL_INT ? 4 : 8, out, e);
-    }
-}
-
-static int aggregate_result(const struct aggregate *a, const struct selector *s, struct arena *arena, struct value *out, struct err *e) {
-    *out = value_null();
-    if (s->aggregate == AGGREGATE_COUNT) return number_out(arena, a->n, 8, out, e);
-    if (s->aggregate == AGGREGATE_MIN || s->aggregate == AGGREGATE_MAX) {
-        struct slice copy = a->n ? arena_dup(arena, buf_slice(&a->best)) : (struct slice){0};
-        if (a->n && !copy.p) return err_nomem(e);
-        if (a->n) *out = value_of_slice(copy);
-        return 0;
-    }
-    bool avg = s->aggregate == AGGREGATE_AVG && a->n;
-    if (s->type->id == CQL_DECIMAL || s->type->id == CQL_VARINT) return big_out(a, s->type, avg, arena, out, e);
-    if (is_real(s->type)) return real_out(s->type, arena, avg ? real_sum(a) / (double)a->n : real_sum(a), out, e);
-    return whole_out(s->type, arena, avg ? a->sum / (__int128)a->n : a->sum, out, e);
+    return aggregate_add(&all[s->slot], s->aggregate, s->n_args ? s->args[0]->type : NULL, v, c->r->err);
 }
 
 static int eval_aggregate(const struct selector *s, const struct selector_context *c, struct value *out) {
-    return aggregate_result(&c->aggregates[s->slot], s, c->r->arena, out, c->r->err);
+    struct buf b;
+    buf_init(&b, 0);
+    *out = value_null();
+    int rc = aggregate_result(&c->aggregates[s->slot], s->aggregate, s->type, &b, c->r->err);
+    if (rc == 0) {
+        struct slice copy = arena_dup(c->r->arena, buf_slice(&b));
+        *out = value_of_slice(copy);
+        if (!copy.p) rc = err_nomem(c->r->err);
+    }
+    buf_fini(&b);
+    return rc < 0 ? -1 : 0;
 }

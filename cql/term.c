@@ -271,6 +271,13 @@ static int check_item(struct compile *c, const struct ast_expr *item, const stru
                        SLICE_FMT(type));
 }
 
+static bool has_marker(const struct term *t) {
+    if (t->kind == TERM_BIND) return true;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (t->args[i] && has_marker(t->args[i])) return true;
+    return false;
+}
+
 static int compile_item(struct compile *c, const struct ast_expr *item, struct term *t, uint32_t at, const struct receiver *to, uint32_t depth) {
     struct receiver item_to = item_receiver(c, to, t->type, at);
     bool nullable = t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
@@ -278,7 +285,10 @@ static int compile_item(struct compile *c, const struct ast_expr *item, struct t
         return err_invalid(c->err, "null is not supported inside %s", t->type->id == CQL_VECTOR ? "vectors" : "collections");
     if (check_item(c, item, &item_to, to, at, depth) < 0) return -1;
     t->args[at] = compile_term(c, item, &item_to, depth + 1);
-    return t->args[at] ? 0 : -1;
+    if (!t->args[at]) return -1;
+    if (!cql_type_is_collection(t->type) || !has_marker(t->args[at])) return 0;
+    const char *kind = t->type->id == CQL_LIST ? "list" : t->type->id == CQL_SET ? "set" : "map";
+    return err_invalid(c->err, "Invalid %s literal for %s: bind variables are not supported inside collection literals", kind, to->name);
 }
 
 static struct term *compile_items(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {

@@ -39,13 +39,11 @@ static int write_sorted(const struct cql_type *t, struct cql_request *r, const s
     bool map = t->id == CQL_MAP;
     buf_init(&out, 0);
     cql_collection_begin(0, &out);
-    for (uint32_t i = 0; i < n; i++) {
-        /* Of equal elements a set keeps the first (1.5 and 1.50 are equal), of equal keys a map keeps the last. */
-        uint32_t rival = map ? i + 1 : i - 1;
-        if (rival < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[rival].key)) == 0) continue;
+    for (uint32_t i = 0, next; i < n; i = next, kept++) {
+        /* Of equal elements or keys the first is kept (1.5 and 1.50 are equal), with the last of the values. */
+        for (next = i + 1; next < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;) next++;
         cql_elem_put(all[i].key, &out);
-        if (map) cql_elem_put(all[i].value, &out);
-        kept++;
+        if (map) cql_elem_put(all[next - 1].value, &out);
     }
     if (!buf_failed(&out)) buf_patch_u32(&out, 0, kept);
     struct slice copy = buf_failed(&out) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&out));
