@@ -14,7 +14,7 @@
 #include "tests/bench/proc.h"
 #include "tests/bench/wire.h"
 
-enum { READ_CHUNK = 256 * 1024 };
+enum { READ_CHUNK = 256 * 1024, PAGE_SIZE = 5000 /* as the drivers ask for */ };
 
 struct conn {
     struct load *load;
@@ -69,7 +69,7 @@ static void execute(struct conn *c, uint16_t stream, const uint8_t id[16], uint3
     buf_u16(&c->out, 16);
     buf_put(&c->out, id, 16);
     buf_u16(&c->out, WIRE_LOCAL_QUORUM);
-    buf_u8(&c->out, 0x01 | 0x02); /* values, skip metadata */
+    buf_u8(&c->out, 0x01 | 0x02 | (values ? 0 : 0x04)); /* values, skip metadata, page size */
     buf_u16(&c->out, (uint16_t)(1 + (ck >= 0) + (values ? LOAD_VALUES : 0)));
     put_int(&c->out, pk);
     if (ck >= 0) put_int(&c->out, (uint32_t)ck);
@@ -79,6 +79,7 @@ static void execute(struct conn *c, uint16_t stream, const uint8_t id[16], uint3
         buf_u32(&c->out, LOAD_VALUE_BYTES);
         buf_put(&c->out, text, LOAD_VALUE_BYTES);
     }
+    if (!values) buf_u32(&c->out, PAGE_SIZE);
     wire_end(&c->out, at);
     c->started[stream] = now_ns();
     c->load->outstanding++;

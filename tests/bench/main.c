@@ -14,7 +14,7 @@
 #include "tests/bench/proc.h"
 
 struct bench_options {
-    const char *tallyd, *host, *name;
+    const char *tallyd, *host, *name, *workload;
     uint16_t port;
     pid_t pid;
     unsigned connections, in_flight;
@@ -49,6 +49,17 @@ static const char *target_name(const struct bench_options *o, enum target t) {
     return t == CANNED ? "loop, canned" : t == ROCKSDB ? "loop + RocksDB" : t == TALLYD ? "tallyd" : o->name;
 }
 
+/* Whether the line is asked for, and has something to run at that durability. */
+static bool runs(const struct bench_options *o, const struct line *line, bool fsync, bool any) {
+    return (any || line->fsync == fsync) && (!o->workload || strcmp(o->workload, line->what) == 0);
+}
+
+static bool any_runs(const struct bench_options *o, bool fsync, bool any) {
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        if (runs(o, &lines[i], fsync, any)) return true;
+    return false;
+}
+
 static void progress(const struct bench_options *o, enum target t, const char *what) {
     fprintf(stderr, "  %-16s %s\n", target_name(o, t), what);
 }
@@ -81,7 +92,7 @@ static int run_lines(const struct bench_options *o, enum target t, const struct 
     progress(o, t, "writing rows");
     int rc = t == CANNED ? 0 : load_rows(l);
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(lines); i++) {
-        if (!any && lines[i].fsync != fsync) continue;
+        if (!runs(o, &lines[i], fsync, any)) continue;
         progress(o, t, lines[i].what);
         out[i][t] = measure(o, l, p->pid, lines[i].load);
         if (out[i][t].failed) rc = -1;
@@ -104,11 +115,12 @@ static int run_target(const struct bench_options *o, enum target t, struct measu
     }
     for (int fsync = 0; fsync <= 1; fsync++) {
         struct proc p = {0};
+        bool any = t == CANNED; /* nothing to sync: one run has every line */
+        if ((any && fsync) || !any_runs(o, fsync, any)) continue;
         if (start(o, t, fsync, &p)) return -1;
-        int rc = run_lines(o, t, &p, fsync, t == CANNED && !fsync, out);
+        int rc = run_lines(o, t, &p, fsync, any, out);
         proc_stop(&p);
         if (rc) return rc;
-        if (t == CANNED) return 0; /* nothing to sync */
     }
     return 0;
 }
@@ -163,6 +175,7 @@ static void usage(FILE *to) {
           "  --connections N      connections (64)\n"
           "  --in-flight N        requests in flight on each (16)\n"
           "  --seconds N          of each workload (5)\n"
+          "  --workload NAME      only this one: point read, insert, durable insert, slice of 100, mixed\n"
           "  --other HOST:PORT    also measure this running server, for example a Cassandra\n"
           "  --other-pid PID      its process, to read its CPU time\n"
           "  --other-name NAME    what to call it (other)\n"
@@ -173,7 +186,7 @@ static void usage(FILE *to) {
 
 static int parse(int argc, char **argv, struct bench_options *o) {
     static const struct option longs[] = {
-        {"tallyd", 1, NULL, 't'}, {"connections", 1, NULL, 'c'}, {"in-flight", 1, NULL, 'f'}, {"seconds", 1, NULL, 's'}, {"other", 1, NULL, 'o'},
+        {"tallyd", 1, NULL, 't'}, {"connections", 1, NULL, 'c'}, {"in-flight", 1, NULL, 'f'}, {"seconds", 1, NULL, 's'}, {"workload", 1, NULL, 'w'}, {"other", 1, NULL, 'o'},
         {"other-pid", 1, NULL, 'p'}, {"other-name", 1, NULL, 'n'}, {"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'}, {0},
     };
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
@@ -183,6 +196,7 @@ static int parse(int argc, char **argv, struct bench_options *o) {
             case 'c': o->connections = (unsigned)atoi(optarg); break;
             case 'f': o->in_flight = (unsigned)atoi(optarg); break;
             case 's': o->seconds = atof(optarg); break;
+            case 'w': o->workload = optarg; break;
             case 'p': o->pid = atoi(optarg); break;
             case 'n': o->name = optarg; break;
             case 'j': o->json = true; break;
@@ -198,6 +212,7 @@ static int parse(int argc, char **argv, struct bench_options *o) {
         }
     }
     bool good = optind == argc && o->connections >= 1 && o->connections <= 1000 && o->in_flight >= 1 && o->in_flight <= 4096 && o->seconds > 0;
+    if (o->workload && !any_runs(o, false, true)) good = false;
     return good ? 0 : -1;
 }
 
