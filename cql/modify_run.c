@@ -179,6 +179,13 @@ static int add_statics(struct modify_write *w, const struct eng_part *part, stru
     return row.n_cells ? eng_batch_row(b, part, &row, w->r->cost, w->r->err) : 0;
 }
 
+/* Whether an INSERT sets every regular column. (One with an image of its key may hide another way to write the same key.) */
+static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
+    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p;
+}
+
 static int add_row(struct modify_write *w, const struct eng_part *part, const struct row_key *key, struct eng_batch *b, struct op_write *c) {
     const struct modify_plan *p = w->plan;
     struct eng_row row, before;
@@ -198,6 +205,7 @@ static int add_row(struct modify_write *w, const struct eng_part *part, const st
     if (make_cells(w, p->n_static_ops, p->n_ops, current, c, &row)) return -1;
     cost_ttl(w, c, &row);
     if (p->kind == OP_UPDATE && row.n_cells == 0) return 0;
+    if (is_whole(p, &row)) row.whole = p->table->n_column_ids;
     return eng_batch_row(b, part, &row, w->r->cost, w->r->err);
 }
 

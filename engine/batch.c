@@ -1,25 +1,48 @@
-/* A batch of deltas: encoded as they come, written at once. */
+/* A batch of deltas: encoded as they come, handed to the store at the commit, which knows what each row was written with. */
 #include <stdlib.h>
 
+#include "base/murmur3.h"
 #include "engine/store.h"
 
-enum { FOLD_BYTES_MAX = 65536 };
+enum { BYTES_KEPT = 1 << 20 };
 
 struct mark { uint32_t table; uint8_t bucket; };
 
+/* A delta: its key and then its value, from at on in the batch's bytes. */
+struct write {
+    size_t at;
+    uint32_t n_key, n_value;
+    uint64_t hash;           /* of the key */
+    int64_t oldest, newest;  /* timestamps */
+    uint32_t table;
+    uint32_t columns;        /* one more than the highest column id in it */
+    uint32_t whole;          /* as in struct eng_row */
+    bool fold;               /* the row is to be folded after the commit */
+};
+
 struct eng_batch {
     struct eng *eng;
-    struct kv_batch *kv;
-    struct buf key, value;
+    struct kv_batch *kv; /* filled by the commit */
+    struct buf key, value, bytes;
     struct arena arena; /* bounds of one range delete */
-    size_t n_ops;
-    struct engi_fold_set stripes; /* of the rows written */
-    struct buf folds;             /* [u32 n][key] of rows to fold after the commit; past its limit some wait for next time */
-    struct mark *marks; /* buckets whose first tombstone is in this batch: recorded once it is written */
+    struct write *writes;
+    size_t n_writes, cap_writes;
+    struct mark *marks; /* buckets whose first tombstone is in this batch: recorded with it */
     size_t n_marks, cap_marks;
-    struct { size_t n_ops, n_marks; } *savepoints;
+    struct { size_t n_writes, n_bytes, n_marks; } *savepoints;
     size_t n_savepoints, cap_savepoints;
 };
+
+/* Room for one more element of an array that doubles; -1: out of memory. */
+static int reserve(void **array, size_t n, size_t *cap, size_t size) {
+    if (LIKELY(n < *cap)) return 0;
+    size_t more = *cap ? *cap * 2 : 8;
+    void *grown = realloc(*array, more * size);
+    if (!grown) return -1;
+    *array = grown;
+    *cap = more;
+    return 0;
+}
 
 struct eng_batch *eng_batch_new(struct eng *eng) {
     struct eng_batch *b = calloc(1, sizeof(*b));
@@ -29,7 +52,7 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     if (!b->kv) return free(b), NULL;
     buf_init(&b->key, 0);
     buf_init(&b->value, 0);
-    buf_init(&b->folds, FOLD_BYTES_MAX);
+    buf_init(&b->bytes, 0);
     arena_init(&b->arena, 1024, 0);
     return b;
 }
@@ -39,8 +62,9 @@ void eng_batch_free(struct eng_batch *b) {
     b->kv->ops->batch_free(b->kv);
     buf_fini(&b->key);
     buf_fini(&b->value);
-    buf_fini(&b->folds);
+    buf_fini(&b->bytes);
     arena_fini(&b->arena);
+    free(b->writes);
     free(b->marks);
     free(b->savepoints);
     free(b);
@@ -48,9 +72,8 @@ void eng_batch_free(struct eng_batch *b) {
 
 static void clear(struct eng_batch *b) {
     b->kv->ops->batch_clear(b->kv);
-    buf_clear(&b->folds, 4096);
-    b->stripes = (struct engi_fold_set){0};
-    b->n_ops = b->n_marks = b->n_savepoints = 0;
+    buf_clear(&b->bytes, BYTES_KEPT);
+    b->n_writes = b->n_marks = b->n_savepoints = 0;
 }
 
 /* Remembers the oldest timestamp that the table was ever written with, for purging. */
@@ -60,28 +83,42 @@ static void note_ts(struct eng *eng, uint32_t table, int64_t ts) {
     while (ts < min && !atomic_compare_exchange_weak(&t->min_ts, &min, ts)) {}
 }
 
-static int64_t min_ts(const struct eng_row *r) {
-    int64_t min = r->live_ts != ENG_NO_TS ? r->live_ts : INT64_MAX;
-    if (r->del_ts != ENG_NO_TS && r->del_ts < min) min = r->del_ts;
-    for (uint32_t i = 0; i < r->n_cells; i++)
-        if (r->cells[i].ts < min) min = r->cells[i].ts;
-    return min;
+static void span(struct write *w, int64_t ts) {
+    if (ts == ENG_NO_TS) return;
+    if (ts < w->oldest) w->oldest = ts;
+    if (ts > w->newest) w->newest = ts;
 }
 
-/* Writes key and the encoded row as a merge operand. */
-static int add(struct eng_batch *b, const struct eng_row *row, struct op_cost *cost, struct err *e) {
+/* What the commit must know of the row. */
+static void describe(const struct eng_row *row, struct write *w) {
+    *w = (struct write){.oldest = INT64_MAX, .newest = ENG_NO_TS, .whole = row->whole};
+    span(w, row->live_ts);
+    span(w, row->del_ts);
+    for (uint32_t i = 0; i < row->n_cells; i++) span(w, row->cells[i].ts);
+    if (row->n_cells) w->columns = row->cells[row->n_cells - 1].column + 1;
+}
+
+/* Adds the row under the key that is in b->key. */
+static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, struct op_cost *cost, struct err *e) {
+    struct write w;
+    describe(row, &w);
     b->value.n = 0;
     eng_row_encode(row, &b->value);
-    if (buf_failed(&b->key) || buf_failed(&b->value)) {
-        b->key.failed = b->value.failed = false;
+    w.at = b->bytes.n;
+    buf_put_slice(&b->bytes, buf_slice(&b->key));
+    buf_put_slice(&b->bytes, buf_slice(&b->value));
+    bool failed = buf_failed(&b->key) || buf_failed(&b->value) || buf_failed(&b->bytes);
+    if (failed || reserve((void **)&b->writes, b->n_writes, &b->cap_writes, sizeof(w))) {
+        b->key.failed = b->value.failed = b->bytes.failed = false;
+        b->bytes.n = w.at;
         return err_nomem(e);
     }
-    if (b->kv->ops->batch_merge(b->kv, buf_slice(&b->key), buf_slice(&b->value))) return err_nomem(e);
-    b->n_ops++;
-    if (engi_fold_count(&b->eng->fold, buf_slice(&b->key), &b->stripes) && b->folds.n + b->key.n + 4 <= FOLD_BYTES_MAX) {
-        buf_u32(&b->folds, (uint32_t)b->key.n);
-        buf_put_slice(&b->folds, buf_slice(&b->key));
-    }
+    w.n_key = (uint32_t)b->key.n;
+    w.n_value = (uint32_t)b->value.n;
+    w.hash = (uint64_t)murmur3_token(buf_slice(&b->key));
+    w.table = table;
+    b->writes[b->n_writes++] = w;
+    note_ts(b->eng, table, w.oldest);
     if (cost) cost->bytes_written += b->key.n + b->value.n;
     return 0;
 }
@@ -89,32 +126,21 @@ static int add(struct eng_batch *b, const struct eng_row *row, struct op_cost *c
 int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
                   struct err *e) {
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    note_ts(b->eng, part->table, min_ts(delta));
     b->key.n = 0;
     engi_key_row(&b->key, part, delta->kind, delta->ck);
-    return add(b, delta, cost, e);
+    return add(b, part->table, delta, cost, e);
 }
 
-/* Puts the persistent mark of the partition's bucket, unless it is there. The mark in memory is set before anybody can
+/* Notes the persistent mark of the partition's bucket, unless it is there. The mark in memory is set before anybody can
  * see the tombstone. */
 static int mark_deleted(struct eng_batch *b, const struct eng_part *part, struct err *e) {
     struct engi_table *t = engi_table(b->eng, part->table);
-    uint8_t bucket = engi_bucket(part->token), key[9];
+    uint8_t bucket = engi_bucket(part->token);
     uint64_t bit = 1ull << (bucket % 64);
     if (!t) return 0;
     atomic_fetch_or_explicit(&t->deleted[bucket / 64], bit, memory_order_release);
     if (atomic_load(&t->recorded[bucket / 64]) & bit) return 0;
-    if (b->n_marks == b->cap_marks) {
-        size_t cap = b->cap_marks ? b->cap_marks * 2 : 8;
-        struct mark *grown = realloc(b->marks, cap * sizeof(*grown));
-        if (!grown) return err_nomem(e);
-        b->marks = grown;
-        b->cap_marks = cap;
-    }
-    store_u32(key, ENGI_TABLE_MARKS);
-    store_u32(key + 4, part->table);
-    key[8] = bucket;
-    if (b->kv->ops->batch_put(b->kv, slice_of(key, 9), slice_of("", 0))) return err_nomem(e);
+    if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return err_nomem(e);
     b->marks[b->n_marks++] = (struct mark){.table = part->table, .bucket = bucket};
     return 0;
 }
@@ -127,8 +153,7 @@ static int add_tombstone(struct eng_batch *b, const struct eng_part *part, int64
     row.del_ts = ts;
     row.del_at = now;
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    note_ts(b->eng, part->table, ts);
-    return mark_deleted(b, part, e) ? -1 : add(b, &row, cost, e);
+    return mark_deleted(b, part, e) ? -1 : add(b, part->table, &row, cost, e);
 }
 
 int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts, int64_t now,
@@ -150,50 +175,94 @@ int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part,
 }
 
 void eng_batch_mark(struct eng_batch *b) {
-    if (b->n_savepoints == b->cap_savepoints) {
-        size_t cap = b->cap_savepoints ? b->cap_savepoints * 2 : 8;
-        void *grown = realloc(b->savepoints, cap * sizeof(*b->savepoints));
-        if (!grown) abort(); /* a request that cannot be taken back must not be written */
-        b->savepoints = grown;
-        b->cap_savepoints = cap;
-    }
-    b->savepoints[b->n_savepoints].n_ops = b->n_ops;
+    /* a request that cannot be taken back must not be written */
+    if (reserve((void **)&b->savepoints, b->n_savepoints, &b->cap_savepoints, sizeof(*b->savepoints))) abort();
+    b->savepoints[b->n_savepoints].n_writes = b->n_writes;
+    b->savepoints[b->n_savepoints].n_bytes = b->bytes.n;
     b->savepoints[b->n_savepoints++].n_marks = b->n_marks;
-    b->kv->ops->batch_mark(b->kv);
 }
 
 void eng_batch_rollback(struct eng_batch *b) {
     if (!b->n_savepoints) return;
-    b->n_ops = b->savepoints[--b->n_savepoints].n_ops;
+    b->n_writes = b->savepoints[--b->n_savepoints].n_writes;
+    b->bytes.n = b->savepoints[b->n_savepoints].n_bytes;
     b->n_marks = b->savepoints[b->n_savepoints].n_marks;
-    b->kv->ops->batch_rollback(b->kv);
 }
 
 void eng_batch_keep(struct eng_batch *b) {
-    if (!b->n_savepoints) return;
-    b->n_savepoints--;
-    b->kv->ops->batch_keep(b->kv);
+    if (b->n_savepoints) b->n_savepoints--;
 }
 
-bool eng_batch_empty(const struct eng_batch *b) { return b->n_ops == 0; }
+bool eng_batch_empty(const struct eng_batch *b) { return b->n_writes == 0; }
 
-static void fold_rows(struct eng_batch *b) {
-    struct rd r = rd_of(buf_slice(&b->folds));
-    while (rd_left(&r) && !buf_failed(&b->folds)) engi_fold_row(b->eng, rd_bytes(&r, rd_u32(&r)));
+/* ---- the commit ---- */
+
+static struct slice key_of(const struct eng_batch *b, const struct write *w) { return slice_of(b->bytes.p + w->at, w->n_key); }
+
+static void raise_columns(struct engi_table *t, uint32_t n) {
+    uint32_t seen = atomic_load_explicit(&t->columns, memory_order_relaxed);
+    while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
+}
+
+/* Under the row's stripe, alone when the row is whole: no other write comes between the question and the store's answer. */
+static int hand_over(struct eng_batch *b, struct write *w) {
+    struct eng *eng = b->eng;
+    struct engi_table *t = engi_table(eng, w->table);
+    struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
+    bool replaces = w->whole && t && w->whole >= atomic_load_explicit(&t->columns, memory_order_relaxed) &&
+                    engi_newest_before(&eng->newest, w->hash, w->oldest);
+    if (t) raise_columns(t, w->columns);
+    engi_newest_raise(&eng->newest, w->hash, w->newest);
+    w->fold = !replaces && engi_fold_count(&eng->fold, w->hash);
+    return replaces ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
+}
+
+static int put_mark(struct eng_batch *b, const struct mark *m) {
+    uint8_t key[9];
+    store_u32(key, ENGI_TABLE_MARKS);
+    store_u32(key + 4, m->table);
+    key[8] = m->bucket;
+    return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
+}
+
+static int fill(struct eng_batch *b, int64_t *horizon) {
+    int64_t newest = ENG_NO_TS;
+    int rc = 0;
+    for (size_t i = 0; i < b->n_writes && !rc; i++) {
+        if (b->writes[i].newest > newest) newest = b->writes[i].newest;
+        rc = hand_over(b, &b->writes[i]);
+    }
+    for (size_t i = 0; i < b->n_marks && !rc; i++) rc = put_mark(b, &b->marks[i]);
+    return rc || newest == ENG_NO_TS ? rc : engi_newest_record(&b->eng->newest, b->kv, newest, horizon);
+}
+
+static void recorded(struct eng_batch *b, int64_t horizon) {
+    engi_newest_recorded(&b->eng->newest, horizon);
+    for (size_t i = 0; i < b->n_marks; i++) {
+        struct engi_table *t = engi_table(b->eng, b->marks[i].table);
+        atomic_fetch_or(&t->recorded[b->marks[i].bucket / 64], 1ull << (b->marks[i].bucket % 64));
+    }
+}
+
+static int write_all(struct eng_batch *b, struct err *e) {
+    struct eng *eng = b->eng;
+    struct engi_fold_set set = {0};
+    int64_t horizon = INT64_MIN;
+    for (size_t i = 0; i < b->n_writes; i++) engi_fold_set_add(&set, b->writes[i].hash, b->writes[i].whole);
+    engi_fold_enter(&eng->fold, &set);
+    int rc = fill(b, &horizon) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, e);
+    engi_fold_leave(&eng->fold, &set);
+    if (!rc) recorded(b, horizon);
+    return rc;
 }
 
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) {
     struct eng *eng = b->eng;
     int rc = engi_commit_check(eng, e);
-    engi_fold_enter(&eng->fold, &b->stripes);
-    if (!rc) rc = eng->kv->ops->write(eng->kv, b->kv, e);
-    engi_fold_leave(&eng->fold, &b->stripes);
-    for (size_t i = 0; !rc && i < b->n_marks; i++) {
-        struct engi_table *t = engi_table(eng, b->marks[i].table);
-        atomic_fetch_or(&t->recorded[b->marks[i].bucket / 64], 1ull << (b->marks[i].bucket % 64));
-    }
+    if (!rc) rc = write_all(b, e);
     if (!rc) *seq = engi_commit_written(eng);
-    if (!rc) fold_rows(b);
+    for (size_t i = 0; !rc && i < b->n_writes; i++)
+        if (b->writes[i].fold) engi_fold_row(eng, key_of(b, &b->writes[i]), b->writes[i].hash);
     clear(b);
     return rc;
 }

@@ -77,7 +77,9 @@ static int scan_keys(struct eng *eng, struct slice from, struct slice to,
 
 static int load_mark(void *arg, struct slice key, struct slice value, struct err *e) {
     (void)value, (void)e;
-    struct engi_table *t = key.n == 9 ? engi_table(arg, load_u32(key.p + 4)) : NULL;
+    struct eng *eng = arg;
+    if (engi_newest_load(&eng->newest, key)) return 0;
+    struct engi_table *t = key.n == 9 ? engi_table(eng, load_u32(key.p + 4)) : NULL;
     if (!t) return 0;
     uint64_t bit = 1ull << (key.p[8] % 64);
     atomic_fetch_or(&t->deleted[key.p[8] / 64], bit);
@@ -119,6 +121,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     eng->clock = o->clock ? o->clock : &clock_real;
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
     engi_fold_init(&eng->fold);
+    engi_newest_init(&eng->newest);
     struct kv_options kv = {.data_dir = o->data_dir, .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
     eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);

@@ -1,6 +1,5 @@
 #include "engine/fold.h"
 
-#include "base/murmur3.h"
 #include "engine/store.h"
 
 void engi_fold_init(struct engi_fold *f) {
@@ -13,9 +12,7 @@ void engi_fold_fini(struct engi_fold *f) {
 
 static uint32_t stripe_of(uint64_t hash) { return hash % ENGI_FOLD_STRIPES; }
 
-bool engi_fold_count(struct engi_fold *f, struct slice key, struct engi_fold_set *set) {
-    uint64_t hash = (uint64_t)murmur3_token(key);
-    set->bits |= 1u << stripe_of(hash);
+bool engi_fold_count(struct engi_fold *f, uint64_t hash) {
     _Atomic uint32_t *slot = &f->counts[(hash >> 8) % ENGI_FOLD_SLOTS];
     /* A race loses a count, which only delays a fold. */
     uint32_t tag = (uint32_t)(hash >> 32) & ~255u, old = atomic_load_explicit(slot, memory_order_relaxed);
@@ -25,16 +22,27 @@ bool engi_fold_count(struct engi_fold *f, struct slice key, struct engi_fold_set
     return due;
 }
 
-static void each(struct engi_fold *f, const struct engi_fold_set *set, int (*fn)(pthread_rwlock_t *)) {
-    for (uint32_t bits = set->bits; bits; bits &= bits - 1) fn(&f->stripes[__builtin_ctz(bits)]);
+void engi_fold_set_add(struct engi_fold_set *set, uint64_t hash, bool alone) {
+    set->bits |= 1u << stripe_of(hash);
+    if (alone) set->alone |= 1u << stripe_of(hash);
 }
 
-void engi_fold_enter(struct engi_fold *f, const struct engi_fold_set *set) { each(f, set, pthread_rwlock_rdlock); }
-void engi_fold_leave(struct engi_fold *f, const struct engi_fold_set *set) { each(f, set, pthread_rwlock_unlock); }
+/* In ascending order, so that two sets cannot wait for each other. */
+void engi_fold_enter(struct engi_fold *f, const struct engi_fold_set *set) {
+    for (uint32_t bits = set->bits; bits; bits &= bits - 1) {
+        pthread_rwlock_t *stripe = &f->stripes[__builtin_ctz(bits)];
+        if (set->alone & bits & -bits) pthread_rwlock_wrlock(stripe);
+        else pthread_rwlock_rdlock(stripe);
+    }
+}
 
-void engi_fold_row(struct eng *eng, struct slice key) {
+void engi_fold_leave(struct engi_fold *f, const struct engi_fold_set *set) {
+    for (uint32_t bits = set->bits; bits; bits &= bits - 1) pthread_rwlock_unlock(&f->stripes[__builtin_ctz(bits)]);
+}
+
+void engi_fold_row(struct eng *eng, struct slice key, uint64_t hash) {
     const struct kv_ops *ops = eng->kv->ops;
-    pthread_rwlock_t *stripe = &eng->fold.stripes[stripe_of((uint64_t)murmur3_token(key))];
+    pthread_rwlock_t *stripe = &eng->fold.stripes[stripe_of(hash)];
     struct kv_batch *b = ops->batch_new(eng->kv);
     struct kv_value value;
     struct err e;

@@ -3,7 +3,8 @@
  *
  * A write counts its row in a small table; one in ENGI_FOLD_AFTER writes of the same row asks for a fold after its commit.
  * Every commit holds the stripes of its rows shared and a fold holds one alone, from its read to its put: so no operand comes
- * between. (RocksDB's max_successive_merges does the same, and makes every insert 1.7 times dearer.)
+ * between. (RocksDB's max_successive_merges does the same, and makes every insert 1.7 times dearer.) A commit that may replace
+ * rows (engine/newest.h) holds their stripes alone for the same reason.
  */
 #pragma once
 
@@ -23,14 +24,15 @@ struct engi_fold {
 };
 
 struct engi_fold_set {
-    uint32_t bits;
+    uint32_t bits, alone; /* alone: a part of bits */
 };
 
 void engi_fold_init(struct engi_fold *f);
 void engi_fold_fini(struct engi_fold *f);
-/* Adds the key's stripe to the set and counts the write; whether the row is to be folded. */
-bool engi_fold_count(struct engi_fold *f, struct slice key, struct engi_fold_set *set);
+/* hash: of the row's key. Counts a write; whether the row is to be folded. */
+bool engi_fold_count(struct engi_fold *f, uint64_t hash);
+void engi_fold_set_add(struct engi_fold_set *set, uint64_t hash, bool alone);
 void engi_fold_enter(struct engi_fold *f, const struct engi_fold_set *set);
 void engi_fold_leave(struct engi_fold *f, const struct engi_fold_set *set);
 /* Holds no stripe. Whatever fails leaves the row as it was. */
-void engi_fold_row(struct eng *eng, struct slice key);
+void engi_fold_row(struct eng *eng, struct slice key, uint64_t hash);

@@ -5,7 +5,7 @@
  *
  * Big-endian, so that byte order is table, token, partition, and in a partition: its deletion, its static row, its range
  * tombstones, its rows in clustering order. Table 0 holds the catalogue's named records, table 1 which buckets of which
- * tables ever had a range or partition tombstone: [u32 1][u32 table][u8 bucket].
+ * tables ever had a range or partition tombstone: [u32 1][u32 table][u8 bucket], and the horizon of engine/newest.h.
  */
 #pragma once
 

@@ -73,9 +73,6 @@ struct kv_ops {
     int (*batch_merge)(struct kv_batch *b, struct slice key, struct slice operand);
     int (*batch_delete)(struct kv_batch *b, struct slice key);
     int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
-    void (*batch_mark)(struct kv_batch *b); /* marks nest */
-    void (*batch_rollback)(struct kv_batch *b);
-    void (*batch_keep)(struct kv_batch *b);
     void (*batch_clear)(struct kv_batch *b);
     /* Visible on return, durable after sync. Never blocks for long: back-pressure is ERR_OVERLOADED. */
     int (*write)(struct kv *kv, struct kv_batch *b, struct err *e);

@@ -28,12 +28,10 @@ struct memory {
 
 enum op { OP_PUT, OP_MERGE, OP_DELETE, OP_DELETE_RANGE };
 
-/* Records [u8 op][u32 n][key][u32 n][value]; a mark is the length to go back to. */
+/* Records [u8 op][u32 n][key][u32 n][value]. */
 struct memory_batch {
     struct kv_batch batch;
     struct buf ops;
-    size_t *marks;
-    size_t n_marks, cap_marks;
 };
 
 struct memory_iter {
@@ -123,7 +121,6 @@ static struct kv_batch *batch_new(struct kv *kv) {
 static void batch_free(struct kv_batch *batch) {
     struct memory_batch *b = (struct memory_batch *)batch;
     buf_fini(&b->ops);
-    free(b->marks);
     free(b);
 }
 
@@ -144,34 +141,9 @@ static int batch_delete_range(struct kv_batch *b, struct slice from, struct slic
     return record(b, OP_DELETE_RANGE, from, to);
 }
 
-static void batch_mark(struct kv_batch *batch) {
-    struct memory_batch *b = (struct memory_batch *)batch;
-    if (b->n_marks == b->cap_marks) {
-        size_t cap = b->cap_marks ? b->cap_marks * 2 : 8;
-        size_t *marks = realloc(b->marks, cap * sizeof(*marks));
-        if (!marks) abort(); /* a batch that cannot be taken back must not be written */
-        b->marks = marks;
-        b->cap_marks = cap;
-    }
-    b->marks[b->n_marks++] = b->ops.n;
-}
-
-static void batch_rollback(struct kv_batch *batch) {
-    struct memory_batch *b = (struct memory_batch *)batch;
-    if (!b->n_marks) return;
-    b->ops.n = b->marks[--b->n_marks];
-    b->ops.failed = false;
-}
-
-static void batch_keep(struct kv_batch *batch) {
-    struct memory_batch *b = (struct memory_batch *)batch;
-    if (b->n_marks) b->n_marks--;
-}
-
 static void batch_clear(struct kv_batch *batch) {
     struct memory_batch *b = (struct memory_batch *)batch;
     buf_clear(&b->ops, 1 << 20);
-    b->n_marks = 0;
 }
 
 static int apply_value(struct memory *m, enum op op, struct slice key, struct slice value, struct err *e) {
@@ -341,8 +313,7 @@ static void close_store(struct kv *kv) {
 static const struct kv_ops memory_ops = {
     .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
-    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_mark = batch_mark,
-    .batch_rollback = batch_rollback, .batch_keep = batch_keep, .batch_clear = batch_clear, .write = write_batch,
+    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear, .write = write_batch,
     .sync = sync_log, .drop_range = drop_range, .compact = compact,
 };
 

@@ -92,20 +92,6 @@ static int batch_delete_range(struct kv_batch *b, struct slice from, struct slic
     return 0;
 }
 
-static void batch_mark(struct kv_batch *b) { rocksdb_writebatch_set_save_point(wb(b)); }
-
-static void batch_rollback(struct kv_batch *b) {
-    char *text = NULL;
-    rocksdb_writebatch_rollback_to_save_point(wb(b), &text);
-    rocksdb_free(text);
-}
-
-static void batch_keep(struct kv_batch *b) {
-    char *text = NULL;
-    rocksdb_writebatch_pop_save_point(wb(b), &text);
-    rocksdb_free(text);
-}
-
 static void batch_clear(struct kv_batch *b) { rocksdb_writebatch_clear(wb(b)); }
 
 static int write_batch(struct kv *kv, struct kv_batch *b, struct err *e) {
@@ -387,9 +373,8 @@ static void set_options(struct rocks *r) {
 static const struct kv_ops rocks_ops = {
     .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
-    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_mark = batch_mark,
-    .batch_rollback = batch_rollback, .batch_keep = batch_keep, .batch_clear = batch_clear, .write = write_batch,
-    .sync = sync_log, .drop_range = drop_range, .compact = compact,
+    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear,
+    .write = write_batch, .sync = sync_log, .drop_range = drop_range, .compact = compact,
 };
 
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {

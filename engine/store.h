@@ -7,6 +7,7 @@
 #include "engine/fold.h"
 #include "engine/key.h"
 #include "engine/kv.h"
+#include "engine/newest.h"
 
 enum { ENGI_STRIPES = 1024, ENGI_TABLE_BLOCKS = 4096, ENGI_TABLE_BLOCK = 1024, ENGI_CALLBACKS_MAX = 64 };
 
@@ -14,6 +15,7 @@ enum { ENGI_STRIPES = 1024, ENGI_TABLE_BLOCKS = 4096, ENGI_TABLE_BLOCK = 1024, E
 struct engi_table {
     _Atomic int64_t gc_grace; /* seconds */
     _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
+    _Atomic uint32_t columns; /* above every column id written since */
     _Atomic uint64_t deleted[4];   /* token buckets that may hold range or partition tombstones */
     _Atomic uint64_t recorded[4];  /* those whose mark is in the store */
 };
@@ -36,6 +38,7 @@ struct eng {
     struct clock *clock;
     struct engi_commit commit;
     struct engi_fold fold;
+    struct engi_newest newest;
     pthread_mutex_t stripes[ENGI_STRIPES];
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
 };
