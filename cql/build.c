@@ -53,21 +53,26 @@ void cqli_reject(struct parse *p, struct token t, const char *expecting) {
     p->expecting = expecting;
 }
 
-void cqli_refuse(struct parse *p, const char *fmt, ...) {
+static void fail_with(struct parse *p, enum err_code code, const char *fmt, va_list ap) {
     if (p->failed || p->rejected) return;
     char text[ERR_TEXT_MAX];
-    va_list ap;
-    va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     p->failed = true;
-    err_set(p->err, ERR_SYNTAX, "%s", text);
+    err_set(p->err, code, "%s", text);
 }
 
-void cqli_invalid(struct parse *p, const char *text) {
-    if (p->failed || p->rejected) return;
-    p->failed = true;
-    err_invalid(p->err, "%s", text);
+void cqli_refuse(struct parse *p, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fail_with(p, ERR_SYNTAX, fmt, ap);
+    va_end(ap);
+}
+
+void cqli_invalid(struct parse *p, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fail_with(p, ERR_INVALID, fmt, ap);
+    va_end(ap);
 }
 
 /* ---- names and literals ---- */

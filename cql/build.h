@@ -61,7 +61,7 @@ void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */
 bool cqli_falls_back(uint16_t code);
 /* ERR_INVALID with this text; like cqli_refuse. */
-void cqli_invalid(struct parse *p, const char *text);
+void cqli_invalid(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* ERR_SYNTAX with this text. The first one stays. */
 void cqli_refuse(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -73,7 +73,7 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
     uint64_t n = 0;
     for (size_t i = 0; i < number.n && n <= INT32_MAX; i++) n = number.p[i] == '-' ? n : n * 10 + (number.p[i] - '0');
     if (n > INT32_MAX) cqli_refuse(p, "For input string: \"%.*s\"", SLICE_FMT(number));
-    if (number.p[0] == '-' || n == 0) cqli_invalid(p, "vectors may only have positive dimensions");
+    if (number.p[0] == '-' || n == 0) cqli_invalid(p, "vectors may only have positive dimensions; given %.*s", SLICE_FMT(number));
     x->dimension = (uint32_t)n;
     return x;
 }

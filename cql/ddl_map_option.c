@@ -50,7 +50,8 @@ static int settle_caching(struct compile *c, struct option_list *given, struct o
     if (keys && strcasecmp(keys, "all") != 0 && strcasecmp(keys, "none") != 0)
         return err_set(c->err, ERR_CONFIG, "Invalid value '%s' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed", keys);
     bool all = rows && strcasecmp(rows, "all") == 0, none = !rows || strcasecmp(rows, "none") == 0;
-    if (!all && !none && !parse_number(rows, &n))
+    /* Digits only, as Cassandra looks at them; what no int holds is refused here and not left to a number parser. */
+    if (!all && !none && (rows[strspn(rows, "0123456789")] || !parse_number(rows, &n) || n > INT32_MAX))
         return err_set(c->err, ERR_CONFIG,
                        "Invalid value '%s' for caching sub-option 'rows_per_partition': only 'ALL', 'NONE', and integer values are allowed", rows);
     if (put(c, out, "caching", "keys", keys && strcasecmp(keys, "all") == 0 ? "ALL" : "NONE")) return -1;

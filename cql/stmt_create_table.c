@@ -43,8 +43,11 @@ static int check_existence(const struct create *t) {
 static int declare_columns(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
-    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", t->name);
-    if (a->n_primary_keys == 0) return err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", t->name);
+    /* These errors name the table as the statement does. */
+    const char *name = a->table.keyspace ? arena_printf(t->c->arena, "%s.%s", a->table.keyspace, t->name) : t->name;
+    if (!name) return err_nomem(e);
+    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", name);
+    if (a->n_primary_keys == 0) return err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
     t->declared = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
@@ -52,7 +55,7 @@ static int declare_columns(struct create *t) {
     for (uint32_t i = 0; i < a->n_columns; i++)
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(a->columns[i].name, a->columns[j].name) == 0)
-                return err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, t->name);
+                return err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, name);
     for (uint32_t i = 0; i < a->n_columns; i++)
         if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
     return 0;
