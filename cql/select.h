@@ -47,7 +47,8 @@ struct select_state {
     bool as_keyspaces;           /* a page ends by what was read, and LIMIT is applied to what it holds (reference/keyspaces.md 1.4, 1.5) */
     bool paged;                  /* the result may be cut into pages */
     bool limit_reached;          /* as_keyspaces: rows are read on, to the page's end, and not returned */
-    uint64_t page_rows;          /* read for this page */
+    uint64_t page_rows;          /* read for this page, */
+    uint64_t rows_read, bytes_read; /* and the cost's counts with the last of them */
     uint64_t earlier_bytes;      /* encoded, of this page's reads but the current one */
     /* where the page is */
     uint32_t partition;          /* index among the partitions of an IN, or among its subqueries; virtual tables: result rows of earlier pages and this one */

@@ -56,17 +56,24 @@ static uint64_t page_bytes(const struct select_state *run) {
     return run->earlier_bytes + size_row_bytes(c->size_model, c->n_columns, &run->read->rows) + size_static_bytes(&run->read->statics);
 }
 
-/* Adds the row that the view is at to what was read. False: it does not fit the page, which ends before it. */
-static bool charge_row(struct select_state *run) {
+/* Adds the row that the view is at to what was read (NULL: the static values were added already). False: it does not fit the page, which
+ * ends before it, and it has not been read. */
+static bool charge_row(struct select_state *run, const struct eng_row *row) {
+    struct op_cost *c = run->r->cost;
     struct size_parts before = run->read->rows;
-    row_size_add(&run->read->rows, run->r->cost->size_model, &run->view);
-    if (run->as_keyspaces && run->paged && run->page_rows && page_bytes(run) > PAGE_BYTES) {
+    if (row) row_size_add(&run->read->rows, c->size_model, &run->view);
+    bool full = run->as_keyspaces && run->paged && run->page_rows;
+    if (full && (run->page_left == 0 || page_bytes(run) > PAGE_BYTES)) {
         run->read->rows = before;
+        c->rows_read = run->rows_read;
+        c->bytes_read = run->bytes_read;
         run->page_full = true;
         run->before = !run->in_row;
         return false;
     }
     run->page_rows++;
+    run->rows_read = c->rows_read;
+    run->bytes_read = c->bytes_read;
     return true;
 }
 
@@ -259,7 +266,7 @@ int select_out_values(struct select_state *run) {
 
 static void count_read_row(struct select_state *run) {
     if (!run->paged) return;
-    if (run->count_read_rows && run->page_left != UINT64_MAX && --run->page_left == 0) run->page_full = true;
+    if (run->count_read_rows && run->page_left != UINT64_MAX) run->page_left--;
     if (!run->as_keyspaces && run->r->cost->bytes_read - run->read_start >= PAGE_BYTES) run->page_full = true;
 }
 
@@ -270,12 +277,12 @@ int select_out_row(struct select_state *run, const struct eng_row *row) {
         return 0;
     }
     if (row_view_row(&run->view, row, run->r->err)) return -1;
-    if (row && run->read && !charge_row(run)) return 0;
+    if (!charge_row(run, row)) return 0;
     run->rows_seen++;
     if (note_place(run, row)) return -1;
     if (!run->limit_reached) {
         if (select_out_values(run)) return -1;
-    } else if (run->read) {
+    } else {
         run->read->past_limit++;
     }
     count_read_row(run);
@@ -284,7 +291,7 @@ int select_out_row(struct select_state *run, const struct eng_row *row) {
 
 int select_out_expired(struct select_state *run, const struct eng_row *row) {
     if (row_view_row(&run->view, row, run->r->err)) return -1;
-    if (!charge_row(run)) return 0;
+    if (!charge_row(run, row)) return 0;
     run->read->expired++;
     return note_place(run, row);
 }

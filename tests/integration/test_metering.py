@@ -1,0 +1,433 @@
+"""What statements cost: the worked examples of Amazon Keyspaces' published rules, asked of a running server.
+
+Sections are those of the project's reference on Amazon Keyspaces. The founding examples are in test_python_driver.py.
+"""
+import json
+import math
+import re
+import struct
+import time
+
+import cassandra.connection
+import pytest
+from cassandra import ConsistencyLevel
+from cassandra.query import BatchStatement, BatchType, SimpleStatement
+
+from tally_server import Server, await_active, create_keyspace, create_table
+
+ASK = {"capacity": b""}
+QUORUM, ONE, LOCAL_ONE = ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.ONE, ConsistencyLevel.LOCAL_ONE
+UNPAGED = None
+KIB = 1024
+
+
+@pytest.fixture(scope="module")
+def session(server):
+    with server.cluster(protocol_version=4) as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "m")
+        yield s
+
+
+@pytest.fixture(scope="module")
+def current(tmp_path_factory):
+    """A server that sizes rows as published now."""
+    server = Server(tmp_path_factory.mktemp("current"), "--size-model", "current", "--ddl-delay", "none").start()
+    with server.cluster(protocol_version=4) as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "m")
+        yield s
+    server.stop()
+
+
+class Charge:
+    """One response: rows, whether a page follows, the total and the details of its payload."""
+    def __init__(self, session, statement, parameters=None, level=QUORUM, page=5000, state=None):
+        if isinstance(statement, str):
+            statement = SimpleStatement(statement, fetch_size=page)
+        statement.consistency_level = level
+        future = session.execute_async(statement, parameters, custom_payload=ASK, paging_state=state)
+        result = future.result()
+        self.rows, self.state = list(result.current_rows), result.paging_state
+        self.units = struct.unpack(">d", future.custom_payload["RequestCharge"])[0]
+        self.details = json.loads(future.custom_payload["capacity"])
+        self.rules = set(self.details["rules"])
+
+    def __getitem__(self, key):
+        return self.details[key]
+
+
+def charge(session, *args, **kwargs):
+    return Charge(session, *args, **kwargs)
+
+
+def pages(session, query, page, **kwargs):
+    out, state = [], None
+    while True:
+        out.append(Charge(session, query, page=page, state=state, **kwargs))
+        state = out[-1].state
+        if not state:
+            return out
+        assert len(out) < 100
+
+
+def fill(session, table, rows, size, pk=1):
+    """rows of (pk int, ck int, v blob) that encode to `size` bytes under documented-2022."""
+    insert = session.prepare(f"INSERT INTO m.{table} (pk, ck, v) VALUES (?, ?, ?)")
+    for ck in rows:
+        session.execute(insert, (pk, ck, bytes(size - (4 + 3) - (4 + 4) - 100)))
+
+
+# ---------------------------------------------------------------- reads: 1.3, 1.4
+
+def test_units_of_reads_and_writes(session):
+    create_table(session, "m", "units", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "units", [1], 8 * KIB)
+    one = "SELECT * FROM m.units WHERE pk = 1 AND ck = 1"
+    assert charge(session, one).units == 2
+    assert charge(session, one, level=ONE).units == charge(session, one, level=LOCAL_ONE).units == 1
+    blob = bytes(2 * KIB - 115)
+    write = charge(session, session.prepare("INSERT INTO m.units (pk, ck, v) VALUES (2, 2, ?)").bind((blob,)))
+    assert (write.units, write["row_bytes"]) == (2, 2 * KIB)
+
+
+def test_a_read_of_nothing_costs_the_minimum(session):
+    create_table(session, "m", "nothing", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    for query in ("SELECT * FROM m.nothing WHERE pk = 1 AND ck = 1", "SELECT * FROM m.nothing WHERE pk = 1"):
+        c = charge(session, query)
+        assert c.units == 1 and "read-minimum" in c.rules
+        assert charge(session, query, level=LOCAL_ONE).units == 0.5
+
+
+RANGE = "pk1 text, pk2 text, pk3 int, ck1 text, ck2 text, ck3 int, value text, PRIMARY KEY ((pk1, pk2, pk3), ck1, ck2, ck3)"
+
+
+@pytest.mark.parametrize("order", ["ASC", "DESC"])
+def test_a_range_reads_the_row_at_its_upper_bound(session, order):
+    table = f"range_{order}".lower()
+    session.execute(f"CREATE TABLE m.{table} ({RANGE}) WITH CLUSTERING ORDER BY (ck1 ASC, ck2 ASC, ck3 {order})")
+    await_active(session, "m", table)
+    for ck3, value in ((50, "x" * 5000), (60, "value_1"), (70, "x" * 5000)):
+        session.execute(f"INSERT INTO m.{table} (pk1, pk2, pk3, ck1, ck2, ck3, value) VALUES ('a', 'b', 1, 'a', 'b', %s, %s)", (ck3, value))
+    where = f"SELECT * FROM m.{table} WHERE pk1 = 'a' AND pk2 = 'b' AND pk3 = 1 AND ck1 = 'a' AND ck2 = 'b' AND "
+    c = charge(session, where + "ck3 > 50 AND ck3 < 70")
+    assert [r.ck3 for r in c.rows] == [60]
+    assert c.units == 2 and "read-upper-bound" in c.rules
+    assert charge(session, where + "ck3 > 50 AND ck3 < 70", level=LOCAL_ONE).units == 1
+    for rest, units in (("ck3 > 50 AND ck3 <= 60", 1), ("ck3 > 50 AND ck3 < 65", 1), ("ck3 >= 50 AND ck3 <= 70", 3), ("ck3 < 70", 3),
+                        ("ck3 > 60", 2), ("ck3 < 50", 2), ("(ck3) < (70)", 3)):
+        c = charge(session, where + rest)
+        assert c.units == units, rest
+        assert ("read-upper-bound" in c.rules) == (rest in ("ck3 < 70", "ck3 < 50", "(ck3) < (70)")), rest
+
+
+def test_limit_without_page_size_reads_a_page_of_1_mb(session):
+    create_table(session, "m", "limited", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "limited", range(25), 100 * KIB)
+    c = charge(session, "SELECT ck FROM m.limited WHERE pk = 1 LIMIT 1", page=UNPAGED)
+    assert [r.ck for r in c.rows] == [0] and not c.state
+    assert c.units == 10 * 100 / 4 and c["rows_read"] == 10 and "read-past-limit" in c.rules
+    assert charge(session, "SELECT ck FROM m.limited WHERE pk = 1 LIMIT 1", page=UNPAGED, level=LOCAL_ONE).units == 125
+    for size in (1, 5):
+        c = charge(session, "SELECT ck FROM m.limited WHERE pk = 1 LIMIT 1", page=size)
+        assert (len(c.rows), c["rows_read"], c.units) == (1, size, size * 25)
+
+
+def test_limit_is_counted_over_pages(session):
+    create_table(session, "m", "counted", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "counted", range(20), 200)
+    got = pages(session, "SELECT ck FROM m.counted WHERE pk = 1 LIMIT 10", 5)
+    assert [len(p.rows) for p in got] == [5, 5]
+    got = pages(session, "SELECT ck FROM m.counted WHERE pk = 1 LIMIT 7", 5)
+    assert [len(p.rows) for p in got] == [5, 2] and [p["rows_read"] for p in got] == [5, 5]
+
+
+def test_a_page_ends_before_1_mb_read(session):
+    create_table(session, "m", "wide_pages", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "wide_pages", range(25), 100 * KIB)
+    for size in (20, UNPAGED):
+        got = pages(session, "SELECT ck FROM m.wide_pages WHERE pk = 1", size)
+        assert [len(p.rows) for p in got] == [10, 10, 5]
+        assert [p.units for p in got] == [250, 250, 125]
+        assert [r.ck for p in got for r in p.rows] == list(range(25))
+    for pk in range(2, 10):
+        fill(session, "wide_pages", [0, 1], 300 * KIB, pk)
+    got = pages(session, "SELECT pk, ck FROM m.wide_pages", 5000)
+    keys = [(r.pk, r.ck) for p in got for r in p.rows]
+    assert len(keys) == len(set(keys)) == 25 + 16
+    assert all(p.units <= 256 for p in got) and len(got) == len([p for p in got if p.rows])
+
+
+def test_a_row_larger_than_a_page_is_a_page(session):
+    create_table(session, "m", "huge", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "huge", range(3), 1100 * KIB)
+    assert [[r.ck for r in p.rows] for p in pages(session, "SELECT ck FROM m.huge WHERE pk = 1", 5000)] == [[0], [1], [2]]
+
+
+def test_filtered_rows_cost_and_count(session):
+    create_table(session, "m", "filtered", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "filtered", range(30), 1000)
+    session.execute("INSERT INTO m.filtered (pk, ck, v) VALUES (1, 29, 0x01)")
+    got = pages(session, "SELECT ck FROM m.filtered WHERE pk = 1 AND v = 0x01 ALLOW FILTERING", 10)
+    assert [len(p.rows) for p in got] == [0, 0, 1]
+    assert [p["rows_read"] for p in got] == [10, 10, 10]
+    assert [p.units for p in got] == [3, 3, 3] and "read-processed" in got[0].rules
+    whole = charge(session, "SELECT ck FROM m.filtered WHERE pk = 1 AND v = 0x01 ALLOW FILTERING")
+    assert whole.units == math.ceil((29 * 1000 + 116) / 4096)
+
+
+def test_a_scan_pays_for_empty_storage_partitions(session):
+    create_table(session, "m", "scanned", "pk text, ck int, value text, PRIMARY KEY (pk, ck)")
+    c = charge(session, "SELECT * FROM m.scanned")
+    assert c.units == 4 and "scan-empty-partition" in c.rules
+    assert charge(session, "SELECT * FROM m.scanned", level=LOCAL_ONE).units == 2
+    for ck, value in ((10, "x" * 4100), (20, "value_1"), (30, "x" * 4100)):
+        session.execute("INSERT INTO m.scanned (pk, ck, value) VALUES ('pk', %s, %s)", (ck, value))
+    c = charge(session, "SELECT * FROM m.scanned")
+    assert (len(c.rows), c.units) == (3, 6)
+    assert charge(session, "SELECT * FROM m.scanned WHERE value = 'value_1' ALLOW FILTERING").units == 6
+    assert charge(session, "SELECT * FROM m.scanned", level=LOCAL_ONE).units == 3
+
+
+def test_expired_rows_cost_until_they_are_removed(session):
+    create_table(session, "m", "expired", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "expired", [2], 1000)
+    insert = session.prepare("INSERT INTO m.expired (pk, ck, v) VALUES (1, ?, ?) USING TTL 1")
+    for ck in (1, 3):
+        session.execute(insert, (ck, bytes(8 * KIB - 115)))
+    deadline = time.monotonic() + 20
+    query = "SELECT ck FROM m.expired WHERE pk = 1"
+    while len(charge(session, query).rows) > 1:
+        assert time.monotonic() < deadline
+    c = charge(session, query)
+    assert [r.ck for r in c.rows] == [2]
+    assert c.units == math.ceil((2 * 8 * KIB + 1000) / 4096) == 5 and "read-expired" in c.rules
+    c = charge(session, "SELECT ck FROM m.expired WHERE pk = 1 AND ck = 3")
+    assert (c.rows, c.units) == ([], 2) and "read-expired" in c.rules
+    c = charge(session, "SELECT ck FROM m.expired WHERE pk = 1 LIMIT 1", page=1)
+    assert [r.ck for r in c.rows] == [2] and c.units == math.ceil((8 * KIB + 1000) / 4096)
+
+
+# ---------------------------------------------------------------- IN: 1.4, 1.5
+
+@pytest.fixture(scope="module")
+def customers(session):
+    create_table(session, "m", "customers", "department_id int, sales_region_id int, sales_representative_id int, customer_name text, "
+                                            "PRIMARY KEY (department_id, sales_region_id, sales_representative_id)")
+    names = iter("abcdefgh")
+    for department in (0, 1):
+        for region in (0, 1):
+            for representative in (0, 1):
+                session.execute("INSERT INTO m.customers (department_id, sales_region_id, sales_representative_id, customer_name) "
+                                "VALUES (%s, %s, %s, %s)", (department, region, representative, next(names)))
+    return session
+
+
+def names(c):
+    return "".join(r.customer_name for r in c.rows)
+
+
+def test_in_is_a_query_for_each_element_of_the_product(customers):
+    select = "SELECT * FROM m.customers WHERE department_id "
+    c = charge(customers, select + "IN (0, 1) AND sales_region_id IN (0, 1)")
+    assert (names(c), c.units) == ("abcdefgh", 4) and "read-in-sum" in c.rules
+    assert charge(customers, select + "IN (0, 1) AND sales_region_id IN (0, 1)", level=LOCAL_ONE).units == 2
+    c = charge(customers, select + "IN (1, 7, 0) AND sales_region_id IN (1, 0)")
+    assert (names(c), c.units) == ("ghefcdab", 6)
+    c = charge(customers, select + "= 1 AND sales_region_id IN (1, 0) AND sales_representative_id IN (1, 9)")
+    assert (names(c), c.units) == ("hf", 4)
+    c = charge(customers, select + "= 1 AND sales_region_id IN (1, 0) AND sales_representative_id < 1")
+    assert (names(c), c.units, "read-upper-bound" in c.rules) == ("ge", 2, True)
+
+
+def test_in_breaks_a_page_after_ten_subqueries(customers):
+    query = ("SELECT * FROM m.customers WHERE department_id IN (0, 1) AND sales_region_id IN (0, 1) "
+             "AND sales_representative_id IN (0, 2, 1, 3, 4, 5)")
+    for size in (5000, UNPAGED):
+        got = pages(customers, query, size)
+        assert [names(p) for p in got] == ["abcd", "efg", "h"]
+        assert [p.units for p in got] == [10, 10, 4]
+    assert [p.units for p in pages(customers, query, 6)] == [6, 6, 6, 6]
+    assert "".join(names(p) for p in pages(customers, query, 1)) == "abcdefgh"
+
+
+def test_in_is_ordered_within_a_page(customers):
+    query = "SELECT * FROM m.customers WHERE department_id IN (1, 0) AND sales_region_id = 0 ORDER BY sales_region_id DESC, sales_representative_id DESC"
+    assert names(charge(customers, query)) == "fbea"
+    assert names(charge(customers, query + " LIMIT 3")) == "fbe"
+
+
+# ---------------------------------------------------------------- writes: 1.2, 1.4
+
+def test_static_and_row_are_twice_each_in_every_statement(session):
+    create_table(session, "m", "mixed", "pk int, ck int, v blob, s blob static, PRIMARY KEY (pk, ck)")
+    v, s = bytes(2 * KIB - 115), bytes(KIB + 1 - 111)
+    both = session.prepare("UPDATE m.mixed SET v = ?, s = ? WHERE pk = 1 AND ck = 1")
+    c = charge(session, both.bind((v, s)))
+    assert (c["row_bytes"], c["static_bytes"]) == (2 * KIB, KIB + 1)
+    assert (c["write_units"], c["static_write_units"], c.units) == (4, 4, 8) and "static-and-row-twice" in c.rules
+    assert charge(session, session.prepare("UPDATE m.mixed SET s = ? WHERE pk = 1").bind((s,))).units == 2
+    assert charge(session, session.prepare("UPDATE m.mixed SET v = ? WHERE pk = 1 AND ck = 1").bind((v,))).units == 2
+    batch = BatchStatement(batch_type=BatchType.UNLOGGED)
+    batch.add(both, (v, s))
+    batch.add("INSERT INTO m.mixed (pk, ck) VALUES (2, 2)")
+    assert charge(session, batch).units == 8 + 1
+    c = charge(session, "SELECT * FROM m.mixed WHERE pk = 1")
+    assert c.units == math.ceil((2 * KIB + KIB + 1) / 4096) == 1 and "read-static-together" in c.rules
+
+
+@pytest.mark.parametrize("kind, units", [(BatchType.UNLOGGED, 3), (BatchType.LOGGED, 6)])
+def test_three_rows_of_1_kb_in_a_batch(session, kind, units):
+    table = f"batch_{kind}".lower()
+    create_table(session, "m", table, "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    insert = session.prepare(f"INSERT INTO m.{table} (pk, ck, v) VALUES (1, ?, ?)")
+    batch = BatchStatement(batch_type=kind)
+    for ck in range(3):
+        batch.add(insert, (ck, bytes(KIB - 115)))
+    c = charge(session, batch)
+    assert (c["row_bytes"], c.units) == (3 * KIB, units) and "batch-sum" in c.rules
+    assert ("logged-batch-twice" in c.rules) == (kind == BatchType.LOGGED)
+
+
+def test_conditional_writes(session):
+    create_table(session, "m", "lwt", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    v = bytes(2 * KIB - 115)
+    insert = session.prepare("INSERT INTO m.lwt (pk, ck, v) VALUES (1, ?, ?) IF NOT EXISTS")
+    c = charge(session, insert.bind((1, v)))
+    assert (c.rows[0].applied, c.units) == (True, 2) and "lwt-applied" in c.rules
+    c = charge(session, insert.bind((1, b"\0")))
+    assert (c.rows[0].applied, c.units, c["read_units"]) == (False, 2, 0) and "lwt-failed-existing-row" in c.rules
+    c = charge(session, "UPDATE m.lwt SET v = 0x00 WHERE pk = 1 AND ck = 9 IF EXISTS")
+    assert (c.rows[0].applied, c.units) == (False, 1) and "lwt-failed-absent-row" in c.rules
+    c = charge(session, "UPDATE m.lwt SET v = 0x00 WHERE pk = 1 AND ck = 1 IF v = 0x99")
+    assert (c.rows[0].applied, c.units) == (False, 2)
+    c = charge(session, "DELETE FROM m.lwt WHERE pk = 1 AND ck = 9 IF v = 0x99")
+    assert (c.rows[0].applied, c.units) == (False, 1)
+
+
+@pytest.mark.parametrize("name, options, reads", [
+    ("lwt_ttl", "default_time_to_live = 3600", True),
+    ("lwt_ttl_on", "CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}", True),
+    ("lwt_timestamps", "default_time_to_live = 3600 AND CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}", False)])
+def test_failed_existence_checks_read_where_there_is_ttl(session, name, options, reads):
+    session.execute(f"CREATE TABLE m.{name} (pk int, ck int, v blob, PRIMARY KEY (pk, ck)) WITH {options}")
+    await_active(session, "m", name)
+    fill(session, name, [1], 5 * KIB)
+    c = charge(session, f"INSERT INTO m.{name} (pk, ck) VALUES (1, 1) IF NOT EXISTS")
+    assert (c["write_units"], c["read_units"]) == (5, 2 if reads else 0)
+    assert ("lwt-failed-ttl-read" in c.rules) == reads
+    c = charge(session, f"DELETE FROM m.{name} WHERE pk = 1 AND ck = 2 IF EXISTS")
+    assert (c["write_units"], c["read_units"]) == (1, 1 if reads else 0)
+    c = charge(session, f"UPDATE m.{name} SET v = 0x00 WHERE pk = 1 AND ck = 1 IF v = 0x99")
+    assert (c["write_units"], c["read_units"]) == (5, 0)
+
+
+def test_counters_collections_and_deletes_are_ordinary_writes(session):
+    create_table(session, "m", "counts", "pk int PRIMARY KEY, n counter")
+    assert charge(session, "UPDATE m.counts SET n = n + 1 WHERE pk = 1").units == 1
+    create_table(session, "m", "deleted", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "deleted", [1, 2], 3000)
+    c = charge(session, "DELETE FROM m.deleted WHERE pk = 1 AND ck = 1")
+    assert c.units == 1 and "delete-key-columns" in c.rules
+    assert charge(session, "DELETE FROM m.deleted WHERE pk = 1").units == 1
+    assert "update-written-columns" in charge(session, "UPDATE m.deleted SET v = 0x01 WHERE pk = 1 AND ck = 1").rules
+
+
+def test_system_tables_are_free(session):
+    for table in ("system.local", "system_schema.columns", "system_schema_mcs.tables"):
+        c = charge(session, f"SELECT * FROM {table}")
+        assert c.units == 0 and c.rules == {"system-free"}
+
+
+# ---------------------------------------------------------------- the current size model: 1.1, 8.1
+
+def row_bytes(session, table, statement, parameters=None):
+    statement = session.prepare(statement.format(t=f"m.{table}"))
+    return charge(session, statement.bind(parameters or ()))["row_bytes"]
+
+
+def test_current_sizes_of_the_published_examples(current):
+    create_table(current, "m", "mytable", "pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, static_col1 int static, "
+                                          "PRIMARY KEY ((pk_col1, pk_col2), ck_col1, ck_col2)")
+    assert row_bytes(current, "mytable", "INSERT INTO {t} (pk_col1, pk_col2, ck_col1, ck_col2, reg_col1) VALUES (1, 2, 3, 4, 5)") == 31
+    c = charge(current, "SELECT * FROM m.mytable WHERE pk_col1 = 1 AND pk_col2 = 2 AND ck_col1 = 3 AND ck_col2 = 4")
+    assert (c["row_bytes"], "size-current" in c.rules) == (31, True)
+    c = charge(current, "INSERT INTO m.mytable (pk_col1, pk_col2, static_col1) VALUES (1, 2, 6)")
+    assert c["static_bytes"] == 122
+    create_table(current, "m", "users", "pk text, ck int, v text, PRIMARY KEY (pk, ck)")
+    assert row_bytes(current, "users", "INSERT INTO {t} (pk, ck, v) VALUES ('user-0001', 12345, ?)", ("x" * 500,)) == 533
+    create_table(current, "m", "static_text", "pk text, ck int, s int static, PRIMARY KEY (pk, ck)")
+    assert charge(current, "INSERT INTO m.static_text (pk, s) VALUES ('12345678901234567890', 7)")["static_bytes"] == 131
+
+
+def test_current_sizes_of_collections_and_ttl(current):
+    create_table(current, "m", "lists", "pk int PRIMARY KEY, l list<text>")
+    key, words = 2 * 2 + 1 + 3, ["x" * 10] * 3
+    assert row_bytes(current, "lists", "INSERT INTO {t} (pk, l) VALUES (1, ?)", (words,)) == key + 37
+    read = "SELECT l FROM m.lists WHERE pk = 1"
+    assert charge(current, read)["row_bytes"] == key + 37
+    c = charge(current, current.prepare("INSERT INTO m.lists (pk, l) VALUES (1, ?) USING TTL 1000").bind((words,)))
+    assert c["row_bytes"] == key + 61 + 8 and "size-ttl" in c.rules
+    assert charge(current, read)["row_bytes"] == key + 61 + 8
+
+
+def test_both_models_agree_between_writes_reads_and_refusals(session, current):
+    for s in (session, current):
+        create_table(s, "m", "agree", "pk int, ck text, a text, m map<text, int>, PRIMARY KEY (pk, ck)")
+        insert = "INSERT INTO m.agree (pk, ck, a, m) VALUES (12, 'clustering', 'abc', {'x': 1, 'y': 200})"
+        written = charge(s, insert)["row_bytes"]
+        assert charge(s, "SELECT a FROM m.agree WHERE pk = 12 AND ck = 'clustering'")["row_bytes"] == written
+        assert charge(s, insert + " IF NOT EXISTS")["row_bytes"] == written
+
+
+# ---------------------------------------------------------------- how the charge is told
+
+def payload_of(session, query="SELECT key FROM system.local", ask=False, trace=False):
+    future = session.execute_async(query, custom_payload=ASK if ask else None, trace=trace)
+    future.result()
+    return future.custom_payload or {}
+
+
+def test_details_come_when_the_request_asks(session):
+    assert set(payload_of(session)) == {"RequestCharge"}
+    details = json.loads(payload_of(session, ask=True)["capacity"])
+    assert set(details) == {"read_units", "write_units", "static_write_units", "row_bytes", "static_bytes", "bytes_read", "rows_read",
+                            "rows_returned", "query_class", "table", "rules"}
+
+
+def test_details_come_when_the_connection_asks(server, session, monkeypatch):
+    startup = cassandra.connection.StartupMessage
+
+    def asking(cqlversion, options):
+        return startup(cqlversion=cqlversion, options={**options, "CAPACITY": "full"})
+
+    monkeypatch.setattr(cassandra.connection, "StartupMessage", asking)
+    with server.cluster(protocol_version=4) as cluster:
+        assert set(payload_of(cluster.connect())) == {"RequestCharge", "capacity"}
+
+
+@pytest.mark.parametrize("setting, keys", [("full", {"RequestCharge", "capacity"}), ("charge", {"RequestCharge"}), ("off", set())])
+def test_details_come_as_the_server_is_set(new_server, setting, keys):
+    server = new_server("--capacity-payload", setting)
+    with server.cluster(protocol_version=4) as cluster:
+        s = cluster.connect()
+        assert set(payload_of(s)) == keys
+        if setting == "off":
+            assert payload_of(s, ask=True) == {}
+    server.stop()
+
+
+def test_protocol_3_has_no_payload(server):
+    with server.cluster(protocol_version=3) as cluster:
+        assert payload_of(cluster.connect()) == {}
+
+
+def test_a_trace_shows_the_charge(session):
+    create_table(session, "m", "traced", "pk int PRIMARY KEY, v blob, s text")
+    future = session.execute_async("INSERT INTO m.traced (pk, v) VALUES (1, 0x01)", trace=True)
+    future.result()
+    events = [e.description for e in future.get_query_trace().events]
+    assert any(re.fullmatch(r"Charged 0 read units, 1 write units, 0 static write units", e) for e in events), events
+    session_id = future.get_query_trace().trace_id
+    rows = session.execute("SELECT activity FROM system_traces.events WHERE session_id = %s", (session_id,))
+    assert any(r.activity.startswith("Charged ") for r in rows)
