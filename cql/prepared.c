@@ -150,6 +150,18 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     pthread_mutex_unlock(&c->lock);
 }
 
+int prepared_each(void *from, virtual_prepared_fn take, void *arg) {
+    struct prepared_cache *c = from;
+    int rc = 0;
+    pthread_mutex_lock(&c->lock);
+    for (const struct cql_prepared *p = c->oldest; p && rc == 0; p = p->newer) {
+        struct virtual_prepared v = {slice_of(p->info.id, sizeof p->info.id), p->keyspace, p->query};
+        rc = take(arg, &v);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
 /* ---- compiling ---- */
 
 static int md5(struct slice bytes, uint8_t *out, struct err *e) {

@@ -10,6 +10,7 @@
 
 #include "cql/db.h"
 #include "cql/statement.h"
+#include "system_schema/virtual.h"
 
 struct prepared_cache;
 
@@ -20,6 +21,10 @@ void prepared_cache_free(struct prepared_cache *cache);
 struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) MUST_CHECK;
 /* A reference to the statement of that text, compiled now; what the cache had under its id is replaced. keyspace: NULL or the default one. */
 struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) MUST_CHECK;
+
+/* Calls take for every statement there is, oldest first, until it says -1. The cache is locked meanwhile for those who prepare:
+ * take must not. from: the cache. For system.prepared_statements (system_schema/virtual.h). */
+int prepared_each(void *from, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);
 const char *prepared_query(const struct cql_prepared *p);

@@ -1,6 +1,7 @@
 /* SELECT on a system table: its function yields rows from memory, the restrictions pass or drop them. */
 #include "cql/cql.h"
 #include "cql/db.h"
+#include "cql/prepared.h"
 #include "cql/select.h"
 #include "system_schema/virtual.h"
 
@@ -48,6 +49,8 @@ int select_virtual(struct select_state *run) {
     run->read = NULL;
     run->count_read_rows = false; /* reading memory costs nothing: a page ends by the rows that it gives */
     struct virtual_context ctx = {.catalog = r->db->options.catalog, .schema = r->schema, .arena = r->arena, .key = key, .err = r->err};
+    ctx.each_prepared = prepared_each;
+    ctx.prepared = r->db->prepared;
     if (r->session) {
         ctx.local_address = r->session->local_address;
         ctx.local_port = r->session->local_port;

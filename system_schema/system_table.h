@@ -8,6 +8,7 @@
 
 YIELDS(none);
 YIELDS(local);
+YIELDS(prepared_statements);
 YIELDS(schema_keyspaces);
 YIELDS(schema_tables);
 YIELDS(schema_columns);

@@ -10,6 +10,13 @@
 
 struct catalog;
 
+/* A statement that clients prepared. They are kept above the catalogue, which knows them only so. */
+struct virtual_prepared {
+    struct slice id;
+    const char *keyspace, *query; /* keyspace: the session's, or NULL */
+};
+typedef int (*virtual_prepared_fn)(void *arg, const struct virtual_prepared *p);
+
 /* What a yielding function may look at. */
 struct virtual_context {
     struct catalog *catalog;
@@ -19,6 +26,9 @@ struct virtual_context {
     const char *local_address; /* of the connection, numeric, and its port */
     uint16_t local_port;
     uint8_t protocol_version;
+    /* Calls take for every prepared statement, until it says -1; NULL: there are none. */
+    int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);
+    void *prepared;
     struct err *err;
 };
 

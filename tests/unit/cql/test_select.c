@@ -246,6 +246,20 @@ static void test_select_reads_system_tables(void **state) {
     assert_rows(h, "SELECT keyspace_name, table_name FROM system_schema.tables WHERE keyspace_name = 'k' AND table_name = 't'", "k,t");
 }
 
+static void test_prepared_statements_are_listed(void **state) {
+    struct harness *h = *state;
+    uint8_t id[16];
+    harness_prepare(h, "SELECT cluster_name FROM system.local", id);
+    harness_prepare(h, "SELECT v FROM t WHERE k = ? AND c = 1 AND d = 1", id);
+    assert_rows(h, "SELECT query_string FROM system.prepared_statements",
+                "SELECT cluster_name FROM system.local;SELECT v FROM t WHERE k = ? AND c = 1 AND d = 1");
+    assert_rows(h, "SELECT logged_keyspace FROM system.prepared_statements LIMIT 1", "k");
+    h->page_size = 1;
+    (void)harness_query(h, "SELECT query_string FROM system.prepared_statements");
+    h->resume = true;
+    assert_rows(h, "SELECT query_string FROM system.prepared_statements", "SELECT v FROM t WHERE k = ? AND c = 1 AND d = 1");
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -262,6 +276,7 @@ int main(void) {
         T(test_select_aggregates),
         T(test_select_words_errors_as_cassandra_does),
         T(test_prepared_select_runs_by_id_and_survives_a_change_of_the_schema),
+        T(test_prepared_statements_are_listed),
         T(test_select_counts_the_empty_quarters_of_a_full_scan),
         T(test_select_charges_each_partition_of_an_in_apart),
         T(test_select_takes_long_clustering_keys),
