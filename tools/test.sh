@@ -33,15 +33,15 @@ counted() {
     say "$name"
     "$@" >"$log" 2>&1
     rc=$?
-    line=$(grep -E '[0-9]+ (passed|failed)' "$log" | tail -1)
+    line=$(grep -E '[0-9]+ (passed|failed|skipped)' "$log" | tail -1)
     p=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     f=$(grep -oE '[0-9]+ failed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     s=$(grep -oE '[0-9]+ skipped' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     p=${p:-0} f=${f:-0} s=${s:-0}
-    if [ $((p + f)) -eq 0 ] || { [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
+    if [ $((p + f + s)) -eq 0 ] || { [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
     if [ "${CI:-}" = true ] && [ "$s" -gt 0 ]; then f=$((f + s)) s=0; fi
     [ "$f" -eq 0 ] || tail -n 120 "$log"
-    grep -E '^not run' "$log"
+    grep -oE 'not run: .*' "$log" | sort -u
     count "$name" "$p" "$f" "$s" $((SECONDS - t0))
 }
 
