@@ -62,6 +62,9 @@ int function_to_text(const struct function_in *in, struct buf *out);
 int function_move_time(const struct function_in *in, struct buf *out); /* timestamp or date, + or - duration */
 int function_concat(const struct function_in *in, struct buf *out);
 
+/* function_collection.c: functions of any collection. 1 when name (lower case) is one of them (then *out, or NULL with ERR_INVALID). */
+int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
+
 /* function_number.c */
 int function_cast_number(const struct function_in *in, struct buf *out);
 int function_arithmetic(const struct function_in *in, struct buf *out);
