@@ -137,7 +137,7 @@ int function_from_json(const struct function_in *in, struct buf *out) {
     int rc = cql_value_from_json(in->f->result, value_slice(in->args[0]), out, &e);
     if (rc >= 0) return rc;
     bool decode = strncmp(e.text, "Could not decode", 16) == 0;
-    if (in->f->result->id == CQL_DURATION && !decode) return err_set(in->r->err, e.code, "%s", e.text);
+    if (in->f->result->id == CQL_DURATION && strncmp(e.text, "Unable to convert", 17) == 0) return err_set(in->r->err, e.code, "%s", e.text);
     return err_set(in->r->err, ERR_FUNCTION_FAILURE, decode ? "execution of 'system.from_json[text]' failed: %s" : "org.apache.cassandra.serializers.MarshalException: %s",
                    e.text);
 }

@@ -2,7 +2,9 @@
  * holds is handed to the column's type (cql_value_from_json). */
 #include "cql/modify.h"
 
-enum { JSON_DEPTH_MAX = 64 };
+#include <stdio.h>
+
+#include "cql/types/json_text.h"
 
 struct scan {
     const uint8_t *p, *end;
@@ -54,8 +56,30 @@ static bool take_value(struct scan *s, struct slice *out) {
     return depth == 0 && out->n > 0;
 }
 
-static int not_a_map(struct cql_request *r, struct slice text) {
-    return err_invalid(r->err, "Could not decode JSON string as a map: it is not a JSON object. (String was: %.*s)", SLICE_FMT(text));
+static int not_a_map(struct cql_request *r, struct slice text, const char *why) {
+    return err_invalid(r->err, "Could not decode JSON string as a map: %s. (String was: %.*s)", why, SLICE_FMT(text));
+}
+
+/* Sets *object to the object that the text is. */
+static int check_object(struct cql_request *r, struct slice text, struct slice *object) {
+    struct err inner = {0};
+    char place[160], why[768];
+    if (cql_json_check(text, object, &inner) < 0) return not_a_map(r, text, inner.text);
+    char c = (char)object->p[0];
+    if (c == '{') return 0;
+    if (c == 'n') return err_invalid(r->err, "Got null for INSERT JSON values");
+    bool real = memchr(object->p, '.', object->n) || memchr(object->p, 'e', object->n) || memchr(object->p, 'E', object->n);
+    const char *kind = c == '[' ? "Array value (token `JsonToken.START_ARRAY`)" : c == 't' ? "Boolean value (token `JsonToken.VALUE_TRUE`)"
+                     : c == 'f' ? "Boolean value (token `JsonToken.VALUE_FALSE`)" : real ? "Floating-point value (token `JsonToken.VALUE_NUMBER_FLOAT`)"
+                                                                                          : "Integer value (token `JsonToken.VALUE_NUMBER_INT`)";
+    cql_json_place(text, *object, place);
+    if (c == '"')
+        snprintf(why, sizeof why, "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot construct instance of `java.util.LinkedHashMap` (although at least one Creator exists): "
+                 "no String-argument constructor/factory method to deserialize from String value ('%.*s')\n at %s", object->n > 258 ? 256 : (int)object->n - 2, (const char *)object->p + 1, place);
+    else
+        snprintf(why, sizeof why, "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type "
+                 "`java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from %s\n at %s", kind, place);
+    return not_a_map(r, text, why);
 }
 
 /* A member's name as a column's: "Name" in quotes of its own keeps its capitals, else it is lower-cased. */
@@ -95,7 +119,8 @@ static int set_member(struct cql_request *r, const struct schema_table *t, struc
         values[col->ordinal] = value_of_slice(v);
         if (!v.p) rc = err_nomem(r->err);
     }
-    if (rc < 0 && r->err->code == ERR_INVALID) {
+    bool bare = col->type->id == CQL_DURATION && strncmp(r->err->text, "Unable to convert", 17) == 0; /* as Cassandra lets it through */
+    if (rc < 0 && r->err->code == ERR_INVALID && !bare) {
         char why[ERR_TEXT_MAX];
         memcpy(why, r->err->text, sizeof why);
         err_clear(r->err);
@@ -105,16 +130,17 @@ static int set_member(struct cql_request *r, const struct schema_table *t, struc
     return rc < 0 ? -1 : 0;
 }
 
+/* text has been checked: it is an object. */
 static int read_object(struct cql_request *r, const struct modify_plan *p, struct slice text, struct value *values) {
     struct scan s = {.p = text.p, .end = text.p + text.n};
     struct slice key, json;
-    if (!take(&s, '{')) return not_a_map(r, text);
+    if (!take(&s, '{')) return -1;
     bool more = !take(&s, '}');
     while (more) {
-        if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return not_a_map(r, text);
+        if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return -1;
         if (set_member(r, p->table, key, json, values)) return -1;
         if (take(&s, '}')) more = false;
-        else if (!take(&s, ',')) return not_a_map(r, text);
+        else if (!take(&s, ',')) return -1;
     }
     return 0;
 }
@@ -123,12 +149,13 @@ int modify_json_values(struct cql_request *r, const struct modify_plan *p, const
     const struct schema_table *t = p->table;
     struct value text;
     if (term_eval(p->json, r, &text)) return -1;
-    if (value_is_unset(text)) return not_a_map(r, slice_of("", 0));
+    if (value_is_unset(text)) return not_a_map(r, slice_of("", 0), "it is unset");
     if (value_is_null(text)) return err_invalid(r->err, "Got null for INSERT JSON values");
     struct value *values = ARENA_ARRAY(r->arena, t->n_columns, struct value);
     if (!values) return err_nomem(r->err);
     uint32_t n_keys = t->n_partition_key + t->n_clustering;
     for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = i >= n_keys && p->json_unset ? VALUE_UNSET : VALUE_NULL;
     *out = values;
-    return read_object(r, p, value_slice(text), values);
+    struct slice object;
+    return check_object(r, value_slice(text), &object) < 0 ? -1 : read_object(r, p, object, values);
 }

@@ -7,10 +7,8 @@
 
 #include "cql/types/decimal.h"
 #include "cql/types/family.h"
+#include "cql/types/json_text.h"
 #include "cql/types/vector.h"
-
-/* yajl frees its tree by recursion, so what is deeper is refused before it reads it. */
-enum { JSON_DEPTH_MAX = 64, JSON_TEXT_MAX = 1 << 24 };
 
 /* ---- writing ---- */
 
@@ -205,7 +203,7 @@ static const char *const wanted[CQL_TYPES] = {
     [CQL_DOUBLE] = "a double value",
     [CQL_FLOAT] = "a float value",
     [CQL_INT] = "an int value",
-    [CQL_TIMESTAMP] = "a long or a datestring representation of a date value",
+    [CQL_TIMESTAMP] = "a long or a datestring representation of a timestamp value",
     [CQL_UUID] = "a string representation of a uuid",
     [CQL_TEXT] = "a UTF-8 string",
     [CQL_TIMEUUID] = "a string representation of a timeuuid",
@@ -227,15 +225,23 @@ static bool takes_number(const struct cql_type *t, yajl_val j) {
     case CQL_SMALLINT: return true;
     case CQL_INT: return whole && strcmp(java_class(j), "Integer") == 0;
     case CQL_BIGINT:
-    case CQL_COUNTER:
-    case CQL_TIMESTAMP: return whole && strcmp(java_class(j), "BigInteger") != 0;
+    case CQL_COUNTER: return whole && strcmp(java_class(j), "BigInteger") != 0;
+    case CQL_TIMESTAMP: return whole && strcmp(java_class(j), "Long") == 0; /* no smaller number, Cassandra says */
     case CQL_VARINT: return whole;
     default: return false;
     }
 }
 
+static int refuse_blob(yajl_val j, struct err *e) {
+    char after[300];
+    const char *class = java_class(j), *package = class[0] == 'A' || strcmp(class, "LinkedHashMap") == 0 ? "java.util" : strcmp(class, "BigInteger") == 0 ? "java.math" : "java.lang";
+    snprintf(after, sizeof after, "' is not a valid blob representation: class %s.%s cannot be cast to class java.lang.String (%s.%s and java.lang.String are in module java.base of loader 'bootstrap')",
+             package, class, package, class);
+    return refuse("Value '", after, j, e);
+}
+
 static int read_blob(yajl_val j, struct buf *out, struct err *e) {
-    if (!YAJL_IS_STRING(j)) return refuse("Value '", "' is not a valid blob representation: it is not a String", j, e);
+    if (!YAJL_IS_STRING(j)) return refuse_blob(j, e);
     struct slice s = slice_str(YAJL_GET_STRING(j));
     if (s.n < 2 || s.p[0] != '0' || s.p[1] != 'x')
         return err_invalid(e, "Value '%.*s' is not a valid blob representation: String representation of blob is missing 0x prefix: %.*s",
@@ -245,23 +251,40 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
     return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLT_QUOTE(s), inner.text);
 }
 
+/* A decimal that is not in a string has been a double on its way. */
+static int parse_number(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    struct slice text = slice_str(YAJL_GET_NUMBER(j));
+    if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE")) return cqlt_family(t)->parse(t, text, out, e);
+    struct buf java;
+    buf_init(&java, 0);
+    put_java(j, &java);
+    int rc = cqlt_family(t)->parse(t, buf_slice(&java), out, e);
+    buf_fini(&java);
+    return rc;
+}
+
 static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
     struct err inner = {0};
     if (t->id == CQL_BLOB) return read_blob(j, out, e);
-    bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT;
-    if (YAJL_IS_STRING(j) || (YAJL_IS_NUMBER(j) && takes_number(t, j))) {
-        struct slice text = slice_str(YAJL_IS_STRING(j) ? YAJL_GET_STRING(j) : YAJL_GET_NUMBER(j));
-        if (cqlt_family(t)->parse(t, text, out, &inner) == 0) return 0;
-        if (!any_number) return err_set(e, inner.code, "%s", inner.text);
-    } else if (t->id == CQL_BOOLEAN && (YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j))) {
+    bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT, string = YAJL_IS_STRING(j);
+    struct slice text = string ? slice_str(YAJL_GET_STRING(j)) : (struct slice){0};
+    if (t->id == CQL_BOOLEAN && ((string && text.n == 0) || YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j))) {
         buf_u8(out, YAJL_IS_TRUE(j) != 0);
         return 0;
+    }
+    if (string && !(t->id == CQL_VARINT && text.n == 0)) {
+        if (cqlt_family(t)->parse(t, text, out, &inner) == 0) return 0;
+        if (!any_number) return err_set(e, inner.code, "%s", inner.text);
+    } else if (YAJL_IS_NUMBER(j) && takes_number(t, j)) {
+        if (parse_number(t, j, out, &inner) == 0) return 0;
+        if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     }
     if (any_number) return refuse("Value '", t->id == CQL_VARINT ? "' is not a valid representation of a varint value" : "' is not a valid representation of a decimal value", j, e);
     return expected(wanted[t->id], j, e);
 }
 
 static int read_json(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e);
+static int read_in_string(const struct cql_type *t, struct slice text, struct buf *out, struct err *e);
 
 static int read_item(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
     size_t at = out->n;
@@ -396,6 +419,7 @@ static int read_vector(const struct cql_type *t, yajl_val j, struct buf *out, st
 
 static int read_json(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
     if (t->n_args == 0) return read_scalar(t, j, out, e);
+    if (YAJL_IS_STRING(j)) return read_in_string(t, slice_str(YAJL_GET_STRING(j)), out, e);
     bool object = t->id == CQL_MAP || t->id == CQL_UDT;
     if (object ? !YAJL_IS_OBJECT(j) : !YAJL_IS_ARRAY(j)) {
         const char *what = object ? "a map" : t->id == CQL_SET ? "a list (representing a set)" : t->id == CQL_TUPLE ? "a list representation of a tuple" : "a list";
@@ -410,36 +434,37 @@ static int read_json(const struct cql_type *t, yajl_val j, struct buf *out, stru
     }
 }
 
-static bool too_deep(struct slice json) {
-    int depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < json.n; i++) {
-        uint8_t c = json.p[i];
-        if (in_string) {
-            if (c == '\\') i++;
-            in_string = c != '"';
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '[' || c == '{') {
-            if (++depth > JSON_DEPTH_MAX) return true;
-        } else if (c == ']' || c == '}') {
-            depth--;
-        }
+/* value has been checked. */
+static yajl_val parse_tree(struct slice value, struct err *e) {
+    char why[256] = "", *copy = malloc(value.n + 1);
+    if (!copy) return err_nomem(e), NULL;
+    memcpy(copy, value.p, value.n);
+    copy[value.n] = 0;
+    yajl_val j = yajl_tree_parse(copy, why, sizeof why);
+    free(copy);
+    if (!j) err_invalid(e, "%s", why);
+    return j;
+}
+
+/* A collection may be JSON within a string. */
+static int read_in_string(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+    struct slice value;
+    struct err inner = {0};
+    yajl_val j = cql_json_check(text, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
+    if (!j) {
+        const char *message = strstr(inner.text, ": ");
+        return err_invalid(e, "Error decoding JSON string: %s", message ? message + 2 : inner.text);
     }
-    return false;
+    int rc = YAJL_IS_STRING(j) || YAJL_IS_NULL(j) ? expected("a JSON value", j, e) : read_json(t, j, out, e);
+    yajl_tree_free(j);
+    return rc;
 }
 
 int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf *out, struct err *e) {
-    char why[256] = "it is too long or nested too deep";
-    char *copy = json.n < JSON_TEXT_MAX && !too_deep(json) ? malloc(json.n + 1) : NULL;
-    yajl_val j = NULL;
-    if (copy) {
-        memcpy(copy, json.p, json.n);
-        copy[json.n] = 0;
-        j = memchr(copy, 0, json.n) ? NULL : yajl_tree_parse(copy, why, sizeof why);
-        free(copy);
-    }
-    if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), why);
+    struct slice value;
+    struct err inner = {0};
+    yajl_val j = cql_json_check(json, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
+    if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), inner.text);
     int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, out, e);
     yajl_tree_free(j);
     if (rc == 0 && buf_failed(out)) return err_nomem(e);
