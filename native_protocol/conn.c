@@ -173,7 +173,9 @@ void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const str
 
 /* ---- back-pressure ---- */
 
-static bool over(const struct np_conn *c) { return c->in_flight >= NP_IN_FLIGHT_MAX || npi_conn_unsent(c) > NP_OUT_HIGH; }
+static bool over(const struct np_conn *c) {
+    return c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX || npi_conn_unsent(c) > NP_OUT_HIGH;
+}
 
 static void pause_reading(struct np_conn *c) {
     c->paused = true;
@@ -188,7 +190,8 @@ static void consume_kept(struct np_conn *c);
 
 static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stopping) return;
-    if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
+    if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
+    if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
     if (!c->in.n && !np_transport_pending(&c->transport)) return;

@@ -6,7 +6,7 @@
  * request that waits for durability or runs on a worker, so that those may outlive the socket. An idle connection owns no
  * buffer: input goes through the loop's window, output through buffers that are lent while there is something to send.
  *
- * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered or more than NP_OUT_HIGH bytes wait to be
+ * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are with workers, or more than NP_OUT_HIGH bytes wait to be
  * sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. Results
  * that come from workers to a connection that holds NP_OUT_MAX unsent become errors; and a connection with more than
  * NP_OUT_HIGH unsent is closed while all of the loop's together hold more than NP_LOOP_OUT_MAX.
@@ -24,7 +24,8 @@
 struct np_loop;
 
 enum np_conn_state { NP_CONN_NEW, NP_CONN_READY, NP_CONN_CLOSING, NP_CONN_CLOSED };
-enum { NP_IN_FLIGHT_MAX = 4096, NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20, NP_LOOP_OUT_MAX = 256 << 20, NP_CLOSE_US = 2000000 };
+enum { NP_IN_FLIGHT_MAX = 4096, NP_OFFLOADED_MAX = 16, NP_CLOSE_US = 2000000 };
+enum { NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20, NP_LOOP_OUT_MAX = 256 << 20 };
 
 struct np_conn {
     struct np_loop *loop;
@@ -35,6 +36,7 @@ struct np_conn {
     enum np_conn_state state;
     int64_t state_us; /* monotonic, when it came into the state */
     uint32_t refs, in_flight;
+    uint32_t offloaded; /* of those in flight, on workers or on their way back */
     struct np_transport transport;
     ev_io read_io, write_io;
 

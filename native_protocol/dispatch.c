@@ -237,7 +237,10 @@ void npi_call_finish(struct np_call *call) {
     bool broken = complete(call, &charge) || deliver(call);
     count(call, &charge);
     npi_call_forget(call);
-    if (call->offloaded) npi_conn_answered(c);
+    if (call->offloaded) {
+        c->offloaded--;
+        npi_conn_answered(c);
+    }
     npi_call_give(c->loop, call);
     if (broken) npi_conn_close(c);
     npi_conn_unref(c);
@@ -252,6 +255,7 @@ static void offload(struct np_call *call) {
     call->body = arena_dup(&call->arena, call->body);
     call->session = c->session;
     call->offloaded = true;
+    c->offloaded++;
     c->in_flight++;
     np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
     np_metric_add(&c->loop->metrics, NP_METRIC_OFFLOADED, 1);

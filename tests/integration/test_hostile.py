@@ -1,0 +1,458 @@
+"""Clients that mean harm, or fail badly: the server answers or closes, lives, stays within its memory, and serves the others meanwhile."""
+import contextlib
+import os
+import random
+import resource
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tally_server import PRESET, Server
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "replay"))
+from replay import SEGMENT_MAX, segment, string  # noqa: E402
+
+ERROR, STARTUP, READY, OPTIONS, SUPPORTED, QUERY, RESULT, PREPARE, EXECUTE, BATCH = 0, 1, 2, 5, 6, 7, 8, 9, 10, 13
+ROWS, VOID = 2, 1
+LOCAL_QUORUM = 6
+INVALID, SYNTAX, SERVER, PROTOCOL, OVERLOADED = 0x2200, 0x2000, 0x0000, 0x000A, 0x1001
+
+RSS_BOUND = 512 << 20  # of the whole module: block cache, memtables, and what hostile clients can make it hold
+SERVED_WITHIN = 5.0  # seconds for a point read of somebody else, on a loaded machine
+
+
+class Raw:
+    """A connection without a driver's manners."""
+
+    def __init__(self, server, version=4, startup=True, receive_buffer=None):
+        self.sock = socket.socket()
+        if receive_buffer:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.sock.settimeout(30)
+        self.sock.connect((server.host, server.port))
+        self.version = version
+        if startup:
+            self.send(self.envelope(STARTUP, struct.pack(">H", 1) + string("CQL_VERSION") + string("3.0.0")))
+            assert self.receive()[0] == READY
+
+    def envelope(self, opcode, body, stream=0, length=None):
+        return struct.pack(">BBhBI", self.version, 0, stream, opcode, len(body) if length is None else length) + body
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def read(self, n):
+        parts = []
+        while n:
+            part = self.sock.recv(min(n, 1 << 20))
+            if not part:
+                raise ConnectionError("closed")
+            parts.append(part)
+            n -= len(part)
+        return b"".join(parts)
+
+    def receive(self):
+        """(opcode, stream, body) of one envelope; not for v5 after STARTUP."""
+        _, flags, stream, opcode, n = struct.unpack(">BBhBI", self.read(9))
+        body = self.read(n)
+        if flags & 4:  # custom payload
+            at, (count,) = 2, struct.unpack_from(">H", body)
+            for _ in range(count):
+                at += 2 + struct.unpack_from(">H", body, at)[0]
+                at += 4 + max(struct.unpack_from(">i", body, at)[0], 0)
+            body = body[at:]
+        return opcode, stream, body
+
+    def ask(self, opcode, body):
+        self.send(self.envelope(opcode, body))
+        answer, _, body = self.receive()
+        return answer, body
+
+    def query(self, cql, values=None, page_size=None, state=None):
+        return self.ask(QUERY, query_body(cql, values, page_size, state))
+
+    def error_of(self, cql, values=None, **options):
+        """The code of the error that the statement must get."""
+        opcode, body = self.query(cql, values, **options)
+        assert opcode == ERROR, f"no error for {cql[:80]}"
+        return struct.unpack_from(">I", body)[0]
+
+    def must(self, cql, values=None, **options):
+        opcode, body = self.query(cql, values, **options)
+        assert opcode == RESULT, (cql[:80], body[:200])
+        return body
+
+    def close(self):
+        self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def value(v):
+    return struct.pack(">i", -1) if v is None else struct.pack(">i", len(v)) + v
+
+
+def query_body(cql, values=None, page_size=None, state=None):
+    text = cql.encode()
+    flags = (1 if values is not None else 0) | (4 if page_size else 0) | (8 if state is not None else 0)
+    body = struct.pack(">I", len(text)) + text + struct.pack(">HB", LOCAL_QUORUM, flags)
+    if values is not None:
+        body += struct.pack(">H", len(values)) + b"".join(value(v) for v in values)
+    if page_size:
+        body += struct.pack(">i", page_size)
+    if state is not None:
+        body += value(state)
+    return body
+
+
+def status(server, field):
+    for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) << 10
+    raise KeyError(field)
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory):
+    s = Server(tmp_path_factory.mktemp("server"), "--mode", "cassandra", "--threads", "2").start()
+    with Raw(s) as c:
+        c.must("CREATE KEYSPACE h WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        c.must("CREATE TABLE h.t (pk int, ck int, v text, PRIMARY KEY (pk, ck))")
+        c.must("CREATE TABLE h.big (pk int, ck int, v blob, PRIMARY KEY (pk, ck))")
+        c.must("CREATE TABLE h.c (pk int PRIMARY KEY, l list<int>, s set<text>, m map<int, text>, fl frozen<list<frozen<map<int, text>>>>, "
+               "tu tuple<int, text>, ve vector<float, 3>, d decimal, i inet, u uuid)")
+        for ck in range(200):
+            c.must("INSERT INTO h.t (pk, ck, v) VALUES (1, ?, 'x')", [struct.pack(">i", ck)])
+    yield s
+    s.stop()
+
+
+@pytest.fixture
+def server(target):
+    """The module's server; after the test it lives, answers and is within its bound."""
+    yield target
+    assert target.alive(), target.log_tail()
+    with Raw(target) as c:
+        c.must("SELECT * FROM h.t WHERE pk = 1 AND ck = 1")
+    peak = status(target, "VmHWM")
+    print(f"peak of memory: {peak >> 20} MiB")
+    assert PRESET != "release" or peak < RSS_BOUND, f"{peak >> 20} MiB"
+
+
+@contextlib.contextmanager
+def others_served(server):
+    """Gives a check to call in the middle of the harm: another client's point read in time."""
+    with Raw(server) as other:
+        def check():
+            t0 = time.monotonic()
+            other.must("SELECT * FROM h.t WHERE pk = 1 AND ck = 1")
+            assert time.monotonic() - t0 < SERVED_WITHIN
+
+        check()
+        yield check
+        check()
+
+
+def send_until_full(c, data, times):
+    """Sends as often as the server takes it; True when it took everything."""
+    c.sock.settimeout(1)
+    try:
+        for _ in range(times):
+            c.send(data)
+        return True
+    except TimeoutError:
+        return False
+
+
+@pytest.mark.parametrize("cql", ["SELECT * FROM h.big WHERE pk = 1", "SELECT * FROM h.big", "SELECT * FROM h.big WHERE pk = 1 AND ck = 1"])
+def test_client_that_never_reads_is_held_back(server, cql):
+    with Raw(server) as c:
+        for ck in range(40):
+            c.must("INSERT INTO h.big (pk, ck, v) VALUES (1, ?, ?)", [struct.pack(">i", ck), bytes(100_000)])
+    slow = []
+    with others_served(server) as check:
+        for _ in range(4):  # 4 x 1000 results of 4 MB, or of 100 kB
+            slow.append(Raw(server, receive_buffer=4096))
+            send_until_full(slow[-1], slow[-1].envelope(QUERY, query_body(cql)), 1000)
+            check()
+    for c in slow:
+        c.close()
+
+
+def test_slow_reader_gets_everything_in_the_end(server):
+    with Raw(server, receive_buffer=4096) as c:
+        for stream in range(100):
+            c.send(c.envelope(QUERY, query_body("SELECT * FROM h.t WHERE pk = 1 AND ck = 1"), stream))
+        seen = set()
+        for _ in range(100):
+            opcode, stream, _ = c.receive()
+            assert opcode == RESULT
+            seen.add(stream)
+        assert seen == set(range(100))
+
+
+@pytest.mark.parametrize("cql", [
+    "INSERT INTO h.t (pk, ck, v) VALUES (7, 7, 'a') IF NOT EXISTS",
+    "UPDATE h.t SET v = 'b' WHERE pk = 7 AND ck = 7 IF EXISTS",
+    "SELECT count(*) FROM h.t",
+    "INSERT INTO h.t (pk, ck, v) VALUES (7, 8, 'a')",
+])
+def test_connections_closed_while_their_requests_run(server, cql):
+    with others_served(server) as check:
+        for i in range(60):
+            c = Raw(server)
+            c.send(b"".join(c.envelope(QUERY, query_body(cql), s) for s in range(50)))
+            if i % 2:  # a reset instead of a clean end
+                c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            c.close()
+            if i % 20 == 0:
+                check()
+
+
+def test_thousands_of_idle_connections(server):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(4000, hard - 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, wanted + 200)), hard))
+    before = status(server, "VmRSS")
+    idle = []
+    try:
+        with others_served(server) as check:
+            for i in range(wanted):
+                idle.append(Raw(server))
+                if i % 1000 == 0:
+                    check()
+        grown = status(server, "VmRSS") - before
+        assert PRESET != "release" or grown < wanted * 8192, f"{grown // wanted} bytes each"
+    finally:
+        for c in idle:
+            c.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_connection_without_startup_is_closed_after_the_timeout(new_server):
+    s = new_server("--mode", "cassandra", "--handshake-timeout", "1")
+    with Raw(s, startup=False) as mute, Raw(s) as ready:
+        assert mute.sock.recv(1) == b""
+        ready.must("SELECT key FROM system.local")
+    s.stop()
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_half_sent_frames_are_kept_cheaply(server, version):
+    half = []
+    with others_served(server) as check:
+        for i in range(300):
+            c = Raw(server, version)
+            whole = c.envelope(QUERY, b"x" * 60_000, length=15 << 20)
+            if version == 5:
+                whole = b"".join(segment(whole[at:at + SEGMENT_MAX], False) for at in range(0, len(whole), SEGMENT_MAX))[:-7]
+            c.send(whole[:random.randrange(1, len(whole))])
+            half.append(c)
+            if i % 100 == 0:
+                check()
+    for c in half:
+        c.close()
+
+
+def drain(c):
+    """Whatever comes, until the server closes or waits for more."""
+    c.sock.settimeout(0.2)
+    with contextlib.suppress(OSError):
+        while c.sock.recv(1 << 16):
+            pass
+    c.close()
+
+
+@pytest.mark.parametrize("startup", [False, True])
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_random_garbage(server, version, startup):
+    rng = random.Random(version)
+    with others_served(server) as check:
+        for i in range(40):
+            c = Raw(server, version, startup=startup)
+            data = rng.randbytes(rng.randrange(1, 4000))
+            if i % 2:  # a header that is believed, then garbage
+                data = c.envelope(rng.choice([STARTUP, OPTIONS, QUERY, PREPARE, EXECUTE, BATCH, rng.randrange(256)]), data)
+                if version == 5 and startup:
+                    data = segment(data)
+            with contextlib.suppress(OSError):
+                c.send(data)
+                c.sock.shutdown(socket.SHUT_WR)
+            drain(c)
+        check()
+
+
+def test_flipped_bits_in_segments(server):
+    rng = random.Random(5)
+    with others_served(server):
+        for _ in range(60):
+            c = Raw(server, 5)
+            text = b"SELECT * FROM h.t WHERE pk = 1 AND ck = 1"
+            body = struct.pack(">I", len(text)) + text + struct.pack(">HI", LOCAL_QUORUM, 0)
+            good = segment(c.envelope(QUERY, body))
+            bad = bytearray(good)
+            bit = rng.randrange(len(bad) * 8)
+            bad[bit // 8] ^= 1 << bit % 8
+            with contextlib.suppress(OSError):
+                c.send(good + bytes(bad))
+            drain(c)
+
+
+def collection(count, *items):
+    return struct.pack(">i", count) + b"".join(items)
+
+
+@pytest.mark.parametrize("column, lie", [
+    ("l", collection(0x7fffffff)),
+    ("l", collection(-1, value(b"\0\0\0\1"))),
+    ("l", collection(1 << 24, value(b"\0\0\0\1"))),
+    ("l", collection(1, struct.pack(">i", 0x7fffffff))),
+    ("l", collection(2, value(b"\0\0\0\1"))),
+    ("l", collection(1, value(None))),
+    ("l", b"\0\0"),
+    ("s", collection(0x7fffffff, value(b"a"))),
+    ("s", collection(1, value(b"\xff\xfe"))),
+    ("m", collection(1, value(b"\0\0\0\1"))),
+    ("m", collection(0x40000000, value(b"\0\0\0\1"), value(b"a"))),
+    ("m", collection(-(1 << 31), value(b"\0\0\0\1"), value(b"a"))),
+    ("fl", collection(1, value(collection(0x7fffffff)))),
+    ("fl", collection(0x7fffffff, value(collection(0)))),
+    ("tu", struct.pack(">i", 0x7fffffff)),
+    ("tu", value(b"\0\0\0\1") * 3),
+    ("ve", bytes(11)),
+    ("ve", bytes(1000)),
+    ("d", b"\0\0\0"),
+    ("i", bytes(5)),
+    ("u", bytes(15)),
+])
+def test_lying_values_are_refused(server, column, lie):
+    with Raw(server) as c:
+        assert c.error_of(f"INSERT INTO h.c (pk, {column}) VALUES (1, ?)", [lie]) in (INVALID, PROTOCOL, SERVER)
+        assert c.error_of(f"UPDATE h.c SET {column} = ? WHERE pk = 1", [lie]) in (INVALID, PROTOCOL, SERVER)
+        c.must("SELECT * FROM h.c WHERE pk = 1")
+
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize("cql", [
+    "SELECT * FROM h.t WHERE " + "(" * DEEP + "pk" + ")" * DEEP + " = 1",
+    "SELECT " + "(" * DEEP + "pk" + ")" * DEEP + " FROM h.t",
+    "SELECT " + "(int)" * DEEP + "pk FROM h.t",
+    "SELECT " + "-" * 1 + "(" * DEEP + "1 FROM h.t",
+    "SELECT " + "token(" * DEEP + "pk" + ")" * DEEP + " FROM h.t",
+    "SELECT " + "pk+" * DEEP + "pk FROM h.t",
+    "INSERT INTO h.c (pk, l) VALUES (1, " + "[" * DEEP + "]" * DEEP + ")",
+    "INSERT INTO h.c (pk, l) VALUES (1, " + "{" * DEEP,
+    "INSERT INTO h.c (pk, m) VALUES (1, " + "{1:" * DEEP,
+    "INSERT INTO h.c (pk, tu) VALUES (1, " + "(" * DEEP + "1" + ")" * DEEP + ")",
+    "CREATE TABLE h.deep (pk int PRIMARY KEY, v " + "frozen<list<" * DEEP + "int" + ">>" * DEEP + ")",
+    "CREATE TABLE h.deep (pk int PRIMARY KEY, v " + "frozen<list<" * 200 + "int" + ">>" * 200 + ")",
+    "CREATE TABLE h.deep (pk int PRIMARY KEY, v 'org.apache.cassandra.db.marshal." + "ListType(" * DEEP + "')",
+    "INSERT INTO h.c JSON '{\"pk\": 1, \"fl\": " + "[" * DEEP + "]" * DEEP + "}'",
+    "INSERT INTO h.c JSON '" + '{"a":' * DEEP + "'",
+    "SELECT fromJson('" + "[" * DEEP + "') FROM h.c",
+    "BEGIN " * DEEP,
+    "/*" * DEEP,
+    "$$" * DEEP + "$",
+    "'" * (DEEP + 1),
+], ids=lambda cql: cql[:48])
+def test_deep_nesting_is_an_error(server, cql):
+    with Raw(server) as c:
+        assert c.error_of(cql) in (SYNTAX, INVALID, SERVER, PROTOCOL)
+        opcode, _ = c.ask(PREPARE, struct.pack(">I", len(cql)) + cql.encode())
+        assert opcode == ERROR or "json" in cql[:200].lower()  # JSON is read when the statement runs
+
+
+def test_long_where_clauses_are_answered(server):
+    with Raw(server) as c, others_served(server) as check:
+        for cql in ("SELECT * FROM h.t WHERE pk = 1" + " AND ck > 1" * 100_000,
+                    "SELECT * FROM h.t WHERE pk IN (" + "1," * 500_000 + "1)",
+                    "SELECT * FROM h.t WHERE pk = 1 AND ck IN (" + "1," * 500_000 + "1)",
+                    "SELECT " + "pk," * 300_000 + "pk FROM h.t"):
+            opcode, _ = c.query(cql)
+            assert opcode in (ERROR, RESULT)
+            check()
+
+
+def test_huge_batches_are_answered(server):
+    row = b"INSERT INTO h.t (pk, ck, v) VALUES (9, 9, 'x')"
+    item = struct.pack(">BI", 0, len(row)) + row + struct.pack(">H", 0)
+    with Raw(server) as c, others_served(server) as check:
+        for n in (65535, 20_000):
+            opcode, _ = c.ask(BATCH, struct.pack(">BH", 1, n) + item * n + struct.pack(">HB", LOCAL_QUORUM, 0))
+            assert opcode in (ERROR, RESULT)
+            check()
+        opcode, _ = c.ask(BATCH, struct.pack(">BH", 1, 65535) + item * 3 + struct.pack(">HB", LOCAL_QUORUM, 0))
+        assert opcode == ERROR
+        opcode, _ = c.query("BEGIN UNLOGGED BATCH " + row.decode() * 100_000 + " APPLY BATCH")
+        assert opcode in (ERROR, RESULT)
+
+
+def test_flood_of_prepared_statements_is_bounded(server):
+    before = status(server, "VmRSS")
+    with Raw(server) as c, others_served(server) as check:
+        for start in range(0, 20_000, 100):
+            queries = [f"SELECT pk, ck, v FROM h.t WHERE pk = ? AND ck = {n} /* {'x' * 2000} */" for n in range(start, start + 100)]
+            c.send(b"".join(c.envelope(PREPARE, struct.pack(">I", len(q)) + q.encode()) for q in queries))
+            for _ in queries:
+                opcode, _, body = c.receive()
+                assert opcode == RESULT
+        check()
+        n = struct.unpack_from(">H", body, 4)[0]
+        newest = body[6:6 + n]
+        opcode, _ = c.ask(EXECUTE, struct.pack(">H", n) + newest + struct.pack(">HBH", LOCAL_QUORUM, 1, 1) + value(struct.pack(">i", 1)))
+        assert opcode == RESULT
+    grown = status(server, "VmRSS") - before
+    assert PRESET != "release" or grown < 160 << 20, f"{grown >> 20} MiB"
+
+
+def paging_state(body):
+    kind, flags = struct.unpack_from(">II", body)
+    assert kind == ROWS and flags & 2, "there is no further page"
+    n = struct.unpack_from(">I", body, 12)[0]
+    return body[16:16 + n]
+
+
+@pytest.mark.parametrize("cql", ["SELECT * FROM h.t WHERE pk = 1", "SELECT * FROM h.t", "SELECT * FROM h.t WHERE pk IN (1, 2)"])
+def test_forged_paging_states_are_refused(server, cql):
+    rng = random.Random(3)
+    with Raw(server) as c:
+        state = paging_state(c.must(cql, page_size=10))
+        assert paging_state(c.must(cql, page_size=10, state=state)) != state
+        for bit in range(len(state) * 8):
+            forged = bytearray(state)
+            forged[bit // 8] ^= 1 << bit % 8
+            assert c.error_of(cql, page_size=10, state=bytes(forged)) == PROTOCOL
+        for forged in (b"", b"\0", state[:-1], state + b"\0", bytes(len(state)), bytes(1 << 20), rng.randbytes(60)):
+            if forged or not state:
+                assert c.error_of(cql, page_size=10, state=forged) == PROTOCOL
+        assert c.error_of("SELECT pk FROM h.t WHERE pk = 1 AND ck > 5", page_size=10, state=state) == PROTOCOL
+
+
+def test_values_of_ten_megabytes(server):
+    big = os.urandom(10 << 20)
+    with Raw(server) as c, others_served(server) as check:
+        for ck in range(3):
+            c.must("INSERT INTO h.big (pk, ck, v) VALUES (2, ?, ?)", [struct.pack(">i", ck), big])
+            check()
+        body = c.must("SELECT v FROM h.big WHERE pk = 2 AND ck = 1")
+        assert body.endswith(big)
+        page = c.must("SELECT v FROM h.big WHERE pk = 2", page_size=1000)
+        assert len(page) < 25 << 20 and paging_state(page)
+        c.must("DELETE FROM h.big WHERE pk = 2")
+
+
+def test_requests_over_the_frame_limit_are_refused_and_the_connection_goes_on(server):
+    with Raw(server) as c:
+        opcode, _ = c.ask(QUERY, query_body("INSERT INTO h.big (pk, ck, v) VALUES (3, 3, ?)", [bytes(17 << 20)]))
+        assert opcode == ERROR
+        c.must("SELECT * FROM h.t WHERE pk = 1 AND ck = 1")
