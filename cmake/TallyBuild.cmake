@@ -11,7 +11,11 @@ add_compile_options(-Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing
 if(TALLY_SANITIZE)
   add_compile_options(-fsanitize=${TALLY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TALLY_SANITIZE})
-elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+endif()
+if(TALLY_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link) # or the fuzzers would be blind in the libraries
+endif()
+if(NOT TALLY_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
   add_compile_definitions(_FORTIFY_SOURCE=2)
 endif()
 

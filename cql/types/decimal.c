@@ -62,6 +62,9 @@ static struct slice without_sign_extension(struct slice v) {
 }
 
 static int compare_varint(struct slice a, struct slice b) {
+    static const uint8_t zero;
+    if (!a.n) a = slice_of(&zero, 1); /* a decimal that ends behind its scale */
+    if (!b.n) b = slice_of(&zero, 1);
     a = without_sign_extension(a);
     b = without_sign_extension(b);
     bool x = a.n && a.p[0] & 0x80, y = b.n && b.p[0] & 0x80;
@@ -310,7 +313,7 @@ static void encode_decimal(struct slice v, struct buf *out) {
 }
 
 /* Integers up to this size come back with scale 0, as they are usually written. */
-enum { INTEGER_EXPONENT_MAX = 40 };
+enum { INTEGER_EXPONENT_MAX = 40, KEY_DIGITS_MAX = 1 << 18 };
 
 static int decode_digits(struct key_rd *k, struct buf *out, bool negative) {
     int64_t exponent = (int64_t)(cqlt_key_uint(k, 8) ^ (uint64_t)1 << 63);
@@ -327,6 +330,8 @@ static int decode_digits(struct key_rd *k, struct buf *out, bool negative) {
     if (digits.p[digits.n - 1] == '0') digits.n--;
     int64_t scale = (int64_t)digits.n - exponent;
     for (; scale < 0 && exponent <= INTEGER_EXPONENT_MAX; scale++) buf_u8(&digits, '0');
+    /* zeros at the end were dropped, and the smallest scale cannot make up for them */
+    for (; scale < INT32_MIN && scale >= (int64_t)INT32_MIN - KEY_DIGITS_MAX; scale++) buf_u8(&digits, '0');
     buf_u8(&digits, 0);
     if (buf_failed(&digits) || scale > INT32_MAX || scale < INT32_MIN) goto bad;
     mpz_t n;
