@@ -33,6 +33,9 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units, row_bytes, static_bytes, bytes_read, rows_read,
  * rows_returned, query_class (point|row_range|partition_range|table_scan), table, rules. */
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
-const char *rule_name(enum rule_id id); /* as in the payload: "static-and-row-twice" */
-const char *rule_text(enum rule_id id); /* the sentence that says it */
+/* A row of rule.def, which says what the fields are. */
+struct rule {
+    const char *name, *title, *text, *source, *confidence;
+};
+const struct rule *rule_of(enum rule_id id);
 const char *query_class_name(enum query_class class);

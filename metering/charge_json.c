@@ -3,17 +3,14 @@
 
 #include <stdio.h>
 
-static const struct {
-    const char *name, *text;
-} rules[] = {
-#define RULE(id, name_, title, text_, source, confidence) [RULE_##id] = {.name = name_, .text = text_},
+static const struct rule rules[] = {
+#define RULE(id, name_, title_, text_, source_, confidence_) \
+    [RULE_##id] = {.name = name_, .title = title_, .text = text_, .source = source_, .confidence = confidence_},
 #include "metering/rule.def"
 #undef RULE
 };
 
-const char *rule_name(enum rule_id id) { return rules[id].name; }
-
-const char *rule_text(enum rule_id id) { return rules[id].text; }
+const struct rule *rule_of(enum rule_id id) { return &rules[id]; }
 
 const char *query_class_name(enum query_class class) {
     static const char *const names[] = {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/data_dir.h"
+#include "server/system_metering.h"
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
@@ -23,7 +24,8 @@ static int open_engine(struct instance *in, struct err *e) {
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct catalog_options co = {.eng = in->eng, .clock = &clock_real, .mode = s->mode, .delay = s->ddl_delay, .node = s->node};
+    struct catalog_options co = {.eng = in->eng, .clock = &clock_real, .mode = s->mode, .delay = s->ddl_delay, .node = s->node,
+                                 .n_tables = n_system_metering_tables, .tables = system_metering_tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     struct cql_db_options dbo = {

@@ -68,6 +68,8 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     c->clock = o->clock;
     c->mode = o->mode;
     c->delay = o->delay;
+    c->n_tables = o->n_tables;
+    c->tables = o->tables;
     c->started_s = clock_wall_us(o->clock) / 1000000;
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->current_lock, NULL);

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "system_schema/schema.h"
+#include "system_schema/virtual.h"
 
 struct catalog;
 
@@ -34,6 +35,8 @@ struct catalog_options {
     enum tally_mode mode;
     struct ddl_delay delay;
     struct node_info node;
+    uint32_t n_tables; /* further system tables */
+    const struct virtual_table *tables;
 };
 
 /* Reads what is persisted, makes the system keyspaces, resumes unfinished changes. */

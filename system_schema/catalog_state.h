@@ -37,6 +37,8 @@ struct catalog {
     enum tally_mode mode;
     struct ddl_delay delay;
     struct node_info node;
+    uint32_t n_tables; /* of layers above */
+    const struct virtual_table *tables;
     uint8_t host_id[16];
     int64_t started_s; /* since 1970; system.local's gossip_generation */
 

@@ -108,10 +108,11 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
-static int make_keyspace(struct catalog *c, const char *name, int release, struct schema_keyspace **out, struct err *e) {
+static int make_keyspace(struct catalog *c, const struct row *all, size_t n_all, const char *name, int release, struct schema_keyspace **out,
+                         struct err *e) {
     struct arena *a = &c->arena;
     struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
-    const struct schema_table **tables = ARENA_ARRAY(a, ARRAY_LEN(rows), const struct schema_table *);
+    const struct schema_table **tables = ARENA_ARRAY(a, n_all, const struct schema_table *);
     struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
     if (!ks || !tables || !replication) return err_nomem(e);
     replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
@@ -121,9 +122,9 @@ static int make_keyspace(struct catalog *c, const char *name, int release, struc
     ks->n_replication = 2;
     ks->replication = replication;
     ks->tables = tables;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (strcmp(rows[i].keyspace, name) != 0 || !(rows[i].releases & release)) continue;
-        if (!(tables[ks->n_tables] = make_table(a, &rows[i], ks, e))) return -1;
+    for (size_t i = 0; i < n_all; i++) {
+        if (strcmp(all[i].keyspace, name) != 0 || !(all[i].releases & release)) continue;
+        if (!(tables[ks->n_tables] = make_table(a, &all[i], ks, e))) return -1;
         ks->n_tables++;
     }
     qsort(tables, ks->n_tables, sizeof *tables, by_name);
@@ -131,16 +132,31 @@ static int make_keyspace(struct catalog *c, const char *name, int release, struc
     return 0;
 }
 
+/* Those of the list and those of layers above. */
+static struct row *all_rows(struct catalog *c, size_t *n) {
+    struct row *all = ARENA_ARRAY(&c->arena, ARRAY_LEN(rows) + c->n_tables, struct row);
+    if (!all) return NULL;
+    memcpy(all, rows, sizeof rows);
+    *n = ARRAY_LEN(rows);
+    for (uint32_t i = 0; i < c->n_tables; i++) {
+        const struct virtual_table *t = &c->tables[i];
+        all[(*n)++] = (struct row){.releases = ALL, .keyspace = t->keyspace, .table = t->name, .virt = t->virt, .gc_grace = "0",
+                                   .comment = t->comment, .columns = t->columns};
+    }
+    return all;
+}
+
 int system_tables_build(struct catalog *c, struct err *e) {
     int release = c->mode == MODE_CASSANDRA ? V5 : V3;
-    c->system = ARENA_ARRAY(&c->arena, ARRAY_LEN(rows), const struct schema_keyspace *);
-    if (!c->system) return err_nomem(e);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        bool seen = !(rows[i].releases & release);
-        for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->name, rows[i].keyspace) == 0;
+    size_t n;
+    const struct row *all = all_rows(c, &n);
+    if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, const struct schema_keyspace *))) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        bool seen = !(all[i].releases & release);
+        for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->name, all[i].keyspace) == 0;
         struct schema_keyspace *ks = NULL;
         if (seen) continue;
-        if (make_keyspace(c, rows[i].keyspace, release, &ks, e)) return -1;
+        if (make_keyspace(c, all, n, all[i].keyspace, release, &ks, e)) return -1;
         c->system[c->n_system++] = ks;
     }
     return 0;

@@ -38,3 +38,10 @@ typedef int (*virtual_row_fn)(void *arg, const struct value *values);
 struct schema_virtual {
     int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
 };
+
+/* A system table of a layer above this one, in a keyspace of its own: given to catalog_open, must outlive the catalogue. */
+struct virtual_table {
+    const char *keyspace, *name, *comment;
+    const char *columns; /* as in system_table.def */
+    struct schema_virtual virt;
+};

@@ -13,7 +13,7 @@ import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import Server, await_active, create_keyspace, create_table
+from tally_server import ROOT, Server, await_active, create_keyspace, create_table
 
 ASK = {"capacity": b""}
 QUORUM, ONE, LOCAL_ONE = ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.ONE, ConsistencyLevel.LOCAL_ONE
@@ -431,3 +431,17 @@ def test_a_trace_shows_the_charge(session):
     session_id = future.get_query_trace().trace_id
     rows = session.execute("SELECT activity FROM system_traces.events WHERE session_id = %s", (session_id,))
     assert any(r.activity.startswith("Charged ") for r in rows)
+
+
+# ---------------------------------------------------------------- the rules themselves
+
+def test_the_server_tells_every_rule(session, current):
+    published = re.findall(r'^RULE\((\w+), "([^"]+)", "([^"]+)",\s+"((?:[^"\\]|\\.)*)",\s+"([^"]+)",\s+"([^"]+)"\)',
+                           (ROOT / "metering" / "rule.def").read_text(), re.M)
+    assert len(published) == len(re.findall(r"^RULE\(", (ROOT / "metering" / "rule.def").read_text(), re.M))
+    for s in (session, current):
+        rows = {r.id: r for r in s.execute("SELECT id, title, text, source, confidence FROM system_metering.rules")}
+        assert set(rows) == {name for _, name, *_ in published}
+        for _, name, *rest in published:
+            assert s.execute("SELECT title, text, source, confidence FROM system_metering.rules WHERE id = %s", (name,)).one() == tuple(rest)
+            assert rows[name].confidence in ("documented", "seen", "inferred")
