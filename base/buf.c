@@ -19,31 +19,16 @@ void buf_clear(struct buf *b, size_t keep) {
     b->failed = false;
 }
 
-static bool grow(struct buf *b, size_t n) {
-    if (b->failed || n > b->limit - b->n) return b->failed = true, false;
+uint8_t *buf_grow(struct buf *b, size_t n) {
+    if (b->failed || n > b->limit - b->n) return b->failed = true, NULL;
     size_t cap = b->cap ? b->cap : 256;
     while (cap < b->n + n) cap *= 2;
     uint8_t *p = fault_hit(FAULT_ALLOC) ? NULL : realloc(b->p, cap);
-    if (!p) return b->failed = true, false;
+    if (!p) return b->failed = true, NULL;
     b->p = p;
     b->cap = cap;
-    return true;
-}
-
-uint8_t *buf_reserve(struct buf *b, size_t n) {
-    if (UNLIKELY(b->failed)) return NULL;
-    if (UNLIKELY(n > b->cap - b->n || b->n + n > b->limit || !b->p) && !grow(b, n)) return NULL;
     return b->p + b->n;
 }
-
-void buf_put(struct buf *b, const void *p, size_t n) {
-    uint8_t *to = buf_reserve(b, n);
-    if (!to || !n) return;
-    memcpy(to, p, n);
-    b->n += n;
-}
-
-void buf_u8(struct buf *b, uint8_t v) { buf_put(b, &v, 1); }
 
 void buf_u16(struct buf *b, uint16_t v) {
     uint8_t t[2];
@@ -103,37 +88,6 @@ void buf_json_str(struct buf *b, struct slice s) {
         else buf_u8(b, c);
     }
     buf_u8(b, '"');
-}
-
-struct slice rd_bytes(struct rd *r, size_t n) {
-    if (UNLIKELY(rd_left(r) < n)) {
-        r->bad = true;
-        r->p = r->end;
-        return (struct slice){0};
-    }
-    struct slice s = slice_of(r->p, n);
-    r->p += n;
-    return s;
-}
-
-uint8_t rd_u8(struct rd *r) {
-    struct slice s = rd_bytes(r, 1);
-    return s.p ? s.p[0] : 0;
-}
-
-uint16_t rd_u16(struct rd *r) {
-    struct slice s = rd_bytes(r, 2);
-    return s.p ? load_u16(s.p) : 0;
-}
-
-uint32_t rd_u32(struct rd *r) {
-    struct slice s = rd_bytes(r, 4);
-    return s.p ? load_u32(s.p) : 0;
-}
-
-uint64_t rd_u64(struct rd *r) {
-    struct slice s = rd_bytes(r, 8);
-    return s.p ? load_u64(s.p) : 0;
 }
 
 uint64_t rd_uvarint(struct rd *r) {

@@ -19,16 +19,26 @@ void buf_init(struct buf *b, size_t limit); /* limit 0: none */
 void buf_fini(struct buf *b);
 /* Keeps the memory when it is at most keep bytes. */
 void buf_clear(struct buf *b, size_t keep);
+/* The uncommon part of buf_reserve. */
+uint8_t *buf_grow(struct buf *b, size_t n) MUST_CHECK;
 /* Room for n more bytes, or NULL (and failed). The bytes count only after buf_advance. */
-uint8_t *buf_reserve(struct buf *b, size_t n) MUST_CHECK;
+MUST_CHECK static inline uint8_t *buf_reserve(struct buf *b, size_t n) {
+    bool room = n <= b->cap - b->n && b->n + n <= b->limit && b->p && !b->failed;
+    return LIKELY(room) ? b->p + b->n : buf_grow(b, n);
+}
 static inline void buf_advance(struct buf *b, size_t n) { b->n += n; }
 static inline bool buf_failed(const struct buf *b) { return b->failed; }
 static inline struct slice buf_slice(const struct buf *b) { return slice_of(b->p ? b->p : (const uint8_t *)"", b->n); }
 
-void buf_put(struct buf *b, const void *p, size_t n);
+static inline void buf_put(struct buf *b, const void *p, size_t n) {
+    uint8_t *to = buf_reserve(b, n);
+    if (!to || !n) return;
+    memcpy(to, p, n);
+    b->n += n;
+}
 static inline void buf_put_slice(struct buf *b, struct slice s) { buf_put(b, s.p, s.n); }
 static inline void buf_put_str(struct buf *b, const char *s) { buf_put(b, s, strlen(s)); }
-void buf_u8(struct buf *b, uint8_t v);
+static inline void buf_u8(struct buf *b, uint8_t v) { buf_put(b, &v, 1); }
 void buf_u16(struct buf *b, uint16_t v);
 void buf_u32(struct buf *b, uint32_t v);
 void buf_u64(struct buf *b, uint64_t v);
@@ -46,14 +56,6 @@ struct rd {
 
 static inline struct rd rd_of(struct slice s) { return (struct rd){.p = s.p, .end = s.p + s.n}; }
 static inline size_t rd_left(const struct rd *r) { return (size_t)(r->end - r->p); }
-uint8_t rd_u8(struct rd *r);
-uint16_t rd_u16(struct rd *r);
-uint32_t rd_u32(struct rd *r);
-uint64_t rd_u64(struct rd *r);
-uint64_t rd_uvarint(struct rd *r);
-/* n bytes in place; p NULL and bad when there are fewer. */
-struct slice rd_bytes(struct rd *r, size_t n);
-
 static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 static inline uint32_t load_u32(const uint8_t *p) {
     uint32_t v;
@@ -74,3 +76,32 @@ static inline void store_u64(uint8_t *p, uint64_t v) {
     v = __builtin_bswap64(v);
     memcpy(p, &v, 8);
 }
+
+/* n bytes in place; p NULL and bad when there are fewer. */
+static inline struct slice rd_bytes(struct rd *r, size_t n) {
+    if (UNLIKELY(rd_left(r) < n)) {
+        r->bad = true;
+        r->p = r->end;
+        return (struct slice){0};
+    }
+    struct slice s = slice_of(r->p, n);
+    r->p += n;
+    return s;
+}
+static inline uint8_t rd_u8(struct rd *r) {
+    struct slice s = rd_bytes(r, 1);
+    return s.p ? s.p[0] : 0;
+}
+static inline uint16_t rd_u16(struct rd *r) {
+    struct slice s = rd_bytes(r, 2);
+    return s.p ? load_u16(s.p) : 0;
+}
+static inline uint32_t rd_u32(struct rd *r) {
+    struct slice s = rd_bytes(r, 4);
+    return s.p ? load_u32(s.p) : 0;
+}
+static inline uint64_t rd_u64(struct rd *r) {
+    struct slice s = rd_bytes(r, 8);
+    return s.p ? load_u64(s.p) : 0;
+}
+uint64_t rd_uvarint(struct rd *r);

@@ -2,15 +2,16 @@
 
 #include "cql/types/size.h"
 
+/* Columns are the partition key, the clustering key, then statics and regulars. */
 static void add_columns(struct size_parts *p, enum size_model model, const struct row_view *v, enum schema_column_kind kind) {
     const struct schema_table *t = v->layout->table;
     p->rows++;
     for (uint32_t i = 0; i < t->n_partition_key; i++) size_add_partition_key(p, model, t->columns[i].type, v->values[i]);
-    for (uint32_t i = t->n_partition_key; i < t->n_columns; i++) {
-        const struct schema_column *c = &t->columns[i];
-        if (c->kind == COLUMN_CLUSTERING && kind == COLUMN_REGULAR) size_add_clustering(p, model, c->type, v->values[i]);
-        else if (c->kind == kind && !value_is_null(v->values[i])) size_add_column(p, model, c->type, v->values[i]);
-    }
+    uint32_t rows = t->n_partition_key, statics = rows + t->n_clustering, regulars = statics + t->n_static;
+    bool regular = kind == COLUMN_REGULAR;
+    for (uint32_t i = rows; regular && i < statics; i++) size_add_clustering(p, model, t->columns[i].type, v->values[i]);
+    for (uint32_t i = regular ? regulars : statics, end = regular ? t->n_columns : regulars; i < end; i++)
+        if (!value_is_null(v->values[i])) size_add_column(p, model, t->columns[i].type, v->values[i]);
 }
 
 void row_size_add(struct size_parts *p, enum size_model model, const struct row_view *v) {

@@ -41,9 +41,9 @@ int row_view_init(struct row_view *v, const struct row_view_layout *layout, stru
 
 static void clear(struct row_view *v, enum schema_column_kind kind) {
     const struct schema_table *t = v->layout->table;
-    uint32_t first = t->n_partition_key + t->n_clustering;
-    for (uint32_t i = first; i < t->n_columns; i++) {
-        if (t->columns[i].kind != kind) continue;
+    uint32_t statics = t->n_partition_key + t->n_clustering, regulars = statics + t->n_static;
+    uint32_t end = kind == COLUMN_STATIC ? regulars : t->n_columns;
+    for (uint32_t i = kind == COLUMN_STATIC ? statics : regulars; i < end; i++) {
         v->values[i] = value_null();
         v->n_cells[i] = 0;
     }

@@ -85,11 +85,10 @@ static void start_over(struct cql_request *r) {
     *r->cost = (struct op_cost){.arena = r->cost->arena, .size_model = r->cost->size_model};
 }
 
-/* A long scan, or many reads in a row, must not hold the loop. */
+/* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
 static bool belongs_elsewhere(const struct cql_request *r, const struct select_plan *p) {
     if (r->blocking || p->table->virt) return false;
-    if (p->where->partitions == WHERE_TOKENS || p->where->partition_in) return true;
-    return p->where->rows != WHERE_ROW_KEYS && (r->params.page_size <= 0 || p->n_aggregates || p->grouped);
+    return p->where->partitions == WHERE_TOKENS || p->where->partition_in;
 }
 
 enum cql_outcome select_run(struct cql_request *r, const struct cql_statement *s) {

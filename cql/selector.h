@@ -55,7 +55,13 @@ struct selector_context {
     const struct value *values; /* by ordinal: the view's, or those of a group's first row */
     struct aggregate *aggregates; /* by slot; NULL while none is due */
 };
-int selector_eval(const struct selector *s, const struct selector_context *c, struct value *out) MUST_CHECK;
+/* Of any kind but a plain column. */
+int selector_compute(const struct selector *s, const struct selector_context *c, struct value *out) MUST_CHECK;
+MUST_CHECK static inline int selector_eval(const struct selector *s, const struct selector_context *c, struct value *out) {
+    if (s->kind != SELECTOR_COLUMN) return selector_compute(s, c, out);
+    *out = c->values ? c->values[s->column->ordinal] : value_null();
+    return 0;
+}
 
 /* Room for n; lives until aggregates_fini. */
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;

@@ -166,9 +166,9 @@ static int eval_token(const struct selector *s, const struct selector_context *c
 
 static int eval_aggregate(const struct selector *s, const struct selector_context *c, struct value *out);
 
-int selector_eval(const struct selector *s, const struct selector_context *c, struct value *out) {
+int selector_compute(const struct selector *s, const struct selector_context *c, struct value *out) {
     switch (s->kind) {
-    case SELECTOR_COLUMN: *out = c->values ? c->values[s->column->ordinal] : value_null(); return 0;
+    case SELECTOR_COLUMN: break;
     case SELECTOR_TERM: return term_eval(s->term, c->r, out);
     case SELECTOR_FUNCTION: return eval_function(s, c, out);
     case SELECTOR_ELEMENT: return eval_element(s, c, out);

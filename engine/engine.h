@@ -17,7 +17,7 @@ struct eng;
 struct eng_batch;
 struct eng_scan;
 
-/* Returned, beside 0 / 1 / -1, by reads in the cache-only tier when the data is on disk only; err is not set. */
+/* Returned, beside 0 / 1 / -1, by reads in the cache-only tier when the data is on disk only or is too much; err is not set. */
 enum { ENG_INCOMPLETE = -2 };
 
 enum eng_durability {
@@ -104,6 +104,7 @@ void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint3
 
 /* ---- reading ---- */
 
+/* CACHE is for loops: what is on disk only, or goes through many rows, is ENG_INCOMPLETE. */
 enum eng_tier { ENG_TIER_CACHE, ENG_TIER_ANY };
 
 /* One row or static row, resolved at now (seconds). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. What row points to lives in the arena. */

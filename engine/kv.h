@@ -38,7 +38,7 @@ struct kv_batch {
 
 struct kv_iter_spec {
     enum kv_tier tier;
-    bool one_prefix;           /* every seek goes forward and stays within one prefix (see prefix_len) */
+    bool one_prefix;           /* every seek goes forward; all keys below upper are of one prefix (see prefix_len) */
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
 };
 

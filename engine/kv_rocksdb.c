@@ -144,8 +144,7 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     if (!it) return err_nomem(e), NULL;
     it->it.ops = kv->ops;
     it->read = read_options(spec->tier);
-    if (spec->one_prefix) rocksdb_readoptions_set_prefix_same_as_start(it->read, 1);
-    else rocksdb_readoptions_set_total_order_seek(it->read, 1);
+    if (!spec->one_prefix) rocksdb_readoptions_set_total_order_seek(it->read, 1);
     if (spec->lower.p) rocksdb_readoptions_set_iterate_lower_bound(it->read, chars(spec->lower), spec->lower.n);
     if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, chars(spec->upper), spec->upper.n);
     it->i = rocksdb_create_iterator(r->db, it->read);

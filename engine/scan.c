@@ -9,7 +9,7 @@
 #include "engine/store.h"
 #include "engine/tombstone.h"
 
-enum { TOMBSTONE_BYTES_MAX = 64 << 20, PARTITION_CHUNK = 4096, ROW_CHUNK = 8192 };
+enum { TOMBSTONE_BYTES_MAX = 64 << 20, PARTITION_CHUNK = 4096, ROW_CHUNK = 8192, CACHE_ROWS_MAX = 1024, CACHE_BYTES_MAX = 512 << 10 };
 
 enum state { AT_SEEK /* a partition is to be sought */, AT_SLICE /* its current slice is to be entered */,
              AT_ROW /* on a row not looked at */, AT_NEXT /* on a row that is done */, AT_PENDING /* on a decoded visible row */,
@@ -18,6 +18,8 @@ enum state { AT_SEEK /* a partition is to be sought */, AT_SLICE /* its current 
 struct eng_scan {
     struct eng *eng;
     struct eng_scan_spec spec;
+    enum eng_tier tier;
+    size_t rows_left, bytes_left; /* in the cache tier: what a loop may be held for */
     struct op_cost *cost, unused_cost;
     struct kv_iter *it;
     struct arena spec_arena, partition_arena, row_arena;
@@ -81,6 +83,9 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     if (!s) return err_nomem(e), NULL;
     s->eng = eng;
     s->spec = *spec;
+    s->tier = tier;
+    s->rows_left = CACHE_ROWS_MAX;
+    s->bytes_left = CACHE_BYTES_MAX;
     s->cost = cost ? cost : &s->unused_cost;
     arena_init(&s->spec_arena, 1024, 0);
     arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
@@ -282,6 +287,9 @@ static int next_row(struct eng_scan *s, struct err *e) {
 
 /* AT_ROW */
 static int look_at_row(struct eng_scan *s, struct err *e) {
+    if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < s->it->value.n)) return ENG_INCOMPLETE;
+    s->rows_left--;
+    s->bytes_left -= s->it->value.n;
     arena_reset(&s->row_arena);
     struct slice ck = key_rest(s);
     eng_row_init(&s->row, ENG_ROW, ck);
@@ -309,7 +317,7 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
     item->kind = s->expired ? ENG_ITEM_EXPIRED : ENG_ITEM_ROW;
     item->part = engi_prefix_part(buf_slice(&s->prefix));
     item->has_static = s->has_static;
-    item->statics = s->statics;
+    if (s->has_static) item->statics = s->statics;
     item->row = s->row;
     s->state = AT_NEXT;
     return 1;

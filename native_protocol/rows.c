@@ -21,14 +21,17 @@ static int rows_row(struct row_sink *s, const struct value *values) {
     struct np_rows *r = (struct np_rows *)s;
     struct buf *out = r->reply->out;
     uint32_t n = r->meta->n;
+    size_t total = 4 * (size_t)n;
+    for (uint32_t i = 0; i < n; i++) total += values[i].n < 0 ? 0 : (size_t)values[i].n;
+    uint8_t *p = buf_reserve(out, total);
+    if (!p) return err_nomem(r->err);
     for (uint32_t i = 0; i < n; i++) {
         size_t len = values[i].n < 0 ? 0 : (size_t)values[i].n;
-        uint8_t *p = buf_reserve(out, 4 + len);
-        if (!p) return err_nomem(r->err);
         store_u32(p, values[i].n < 0 ? UINT32_MAX : (uint32_t)len);
         if (len) memcpy(p + 4, values[i].p, len);
-        buf_advance(out, 4 + len);
+        p += 4 + len;
     }
+    buf_advance(out, total);
     r->count++;
     if (out->n - r->reply->start > NP_RESPONSE_MAX)
         return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages", (unsigned)NP_RESPONSE_MAX);

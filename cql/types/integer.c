@@ -87,9 +87,13 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
         if (present > 1) return -1;
         if (!present) return 0;
     }
-    uint8_t first = cqlt_key_u8(key);
-    buf_u8(out, t->id == CQL_BOOLEAN ? first : first ^ 0x80);
-    for (int i = 1; i < cqlt_type_info(t->id)->wire; i++) buf_u8(out, cqlt_key_u8(key));
+    size_t n = (size_t)cqlt_type_info(t->id)->wire;
+    struct slice form = rd_bytes(key->rd, n);
+    uint8_t *p = form.p ? buf_reserve(out, n) : NULL;
+    if (!p) return -1;
+    for (size_t i = 0; i < n; i++) p[i] = form.p[i] ^ key->flip;
+    if (t->id != CQL_BOOLEAN) p[0] ^= 0x80;
+    buf_advance(out, n);
     return 0;
 }
 

@@ -53,7 +53,7 @@ static uint64_t items_size(const struct cql_type *t, enum size_model model, stru
     return size;
 }
 
-uint64_t cql_value_size(const struct cql_type *t, enum size_model model, struct value v) {
+uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct value v) {
     if (v.n < 0) return model == SIZE_CURRENT && v.n == VALUE_NULL ? 1 : 0;
     struct slice s = value_slice(v);
     if (cql_type_is_collection(t) || t->id == CQL_UDT)
@@ -69,21 +69,4 @@ uint64_t cql_value_size(const struct cql_type *t, enum size_model model, struct 
     case CQL_DECIMAL: return s.n < 4 ? s.n : number_size(slice_of(s.p + 4, s.n - 4));
     default: return s.n;
     }
-}
-
-void size_add_partition_key(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v) {
-    p->n_pk++;
-    p->pk_bytes += cql_value_size(t, model, v);
-}
-
-void size_add_clustering(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v) {
-    uint64_t size = cql_value_size(t, model, v);
-    p->n_ck++;
-    p->ck_bytes += size;
-    p->ck_fifths += (size + 4) / 5;
-}
-
-void size_add_column(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v) {
-    p->n_columns++;
-    p->column_bytes += cql_value_size(t, model, v);
 }

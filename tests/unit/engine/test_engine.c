@@ -606,6 +606,38 @@ static void test_cold_data_is_incomplete_in_cache_tier(void **state) {
     eng_scan_close(s);
 }
 
+static uint32_t count_rows(struct world *w, enum eng_tier tier, int *end) {
+    struct eng_part part = part_of("p");
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(w->eng, tier, &spec, NULL, &w->e);
+    uint32_t n = 0;
+    assert_non_null(s);
+    while ((*end = eng_scan_next(s, &item, &w->e)) > 0) n += item.kind == ENG_ITEM_ROW;
+    eng_scan_close(s);
+    return n;
+}
+
+static void test_long_scans_end_in_cache_tier(void **state) {
+    struct world *w = *state;
+    char ck[16];
+    int end;
+    for (int i = 0; i < 3000; i++) {
+        snprintf(ck, sizeof(ck), "%05d", i);
+        put_row(w, "p", ENG_ROW, ck, "v", 10);
+        if (i == 500) {
+            commit(w);
+            assert_int_equal(count_rows(w, ENG_TIER_CACHE, &end), 501);
+            assert_int_equal(end, 0);
+        }
+    }
+    commit(w);
+    assert_in_range(count_rows(w, ENG_TIER_CACHE, &end), 501, 2000);
+    assert_int_equal(end, ENG_INCOMPLETE);
+    assert_int_equal(count_rows(w, ENG_TIER_ANY, &end), 3000);
+    assert_int_equal(end, 0);
+}
+
 #define BOTH(f) cmocka_unit_test_setup_teardown(f, setup_memory, teardown), cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
 #define ROCKSDB(f) cmocka_unit_test_setup_teardown(f, setup_rocksdb, teardown)
 
@@ -623,6 +655,7 @@ int main(void) {
         BOTH(test_writers_and_readers_share_the_engine),
         BOTH(test_many_operands_of_one_row_are_folded),
         BOTH(test_folding_loses_no_write_of_another_thread),
+        BOTH(test_long_scans_end_in_cache_tier),
         BOTH(test_compaction_drops_what_is_old_and_nothing_else),
         BOTH(test_failed_write_leaves_nothing),
         BOTH(test_failed_reads_are_errors),
