@@ -42,6 +42,10 @@ int table_props_options(struct compile *c, const struct ast_props *p, const stru
 /* The sub-options of caching, compaction and compression, checked and completed (ddl_map_option.c). */
 int map_option_settle(struct compile *c, const char *name, struct option_list *given, struct option_list *out) MUST_CHECK;
 
+enum compaction_strategy { COMPACTION_STCS = 1, COMPACTION_LCS = 2, COMPACTION_TWCS = 4, COMPACTION_UCS = 8 };
+/* The values of the sub-options, named "compaction.x"; ERR_CONFIG (ddl_compaction.c). */
+int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) MUST_CHECK;
+
 /* ---- columns ---- */
 
 /* Resolves a column's type in the table's keyspace and refuses what columns cannot be. */

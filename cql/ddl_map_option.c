@@ -62,37 +62,64 @@ static int settle_caching(struct compile *c, struct option_list *given, struct o
 
 struct strategy {
     const char *name;
-    bool thresholds;
+    enum compaction_strategy id;
     const char *options[24];
 };
 
 #define COMMON_OPTIONS \
     "class", "enabled", "tombstone_threshold", "tombstone_compaction_interval", "unchecked_tombstone_compaction", \
-        "only_purge_repaired_tombstones", "log_all", "provide_overlapping_tombstones", "min_threshold", "max_threshold"
+        "only_purge_repaired_tombstones", "log_all", "provide_overlapping_tombstones"
+#define THRESHOLDS "min_threshold", "max_threshold"
 
 static const struct strategy strategies[] = {
-    {"SizeTieredCompactionStrategy", true, {COMMON_OPTIONS, "bucket_low", "bucket_high", "min_sstable_size"}},
-    {"LeveledCompactionStrategy", true, {COMMON_OPTIONS, "sstable_size_in_mb", "fanout_size", "single_sstable_uplevel"}},
+    {"SizeTieredCompactionStrategy", COMPACTION_STCS, {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size"}},
+    {"LeveledCompactionStrategy", COMPACTION_LCS, {COMMON_OPTIONS, THRESHOLDS, "sstable_size_in_mb", "fanout_size", "single_sstable_uplevel"}},
     {"TimeWindowCompactionStrategy",
-     true,
-     {COMMON_OPTIONS, "bucket_low", "bucket_high", "min_sstable_size", "compaction_window_unit", "compaction_window_size",
+     COMPACTION_TWCS,
+     {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "compaction_window_unit", "compaction_window_size",
       "timestamp_resolution", "expired_sstable_check_frequency_seconds", "unsafe_aggressive_sstable_expiration"}},
     {"UnifiedCompactionStrategy",
-     false,
+     COMPACTION_UCS,
      {COMMON_OPTIONS, "scaling_parameters", "target_sstable_size", "base_shard_count", "min_sstable_size", "sstable_growth",
       "flush_size_override", "max_sstables_to_compact", "expired_sstable_check_frequency_seconds", "unsafe_aggressive_sstable_expiration",
       "overlap_inclusion_method"}},
 };
 
+static int parse_threshold(struct compile *c, const char *name, const char *text, long *out) {
+    if (*text && !text[strspn(text, "0123456789")] && parse_number(text, out)) return 0;
+    return err_set(c->err, ERR_CONFIG, "Invalid value %s for '%s' compaction sub-option - must be an integer", text, name);
+}
+
 static int check_thresholds(struct compile *c, const char *min, const char *max) {
     long low, high;
-    const char *words = "Invalid value %s for '%s' compaction sub-option - must be an integer";
-    if (!parse_number(min, &low)) return err_set(c->err, ERR_CONFIG, words, min, "min_threshold");
-    if (!parse_number(max, &high)) return err_set(c->err, ERR_CONFIG, words, max, "max_threshold");
+    if (parse_threshold(c, "min_threshold", min, &low) || parse_threshold(c, "max_threshold", max, &high)) return -1;
+    if (low == 0 || high == 0)
+        return err_set(c->err, ERR_CONFIG, "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option "
+                                           "'enabled' to false instead.");
     if (low < 2) return err_set(c->err, ERR_CONFIG, "Min compaction threshold cannot be less than 2 (got %ld)", low);
     if (low > high)
         return err_set(c->err, ERR_CONFIG, "Min compaction threshold (got %ld) cannot be greater than max compaction threshold (got %ld)", low, high);
     return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
+}
+
+/* Sorts what is given. */
+static int check_names(struct compile *c, const struct strategy *s, struct option_list *given) {
+    struct buf unknown;
+    buf_init(&unknown, 1024);
+    qsort(given->items, given->n, sizeof *given->items, by_name);
+    for (uint32_t i = 0; i < given->n; i++) {
+        const char *key = strchr(given->items[i].name, '.') + 1;
+        if (!one_of(key, s->options)) buf_printf(&unknown, "%s%s", unknown.n ? ", " : "", key);
+    }
+    int rc = 0;
+    if (unknown.n)
+        rc = err_set(c->err, ERR_CONFIG, "Properties specified [%.*s] are not understood by %s", SLICE_FMT(buf_slice(&unknown)), s->name);
+    buf_fini(&unknown);
+    return rc;
 }
 
 static int settle_compaction(struct compile *c, struct option_list *given, struct option_list *out) {
@@ -104,14 +131,15 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
         if (strcmp(strategies[i].name, bare) == 0) s = &strategies[i];
     if (!s) return err_set(c->err, ERR_CONFIG, "Unable to find compaction strategy class '%s'", full);
     const char *min = get(given, "min_threshold"), *max = get(given, "max_threshold");
-    if (s->thresholds && check_thresholds(c, min ? min : "4", max ? max : "32")) return -1;
+    bool thresholds = s->id != COMPACTION_UCS;
+    if (compaction_check(c, s->id, given) || check_names(c, s, given)) return -1;
+    if (thresholds && check_thresholds(c, min ? min : "4", max ? max : "32")) return -1;
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = strchr(given->items[i].name, '.') + 1;
-        if (!one_of(key, s->options)) return err_set(c->err, ERR_CONFIG, "Properties specified [%s] are not understood by %s", key, s->name);
         if (put(c, out, "compaction", key, strcmp(key, "class") == 0 ? full : given->items[i].value)) return -1;
     }
-    if (s->thresholds && !min && put(c, out, "compaction", "min_threshold", "4")) return -1;
-    return s->thresholds && !max ? put(c, out, "compaction", "max_threshold", "32") : 0;
+    if (thresholds && !min && put(c, out, "compaction", "min_threshold", "4")) return -1;
+    return thresholds && !max ? put(c, out, "compaction", "max_threshold", "32") : 0;
 }
 
 /* ---- compression ---- */
@@ -127,6 +155,18 @@ static int check_chunk(struct compile *c, const char *chunk) {
     return 0;
 }
 
+static int check_compressor(struct compile *c, const struct option_list *given) {
+    const char *type = get(given, "lz4_compressor_type"), *ratio = get(given, "min_compress_ratio");
+    if (type && strcmp(type, "high") != 0 && strcmp(type, "fast") != 0)
+        return err_set(c->err, ERR_CONFIG,
+                       "Invalid compressor type '%s' specified for LZ4 parameter 'lz4_compressor_type'. Valid options are [high, fast].", type);
+    char *end;
+    double d = ratio ? strtod(ratio, &end) : 0;
+    if (ratio && (!*ratio || *end)) return err_set(c->err, ERR_CONFIG, "Invalid value for min_compress_ratio: %s", ratio);
+    if (!(d == 0 || d >= 1)) return err_set(c->err, ERR_CONFIG, "min_compress_ratio can either be 0 or greater than or equal to 1");
+    return 0;
+}
+
 static int settle_compression(struct compile *c, struct option_list *given, struct option_list *out) {
     const char *enabled = get(given, "enabled"), *class = get(given, "class"), *bare, *full;
     if (!class && !c->schema->cassandra_mode) class = get(given, "sstable_compression");
@@ -136,13 +176,15 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
     if (!(full = qualify(c, "org.apache.cassandra.io.compress.", class, &bare))) return -1;
     if (!one_of(bare, compressors)) return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
     const char *chunk = get(given, "chunk_length_in_kb");
-    if (chunk && check_chunk(c, chunk)) return -1;
+    if ((chunk && check_chunk(c, chunk)) || check_compressor(c, given)) return -1;
     if (put(c, out, "compression", "chunk_length_in_kb", chunk ? chunk : c->schema->cassandra_mode ? "16" : "64")) return -1;
     if (put(c, out, "compression", "class", full)) return -1;
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = strchr(given->items[i].name, '.') + 1;
         if (strcmp(key, "sstable_compression") == 0 && !c->schema->cassandra_mode) continue;
-        if (!one_of(key, compression_options)) return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
+        bool chance = strcmp(key, "crc_check_chance") == 0; /* a sub-option in 3.11, an option of the table since */
+        if (!one_of(key, compression_options) || (chance && c->schema->cassandra_mode))
+            return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
         bool done = strcmp(key, "class") == 0 || strcmp(key, "chunk_length_in_kb") == 0 || strcmp(key, "enabled") == 0;
         if (!done && put(c, out, "compression", key, given->items[i].value)) return -1;
     }
