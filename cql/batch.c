@@ -187,6 +187,7 @@ static int add_all(struct batch *b, struct eng_batch *to) {
     for (uint32_t i = 0; i < b->n; i++) {
         use_values(b, i);
         b->writes[i].measures = true;
+        if (b->counters && i) b->writes[i].ts = write_clock_us(&b->r->db->write_clock, b->r->now_us); /* above what was just written */
         if (modify_add(&b->writes[i], to)) return -1;
         /* A counter may occur twice in a batch, and the second must read what the first wrote. */
         if (b->counters && !eng_batch_empty(to) && eng_batch_commit(to, &b->r->commit_seq, b->r->err)) return -1;

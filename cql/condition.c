@@ -179,9 +179,7 @@ static int bind_element(const struct condition *c, struct cql_request *r, struct
     if (term_eval(c->element, r, &out->element)) return -1;
     if (value_is_null(out->element))
         return err_invalid(r->err, "Invalid %s value for %s element access", value_is_unset(out->element) ? "unset" : "null", map ? "map" : "list");
-    if (map) return 0;
-    int32_t index = out->element.n == 4 ? (int32_t)load_u32(out->element.p) : -1;
-    return index < 0 ? err_invalid(r->err, "Invalid negative list index %d", index) : 0;
+    return map || out->element.n == 4 ? 0 : err_invalid(r->err, "Invalid list index");
 }
 
 int condition_bind(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
@@ -280,8 +278,12 @@ static bool compare(const struct condition *c, enum ast_op op, struct value have
 }
 
 /* Told only of a condition whose turn has come: those before it held. */
-static int check_operand(const struct condition *c, struct value v, struct err *e) {
-    if (c->op == OP_EQ || c->op == OP_NEQ || c->op == OP_IN) return 0;
+static int check_operands(const struct bound_condition *b, struct err *e) {
+    const struct condition *c = b->condition;
+    if (c->access == ELEMENT && c->column->type->id == CQL_LIST && (int32_t)load_u32(b->element.p) < 0)
+        return err_invalid(e, "Invalid negative list index %d", (int32_t)load_u32(b->element.p));
+    if (c->op == OP_EQ || c->op == OP_NEQ || c->op == OP_IN || b->n_values == 0) return 0;
+    struct value v = b->values[0];
     if (value_is_null(v)) return err_invalid(e, "Invalid comparison with null for operator \"%s\"", ast_op_text(c->op));
     if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY || c->access != WHOLE) return 0;
     if (!cql_type_is_multicell(c->type) || !cql_type_is_collection(c->type) || v.n < 4 || load_u32(v.p) > 0) return 0;
@@ -292,7 +294,7 @@ static int check_operand(const struct condition *c, struct value v, struct err *
 int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) {
     const struct condition *c = b->condition;
     struct value whole;
-    if (b->n_values && check_operand(c, b->values[0], r->err)) return -1;
+    if (check_operands(b, r->err)) return -1;
     if (column_value(c, r, row, &whole)) return -1;
     if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY) return contains(c, whole, b->values[0]);
     struct value have = part_of(b, whole);

@@ -153,8 +153,7 @@ int modify_json_values(struct cql_request *r, const struct modify_plan *p, const
     if (value_is_null(text)) return err_invalid(r->err, "Got null for INSERT JSON values");
     struct value *values = ARENA_ARRAY(r->arena, t->n_columns, struct value);
     if (!values) return err_nomem(r->err);
-    uint32_t n_keys = t->n_partition_key + t->n_clustering;
-    for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = i >= n_keys && p->json_unset ? VALUE_UNSET : VALUE_NULL;
+    for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = p->json_unset ? VALUE_UNSET : VALUE_NULL;
     *out = values;
     struct slice object;
     return check_object(r, value_slice(text), &object) < 0 ? -1 : read_object(r, p, object, values);

@@ -97,13 +97,22 @@ static int op_element(struct modify_write *w, const struct modify_op *op, struct
     return err_invalid(w->r->err, t->id == CQL_MAP ? "Invalid %s map key" : "Invalid %s set element", what);
 }
 
+/* Cassandra runs the static operations once for each row that IN names, which tells where an operation adds. */
+static uint32_t static_times(const struct modify_write *w) { return w->n_keys > 1 ? w->n_keys : 1; }
+
+static bool adds_to_list(const struct modify_op *op) {
+    return op->column->type->id == CQL_LIST && cql_type_is_multicell(op->column->type) &&
+           (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
+}
+
 static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v, const struct eng_row *current) {
     uint32_t n;
     if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
     if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
     const struct eng_cell *have = cells_of(current, op->column, &n);
     uint64_t sum = n && have->value.n == 8 ? load_u64(have->value.p) : 0;
-    sum = op->negative ? sum - load_u64(v.p) : sum + load_u64(v.p);
+    uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
+    sum = op->negative ? sum - by : sum + by;
     uint8_t *p = arena_alloc(w->r->arena, 8);
     if (!p) return err_nomem(w->r->err);
     store_u64(p, sum);
@@ -145,8 +154,13 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
     struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .clock = &w->r->db->write_clock, .now_us = w->r->now_us, .ts = w->ts,
                              .overwrite_ts = w->ts - 1, .deletion_ts = w->deletion_ts, .now = w->now, .ttl = w->ttl};
     if (cells_init(&cw, to - from)) return -1;
-    for (uint32_t i = from; i < to; i++)
-        if (run_op(w, &cw, &w->plan->ops[i], current, c)) return -1;
+    for (uint32_t i = from; i < to; i++) {
+        const struct modify_op *op = &w->plan->ops[i];
+        uint32_t times = op->column->kind == COLUMN_STATIC && adds_to_list(op) ? static_times(w) : 1;
+        for (uint32_t k = 0; k < times; k++)
+            if (run_op(w, &cw, op, current, k ? NULL : c)) return -1;
+        cw.unsorted = cw.unsorted || times > 1;
+    }
     cw.unsorted = cw.unsorted || w->plan->repeats;
     cells_finish(&cw, out);
     if (w->measures) measure(w, out);
