@@ -77,7 +77,7 @@ static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas
 int cas_add(struct cas *c, const struct modify_write *w) {
     const struct modify_plan *p = w->plan;
     c->writes_statics = c->writes_statics || p->n_static_ops;
-    c->writes_rows = c->writes_rows || modify_writes_rows(p);
+    c->writes_rows = c->writes_rows || !p->static_only;
     if (!p->conditional) return 0;
     if (p->if_exists || p->if_not_exists) {
         c->shows_all = true;
@@ -92,11 +92,11 @@ int cas_add(struct cas *c, const struct modify_write *w) {
 
 static int by_key(const void *a, const void *b) { return slice_cmp(((const struct cas_row *)a)->ck, ((const struct cas_row *)b)->ck); }
 
-/* IF [NOT] EXISTS looks at all columns of the kinds that the statements write. */
+/* All columns of the kinds that the statements write are looked at: they tell a row that is not there from one of nulls. */
 static void widen_reads(struct cas *c) {
     const struct schema_table *t = c->table;
-    for (uint32_t i = t->n_partition_key + t->n_clustering; c->has_exists && i < t->n_columns; i++)
-        c->reads[i] = t->columns[i].kind == COLUMN_STATIC ? c->writes_statics : c->writes_rows;
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
+        c->reads[i] = c->reads[i] || (t->columns[i].kind == COLUMN_STATIC ? c->writes_statics : c->writes_rows);
 }
 
 static bool reads_kind(const struct cas *c, enum schema_column_kind kind) {
@@ -133,7 +133,7 @@ static int read_first_row(struct cas *c) {
     struct eng_item item;
     int rc;
     do rc = eng_scan_next(scan, &item, r->err);
-    while (rc == 1 && item.kind != ENG_ITEM_ROW);
+    while (rc == 1 && (item.kind != ENG_ITEM_ROW || !is_there(c, &item.row)));
     struct slice ck = {0};
     if (rc == 1) {
         ck = arena_dup(r->arena, item.row.ck);

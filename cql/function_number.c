@@ -42,7 +42,17 @@ enum cql_type_id function_number_result(enum cql_type_id a, enum cql_type_id b) 
 int function_cast_number(const struct function_in *in, struct buf *out) {
     struct number v;
     number_load(in->f->args[0], in->args[0], &v);
-    int rc = number_store(in->f->result, &v, out, in->r->err);
+    /* A varint of a real has 64 bits at most. */
+    bool capped = in->f->result->id == CQL_VARINT && v.form == REAL;
+    struct buf whole;
+    buf_init(&whole, 8);
+    int rc = number_store(capped ? cql_type_scalar(CQL_BIGINT) : in->f->result, &v, capped ? &whole : out, in->r->err);
+    if (rc == 0 && capped) {
+        v.form = WHOLE;
+        v.i = buf_failed(&whole) ? 0 : (int64_t)load_u64(whole.p);
+        rc = number_store(in->f->result, &v, out, in->r->err);
+    }
+    buf_fini(&whole);
     number_fini(&v);
     return rc;
 }
@@ -133,9 +143,37 @@ static void divide_decimal(struct number *a, struct number *b) {
     strip_zeros(a);
 }
 
+/* An integer meets a decimal as the decimal of a double: 3 is 3.0, and beyond 2^53 digits are lost (DecimalType.toBigDecimal). */
+static void through_real(struct number *v) {
+    if (v->form != WHOLE) return;
+    v->form = REAL;
+    v->d = (double)v->i;
+}
+
+/* The scale that BigDecimal.remainder leaves: the quotient loses its zeros as far as the difference of the scales asks. */
+static void remainder_decimal(struct number *a, struct number *b) {
+    int64_t preferred = (int64_t)a->scale - b->scale, quotient_scale = preferred, scale = a->scale;
+    mpz_t q;
+    mpz_init(q);
+    int32_t of_divisor = b->scale;
+    number_align(a, b);
+    mpz_tdiv_qr(q, a->n, a->n, b->n);
+    if (preferred < 0 && mpz_sgn(q)) {
+        for (quotient_scale = 0; quotient_scale > preferred && mpz_divisible_ui_p(q, 10); quotient_scale--) mpz_divexact_ui(q, q, 10);
+    }
+    if (quotient_scale + of_divisor > scale) scale = quotient_scale + of_divisor;
+    number_rescale(a->n, a->scale, scale);
+    a->scale = (int32_t)scale;
+    mpz_clear(q);
+}
+
 static int big_result(const struct function_in *in, struct number *a, struct number *b) {
     bool whole = in->f->result->id == CQL_VARINT;
     struct err *e = in->r->err;
+    if (!whole) {
+        through_real(a);
+        through_real(b);
+    }
     if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
     if (number_is_huge(a) || number_is_huge(b)) return fail(in, "Overflow");
     bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
@@ -151,14 +189,13 @@ static int big_result(const struct function_in *in, struct number *a, struct num
         else
             divide_decimal(a, b);
         return 0;
+    case EXPR_MOD: remainder_decimal(a, b); return 0;
     default: number_align(a, b);
     }
     if (in->f->op == EXPR_ADD)
         mpz_add(a->n, a->n, b->n);
-    else if (in->f->op == EXPR_SUB)
-        mpz_sub(a->n, a->n, b->n);
     else
-        mpz_tdiv_r(a->n, a->n, b->n);
+        mpz_sub(a->n, a->n, b->n);
     return 0;
 }
 

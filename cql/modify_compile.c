@@ -216,12 +216,12 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
     if (!w) return -1;
     const char *what = purpose == WHERE_DELETE ? "deletions" : "updates";
     if (p->conditional && w->partition_in) return err_invalid(b->c->err, "IN on the partition key is not supported with conditional %s", what);
-    if (p->conditional && w->clustering_in) return err_invalid(b->c->err, "IN on the clustering key columns is not supported with conditional %s", what);
     if (p->conditional && !p->static_only && w->rows != WHERE_ROW_KEYS) {
         return err_invalid(b->c->err, "%s statements must restrict all PRIMARY KEY columns with equality relations in order to %s",
                            purpose == WHERE_DELETE ? "DELETE" : "UPDATE",
                            regular_conditions && p->n_ops && p->n_static_ops == p->n_ops ? "use IF condition on non static columns" : "delete non static columns");
     }
+    if (p->conditional && w->clustering_in) return err_invalid(b->c->err, "IN on the clustering key columns is not supported with conditional %s", what);
     p->where = w;
     out->n_pk = w->n_pk_binds;
     out->pk_indexes = w->pk_binds;

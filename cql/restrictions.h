@@ -57,6 +57,7 @@ struct where_plan {
     enum where_partitions partitions;
     enum where_rows rows;
     bool partition_in, clustering_in; /* IN somewhere: more than one key is possible */
+    bool keyless;                     /* nothing on the partition key, nor on its token */
     bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
     bool needs_filtering;             /* refused without ALLOW FILTERING, once all else is found right */
     bool filters_rows;                /* a filter looks at a clustering or regular column */

@@ -418,6 +418,7 @@ static int plan_partition(struct where_builder *b) {
         exact += is_exact(b->by_ordinal[i]);
         if (b->by_ordinal[i] && b->by_ordinal[i]->kind == STEP_IN) w->partition_in = true;
     }
+    w->keyless = !restricted && !w->token;
     w->partitions = exact == t->n_partition_key && !b->o->virtual_table ? WHERE_KEYS : WHERE_TOKENS;
     if (b->o->purpose != WHERE_SELECT) {
         if (w->token) return err_invalid(b->c->err, "The token function cannot be used in WHERE clauses for %s statements", purpose_name(b->o->purpose));

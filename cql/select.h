@@ -100,6 +100,7 @@ uint32_t select_quarter(int64_t token);
 /* select_keys.c: partitions by key: what the statement names with its values, in the request's arena, and reading it. */
 struct key_plan;
 int select_keys_eval(struct select_state *run, const struct key_plan **out) MUST_CHECK;
+bool select_keys_none(const struct key_plan *k); /* not even a range that might have rows */
 int select_keys_run(struct select_state *run, const struct key_plan *k, const struct paging_state *resume) MUST_CHECK;
 
 enum cql_outcome select_run(struct cql_request *r, const struct cql_statement *s);

@@ -109,6 +109,10 @@ int select_keys_eval(struct select_state *run, const struct key_plan **out) {
     return k->n_keys == 1 ? 0 : where_slices(w, r, &k->slices, &k->n_slices);
 }
 
+bool select_keys_none(const struct key_plan *k) {
+    return k->n_parts == 0 || (!k->whole && !k->each && k->n_keys == 0 && k->n_slices == 0);
+}
+
 int select_keys_run(struct select_state *run, const struct key_plan *k, const struct paging_state *resume) {
     return run->as_keyspaces ? run_subqueries(run, k, resume) : run_parts(run, k, resume);
 }

@@ -50,15 +50,21 @@ static int eval_limits(struct select_state *run) {
     return 0;
 }
 
-/* Rows of several partitions are sorted at the end, so no page of them is known before. Fewer than a page need none. Keyspaces sorts
- * within a page. */
-static int check_order(const struct select_state *run) {
+/* Rows of several partitions are sorted at the end, so no page of them is known before. Where there is nothing to read, there is
+ * nothing to sort. Keyspaces sorts within a page. */
+static int check_order(const struct select_state *run, bool empty) {
     const struct select_plan *p = run->plan;
     struct cql_request *r = run->r;
-    if (!p->ordered || !p->where->partition_in || r->params.page_size <= 0 || (run->as_keyspaces && run->paged)) return 0;
-    if (!p->n_aggregates && !p->grouped && run->has_limit && run->limit_left <= (uint64_t)r->params.page_size) return 0;
+    if (empty || !p->ordered || !p->where->partition_in || p->where->has_token) return 0;
+    if (r->params.page_size <= 0 || (run->as_keyspaces && run->paged)) return 0;
     return err_invalid(r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
                                "ORDER BY or the IN and sort client side, or disable paging for this query");
+}
+
+static int warn_of_aggregation(struct cql_request *r, const struct select_plan *p) {
+    if (!p->n_aggregates && !p->grouped) return 0;
+    if (p->where->keyless) return cql_warn(r, "Aggregation query used without partition key");
+    return p->where->partition_in ? cql_warn(r, "Aggregation query used on multiple partition keys (IN restriction)") : 0;
 }
 
 static enum query_class class_of(const struct select_plan *p) {
@@ -73,7 +79,8 @@ static int run_plan(struct select_state *run, const struct paging_state *resume)
     int64_t from = 0, to = 0;
     bool by_key = p->where->partitions == WHERE_KEYS && !p->table->virt;
     int some = by_key ? 1 : where_tokens(p->where, r, &from, &to);
-    if (some < 0 || (by_key && select_keys_eval(run, &keys)) || check_order(run) || select_out_begin(run)) return -1;
+    if (some < 0 || (by_key && select_keys_eval(run, &keys))) return -1;
+    if (warn_of_aggregation(r, p) || check_order(run, keys && select_keys_none(keys)) || select_out_begin(run)) return -1;
     if (r->sink->begin(r->sink, &run->s->result))
         return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
     int rc = p->table->virt ? select_virtual(run) : by_key ? select_keys_run(run, keys, resume) : some ? run_tokens(run, from, to, resume) : 0;

@@ -8,7 +8,7 @@ FROZEN_KEYS = ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>
 COLLECTIONS = ["list<int>", "set<text>", "map<text, int>", "list<text>", "set<int>", "map<int, text>", "frozen<list<text>>",
                "frozen<map<int, text>>", "frozen<set<int>>", "frozen<tuple<int, text>>"]
 NUMBERS = ["int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"]
-CASTS = ["text", "int", "bigint", "double", "decimal", "varint", "float", "smallint", "tinyint", "ascii", "timestamp", "date"]
+CASTS = {t: NUMBERS + ["text", "ascii"] for t in NUMBERS} | {"text": ["text"]}
 
 
 class Table:
@@ -200,14 +200,14 @@ class Table:
     def one_condition(self, name, type_):
         values, op = self.values, self.rng.choice(["=", "=", "!=", "<", "<=", ">", ">=", "IN"])
         if type_ == "counter":
-            return f"{name} {op} 1"
+            return f"{name} = 1"
         if is_multicell(type_) and self.chance(0.5) and not type_.startswith("set<"):
             inner = parameters(type_)
             key = str(self.rng.randrange(-1, 3)) if type_.startswith("list<") else values.literal(inner[0])
             name, type_ = f"{name}[{key}]", inner[-1]
         if op == "IN":
             return f"{name} IN {values.several(type_)}"
-        return f"{name} {op} {values.maybe(type_)}"
+        return f"{name} {op} {values.maybe(type_) if op in ('=', '!=') or self.chance(0.05) else values.literal(type_, 1)}"
 
     def update(self, conditional=False):
         statics_only = self.static and (not self.regular or self.chance(0.2))
@@ -278,13 +278,13 @@ class Table:
         if kind < 0.55 and writable:
             return self.rng.choice([f"TTL({name})"] + ([f"WRITETIME({name})"] if self.clock == "explicit" and not self.counters else []))
         if kind < 0.65:
-            casts = CASTS if type_ in NUMBERS or self.chance(0.1) else ["text", "ascii"]
-            return f"CAST({name} AS {self.rng.choice([c for c in casts if c != type_])})"
+            casts = [c for c in CASTS.get(type_, ["text", "ascii"]) if c != type_] if "<" not in type_ and type_ != "blob" else []
+            return f"CAST({name} AS {self.rng.choice(casts)})" if casts else name
         if kind < 0.7:
             return f"toJson({name})"
         if kind < 0.75:
             return f"token({', '.join(n for n, _ in self.pk)})"
-        if kind < 0.8 and not type_.startswith("frozen"):
+        if kind < 0.8 and type_ != "blob":
             return f"{type_.split('<')[0]}AsBlob({name})" if "<" not in type_ else f"toJson({name})"
         if kind < 0.9 and type_.startswith(("map<", "set<")):
             inner = parameters(type_)[0]
@@ -297,7 +297,9 @@ class Table:
     def aggregate(self):
         name, type_ = self.rng.choice(self.columns)
         numeric = [n for n, t in self.columns if t in NUMBERS or t == "counter"]
-        choices = ["count(*)", f"count({name})", f"min({name})", f"max({name})", "count(1)"]
+        choices = ["count(*)", f"count({name})", "count(1)"]
+        if type_ != "timeuuid":  # has an odd type there
+            choices += [f"min({name})", f"max({name})"]
         if numeric:
             choices += [f"sum({self.rng.choice(numeric)})", f"avg({self.rng.choice(numeric)})"]
         return self.rng.choice(choices)

@@ -8,7 +8,7 @@ import json
 import re
 import uuid
 
-from cassandra.util import Date, Time
+from cassandra.util import Date, SortedSet, Time
 
 # A few literals of each type, in no order; the key space stays small on purpose.
 LITERALS = {
@@ -96,14 +96,14 @@ class Values:
         elif kind == "map":
             pairs = {self.plain(inner[0]): self.plain(inner[1]) for _ in range(self.rng.randrange(least, 4))}
             both = [(self.known[self.key(inner[0], k)], self.known[self.key(inner[1], v)]) for k, v in pairs.items()]
-            text, value = "{%s}" % ", ".join(f"{k}: {v}" for k, v in pairs.items()), {k[0]: v[0] for k, v in both}
+            text, value = "{%s}" % ", ".join(f"{k}: {v}" for k, v in pairs.items()), {k[0]: v[0] for k, v in sorted(both, key=lambda pair: pair[0][0])}
             js = "{%s}" % ", ".join(f"{k[1] if k[1].startswith(chr(34)) else json.dumps(k[1])}: {v[1]}" for k, v in both)
         else:
             items = [self.plain(inner[0]) for _ in range(self.rng.randrange(least, 4))]
             items = list(dict.fromkeys(items)) if kind == "set" else items
             values = [self.known[self.key(inner[0], i)] for i in items]
             text, value = ("{%s}" if kind == "set" else "[%s]") % ", ".join(items), [v for v, _ in values]
-            value = set(value) if kind == "set" else value
+            value = SortedSet(value) if kind == "set" else value  # Cassandra keeps what is bound in the order it came in
             js = f"[{', '.join(j for _, j in values)}]"
         self.known[type_, text] = (value, js)
         return text
