@@ -1,9 +1,9 @@
 /* float and double: IEEE 754, ordered as Java's Float.compare and Double.compare, written as their toString. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cql/types/family.h"
+#include "cql/types/real_digits.h"
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     size_t wire = (size_t)cqlt_type_info(t->id)->wire;
@@ -76,37 +76,27 @@ static int parse(const struct cql_type *t, struct slice text, struct buf *out, s
     return 0;
 }
 
-/* Digits of the shortest decimal (of two digits at least) that reads back as the same number: "d.ddde[+-]xx" in s. */
-static void shortest(double d, bool single, char s[40]) {
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(s, 40, "%.*e", digits, d);
-        if (single ? strtof(s, NULL) == (float)d : strtod(s, NULL) == d) return;
-    }
-}
-
 static void print_number(double d, bool single, struct buf *out) {
     if (isnan(d) || isinf(d)) {
         buf_put_str(out, isnan(d) ? "NaN" : d < 0 ? "-Infinity" : "Infinity");
         return;
     }
-    char s[40], digits[24];
-    shortest(fabs(d), single, s);
-    char *exponent_at = strchr(s, 'e');
-    int exponent = atoi(exponent_at + 1), n = 0;
-    for (char *p = s; p < exponent_at; p++)
-        if (*p != '.') digits[n++] = *p;
-    while (n > 1 && digits[n - 1] == '0') n--;
     if (signbit(d)) buf_u8(out, '-');
     if (d == 0) {
         buf_put_str(out, "0.0");
-    } else if (exponent < -3 || exponent >= 7) {
-        buf_printf(out, "%c.%.*sE%d", digits[0], n > 1 ? n - 1 : 1, n > 1 ? digits + 1 : "0", exponent);
-    } else if (exponent < 0) {
-        buf_printf(out, "0.%.*s%.*s", -exponent - 1, "000", n, digits);
+        return;
+    }
+    struct real_digits r;
+    cqlt_real_digits(fabs(d), single, &r);
+    int n = r.n, whole = r.exponent + 1;
+    while (n > 1 && r.digits[n - 1] == '0') n--;
+    if (r.exponent < -3 || r.exponent >= 7) {
+        buf_printf(out, "%c.%.*sE%d", r.digits[0], n > 1 ? n - 1 : 1, n > 1 ? r.digits + 1 : "0", r.exponent);
+    } else if (r.exponent < 0) {
+        buf_printf(out, "0.%.*s%.*s", -r.exponent - 1, "000", n, r.digits);
     } else {
-        int whole = exponent + 1;
-        for (int i = 0; i < whole; i++) buf_u8(out, (uint8_t)(i < n ? digits[i] : '0'));
-        buf_printf(out, ".%.*s", n > whole ? n - whole : 1, n > whole ? digits + whole : "0");
+        for (int i = 0; i < whole; i++) buf_u8(out, (uint8_t)(i < n ? r.digits[i] : '0'));
+        buf_printf(out, ".%.*s", n > whole ? n - whole : 1, n > whole ? r.digits + whole : "0");
     }
 }
 
