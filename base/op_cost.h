@@ -20,7 +20,7 @@ struct size_parts {
     uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */
     uint64_t pk_bytes, ck_bytes, column_bytes;
     uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
-    uint64_t ttl_rows, ttl_cells; /* rows with a TTL; their columns, a non-frozen collection counting its elements */
+    uint64_t ttl_rows, ttl_cells; /* rows with a TTL; their columns, keys too, a non-frozen collection counting its elements */
 };
 
 /* One read that is rounded to units on its own: a request, or one subquery of an IN. */

@@ -170,6 +170,7 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
 static void cost_ttl(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
     if (!w->ttl) return;
     c->row.ttl_rows = 1;
+    c->row.ttl_cells = c->row.n_pk + c->row.n_ck;
     for (uint32_t i = 0; i < row->n_cells; i++) c->row.ttl_cells += (row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
 }
 

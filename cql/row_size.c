@@ -18,8 +18,9 @@ void row_size_add(struct size_parts *p, enum size_model model, const struct row_
     uint64_t expiring = 0;
     add_columns(p, model, v, COLUMN_REGULAR);
     for (uint32_t i = 0; i < v->row->n_cells; i++) expiring += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
-    p->ttl_rows += expiring || v->row->live_ttl;
-    p->ttl_cells += expiring;
+    if (!expiring && !v->row->live_ttl) return;
+    p->ttl_rows++;
+    p->ttl_cells += expiring + v->layout->table->n_partition_key + v->layout->table->n_clustering;
 }
 
 void row_size_add_static(struct size_parts *p, const struct row_view *v) { add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC); }

@@ -233,7 +233,9 @@ void npi_call_finish(struct np_call *call) {
         put_result(call);
         adopt_session(call);
     }
-    charge_compute(&call->cost, eventual(call->r.params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, &charge);
+    /* What failed is free: it has no result, and leaves no trace in the data. */
+    if (call->outcome != CQL_FAILED)
+        charge_compute(&call->cost, eventual(call->r.params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, &charge);
     bool broken = complete(call, &charge) || deliver(call);
     count(call, &charge);
     npi_call_forget(call);

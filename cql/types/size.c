@@ -38,6 +38,23 @@ static uint64_t number_size(struct slice v) {
     return size;
 }
 
+/* By the number of fields, as a column's id is by the number of columns. */
+static uint64_t field_id_size(const struct cql_type *t) { return t->n_args > 124 ? 3 : t->n_args > 62 ? 2 : 1; }
+
+/* A frozen collection inside a UDT is 4 bytes an element and its bytes: its wire form without the count. */
+static uint64_t field_size(const struct cql_type *t, struct value v) {
+    return t->frozen && cql_type_is_collection(t) && v.n >= 4 ? (uint64_t)v.n - 4 : cql_value_size(t, SIZE_CURRENT, v);
+}
+
+static uint64_t fields_size(const struct cql_type *t, struct slice v) {
+    struct cql_elems it;
+    struct value field;
+    uint64_t size = 3;
+    if (cql_elems_open(t, v, &it) < 0) return v.n;
+    for (uint32_t i = 0; cql_elems_next(&it, &field) && i < t->n_args; i++) size += field_id_size(t) + field_size(t->args[i], field) + 1;
+    return size;
+}
+
 static uint64_t items_size(const struct cql_type *t, enum size_model model, struct slice v) {
     struct cql_elems it;
     struct value item;
@@ -48,7 +65,6 @@ static uint64_t items_size(const struct cql_type *t, enum size_model model, stru
         const struct cql_type *item_type = t->id == CQL_UDT ? t->args[i] : t->args[t->id == CQL_MAP ? i % 2 : 0];
         size += cql_value_size(item_type, model, item);
         if (current && !(t->id == CQL_MAP && i % 2)) size += 1;
-        if (current && t->id == CQL_UDT) size += i / 62 + 1 > 3 ? 3 : i / 62 + 1;
     }
     return size;
 }
@@ -56,8 +72,10 @@ static uint64_t items_size(const struct cql_type *t, enum size_model model, stru
 uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct value v) {
     if (v.n < 0) return model == SIZE_CURRENT && v.n == VALUE_NULL ? 1 : 0;
     struct slice s = value_slice(v);
-    if (cql_type_is_collection(t) || t->id == CQL_UDT)
-        return t->frozen && model == SIZE_CURRENT ? s.n : items_size(t, model, s);
+    if (cql_type_is_collection(t) || t->id == CQL_UDT) {
+        if (model == SIZE_CURRENT && t->frozen) return s.n;
+        return model == SIZE_CURRENT && t->id == CQL_UDT ? fields_size(t, s) : items_size(t, model, s);
+    }
     if (model != SIZE_CURRENT) return s.n;
     switch (t->id) {
     case CQL_TINYINT:

@@ -367,8 +367,13 @@ def test_current_sizes_of_collections_and_ttl(current):
     read = "SELECT l FROM m.lists WHERE pk = 1"
     assert charge(current, read)["row_bytes"] == key + 37
     c = charge(current, current.prepare("INSERT INTO m.lists (pk, l) VALUES (1, ?) USING TTL 1000").bind((words,)))
-    assert c["row_bytes"] == key + 61 + 8 and "size-ttl" in c.rules
-    assert charge(current, read)["row_bytes"] == key + 61 + 8
+    ttl = 8 + 8  # of the row, and of the key column
+    assert c["row_bytes"] == key + 61 + ttl and "size-ttl" in c.rules
+    assert charge(current, read)["row_bytes"] == key + 61 + ttl
+    # The sample of AWS's row size calculator.
+    create_table(current, "m", "sample", "pk text, ck text, v text, PRIMARY KEY (pk, ck)")
+    for using, size in (("", 327), (" USING TTL 1000", 359)):
+        assert row_bytes(current, "sample", "INSERT INTO {t} (pk, ck, v) VALUES (?, ?, ?)" + using, ("p" * 59, "c", "v" * 200)) == size
 
 
 def test_both_models_agree_between_writes_reads_and_refusals(session, current):

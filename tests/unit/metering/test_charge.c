@@ -171,6 +171,27 @@ static void test_scan_of_new_table_costs_its_partitions(void **state) {
     assert_true(total(f, CHARGE_EVENTUAL) == 2);
 }
 
+static void test_read_names_why_rows_were_read(void **state) {
+    struct fixture *f = *state;
+    add_read(f, 3, 3 * 134);
+    struct op_read *r = f->cost.reads;
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    assert_false(has_rule(f, RULE_READ_PROCESSED) || has_rule(f, RULE_READ_LIMIT) || has_rule(f, RULE_READ_BOUND) || has_rule(f, RULE_READ_EXPIRED));
+    r->filtered = r->past_limit = r->at_bound = r->expired = 1;
+    assert_true(total(f, CHARGE_STRONG) == 1);
+    assert_true(has_rule(f, RULE_READ_PROCESSED) && has_rule(f, RULE_READ_LIMIT) && has_rule(f, RULE_READ_BOUND) && has_rule(f, RULE_READ_EXPIRED));
+}
+
+static void test_every_rule_says_what_it_is(void **state) {
+    (void)state;
+    for (unsigned id = 0; id < RULES; id++) {
+        const struct rule *r = rule_of(id);
+        assert_true(*r->name && *r->title && *r->text && *r->source);
+        assert_true(strcmp(r->confidence, "documented") == 0 || strcmp(r->confidence, "seen") == 0 || strcmp(r->confidence, "inferred") == 0);
+        for (unsigned k = 0; k < id; k++) assert_string_not_equal(rule_of(k)->name, r->name);
+    }
+}
+
 static void test_system_tables_are_free(void **state) {
     struct fixture *f = *state;
     add_read(f, 3, 9000);
@@ -263,6 +284,8 @@ int main(void) {
         CASE(test_read_in_rounds_each_subquery),
         CASE(test_scan_counts_empty_partitions),
         CASE(test_scan_of_new_table_costs_its_partitions),
+        CASE(test_read_names_why_rows_were_read),
+        CASE(test_every_rule_says_what_it_is),
         CASE(test_system_tables_are_free),
         CASE(test_lwt_applied_costs_the_write),
         CASE(test_lwt_failed_costs_the_existing_row),
