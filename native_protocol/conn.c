@@ -12,7 +12,7 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/segment.h"
 
-enum { READ_STEP = 64 << 10, LOOP_IN_MAX = 256 << 20 };
+enum { READ_STEP = 64 << 10, LOOP_IN_MAX = 256 << 20, SEND_EARLY = 64 << 10 };
 
 /* ---- state ---- */
 
@@ -290,6 +290,11 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     return n;
 }
 
+/* Large answers leave before the end of the wake-up, so that their buffer stays small, and the next one is still in the cache. */
+static void send_early(struct np_conn *c) {
+    if (c->out.n >= SEND_EARLY && c->wire_at == c->wire.n) npi_conn_flush(c);
+}
+
 /* Runs what is complete; returns the bytes that are done with. */
 static size_t consume(struct np_conn *c, struct slice in) {
     size_t done = 0;
@@ -306,6 +311,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         ssize_t n = c->framed ? take_segment(c, rest) : take_envelope(c, rest);
         if (n <= 0) break;
         done += (size_t)n;
+        send_early(c);
     }
     return done;
 }

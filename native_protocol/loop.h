@@ -14,7 +14,7 @@
 #include "native_protocol/conn.h"
 #include "native_protocol/front.h"
 
-enum { NP_WINDOW = 256 << 10, NP_SPARE_BUFS = 64, NP_SPARE_BUF_MAX = 64 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
+enum { NP_WINDOW = 256 << 10, NP_SPARE_BUFS = 64, NP_SPARE_BUF_MAX = 128 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
 
 /* An answer that may be sent when its block is durable. */
 struct np_ack {
