@@ -69,9 +69,9 @@ def scalar_json(type_, text):
         return json.dumps(text)
     if text.startswith("'"):
         return json.dumps(text[1:-1], ensure_ascii=False)
-    if type_ == "timestamp" and int(text) < 1 << 31:  # Cassandra takes no small ones
-        return '"1970-01-01T00:00:00Z"'
-    return json.dumps(text) if type_ in ("uuid", "timeuuid", "decimal") or text in ("NaN", "Infinity", "-Infinity") else text
+    if type_ == "decimal":  # as a JSON number it loses a zero, and which of two equal keys stays is a matter of luck
+        return json.dumps(text)
+    return json.dumps(text) if type_ in ("uuid", "timeuuid") or text in ("NaN", "Infinity", "-Infinity") else text
 
 
 class Values:
