@@ -62,6 +62,7 @@ void describe_keyspace(const struct describe_text *d, const struct schema_keyspa
     buf_printf(out, "}  AND durable_writes = %s", ks->durable_writes ? "true" : "false");
     uint32_t n;
     const struct schema_option *tags = option_entries(ks->options, ks->n_options, "tags.", d->arena, &n);
+    if (!tags) out->failed = true;
     if (tags && n) {
         buf_put_str(out, " AND TAGS = ");
         put_flat_map(out, n, tags);
@@ -128,7 +129,8 @@ static void put_option(const struct describe_text *d, const struct schema_table 
     buf_printf(d->out, "%s = ", o->name);
     if (o->kind == OPTION_MAP) {
         const struct schema_option *entries = table_option_map(t, o, d->cassandra_mode, d->arena, &n);
-        put_flat_map(d->out, n, entries);
+        if (!entries && o->defaults[d->cassandra_mode]) d->out->failed = true;
+        else put_flat_map(d->out, n, entries);
     } else if (o->kind == OPTION_TEXT) {
         put_string(d->out, text);
     } else {
@@ -145,6 +147,7 @@ static void put_keyspaces_options(const struct describe_text *d, const struct sc
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         uint32_t n;
         const struct schema_option *entries = option_entries(t->options, t->n_options, maps[i].prefix, d->arena, &n);
+        if (!entries) d->out->failed = true;
         if (!entries || n == 0) continue;
         buf_printf(d->out, "%s%s = ", separator, maps[i].words);
         if (maps[i].deep) put_map(d->out, n, entries, 0);

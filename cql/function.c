@@ -303,7 +303,7 @@ const struct function *function_cast(struct compile *c, const struct cql_type *f
     struct buf type;
     buf_init(&type, 1024);
     cql_type_print(to, &type);
-    const char *name = arena_printf(c->arena, "cast_as_%.*s", SLICE_FMT(buf_slice(&type)));
+    const char *name = buf_failed(&type) ? NULL : arena_printf(c->arena, "cast_as_%.*s", SLICE_FMT(buf_slice(&type)));
     buf_fini(&type);
     if (!name) {
         err_nomem(c->err);

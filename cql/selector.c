@@ -438,7 +438,7 @@ static struct selector *compile_cast(struct selection *s, const struct ast_expr 
     out->type = to;
     out->function = function_cast(s->compile, of->type, to);
     if (out->function) return out;
-    if (strncmp(s->compile->err->text, "Unknown function ", 17)) return NULL;
+    if (s->compile->err->code != ERR_INVALID || strncmp(s->compile->err->text, "Unknown function ", 17)) return NULL;
     struct buf name, type;
     buf_init(&name, 4096);
     buf_init(&type, 4096);

@@ -49,7 +49,11 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     if (!b) return NULL;
     b->eng = eng;
     b->kv = eng->kv->ops->batch_new(eng->kv);
-    if (!b->kv) return free(b), NULL;
+    /* room for marks from the start: eng_batch_mark cannot fail */
+    if (!b->kv || reserve((void **)&b->savepoints, 0, &b->cap_savepoints, sizeof(*b->savepoints))) {
+        if (b->kv) b->kv->ops->batch_free(b->kv);
+        return free(b), NULL;
+    }
     buf_init(&b->key, 0);
     buf_init(&b->value, 0);
     buf_init(&b->bytes, 0);

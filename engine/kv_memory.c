@@ -149,16 +149,15 @@ static void batch_clear(struct kv_batch *batch) {
 static int apply_value(struct memory *m, enum op op, struct slice key, struct slice value, struct err *e) {
     struct node *n = insert(m, key);
     if (!n) return err_nomem(e);
-    if (op == OP_PUT || n->value.n == 0) {
-        n->value.n = 0;
-        buf_put_slice(&n->value, value);
-        return buf_failed(&n->value) ? err_nomem(e) : 0;
-    }
     struct buf out;
     buf_init(&out, 0);
-    if (m->o.merge(m->o.arg, buf_slice(&n->value), value, &out)) {
+    bool fresh = op == OP_PUT || n->value.n == 0;
+    if (fresh) buf_put_slice(&out, value);
+    bool damaged = !fresh && m->o.merge(m->o.arg, buf_slice(&n->value), value, &out) && !buf_failed(&out);
+    if (damaged || buf_failed(&out)) {
         buf_fini(&out);
-        return err_set(e, ERR_SERVER, "a stored row is damaged");
+        if (!n->value.n) erase_one(m, key); /* it was made for this value */
+        return damaged ? err_set(e, ERR_SERVER, "a stored row is damaged") : err_nomem(e);
     }
     buf_fini(&n->value);
     n->value = out;

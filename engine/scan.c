@@ -99,6 +99,8 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     if (!spec->part && spec->token_from > spec->token_to) s->state = AT_END;
     if (spec->part && (spec->part->key.n > UINT16_MAX || spec->part->table != spec->table))
         err_set(e, ERR_SERVER, "a scan of a partition of another table");
+    else if (buf_failed(&s->lower) || buf_failed(&s->upper) || buf_failed(&s->seek))
+        err_nomem(e);
     else if (!set_slices(s, e)) {
         struct kv_iter_spec kv = {.tier = engi_tier(tier), .one_prefix = spec->part && !spec->reverse,
                                   .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
@@ -209,6 +211,7 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
         return got;
     }
     size_t n = s->prefix.n;
+    if (buf_failed(&s->prefix)) return err_nomem(e);
     arena_reset(&s->partition_arena);
     engi_tombs_init(&s->tombs, &s->partition_arena);
     s->has_static = s->delivered = false;

@@ -6,8 +6,8 @@
  * request that waits for durability or runs on a worker, so that those may outlive the socket. An idle connection owns no
  * buffer: input goes through the loop's window, output through buffers that are lent while there is something to send.
  *
- * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are with workers, or more than NP_OUT_HIGH bytes wait to be
- * sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. Results
+ * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are with workers, or more than
+ * NP_OUT_HIGH bytes wait to be sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. Results
  * that come from workers to a connection that holds NP_OUT_MAX unsent become errors; and a connection with more than
  * NP_OUT_HIGH unsent is closed while all of the loop's together hold more than NP_LOOP_OUT_MAX.
  */

@@ -37,7 +37,10 @@ static const struct schema_option *split_defaults(const char *text, struct arena
     while (out && *text && *n < 8) {
         size_t key = strcspn(text, "="), end = strcspn(text, ";");
         struct slice k = arena_dup(a, slice_of(text, key)), v = arena_dup(a, slice_of(text + key + 1, end - key - 1));
-        if (!k.p || !v.p) return NULL;
+        if (!k.p || !v.p) {
+            *n = 0;
+            return NULL;
+        }
         out[(*n)++] = (struct schema_option){(const char *)k.p, (const char *)v.p};
         text += end + (text[end] == ';');
     }

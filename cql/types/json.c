@@ -279,6 +279,7 @@ static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, st
         if (parse_number(t, j, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     }
+    if (inner.set && inner.code == ERR_SERVER) return err_nomem(e);
     if (any_number) return refuse("Value '", t->id == CQL_VARINT ? "' is not a valid representation of a varint value" : "' is not a valid representation of a decimal value", j, e);
     return expected(wanted[t->id], j, e);
 }
@@ -451,6 +452,7 @@ static int read_in_string(const struct cql_type *t, struct slice text, struct bu
     struct slice value;
     struct err inner = {0};
     yajl_val j = cql_json_check(text, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
+    if (!j && inner.code == ERR_SERVER) return err_nomem(e);
     if (!j) {
         const char *message = strstr(inner.text, ": ");
         return err_invalid(e, "Error decoding JSON string: %s", message ? message + 2 : inner.text);
@@ -464,6 +466,7 @@ int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf 
     struct slice value;
     struct err inner = {0};
     yajl_val j = cql_json_check(json, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
+    if (!j && inner.code == ERR_SERVER) return err_nomem(e);
     if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), inner.text);
     int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, out, e);
     yajl_tree_free(j);

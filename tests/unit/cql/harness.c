@@ -67,7 +67,7 @@ void harness_close(struct harness *h) {
     buf_fini(&h->paging);
 }
 
-static enum cql_outcome run(struct harness *h, struct cql_request *r) {
+enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     arena_reset(&h->arena);
     struct slice state = {0};
     if (h->resume) state = arena_dup(&h->arena, buf_slice(&h->paging));
@@ -83,9 +83,12 @@ static enum cql_outcome run(struct harness *h, struct cql_request *r) {
     r->params.serial_consistency = CL_LOCAL_SERIAL;
     r->params.page_size = h->page_size;
     r->params.paging_state = state;
+    eng_batch_mark(h->batch);
     enum cql_outcome outcome = cql_run(r);
     uint64_t seq;
-    if (!eng_batch_empty(h->batch)) assert_int_equal(eng_batch_commit(h->batch, &seq, &h->err), 0);
+    if (outcome == CQL_FAILED) eng_batch_rollback(h->batch);
+    else eng_batch_keep(h->batch);
+    if (!eng_batch_empty(h->batch) && eng_batch_commit(h->batch, &seq, &h->err)) outcome = CQL_FAILED;
     if (r->result.paging_state.p) buf_put_slice(&h->paging, r->result.paging_state);
     h->result = r->result;
     h->n_warnings = r->n_warnings;
@@ -96,17 +99,17 @@ static enum cql_outcome run(struct harness *h, struct cql_request *r) {
 
 enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values) {
     struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql), .params = {.n_values = n_values, .values = values}};
-    return run(h, &r);
+    return harness_request(h, &r);
 }
 
 enum cql_outcome harness_execute(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values) {
     struct cql_request r = {.kind = REQUEST_EXECUTE, .prepared_id = slice_of(id, 16), .params = {.n_values = n_values, .values = values}};
-    return run(h, &r);
+    return harness_request(h, &r);
 }
 
 void harness_prepare(struct harness *h, const char *cql, uint8_t id[16]) {
     struct cql_request r = {.kind = REQUEST_PREPARE, .query = slice_str(cql)};
-    if (run(h, &r) != CQL_DONE) fail_msg("%s: %s", cql, h->err.text);
+    if (harness_request(h, &r) != CQL_DONE) fail_msg("%s: %s", cql, h->err.text);
     memcpy(id, cql_prepared_info(h->result.prepared)->id, 16);
     cql_prepared_unref(h->result.prepared);
 }

@@ -43,6 +43,8 @@ void harness_close(struct harness *h);
 
 /* Runs one statement; values for its markers, or none. */
 enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values);
+/* Any request: fills in all but its kind, text and values, commits what it wrote, drops its references. */
+enum cql_outcome harness_request(struct harness *h, struct cql_request *r);
 enum cql_outcome harness_execute(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values);
 /* The id of the prepared statement; fails the test when it cannot be prepared. */
 void harness_prepare(struct harness *h, const char *cql, uint8_t id[16]);
