@@ -220,8 +220,10 @@ static int check_conditional(struct batch *b) {
 static int refuse(struct batch *b, const struct cas *c) {
     for (uint32_t i = 0; i < b->n; i++) {
         struct modify_write *w = &b->writes[i];
-        if (w->plan->conditional &&
-            modify_cost_failed(w, b->parts[0], cas_row_of(c, w), w->plan->static_only ? c->statics.row : NULL)) return -1;
+        const struct eng_row *row, *statics;
+        if (!w->plan->conditional) continue;
+        cas_stored(c, w, &row, &statics);
+        if (modify_cost_failed(w, b->parts[0], row, statics)) return -1;
     }
     return 0;
 }

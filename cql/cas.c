@@ -115,12 +115,14 @@ static bool is_there(const struct cas *c, const struct eng_row *row) {
     return false;
 }
 
-static int read_row(struct cas *c, enum eng_row_kind kind, struct slice ck, const struct eng_row **out) {
+static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
     struct eng_row *row = ARENA_NEW(c->r->arena, struct eng_row);
     if (!row) return err_nomem(c->r->err);
+    struct slice ck = kind == ENG_STATIC ? slice_of("", 0) : to->ck;
     int rc = eng_row_get(c->r->db->options.eng, ENG_TIER_ANY, c->part, kind, ck, c->now, c->r->arena, row, c->r->cost, c->r->err);
     if (rc < 0) return -1;
-    *out = rc && is_there(c, row) ? row : NULL;
+    to->stored = rc ? row : NULL;
+    to->row = rc && is_there(c, row) ? row : NULL;
     return 0;
 }
 
@@ -152,11 +154,11 @@ static int read_first_row(struct cas *c) {
 
 static int read_rows(struct cas *c) {
     widen_reads(c);
-    if (reads_kind(c, COLUMN_STATIC) && read_row(c, ENG_STATIC, slice_of("", 0), &c->statics.row)) return -1;
+    if (reads_kind(c, COLUMN_STATIC) && read_row(c, ENG_STATIC, &c->statics)) return -1;
     if (c->n_rows == 0) return read_first_row(c);
     qsort(c->rows, c->n_rows, sizeof *c->rows, by_key);
     for (uint32_t i = 0; i < c->n_rows; i++)
-        if (read_row(c, ENG_ROW, c->rows[i].ck, &c->rows[i].row)) return -1;
+        if (read_row(c, ENG_ROW, &c->rows[i])) return -1;
     return 0;
 }
 
@@ -177,11 +179,13 @@ int cas_check(struct cas *c) {
     return rc;
 }
 
-const struct eng_row *cas_row_of(const struct cas *c, const struct modify_write *w) {
-    if (w->plan->static_only || w->n_keys == 0) return NULL;
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        if (slice_eq(c->rows[i].ck, w->keys[0].ck)) return c->rows[i].row;
-    return NULL;
+void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) {
+    const struct modify_plan *p = w->plan;
+    bool of_row = !p->static_only && (p->if_exists || p->if_not_exists || has_conditions(p, false));
+    *row = NULL;
+    *statics = of_row ? NULL : c->statics.stored;
+    for (uint32_t i = 0; of_row && w->n_keys && i < c->n_rows; i++)
+        if (slice_eq(c->rows[i].ck, w->keys[0].ck)) *row = c->rows[i].stored;
 }
 
 /* ---- the answer ---- */

@@ -12,7 +12,8 @@ struct cas_row {
     bool must_exist, must_not_exist;
     uint32_t n_conditions;
     struct bound_condition *conditions;
-    const struct eng_row *row; /* as read; NULL: none */
+    const struct eng_row *row; /* as the conditions see it; NULL: none */
+    const struct eng_row *stored; /* as read; may be there although no column that is looked at has a value */
 };
 
 struct cas {
@@ -35,6 +36,7 @@ int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t,
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
 /* 1: all hold, 0: not, -1. */
 int cas_check(struct cas *c) MUST_CHECK;
-/* The row of a write as cas_check read it, for the cost of a refused one. */
-const struct eng_row *cas_row_of(const struct cas *c, const struct modify_write *w);
+/* What cas_check read for the conditions of a write, for the cost of a refused one: its row, or the static row when it has conditions on
+ * static columns only. NULL: not there. */
+void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics);
 int cas_answer(struct cas *c, bool applied) MUST_CHECK;

@@ -23,7 +23,11 @@ static int decide(struct modify_write *w) {
     if (cas_init(&c, w->r, w->plan->table, &w->parts[0], false) || cas_add(&c, w)) return -1;
     int rc = cas_check(&c);
     if (rc < 0 || cas_answer(&c, rc == 1)) return -1;
-    if (rc == 0 && modify_cost_failed(w, &w->parts[0], cas_row_of(&c, w), w->plan->static_only ? c.statics.row : NULL)) return -1;
+    const struct eng_row *row, *statics;
+    if (rc == 0) {
+        cas_stored(&c, w, &row, &statics);
+        if (modify_cost_failed(w, &w->parts[0], row, statics)) return -1;
+    }
     return rc;
 }
 

@@ -305,6 +305,17 @@ def test_conditional_writes(session):
     assert (c.rows[0].applied, c.units) == (False, 1)
 
 
+def test_a_row_that_the_condition_does_not_see_is_there(session):
+    create_table(session, "m", "lwt_null", "pk int, ck int, v blob, w int, s blob static, PRIMARY KEY (pk, ck)")
+    v = bytes(2 * KIB - 115)
+    session.execute(session.prepare("UPDATE m.lwt_null SET v = ? WHERE pk = 1 AND ck = 1"), (v,))
+    c = charge(session, "UPDATE m.lwt_null SET w = 1 WHERE pk = 1 AND ck = 1 IF w = 5")
+    assert (c.rows[0].applied, c.units) == (False, 2) and "lwt-failed-existing-row" in c.rules
+    session.execute(session.prepare("UPDATE m.lwt_null SET s = ? WHERE pk = 1"), (bytes(3 * KIB - 111),))
+    c = charge(session, "UPDATE m.lwt_null SET w = 1 WHERE pk = 1 AND ck = 1 IF s = 0x01")
+    assert (c["static_write_units"], c.units) == (3, 3)
+
+
 @pytest.mark.parametrize("name, options, reads", [
     ("lwt_ttl", "default_time_to_live = 3600", True),
     ("lwt_ttl_on", "CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}", True),

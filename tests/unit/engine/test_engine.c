@@ -535,6 +535,29 @@ static void write_cell(struct world *w, const char *ck, uint8_t flags, int64_t t
     commit(w);
 }
 
+/* A row whose cells have all expired comes as it is stored, but for what a deletion covers; others come as they are seen. */
+static void test_scan_gives_expired_rows_when_asked(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("p");
+    write_cell(w, "a", ENG_CELL_EXPIRING, 1000, NOW - 100);
+    write_cell(w, "b", 0, 1000, ENG_NO_EXPIRY);
+    write_cell(w, "c", ENG_CELL_TOMBSTONE, 1000, NOW - 100);
+    write_cell(w, "d", ENG_CELL_EXPIRING, 1000, NOW + 100);
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .expired = true, .now = NOW};
+    static const enum eng_item_kind kinds[] = {ENG_ITEM_PARTITION, ENG_ITEM_EXPIRED, ENG_ITEM_ROW, ENG_ITEM_ROW};
+    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
+    struct eng_item item;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        assert_int_equal(eng_scan_next(s, &item, &w->e), 1);
+        assert_int_equal(item.kind, kinds[i]);
+        if (item.kind != ENG_ITEM_PARTITION) assert_int_equal(item.row.n_cells, 1);
+    }
+    assert_int_equal(eng_scan_next(s, &item, &w->e), 0);
+    eng_scan_close(s);
+    spec.expired = false;
+    assert_string_equal(scan_text(w, &spec), "p b=v d=v");
+}
+
 static uint64_t passed_tombstones(struct world *w) {
     struct eng_part part = part_of("p");
     struct op_cost cost = {0};
@@ -656,6 +679,7 @@ int main(void) {
         BOTH(test_many_operands_of_one_row_are_folded),
         BOTH(test_folding_loses_no_write_of_another_thread),
         BOTH(test_long_scans_end_in_cache_tier),
+        BOTH(test_scan_gives_expired_rows_when_asked),
         BOTH(test_compaction_drops_what_is_old_and_nothing_else),
         BOTH(test_failed_write_leaves_nothing),
         BOTH(test_failed_reads_are_errors),
