@@ -76,9 +76,9 @@ static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas
 
 int cas_add(struct cas *c, const struct modify_write *w) {
     const struct modify_plan *p = w->plan;
+    c->writes_rows = c->writes_rows || !p->static_only;
     if (!p->conditional) return 0;
     c->writes_statics = c->writes_statics || p->n_static_ops;
-    c->writes_rows = c->writes_rows || !p->static_only;
     if (p->if_exists || p->if_not_exists) {
         c->shows_all = true;
         return add_exists(c, p->static_only ? &c->statics : row_at(c, w->keys[0].ck), p->if_not_exists);
@@ -92,7 +92,7 @@ int cas_add(struct cas *c, const struct modify_write *w) {
 
 static int by_key(const void *a, const void *b) { return slice_cmp(((const struct cas_row *)a)->ck, ((const struct cas_row *)b)->ck); }
 
-/* All columns of the kinds that the conditional statements write are looked at: they tell a row that is not there from one of nulls. */
+/* All columns of the kinds that the statements write (static ones: the conditional statements) are looked at: they tell a row that is not there from one of nulls. */
 static void widen_reads(struct cas *c) {
     const struct schema_table *t = c->table;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
