@@ -1,6 +1,7 @@
 /* Casts between number types, arithmetic and math on them, as Cassandra's Java does: integers wrap, reals saturate in casts. */
 #include <math.h>
 
+#include "cql/decimal_math.h"
 #include "cql/function.h"
 #include "cql/number.h"
 #include "cql/types/decimal.h"
@@ -246,26 +247,30 @@ static void round_half_up(struct number *v) {
     mpz_clear(half);
 }
 
-static void apply_math(const char *name, struct number *v) {
+static int apply_math(const char *name, struct number *v, struct err *e) {
     if (strcmp(name, "abs") == 0) {
         if (v->form == WHOLE && v->i < 0) v->i = (int64_t)(0 - (uint64_t)v->i);
         v->d = fabs(v->d);
         mpz_abs(v->n, v->n);
-    } else if (strcmp(name, "round") == 0) {
-        round_half_up(v);
-    } else {
-        double d = number_to_real(v);
-        v->d = strcmp(name, "exp") == 0 ? exp(d) : strcmp(name, "log") == 0 ? log(d) : log10(d);
-        v->form = REAL;
-        v->scale = 0;
+        return 0;
     }
+    if (strcmp(name, "round") == 0) {
+        round_half_up(v);
+        return 0;
+    }
+    bool exponential = strcmp(name, "exp") == 0, ten = strcmp(name, "log10") == 0;
+    if (v->form == BIG) return exponential ? decimal_exp(v, e) : decimal_log(v, ten, e);
+    double d = number_to_real(v);
+    v->d = exponential ? exp(d) : ten ? log10(d) : log(d);
+    v->form = REAL;
+    return 0;
 }
 
 int function_math(const struct function_in *in, struct buf *out) {
     struct number v;
     number_load(in->f->args[0], in->args[0], &v);
-    apply_math(in->f->name, &v);
-    int rc = number_store(in->f->result, &v, out, in->r->err);
+    int rc = apply_math(in->f->name, &v, in->r->err);
+    if (rc == 0) rc = number_store(in->f->result, &v, out, in->r->err);
     number_fini(&v);
     return rc;
 }

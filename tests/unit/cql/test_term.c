@@ -86,6 +86,11 @@ static void test_term_literals_of_collections(void **state) {
 static void test_term_calls_functions(void **state) {
     (void)state;
     static const struct term_case cases[] = {
+        {"decimal", "exp((decimal) 1.5)", "4.4816890703380648226020554601193"},
+        {"decimal", "log10((decimal) 1000)", "3.0000000000000000000000000000000"},
+        {"decimal", "log((decimal) 0)", "java.lang.ArithmeticException: Natural log of number zero or less"},
+        {"decimal", "collection_avg((list<decimal>) [1.5, 2.25, 10])", "4.59"},
+        {"frozen<set<int>>", "map_keys((map<int, text>) {2: 'b', 1: 'a'})", "[1, 2]"},
         {"int", "blobAsInt(0x00000001)", "1"},
         {"int", "blob_as_int(0x01)", "In call to function system.blob_as_int, value 0x01 is not a valid binary representation for type int"},
         {"int", "blobAsInt('a')", "Type error: 'a' cannot be passed as argument 0 of function system.blobasint of type blob"},
