@@ -1,0 +1,99 @@
+"""A full disk: writes get errors, reads go on, nothing that was acknowledged is lost, and a restart with room works again."""
+import subprocess
+
+import pytest
+from cassandra.cluster import NoHostAvailable
+
+from tally_server import TALLYD, Server
+
+ROWS_MAX = 4000
+ROW_BYTES = 20_000
+
+
+def file_limit(folder, kib):
+    """A tallyd whose files may grow to so much: the kernel refuses the write, as on a full disk."""
+    script = folder / "limited"
+    script.write_text(f'#!/bin/bash\nulimit -f {kib}\nexec "{TALLYD}" "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder of 24 MiB, where this machine lets us mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no right to mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def value_of(row):
+    return bytes([row % 251]) * ROW_BYTES
+
+
+def write_until_errors(server):
+    """The rows that were acknowledged; writes go on for a while after the first error."""
+    acknowledged, errors = [], 0
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE disk WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE disk.t (pk int PRIMARY KEY, v blob)")
+        insert = session.prepare("INSERT INTO disk.t (pk, v) VALUES (?, ?)")
+        for row in range(ROWS_MAX):
+            try:
+                session.execute(insert, (row, value_of(row)))
+                acknowledged.append(row)
+            except NoHostAvailable as e:  # the driver tried "the next host" after a server error
+                assert "Server error" in str(e), e
+                errors += 1
+                if errors == 30:
+                    break
+        assert errors, "the disk was never full"
+        assert acknowledged, "nothing was written at all"
+        assert server.alive(), server.log_tail()
+        for row in acknowledged[:: max(len(acknowledged) // 50, 1)]:
+            assert session.execute(f"SELECT v FROM disk.t WHERE pk = {row}").one().v == value_of(row)
+        session.execute("SELECT key FROM system.local")
+    return acknowledged
+
+
+def check_all(server, acknowledged):
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        lost = [row for row in acknowledged if (got := session.execute(f"SELECT v FROM disk.t WHERE pk = {row}").one()) is None or got.v != value_of(row)]
+        assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged rows are lost: {lost[:10]}"
+        session.execute("INSERT INTO disk.t (pk, v) VALUES (-1, 0x01)")
+        assert session.execute("SELECT v FROM disk.t WHERE pk = -1").one().v == b"\x01"
+
+
+@pytest.mark.parametrize("kib", [512, 8192])
+@pytest.mark.parametrize("end", ["kill9", "stop"])
+def test_file_size_limit(tmp_path, kib, end):
+    server = Server(tmp_path, "--mode", "cassandra", binary=file_limit(tmp_path, kib)).start()
+    try:
+        acknowledged = write_until_errors(server)
+        getattr(server, end)()
+        server.binary = TALLYD
+        server.start()
+        check_all(server, acknowledged)
+        server.stop()
+    finally:
+        server.kill9()
+
+
+def test_full_disk(tmp_path, small_disk):
+    server = Server(small_disk, "--mode", "cassandra")
+    server.log = tmp_path / "tallyd.log"
+    server.start()
+    try:
+        acknowledged = write_until_errors(server)
+        server.kill9()
+        subprocess.run(["mount", "-o", "remount,size=256m", small_disk], check=True)
+        server.start()
+        check_all(server, acknowledged)
+        server.stop()
+    finally:
+        server.kill9()
