@@ -17,12 +17,13 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
         if (c->kind == COLUMN_CLUSTERING) l->wants_clustering = true;
         if (c->kind == COLUMN_PARTITION_KEY) l->wants_partition_key = true;
     }
-    l->ordinals = ARENA_ARRAY(a, l->n_ids + 1, uint16_t);
-    if (!l->ordinals) return NULL;
-    memset(l->ordinals, 0xff, (l->n_ids + 1) * sizeof(*l->ordinals));
+    l->places = ARENA_ARRAY(a, l->n_ids + 1, struct row_view_place);
+    if (!l->places) return NULL;
+    for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = UINT16_MAX;
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *c = &t->columns[i];
-        if (l->wanted[i] && (c->kind == COLUMN_STATIC || c->kind == COLUMN_REGULAR)) l->ordinals[c->id] = (uint16_t)i;
+        if (l->wanted[i] && (c->kind == COLUMN_STATIC || c->kind == COLUMN_REGULAR))
+            l->places[c->id] = (struct row_view_place){.ordinal = (uint16_t)i, .multicell = cql_type_is_multicell(c->type)};
     }
     return l;
 }
@@ -56,13 +57,13 @@ static int take_cells(struct row_view *v, const struct eng_row *row, struct err 
         const struct eng_cell *first = &row->cells[i];
         uint32_t n = 1;
         while (i + n < row->n_cells && row->cells[i + n].column == first->column) n++;
-        uint16_t ordinal = first->column < l->n_ids ? l->ordinals[first->column] : UINT16_MAX;
-        if (ordinal != UINT16_MAX) {
-            const struct cql_type *type = l->table->columns[ordinal].type;
+        struct row_view_place place = l->places[first->column < l->n_ids ? first->column : l->n_ids];
+        if (place.ordinal != UINT16_MAX) {
+            uint16_t ordinal = place.ordinal;
             v->first_cell[ordinal] = i;
             v->n_cells[ordinal] = n;
-            if (!cql_type_is_multicell(type)) v->values[ordinal] = value_of_slice(first->value);
-            else if (cell_assemble(type, first, n, v->arena, &v->values[ordinal], e)) return -1;
+            if (!place.multicell) v->values[ordinal] = value_of_slice(first->value);
+            else if (cell_assemble(l->table->columns[ordinal].type, first, n, v->arena, &v->values[ordinal], e)) return -1;
         }
         i += n;
     }

@@ -10,13 +10,19 @@
 #include "engine/engine.h"
 #include "system_schema/schema.h"
 
+/* Where the cells of a column go. */
+struct row_view_place {
+    uint16_t ordinal; /* UINT16_MAX: no such column, or not wanted */
+    bool multicell;
+};
+
 /* Immutable, in the statement's arena. */
 struct row_view_layout {
     const struct schema_table *table;
     bool *wanted;         /* by ordinal */
     bool wants_clustering, wants_partition_key;
     uint32_t n_ids;       /* column ids are below this */
-    uint16_t *ordinals;   /* by column id; UINT16_MAX: no such column, or not wanted */
+    struct row_view_place *places; /* by column id */
 };
 
 struct row_view {

@@ -53,7 +53,7 @@ static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struc
 
 /* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);
-/* Cells go to the arena; paths and values point into bytes. -1 and ERR_SERVER on damage. */
+/* Fills all but kind and ck. Cells go to the arena; paths and values point into bytes. -1 and ERR_SERVER on damage. */
 int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
 /* Sorts cells; of equal column and path the winner stays. */
 void eng_row_sort(struct eng_row *r);

@@ -295,7 +295,8 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     s->bytes_left -= s->it->value.n;
     arena_reset(&s->row_arena);
     struct slice ck = key_rest(s);
-    eng_row_init(&s->row, ENG_ROW, ck);
+    s->row.kind = ENG_ROW;
+    s->row.ck = ck;
     int visible = decode(s, s->it->value, &s->row_arena, engi_tombs_at(&s->tombs, ck), &s->row, e);
     if (visible < 0) return -1;
     s->expired = false;
