@@ -44,9 +44,9 @@ static void test_create_table_is_refused_in_cassandras_words(void **state) {
     struct harness h;
     setup(&h, MODE_CASSANDRA);
     static const char *const cases[][2] = {
-        {"(p int)", "No PRIMARY KEY specifed for table 't' (exactly one required)"},
-        {"(p int primary key, q int primary key)", "Multiple PRIMARY KEY specified for table 't' (exactly one required)"},
-        {"(p int, p int, primary key (p))", "Duplicate column 'p' declaration for table 't'"},
+        {"(p int)", "No PRIMARY KEY specifed for table 'ks.t' (exactly one required)"},
+        {"(p int primary key, q int primary key)", "Multiple PRIMARY KEY specified for table 'ks.t' (exactly one required)"},
+        {"(p int, p int, primary key (p))", "Duplicate column 'p' declaration for table 'ks.t'"},
         {"(p int, primary key (z))", "Unknown column 'z' referenced in PRIMARY KEY for table 't'"},
         {"(p int, q int, primary key (q, q))", "Duplicate column 'q' in PRIMARY KEY clause for table 't'"},
         {"(p int primary key, s int static)",
