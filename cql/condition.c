@@ -191,10 +191,7 @@ int condition_bind(const struct condition *c, struct cql_request *r, struct boun
     for (uint32_t i = 0; i < c->n_values; i++) {
         struct value v;
         if (term_eval(c->values[i], r, &v)) return -1;
-        if (value_is_unset(v)) {
-            if (c->op == OP_IN) continue;
-            return unset_value(r);
-        }
+        if (value_is_unset(v) && c->op == OP_IN) continue;
         values[out->n_values++] = v;
     }
     out->values = values;
@@ -282,6 +279,7 @@ static int check_operands(const struct bound_condition *b, struct err *e) {
     const struct condition *c = b->condition;
     if (c->access == ELEMENT && c->column->type->id == CQL_LIST && (int32_t)load_u32(b->element.p) < 0)
         return err_invalid(e, "Invalid negative list index %d", (int32_t)load_u32(b->element.p));
+    if (b->n_values && value_is_unset(b->values[0])) return err_invalid(e, "Invalid 'unset' value in condition");
     if (c->op == OP_EQ || c->op == OP_NEQ || c->op == OP_IN || b->n_values == 0) return 0;
     struct value v = b->values[0];
     if (value_is_null(v)) return err_invalid(e, "Invalid comparison with null for operator \"%s\"", ast_op_text(c->op));

@@ -82,7 +82,7 @@ int modify_bind(struct cql_request *r, const struct modify_plan *p, int64_t batc
 int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) MUST_CHECK;
 
 /* Gives the write its place under the lock. conditional: its deletions lose against its own cells and those of the same batch
- * (Cassandra's PartitionUpdate.updateAllTimestamp). */
+ * (Cassandra's PartitionUpdate.updateAllTimestamp), but for the deletion of one row. */
 void modify_order(struct modify_write *w, bool conditional, int64_t ts);
 
 /* modify_json.c: values by ordinal of the table's columns. */

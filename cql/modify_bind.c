@@ -34,7 +34,9 @@ static int bind_timestamp(struct modify_write *w, int64_t batch_ts) {
 
 void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
     if (conditional || w->plan->counter) w->ts = ts;
-    w->deletion_ts = conditional ? w->ts - 1 : w->ts;
+    /* A row's deletion meets what the batch writes to the row before the timestamps are set apart, and wins. */
+    bool of_row = w->plan->kind == OP_DELETE && w->plan->n_ops == 0 && w->rows_by_key && w->plan->table->n_clustering;
+    w->deletion_ts = conditional && !of_row ? w->ts - 1 : w->ts;
 }
 
 static int bind_ttl(struct modify_write *w) {

@@ -122,7 +122,7 @@ static int count(struct modify_write *w, struct cell_writer *cw, const struct mo
 static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
     struct value v, element = {.n = 0};
     if (op_value(w, op, &v) || op_element(w, op, &element)) return -1;
-    if (value_is_unset(v) || value_is_unset(element)) return 0;
+    if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
     cost_column(w, c, op, v);
     switch (op->kind) {
     case MODIFY_SET: return cells_set(cw, op->column, v);

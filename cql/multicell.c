@@ -279,6 +279,7 @@ int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct 
                         : err_invalid(w->err, "Attempted to set an element on a list which is null");
     }
     if (at < 0 || (uint32_t)at >= n) return err_invalid(w->err, "List index %d out of bound, list has size %u", at, n);
+    if (value_is_unset(v)) return 0;
     w->unsorted = true;
     return value_is_null(v) ? put_tombstone(w, c, cells[at].path) : put_live(w, c, cells[at].path, value_slice(v));
 }

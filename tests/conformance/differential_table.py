@@ -6,7 +6,8 @@ from differential_values import LITERALS, Values, is_multicell, parameters
 KEY_TYPES = list(LITERALS)
 FROZEN_KEYS = ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>", "frozen<tuple<int, text>>"]
 COLLECTIONS = ["list<int>", "set<text>", "map<text, int>", "list<text>", "set<int>", "map<int, text>", "frozen<list<text>>",
-               "frozen<map<int, text>>", "frozen<set<int>>", "frozen<tuple<int, text>>"]
+               "frozen<map<int, text>>", "frozen<set<int>>", "frozen<tuple<int, text>>", "list<frozen<tuple<int, text>>>",
+               "map<int, frozen<list<text>>>", "set<frozen<list<int>>>"]
 NUMBERS = ["int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"]
 CASTS = {t: NUMBERS + ["text", "ascii"] for t in NUMBERS} | {"text": ["text"]}
 
@@ -276,7 +277,7 @@ class Table:
         if kind < 0.4:
             return name
         if kind < 0.55 and writable:
-            return self.rng.choice([f"TTL({name})"] + ([f"WRITETIME({name})"] if self.clock == "explicit" and not self.counters else []))
+            return self.rng.choice([f"TTL({name})"] * (not is_multicell(type_)) + ([f"MAXWRITETIME({name})"] if self.clock == "explicit" else [name]) + ([f"WRITETIME({name})"] if self.clock == "explicit" and not self.counters else []))
         if kind < 0.65:
             casts = [c for c in CASTS.get(type_, ["text", "ascii"]) if c != type_] if "<" not in type_ and type_ != "blob" else []
             return f"CAST({name} AS {self.rng.choice(casts)})" if casts else name

@@ -8,6 +8,7 @@ import json
 import re
 import uuid
 
+from cassandra.query import UNSET_VALUE
 from cassandra.util import Date, SortedSet, Time
 
 # A few literals of each type, in no order; the key space stays small on purpose.
@@ -139,7 +140,10 @@ class Values:
     def bound(self, statement):
         """The statement with bind markers, and what to bind."""
         found = MARKED.findall(statement)
-        return MARKED.sub("?", statement), [None if x == "null" else self.known[self.key(t, x)][0] for t, x in found]
+        return MARKED.sub("?", statement), [self.null() if x == "null" else self.known[self.key(t, x)][0] for t, x in found]
+
+    def null(self):
+        return UNSET_VALUE if self.rng.random() < 0.3 else None
 
 
 def as_text(statement):
