@@ -277,7 +277,7 @@ class Table:
         if kind < 0.4:
             return name
         if kind < 0.55 and writable:
-            return self.rng.choice([f"TTL({name})"] * (not is_multicell(type_)) + ([f"MAXWRITETIME({name})"] if self.clock == "explicit" else [name]) + ([f"WRITETIME({name})"] if self.clock == "explicit" and not self.counters else []))
+            return self.rng.choice([f"TTL({name})"] * (not is_multicell(type_)) + ([f"MAXWRITETIME({name})"] if self.clock == "explicit" and not self.counters else [name]) + ([f"WRITETIME({name})"] if self.clock == "explicit" and not self.counters else []))
         if kind < 0.65:
             casts = [c for c in CASTS.get(type_, ["text", "ascii"]) if c != type_] if "<" not in type_ and type_ != "blob" else []
             return f"CAST({name} AS {self.rng.choice(casts)})" if casts else name
