@@ -56,7 +56,7 @@ static int check_order(const struct select_state *run, bool empty) {
     const struct select_plan *p = run->plan;
     struct cql_request *r = run->r;
     if (empty && !p->n_aggregates && !p->grouped) return 0;
-    if (!p->ordered || !p->where->partition_in || p->where->has_token) return 0;
+    if (!p->ordered || !p->where->partition_in) return 0;
     if (r->params.page_size <= 0 || (run->as_keyspaces && run->paged)) return 0;
     return err_invalid(r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
                                "ORDER BY or the IN and sort client side, or disable paging for this query");
