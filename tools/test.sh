@@ -5,7 +5,7 @@
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
-#     conformance  statements recorded from Apache Cassandra, replayed in both modes
+#     conformance  statements recorded from Apache Cassandra, replayed in both modes, on the release and the sanitised server
 #     integration  the server with the Python driver, cqlsh, kill -9, and the Node, Go, Java and Rust drivers
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
@@ -22,7 +22,7 @@ mkdir -p "$work"
 # count NAME PASSED FAILED SKIPPED SECONDS: adds a step to the table.
 count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-    rows+=("$(printf '%-22s %8d %8d %8d %7ds' "$1" "$2" "$3" "$4" "$5")")
+    rows+=("$(printf '%-30s %8d %8d %8d %7ds' "$1" "$2" "$3" "$4" "$5")")
 }
 
 # counted NAME COMMAND...: runs a command whose last lines hold "N passed, N failed[, N skipped]"; a command that counts nothing has failed.
@@ -50,7 +50,7 @@ ctests() {
     local preset=$1 log
     shift
     log=build/$preset/ctest.log
-    ctest --test-dir "build/$preset" --output-on-failure -j2 --verbose "$@" >"$log" 2>&1
+    ctest --test-dir "build/$preset" --output-on-failure -j2 --timeout 240 --verbose "$@" >"$log" 2>&1
     local rc=$? ok bad programs
     ok=$(grep -c '\[       OK \]' "$log")
     bad=$(grep -cE '\[  FAILED  \] [a-z_0-9]+$' "$log")
@@ -72,14 +72,17 @@ step_threads() {
 }
 step_replay() {
     build_preset asan || { count "replay (build)" 0 1 0 0; return; }
-    counted replay python3 tests/replay/replay.py build/asan/bin/tallyd
+    counted replay timeout 600 python3 tests/replay/replay.py build/asan/bin/tallyd
 }
 step_conformance() {
     build_preset release || { count "conformance (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
-    local mode
-    for mode in keyspaces cassandra; do
-        counted "conformance $mode" build/venv/bin/python tests/conformance/cqlt replay --server build/release/bin/tallyd --mode $mode
+    build_preset asan tallyd || { count "conformance (build)" 0 1 0 0; return; }
+    local mode preset
+    for preset in release asan; do
+        for mode in keyspaces cassandra; do
+            counted "conformance $mode $preset" timeout 900 build/venv/bin/python tests/conformance/cqlt replay --server build/$preset/bin/tallyd --mode $mode
+        done
     done
 }
 step_integration() {
@@ -87,7 +90,7 @@ step_integration() {
     python_env venv tests/integration/requirements.txt
     local file
     for file in tests/integration/test_*.py; do
-        counted "integration $(basename "$file" .py | sed 's/^test_//')" build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$file"
+        counted "integration $(basename "$file" .py | sed 's/^test_//')" timeout 1200 build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$file"
     done
 }
 
@@ -97,7 +100,7 @@ for step in "${steps[@]}"; do
     "step_$step"
 done
 
-printf '\n%-22s %8s %8s %8s %8s\n' step passed failed skipped time
+printf '\n%-30s %8s %8s %8s %8s\n' step passed failed skipped time
 printf '%s\n' "${rows[@]}"
 printf '\n'
 if [ "$skipped" -gt 0 ]; then echo "$passed passed, $failed failed, $skipped skipped"; else echo "$passed passed, $failed failed"; fi
