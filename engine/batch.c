@@ -6,7 +6,7 @@
 
 enum { BYTES_KEPT = 1 << 20 };
 
-struct mark { uint32_t table; uint8_t bucket; };
+struct mark { uint32_t table; uint16_t bucket; };
 
 /* A delta: its key and then its value, from at on in the batch's bytes. */
 struct write {
@@ -127,26 +127,25 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
     return 0;
 }
 
-int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
-                  struct err *e) {
-    if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    b->key.n = 0;
-    engi_key_row(&b->key, part, delta->kind, delta->ck);
-    return add(b, part->table, delta, cost, e);
-}
-
-/* Notes the persistent mark of the partition's bucket, unless it is there. The mark in memory is set before anybody can
- * see the tombstone. */
-static int mark_deleted(struct eng_batch *b, const struct eng_part *part, struct err *e) {
-    struct engi_table *t = engi_table(b->eng, part->table);
-    uint8_t bucket = engi_bucket(part->token);
+/* Notes the persistent mark of a bucket, unless it is there. The mark in memory is set before anybody can see the tombstone. */
+static int mark_deleted(struct eng_batch *b, uint32_t table, uint16_t bucket, struct err *e) {
+    struct engi_table *t = engi_table(b->eng, table);
     uint64_t bit = 1ull << (bucket % 64);
     if (!t) return 0;
     atomic_fetch_or_explicit(&t->deleted[bucket / 64], bit, memory_order_release);
     if (atomic_load(&t->recorded[bucket / 64]) & bit) return 0;
     if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return err_nomem(e);
-    b->marks[b->n_marks++] = (struct mark){.table = part->table, .bucket = bucket};
+    b->marks[b->n_marks++] = (struct mark){.table = table, .bucket = bucket};
     return 0;
+}
+
+int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
+                  struct err *e) {
+    if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
+    if (delta->del_ts != ENG_NO_TS && mark_deleted(b, part->table, ENGI_BUCKET_ROWS, e)) return -1;
+    b->key.n = 0;
+    engi_key_row(&b->key, part, delta->kind, delta->ck);
+    return add(b, part->table, delta, cost, e);
 }
 
 /* The key is in b->key. */
@@ -157,7 +156,7 @@ static int add_tombstone(struct eng_batch *b, const struct eng_part *part, int64
     row.del_ts = ts;
     row.del_at = now;
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    return mark_deleted(b, part, e) ? -1 : add(b, part->table, &row, cost, e);
+    return mark_deleted(b, part->table, engi_bucket(part->token), e) ? -1 : add(b, part->table, &row, cost, e);
 }
 
 int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts, int64_t now,
@@ -214,7 +213,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     struct engi_table *t = engi_table(eng, w->table);
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
     bool replaces = w->whole && t && w->whole >= atomic_load_explicit(&t->columns, memory_order_relaxed) &&
-                    engi_newest_before(&eng->newest, w->hash, w->oldest);
+                    !engi_bucket_deleted(t, ENGI_BUCKET_ROWS) && engi_newest_before(&eng->newest, w->hash, w->oldest);
     if (t) raise_columns(t, w->columns);
     engi_newest_raise(&eng->newest, w->hash, w->newest);
     w->fold = !replaces && engi_fold_count(&eng->fold, w->hash);
@@ -222,10 +221,10 @@ static int hand_over(struct eng_batch *b, struct write *w) {
 }
 
 static int put_mark(struct eng_batch *b, const struct mark *m) {
-    uint8_t key[9];
+    uint8_t key[10];
     store_u32(key, ENGI_TABLE_MARKS);
     store_u32(key + 4, m->table);
-    key[8] = m->bucket;
+    store_u16(key + 8, m->bucket);
     return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
 }
 

@@ -51,8 +51,7 @@ static void tables_free(struct eng *eng) {
 
 bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token) {
     struct engi_table *t = engi_table(eng, table);
-    uint8_t bucket = engi_bucket(token);
-    return !t || atomic_load_explicit(&t->deleted[bucket / 64], memory_order_acquire) >> (bucket % 64) & 1;
+    return !t || engi_bucket_deleted(t, engi_bucket(token));
 }
 
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
@@ -79,11 +78,12 @@ static int load_mark(void *arg, struct slice key, struct slice value, struct err
     (void)value, (void)e;
     struct eng *eng = arg;
     if (engi_newest_load(&eng->newest, key)) return 0;
-    struct engi_table *t = key.n == 9 ? engi_table(eng, load_u32(key.p + 4)) : NULL;
-    if (!t) return 0;
-    uint64_t bit = 1ull << (key.p[8] % 64);
-    atomic_fetch_or(&t->deleted[key.p[8] / 64], bit);
-    atomic_fetch_or(&t->recorded[key.p[8] / 64], bit);
+    struct engi_table *t = key.n == 10 ? engi_table(eng, load_u32(key.p + 4)) : NULL;
+    uint16_t bucket = t ? load_u16(key.p + 8) : 0;
+    if (!t || bucket > ENGI_BUCKET_ROWS) return 0;
+    uint64_t bit = 1ull << (bucket % 64);
+    atomic_fetch_or(&t->deleted[bucket / 64], bit);
+    atomic_fetch_or(&t->recorded[bucket / 64], bit);
     return 0;
 }
 
@@ -103,7 +103,7 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e)) return -1;
     if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e)) return -1;
     struct engi_table *t = engi_table(eng, table);
-    for (int i = 0; t && i < 4; i++) {
+    for (int i = 0; t && i < ENGI_BUCKET_WORDS; i++) {
         atomic_store(&t->recorded[i], 0);
         atomic_store(&t->deleted[i], 0);
     }

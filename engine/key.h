@@ -5,7 +5,8 @@
  *
  * Big-endian, so that byte order is table, token, partition, and in a partition: its deletion, its static row, its range
  * tombstones, its rows in clustering order. Table 0 holds the catalogue's named records, table 1 which buckets of which
- * tables ever had a range or partition tombstone: [u32 1][u32 table][u8 bucket], and the horizon of engine/newest.h.
+ * tables ever had a range or partition tombstone, and which tables a row deletion: [u32 1][u32 table][u16 bucket], and the horizon of
+ * engine/newest.h.
  */
 #pragma once
 
@@ -24,8 +25,9 @@ void engi_key_row(struct buf *out, const struct eng_part *part, enum eng_row_kin
 size_t engi_prefix_len(struct slice key);
 /* The prefix must be one. key points into it. */
 struct eng_part engi_prefix_part(struct slice prefix);
-/* 256 buckets of tokens. */
-static inline uint8_t engi_bucket(int64_t token) { return (uint8_t)((uint64_t)token >> 56); }
+/* 256 buckets of tokens, for range and partition tombstones; and one more a table, for row deletions. */
+enum { ENGI_BUCKET_ROWS = 256, ENGI_BUCKET_WORDS = 5 };
+static inline uint16_t engi_bucket(int64_t token) { return (uint16_t)((uint64_t)token >> 56); }
 
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */
 struct engi_interval {

@@ -1,7 +1,8 @@
 /* The newest timestamp that rows were ever written with: what proves that a delta may replace its row. Private to engine/.
  *
  * A delta that sets every column of its row, and is newer than anything the row was ever written with, reconciles to itself:
- * it is put instead of merged, and reading it merges nothing. Timestamps are kept per slot of the keys' hashes, so the answer is
+ * it is put instead of merged, and reading it merges nothing. Not in a table where rows were ever deleted: a row keeps its deletion, which
+ * also covers columns that the table gets later. Timestamps are kept per slot of the keys' hashes, so the answer is
  * only ever too careful. Of what was written before the engine was opened one horizon is known: a record of the store that is
  * moved ahead of the timestamps, in the batch that needs it.
  */

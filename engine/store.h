@@ -16,8 +16,8 @@ struct engi_table {
     _Atomic int64_t gc_grace; /* seconds */
     _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
     _Atomic uint32_t columns; /* above every column id written since */
-    _Atomic uint64_t deleted[4];   /* token buckets that may hold range or partition tombstones */
-    _Atomic uint64_t recorded[4];  /* those whose mark is in the store */
+    _Atomic uint64_t deleted[ENGI_BUCKET_WORDS];  /* buckets that may hold tombstones (engine/key.h) */
+    _Atomic uint64_t recorded[ENGI_BUCKET_WORDS]; /* those whose mark is in the store */
 };
 
 struct engi_commit {
@@ -47,6 +47,9 @@ struct eng {
 struct engi_table *engi_table(struct eng *eng, uint32_t table);
 /* Whether the bucket may hold range or partition tombstones. */
 bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token);
+static inline bool engi_bucket_deleted(const struct engi_table *t, uint16_t bucket) {
+    return atomic_load_explicit(&t->deleted[bucket / 64], memory_order_acquire) >> (bucket % 64) & 1;
+}
 
 int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
 /* Ends the thread and syncs what the durability promises at a clean end. */

@@ -104,6 +104,7 @@ struct writer {
     struct eng *eng;
     pthread_t thread;
     uint64_t random;
+    bool deletes; /* else a whole row may be put at any time */
     _Atomic int64_t *clock;
     struct step steps[WRITES];
 };
@@ -118,7 +119,7 @@ static void make_step(struct writer *w, struct step *s) {
     int64_t now = 1000 + 2 * atomic_fetch_add(w->clock, 1);
     uint64_t r = next_random(w);
     *s = (struct step){.row = (int)(r % ROWS), .column = (uint32_t)(r >> 8) % COLUMNS, .value = (uint32_t)(r >> 16) % 50};
-    s->kind = (r >> 24) % 8 < 5 ? WHOLE : (r >> 24) % 8 == 5 ? DELETE : ONE;
+    s->kind = (r >> 24) % 8 < 5 ? WHOLE : (r >> 24) % 8 == 5 && w->deletes ? DELETE : ONE;
     s->ts = r >> 32 & 3 ? now : now + (int64_t)((r >> 40) % 4000) - 2000;
 }
 
@@ -135,7 +136,7 @@ static void *write_steps(void *arg) {
     return NULL;
 }
 
-static void check_threads(const char *dir) {
+static void check_threads(const char *dir, bool deletes) {
     struct writer *writers = calloc(THREADS, sizeof(*writers));
     _Atomic int64_t clock = 0;
     struct eng *eng = open_engine(dir), *model = open_engine(NULL);
@@ -143,6 +144,7 @@ static void check_threads(const char *dir) {
     for (int i = 0; i < THREADS; i++) {
         writers[i].eng = eng;
         writers[i].clock = &clock;
+        writers[i].deletes = deletes;
         writers[i].random = 88172645463325252ull + (uint64_t)i;
         assert_int_equal(pthread_create(&writers[i].thread, NULL, write_steps, &writers[i]), 0);
     }
@@ -164,13 +166,22 @@ static void remove_dir(const char *dir) {
     assert_int_equal(system(command), 0);
 }
 
-static void test_whole_rows_of_many_threads_lose_no_write(void **state) {
-    (void)state;
+static void check_stores(bool deletes) {
     char dir[] = "/tmp/tally-newest-XXXXXX";
     assert_non_null(mkdtemp(dir));
-    check_threads(NULL);
-    check_threads(dir);
+    check_threads(NULL, deletes);
+    check_threads(dir, deletes);
     remove_dir(dir);
+}
+
+static void test_whole_rows_of_many_threads_lose_no_write(void **state) {
+    (void)state;
+    check_stores(false);
+}
+
+static void test_whole_rows_and_deletions_of_many_threads_lose_no_write(void **state) {
+    (void)state;
+    check_stores(true);
 }
 
 static void write_both(struct eng *eng, struct eng *model, const struct step *s) {
@@ -193,6 +204,23 @@ static void test_whole_row_keeps_a_column_it_does_not_know(void **state) {
     eng_close(model);
 }
 
+/* A deletion covers a column that the table gets later; the whole row between the two must not have dropped it. */
+static void test_whole_row_keeps_the_deletion_before_it(void **state) {
+    (void)state;
+    char dir[] = "/tmp/tally-newest-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    struct eng *model = open_engine(NULL);
+    const struct step steps[] = {{.kind = DELETE, .ts = 10}, {.kind = WHOLE, .ts = 100000000, .value = 1}, {.kind = ADDED, .ts = 5, .value = 2}};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct eng *eng = open_engine(dir);
+        write_both(eng, model, &steps[i]);
+        assert_same_rows(eng, model);
+        eng_close(eng);
+    }
+    eng_close(model);
+    remove_dir(dir);
+}
+
 static void test_whole_row_does_not_hide_what_an_earlier_run_wrote(void **state) {
     (void)state;
     char dir[] = "/tmp/tally-newest-XXXXXX";
@@ -213,7 +241,9 @@ static void test_whole_row_does_not_hide_what_an_earlier_run_wrote(void **state)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_rows_of_many_threads_lose_no_write),
+        cmocka_unit_test(test_whole_rows_and_deletions_of_many_threads_lose_no_write),
         cmocka_unit_test(test_whole_row_keeps_a_column_it_does_not_know),
+        cmocka_unit_test(test_whole_row_keeps_the_deletion_before_it),
         cmocka_unit_test(test_whole_row_does_not_hide_what_an_earlier_run_wrote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
