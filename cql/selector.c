@@ -7,8 +7,6 @@
 
 #include "cql/function.h"
 
-static void print_name(const struct ast_expr *x, struct buf *b);
-
 static struct selector *new_selector(struct selection *s, enum selector_kind kind, uint32_t n_args) {
     struct selector *out = ARENA_NEW(s->compile->arena, struct selector);
     if (out) {
@@ -195,8 +193,8 @@ static struct selector *compile_operator(struct selection *s, enum ast_expr_kind
     struct buf a, b;
     buf_init(&a, 4096);
     buf_init(&b, 4096);
-    print_name(args[0], &a);
-    print_name(args[1], &b);
+    selector_print_name(args[0], &a);
+    selector_print_name(args[1], &b);
     err_invalid(s->compile->err, "the '%s' operation is not supported between %.*s and %.*s", signs[op - EXPR_ADD], SLICE_FMT(buf_slice(&a)),
                 SLICE_FMT(buf_slice(&b)));
     buf_fini(&a);
@@ -442,7 +440,7 @@ static struct selector *compile_cast(struct selection *s, const struct ast_expr 
     struct buf name, type;
     buf_init(&name, 4096);
     buf_init(&type, 4096);
-    print_name(x->args[0], &name);
+    selector_print_name(x->args[0], &name);
     cql_type_print(to, &type);
     err_clear(s->compile->err);
     err_invalid(s->compile->err, "%.*s cannot be cast to %.*s", SLICE_FMT(buf_slice(&name)), SLICE_FMT(buf_slice(&type)));
@@ -478,91 +476,4 @@ struct selector *selector_compile(struct selection *s, const struct ast_expr *x,
     case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: return compile_operator(s, x->kind, x->args);
     default: return compile_untyped(s, x, to);
     }
-}
-
-/* ---- names ---- */
-
-static void print_name(const struct ast_expr *x, struct buf *b) {
-    static const char *const signs[] = {" + ", " - ", " * ", " / ", " % "};
-    switch (x->kind) {
-    case EXPR_NAME: buf_put_str(b, x->name); return;
-    case EXPR_CALL: {
-        bool time = !strcasecmp(x->name, "writetime") || !strcasecmp(x->name, "ttl") || !strcasecmp(x->name, "maxwritetime");
-        if (!strcasecmp(x->name, "count") && x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)) {
-            buf_put_str(b, "count");
-            return;
-        }
-        if (!time) buf_printf(b, "%s.", x->keyspace ? x->keyspace : "system");
-        if (!strcasecmp(x->name, "to_json") || !strcasecmp(x->name, "from_json")) buf_put_str(b, tolower((unsigned char)*x->name) == 't' ? "tojson" : "fromjson");
-        else
-            for (const char *p = x->name; *p; p++) buf_u8(b, (uint8_t)tolower((unsigned char)*p));
-        buf_u8(b, '(');
-        for (uint32_t i = 0; i < x->n_args; i++) {
-            if (i) buf_put_str(b, ", ");
-            print_name(x->args[i], b);
-        }
-        buf_u8(b, ')');
-        return;
-    }
-    case EXPR_CAST:
-        buf_put_str(b, "cast(");
-        print_name(x->args[0], b);
-        buf_put_str(b, " as ");
-        ast_print_type(x->type, b);
-        buf_u8(b, ')');
-        return;
-    case EXPR_FIELD:
-        print_name(x->args[0], b);
-        buf_printf(b, ".%s", x->name);
-        return;
-    case EXPR_ELEMENT:
-        print_name(x->args[0], b);
-        buf_u8(b, '[');
-        if (x->args[1]->kind == EXPR_LITERAL && x->args[1]->literal == LIT_STRING) buf_printf(b, "'%.*s'", SLICE_FMT(x->args[1]->text));
-        else ast_print_expr(x->args[1], b);
-        buf_u8(b, ']');
-        return;
-    case EXPR_RANGE:
-        print_name(x->args[0], b);
-        buf_put_str(b, "[");
-        if (x->args[1]) ast_print_expr(x->args[1], b);
-        buf_put_str(b, "..");
-        if (x->args[2]) ast_print_expr(x->args[2], b);
-        buf_put_str(b, "]");
-        return;
-    case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD:
-        print_name(x->args[0], b);
-        buf_put_str(b, signs[x->kind - EXPR_ADD]);
-        print_name(x->args[1], b);
-        return;
-    case EXPR_TYPE_HINT:
-        buf_u8(b, '(');
-        ast_print_type(x->type, b);
-        buf_u8(b, ')');
-        print_name(x->args[0], b);
-        return;
-    case EXPR_TUPLE:
-        buf_u8(b, '(');
-        for (uint32_t i = 0; i < x->n_args; i++) {
-            if (i) buf_put_str(b, ", ");
-            print_name(x->args[i], b);
-        }
-        buf_u8(b, ')');
-        return;
-    case EXPR_NEG:
-        buf_u8(b, '-');
-        print_name(x->args[0], b);
-        return;
-    default: ast_print_expr(x, b);
-    }
-}
-
-const char *selector_name(struct compile *c, const struct ast_expr *x) {
-    struct buf b;
-    buf_init(&b, 1 << 16);
-    print_name(x, &b);
-    struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(c->arena, buf_slice(&b));
-    buf_fini(&b);
-    if (!s.p) err_nomem(c->err);
-    return (const char *)s.p;
 }

@@ -45,6 +45,7 @@ struct selection {
 struct selector *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) MUST_CHECK;
 /* The name of a result column without an alias: "system.token(k)", "writetime(v)", "count". NULL: no memory. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHECK;
+void selector_print_name(const struct ast_expr *x, struct buf *out);
 
 /* -1, with "Undefined column name x in table k.t". */
 int selector_undefined(struct compile *c, const struct schema_table *t, const char *name);

@@ -220,16 +220,6 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     }
 }
 
-static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
-    (void)t, (void)exact, (void)e;
-    cqlt_key_put_bytes(v, out);
-    return 0;
-}
-
-static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
-    (void)t;
-    return cqlt_key_get_bytes(key, out);
-}
-
 const struct cql_family cqlt_duration = {
-    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
+    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = cqlt_key_encode_bytes,
+    .key_decode = cqlt_key_decode_bytes};

@@ -48,8 +48,8 @@ void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out);
 uint8_t cqlt_key_u8(struct key_rd *k);
 uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes);
 /* Any bytes: 0x00 is written 0x00 0xFF, and 0x00 0x00 ends, so that order is kept and no form is a prefix of another. */
-void cqlt_key_put_bytes(struct slice v, struct buf *out);
-int cqlt_key_get_bytes(struct key_rd *k, struct buf *out);
+int cqlt_key_encode_bytes(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e);
+int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf *out);
 
 /* ---- text ---- */
 

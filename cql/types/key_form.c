@@ -12,7 +12,8 @@ uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes) {
     return v;
 }
 
-void cqlt_key_put_bytes(struct slice v, struct buf *out) {
+int cqlt_key_encode_bytes(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
+    (void)t, (void)exact, (void)e;
     size_t from = 0;
     for (size_t i = 0; i < v.n; i++) {
         if (v.p[i] != 0) continue;
@@ -22,9 +23,11 @@ void cqlt_key_put_bytes(struct slice v, struct buf *out) {
     }
     if (v.n > from) buf_put(out, v.p + from, v.n - from);
     buf_u16(out, 0);
+    return 0;
 }
 
-int cqlt_key_get_bytes(struct key_rd *k, struct buf *out) {
+int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf *out) {
+    (void)t;
     for (;;) {
         uint8_t c = cqlt_key_u8(k);
         if (k->rd->bad) return -1;
