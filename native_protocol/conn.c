@@ -125,7 +125,7 @@ static void count_unsent(struct np_conn *c) {
     c->counted = n;
 }
 
-/* The peer takes nothing more for now. */
+/* The peer takes nothing more at the moment. */
 static void wait_for_room(struct np_conn *c) {
     count_unsent(c);
     if (c->counted > NP_OUT_HIGH && c->loop->out_bytes > NP_LOOP_OUT_MAX) {
