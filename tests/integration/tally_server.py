@@ -24,6 +24,7 @@ class Server:
         self.log = self.folder / "tallyd.log"
         self.process = None
         self.host = self.port = self.admin = None
+        self.ready = {}  # fields of the ready line
 
     def start(self):
         command = [self.binary, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", *self.flags]
@@ -32,6 +33,7 @@ class Server:
         for line in self.process.stdout:
             if line.startswith("tallyd ready: "):
                 fields = dict(f.split("=", 1) for f in line[len("tallyd ready: "):].split())
+                self.ready = fields
                 self.host, port = fields["cql"].rsplit(":", 1)
                 self.port = int(port)
                 self.admin = fields["admin"]
