@@ -1,10 +1,10 @@
 /* SELECT: the partitions that = and IN name. Cassandra reads each with all its slices; Keyspaces makes a query of its own of every
  * element of the product of the IN lists, in their order, and ends a page after every tenth (reference/keyspaces.md 1.4, 1.5). */
+#include "base/quota.h"
 #include "cql/cql.h"
 #include "cql/db.h"
 #include "cql/select.h"
 
-enum { SUBQUERIES_PER_PAGE = 10 };
 
 struct key_plan {
     struct eng_part *parts;
@@ -66,7 +66,7 @@ static int read_subquery(struct select_state *run, const struct eng_part *part, 
 
 /* A page ends after so many subqueries. */
 static uint64_t subqueries_of_page(const struct select_state *run) {
-    uint64_t n = SUBQUERIES_PER_PAGE;
+    uint64_t n = QUOTA_IN_PAGE_SUBQUERIES;
     if (!run->paged) return UINT64_MAX;
     if (run->page_left < n) n = run->page_left;
     return run->has_limit && run->limit_left < n ? run->limit_left : n;

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/quota.h"
 #include "cql/ddl.h"
 
 static int check_name(struct compile *c, const char *name) {
@@ -8,7 +9,8 @@ static int check_name(struct compile *c, const char *name) {
     for (const char *p = name; *p && word; p++)
         word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
     if (!word) return err_invalid(c->err, "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")", name);
-    if (n > 48) return err_invalid(c->err, "Keyspace name must not be more than 48 characters long (got %zu characters for \"%s\")", n, name);
+    if (n > QUOTA_NAME_LENGTH)
+        return err_invalid(c->err, "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")", QUOTA_NAME_LENGTH, n, name);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "base/quota.h"
 #include "system_schema/catalog_state.h"
 
 struct apply {
@@ -314,7 +315,7 @@ static int check_and_change(struct apply *a) {
     uint32_t pending = 0;
     for (uint32_t i = 0; i < a->c->n_entries; i++) pending += entry_is_pending(a->c->entries[i]);
     if (refuse_system(a)) return -1;
-    if (pending >= MAX_PENDING) return err_invalid(a->err, "too many schema changes at once: at most %d may be under way", MAX_PENDING);
+    if (pending >= QUOTA_CONCURRENT_DDL) return err_invalid(a->err, "too many schema changes at once: at most %d may be under way", QUOTA_CONCURRENT_DDL);
     return ops[a->change->op](a);
 }
 

@@ -27,7 +27,7 @@ struct entry {
     struct slice form, next; /* malloc'ed; next is what an UPDATING object becomes */
 };
 
-enum { FIRST_STORAGE_ID = 16, MAX_PENDING = 50, MAX_LISTENERS = 8, STATUSES = SCHEMA_RESTORING + 1 };
+enum { FIRST_STORAGE_ID = 16, MAX_LISTENERS = 8, STATUSES = SCHEMA_RESTORING + 1 };
 
 struct trace_store;
 

@@ -1,4 +1,5 @@
 /* The catalogue on the memory engine and a clock that stands still until told otherwise. */
+#include "base/quota.h"
 #include "system_schema/catalog.h"
 
 #include <setjmp.h>
@@ -364,7 +365,7 @@ static void test_fifty_changes_at_once_and_no_more(void **state) {
     (void)state;
     struct world *w = world_new(MODE_KEYSPACES, "held");
     char name[16];
-    for (int i = 0; i < MAX_PENDING; i++) {
+    for (int i = 0; i < QUOTA_CONCURRENT_DDL; i++) {
         snprintf(name, sizeof name, "k%d", i);
         assert_int_equal(make_keyspace(w, name), 1);
     }
