@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cql/batch.h"
 #include "cql/prepared.h"
+#include "cql/statement.h"
+#include "cql/write/batch.h"
 
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     struct cql_db *db = calloc(1, sizeof(*db));
     if (db) db->options = *o;
+    if (db) db->each_prepared = prepared_each;
     if (db) db->prepared = prepared_cache_new(o->prepared_bytes);
     if (db && db->prepared) return db;
     free(db);
@@ -99,7 +101,7 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     if (!ast) return NULL;
     r->stmt_kind = ast->kind;
     struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .err = r->err};
-    return statement_compile(&c, ast);
+    return cql_compile(&c, ast);
 }
 
 static enum cql_outcome run_query(struct cql_request *r) {

@@ -7,136 +7,14 @@
  */
 #pragma once
 
-#include "base/clock.h"
-#include "cql/term.h"
-#include "engine/engine.h"
-#include "system_schema/catalog.h"
+#include "cql/request/request.h"
 
-/* The database that requests run on; one per process, shared by all threads. */
-struct cql_db;
-struct cql_db_options {
-    struct eng *eng;
-    struct catalog *catalog;
-    struct clock *clock;
-    enum tally_mode mode;
-    enum size_model size_model;
-    size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
-};
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) MUST_CHECK;
 void cql_db_free(struct cql_db *db);
-
-/* What outlives a request on a connection. One thread at a time. */
-struct cql_session {
-    char keyspace[64]; /* of USE; empty: none */
-    uint8_t protocol_version;
-    char local_address[46]; /* numeric, what the client connected to */
-    uint16_t local_port;
-    const char *role;
-};
-
-/* ---- results ---- */
-
-struct result_column {
-    const char *keyspace, *table, *name;
-    const struct cql_type *type;
-};
-struct result_meta {
-    uint32_t n;
-    const struct result_column *columns;
-    uint8_t id[16]; /* result_metadata_id of v5: a hash of names and types */
-};
-
-/* Takes the rows of a SELECT (and of LWT, DESCRIBE). Provided by the caller; all calls come before cql_run returns. */
-struct row_sink {
-    /* Once, before the rows. What meta points to outlives the request. 0 / -1. */
-    int (*begin)(struct row_sink *s, const struct result_meta *meta);
-    /* One row of meta->n values, to be copied. -1 when the response is too large. */
-    int (*row)(struct row_sink *s, const struct value *values);
-    /* Drops what was taken (begin and rows): the request starts over on another thread. */
-    void (*restart)(struct row_sink *s);
-    /* Bytes of rows taken so far, to end a page that grows too large. */
-    size_t (*bytes)(const struct row_sink *s);
-};
-
-enum cql_result_kind { RESULT_VOID = 1, RESULT_ROWS, RESULT_SET_KEYSPACE, RESULT_PREPARED, RESULT_SCHEMA_CHANGE };
-
-struct cql_prepared; /* refcounted; one arena */
-
-struct cql_result {
-    enum cql_result_kind kind;
-    struct slice paging_state;      /* ROWS: p NULL when there is no further page */
-    const struct result_meta *meta; /* ROWS; as given to the sink */
-    bool meta_changed;              /* EXECUTE on v5: the client's result_metadata_id is stale */
-    const char *keyspace;           /* SET_KEYSPACE */
-    struct cql_prepared *prepared;  /* PREPARED: a reference that the caller drops */
-    struct schema_change change;    /* SCHEMA_CHANGE */
-};
-
-/* ---- requests ---- */
-
-enum cql_consistency { CL_ANY, CL_ONE, CL_TWO, CL_THREE, CL_QUORUM, CL_ALL, CL_LOCAL_QUORUM, CL_EACH_QUORUM, CL_SERIAL, CL_LOCAL_SERIAL, CL_LOCAL_ONE };
-
-/* <query_parameters> of QUERY and EXECUTE (v5 specification, section 4.1.4). */
-struct cql_params {
-    uint16_t consistency, serial_consistency;
-    uint32_t n_values;
-    const struct value *values;
-    const struct slice *names; /* by-name values, or NULL */
-    int32_t page_size;         /* <= 0: none asked */
-    struct slice paging_state; /* p NULL: first page */
-    bool has_timestamp, has_now;
-    int64_t timestamp;         /* microseconds */
-    int32_t now_seconds;       /* v5 */
-    struct slice keyspace;     /* v5; p NULL: the session's */
-    struct slice result_metadata_id; /* v5 EXECUTE */
-};
-
-enum cql_request_kind { REQUEST_QUERY, REQUEST_PREPARE, REQUEST_EXECUTE, REQUEST_BATCH };
-
-struct cql_batch_item {
-    struct slice query;       /* text, or p NULL and id */
-    struct slice prepared_id; /* 16 bytes */
-    uint32_t n_values;
-    const struct value *values;
-};
-
-enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_FAILED };
-
-struct cql_request {
-    /* set by the caller */
-    enum cql_request_kind kind;
-    struct cql_db *db;
-    struct cql_session *session;
-    struct arena *arena;
-    struct err *err;
-    struct op_cost *cost;
-    struct row_sink *sink;
-    struct eng_batch *batch; /* where writes go; the caller commits it */
-    int64_t now_us;          /* the request's one clock reading */
-    bool blocking;           /* on a thread that may block */
-    struct cql_params params;
-    struct slice query;       /* QUERY, PREPARE */
-    struct slice prepared_id; /* EXECUTE */
-    enum ast_batch_kind batch_kind;
-    uint32_t n_items;
-    const struct cql_batch_item *items;
-    /* filled by cql */
-    uint64_t commit_seq; /* with CQL_COMMIT: the sequence to wait for, of a write committed here under the partition's lock; 0: batch is to be committed */
-    struct cql_result result;
-    uint32_t n_warnings;
-    const char **warnings; /* in the arena; cql_warn appends */
-    const struct schema *schema; /* referenced while the request runs */
-    struct cql_prepared *statement; /* referenced while the request runs */
-    uint32_t n_item_statements;     /* those of a batch's items, likewise */
-    struct cql_prepared **item_statements;
-    enum stmt_kind stmt_kind;       /* STMT_KINDS when nothing was parsed */
-    const char *fingerprint;        /* statement text of EXECUTE, for metrics and traces; may be NULL */
-};
 
 enum cql_outcome cql_run(struct cql_request *r);
 /* Drops references; after the response is encoded. */
 void cql_request_fini(struct cql_request *r);
-int cql_warn(struct cql_request *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* What a PREPARED response says. Valid while the reference is held. */
 struct prepared_info {

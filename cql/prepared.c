@@ -1,6 +1,8 @@
 #include "cql/prepared.h"
 
-#include <openssl/evp.h>
+#include "cql/request/result_meta.h"
+#include "cql/statement.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -164,23 +166,6 @@ int prepared_each(void *from, virtual_prepared_fn take, void *arg) {
 
 /* ---- compiling ---- */
 
-static int md5(struct slice bytes, uint8_t *out, struct err *e) {
-    return EVP_Digest(bytes.p, bytes.n, out, NULL, EVP_md5(), NULL) == 1 ? 0 : err_set(e, ERR_SERVER, "MD5 is not available");
-}
-
-int result_meta_hash(struct result_meta *m, struct err *e) {
-    struct buf b;
-    buf_init(&b, 0);
-    for (uint32_t i = 0; i < m->n; i++) {
-        buf_printf(&b, "%s.%s.%s ", m->columns[i].keyspace, m->columns[i].table, m->columns[i].name);
-        cql_type_print(m->columns[i].type, &b);
-        buf_u8(&b, '\n');
-    }
-    int rc = buf_failed(&b) ? err_nomem(e) : md5(buf_slice(&b), m->id, e);
-    buf_fini(&b);
-    return rc;
-}
-
 static bool is_qualified(const struct ast_stmt *s) {
     switch (s->kind) {
     case STMT_SELECT: return s->select.table.keyspace;
@@ -196,7 +181,7 @@ static int make_id(struct cql_prepared *p, const struct ast_stmt *ast, struct er
     buf_init(&b, 0);
     if (p->keyspace && !is_qualified(ast)) buf_put_str(&b, p->keyspace);
     buf_put_str(&b, p->query);
-    int rc = buf_failed(&b) ? err_nomem(e) : md5(buf_slice(&b), p->info.id, e);
+    int rc = buf_failed(&b) ? err_nomem(e) : result_md5(buf_slice(&b), p->info.id, e);
     buf_fini(&b);
     return rc;
 }
@@ -246,7 +231,7 @@ static struct cql_prepared *compile_text(struct cql_db *db, struct slice query, 
         struct bind_specs binds = {0};
         const struct schema *schema = catalog_schema(db->options.catalog);
         struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds, .err = e};
-        p->statement = statement_compile(&c, ast);
+        p->statement = cql_compile(&c, ast);
         if (!p->statement) schema_unref(schema);
         else p->statement->schema = schema;
     }

@@ -8,11 +8,10 @@
  */
 #pragma once
 
-#include "cql/db.h"
-#include "cql/statement.h"
+#include "cql/cql.h"
+#include "cql/request/db.h"
+#include "cql/request/statement.h"
 #include "system_schema/virtual.h"
-
-struct prepared_cache;
 
 struct prepared_cache *prepared_cache_new(size_t bytes) MUST_CHECK;
 void prepared_cache_free(struct prepared_cache *cache);
@@ -28,6 +27,3 @@ int prepared_each(void *from, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);
 const char *prepared_query(const struct cql_prepared *p);
-
-/* MD5 of names and types of a result: result_metadata_id. */
-int result_meta_hash(struct result_meta *m, struct err *e) MUST_CHECK;

@@ -1,5 +1,12 @@
 #include "cql/statement.h"
 
+#include "cql/read/select.h"
+#include "cql/schema/ddl.h"
+#include "cql/write/batch.h"
+#include "cql/write/modify.h"
+
+static const struct statement_ops use_ops;
+
 static const struct statement_ops *const ops_of_kind[STMT_KINDS] = {
     [STMT_SELECT] = &select_ops,
     [STMT_INSERT] = &insert_ops,
@@ -18,52 +25,17 @@ static const struct statement_ops *const ops_of_kind[STMT_KINDS] = {
 
 static const char *const features[STMT_KINDS] = {
 #define STMT(id, words, state, feature) [STMT_##id] = feature,
-#include "cql/stmt.def"
+#include "cql/syntax/stmt.def"
 #undef STMT
 };
 
-struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast) {
+struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast) {
     const struct statement_ops *ops = ops_of_kind[ast->kind];
-    struct cql_statement *s = ARENA_NEW(c->arena, struct cql_statement);
     if (!ops) {
         err_invalid(c->err, "%s is not yet supported.", features[ast->kind]);
         return NULL;
     }
-    if (s && !c->binds->specs) {
-        c->binds->n = ast->binds.n;
-        c->binds->names = ast->binds.names;
-        c->binds->specs = ARENA_ARRAY(c->arena, ast->binds.n + 1, struct receiver);
-    }
-    if (!s || !c->binds->specs) {
-        err_nomem(c->err);
-        return NULL;
-    }
-    s->kind = ast->kind;
-    s->ast = ast;
-    s->schema = c->schema;
-    if (ops->compile(c, ast, s)) return NULL;
-    s->binds = *c->binds;
-    return s;
-}
-
-const struct schema_table *statement_table(struct compile *c, const struct ast_name *name) {
-    const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
-    if (!keyspace || !*keyspace) {
-        err_invalid(c->err, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
-        return NULL;
-    }
-    return schema_table_find(c->schema, keyspace, name->name, c->err);
-}
-
-enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s) {
-    const struct schema_table *t = s->table;
-    if (t && r->cost) {
-        r->cost->keyspace = t->keyspace->name;
-        r->cost->table = t->name;
-        r->cost->n_columns = (uint16_t)t->n_columns;
-        r->cost->is_system = t->keyspace->is_system;
-    }
-    return ops_of_kind[s->kind]->run(r, s);
+    return statement_compile(c, ast, ops);
 }
 
 /* ---- USE ---- */
@@ -86,4 +58,4 @@ static enum cql_outcome use_run(struct cql_request *r, const struct cql_statemen
     return CQL_DONE;
 }
 
-const struct statement_ops use_ops = {.compile = use_compile, .run = use_run};
+static const struct statement_ops use_ops = {.compile = use_compile, .run = use_run};

@@ -1,41 +1,7 @@
-/* A compiled statement: what PREPARE keeps and QUERY makes for one run. Inside cql only.
- *
- * Each kind of statement that runs has one row of functions (statement.c): compile, once per text and schema generation, and
- * run, per execution. compile fills the parts of cql_statement it owns and keeps its plan behind plan; everything lives in
- * the statement's arena and points into the schema snapshot that the statement holds. run is const on it: many threads
- * may run one prepared statement at a time.
- */
+/* The statements that run, by kind: which functions compile and run each. Inside cql only. */
 #pragma once
 
-#include "cql/cql.h"
+#include "cql/request/statement.h"
 
-struct cql_statement {
-    enum stmt_kind kind;
-    const struct ast_stmt *ast;
-    const struct schema *schema;       /* referenced */
-    const struct schema_table *table;  /* that it reads or writes; NULL for others */
-    struct bind_specs binds;
-    struct result_meta result;         /* n 0: no rows */
-    uint32_t n_pk;                     /* see prepared_info */
-    uint16_t *pk_indexes;
-    void *plan;                        /* the kind's own */
-};
-
-struct statement_ops {
-    /* c->arena, c->schema and c->binds are set. -1 with c->err. */
-    int (*compile)(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out);
-    /* Bound values are r->params.values, complete and in marker order, wire-checked by term_eval. */
-    enum cql_outcome (*run)(struct cql_request *r, const struct cql_statement *s);
-};
-
-/* One per kind that runs; defined in select.c, modify.c, batch.c, stmt_<name>.c; listed in statement.c. */
-extern const struct statement_ops select_ops, insert_ops, update_ops, delete_ops, batch_ops, use_ops, create_keyspace_ops, alter_keyspace_ops,
-    drop_keyspace_ops, create_table_ops, alter_table_ops, drop_table_ops, describe_ops;
-
-/* Parses nothing: compiles a tree that is there already (a batch's statements). */
-struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
-/* Finds the table a statement names, with the session's keyspace as default; fills the error
- * ("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"). */
-const struct schema_table *statement_table(struct compile *c, const struct ast_name *name) MUST_CHECK;
-/* Runs a compiled statement whose values are in r->params. */
-enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s);
+/* Compiles a tree of any kind; ERR_INVALID for a kind that does not run. */
+struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;

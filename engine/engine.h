@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "base/op_cost.h"
+#include "metering/size/op_cost.h"
 #include "engine/row.h"
 
 struct eng;

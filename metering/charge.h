@@ -1,4 +1,4 @@
-/* From what a request did (base/op_cost.h) to what it costs: pure functions, no clock, no I/O.
+/* From what a request did (metering/size/op_cost.h) to what it costs: pure functions, no clock, no I/O.
  *
  * Life: dispatch finishes a request, calls charge_compute on its op_cost, writes charge.total into the payload RequestCharge
  * and, when asked for, charge_json into the payload capacity. Sources of every figure: reference/keyspaces.md sections 1.1 to 1.4,
@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/op_cost.h"
-#include "cql/types/size.h"
+#include "metering/size/op_cost.h"
+#include "metering/size/size.h"
 
 /* How the request read: half units at ONE and LOCAL_ONE. */
 enum charge_consistency { CHARGE_STRONG, CHARGE_EVENTUAL };

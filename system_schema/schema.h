@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "cql/types/type.h"
+#include "types/type.h"
 
 enum schema_status {
 #define STATUS(id, text) SCHEMA_##id,

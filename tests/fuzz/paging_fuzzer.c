@@ -2,7 +2,7 @@
  * and must be refused with one bit changed, cut short, or for another statement. */
 #include <stdlib.h>
 
-#include "cql/paging.h"
+#include "cql/read/paging.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/fault.h"
-#include "cql/ast.h"
+#include "cql/syntax/ast.h"
 
 static void check_print(struct arena *a, const struct ast_stmt *s, struct err *e) {
     struct buf once, twice;

@@ -2,7 +2,7 @@
  * key form; what a literal makes is valid, and what JSON makes prints. */
 #include <stdlib.h>
 
-#include "cql/types/type.h"
+#include "types/type.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cql/ast.h"
+#include "cql/syntax/ast.h"
 
 struct parsed {
     struct arena arena;

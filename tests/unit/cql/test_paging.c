@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "cql/paging.h"
+#include "cql/read/paging.h"
 
 static void test_paging_state_comes_back_as_it_was(void **state) {
     (void)state;

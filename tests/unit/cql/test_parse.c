@@ -1,7 +1,7 @@
 #include "tests/unit/cql/parse_support.h"
 
 #include "base/fault.h"
-#include "cql/ast_other.h"
+#include "cql/syntax/ast_other.h"
 
 static struct parsed *parse(const char *text) {
     struct parsed *r = parse_text(slice_str(text));

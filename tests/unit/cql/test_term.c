@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "cql/expr/term.h"
 #include "cql/cql.h"
 
 struct fixture {

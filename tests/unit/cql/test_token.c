@@ -1,7 +1,7 @@
 #include "tests/unit/cql/parse_support.h"
 
-#include "cql/build.h"
-#include "cql/grammar.h"
+#include "cql/syntax/build.h"
+#include "cql/syntax/grammar.h"
 
 static void expect(const char *text, size_t n, const uint16_t *codes) {
     struct token_reader r;
@@ -63,7 +63,7 @@ static void test_token_keywords_fall_back_unless_reserved(void **state) {
         bool reserved;
     } rows[] = {
 #define KEYWORD(word, token, reserved) {word, T_##token, reserved},
-#include "cql/keyword.def"
+#include "cql/syntax/keyword.def"
 #undef KEYWORD
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -1,0 +1,75 @@
+/* Scalar functions, casts and operators as term.c resolves and calls them; inside cql only.
+ *
+ * Life: function_resolve picks a signature while a statement is compiled, and allocates what is not a table row in the
+ * statement's arena; function_call runs it for each execution, with results in the request's arena.
+ */
+#pragma once
+
+#include "cql/request/request.h"
+#include "cql/expr/term.h"
+
+enum { FUNCTION_ARGS_MAX = 32 };
+
+struct function_in {
+    const struct function *f;
+    struct cql_request *r; /* arena, err, now_us */
+    const struct value *args;
+    uint32_t n_args;
+};
+/* Writes the result's bytes to out; 1: null; -1 with r->err. */
+typedef int (*function_fn)(const struct function_in *in, struct buf *out);
+
+struct function {
+    const char *name; /* without system. */
+    const struct cql_type *result;
+    uint32_t n_args;
+    const struct cql_type *const *args;
+    function_fn call;
+    bool pure;
+    bool takes_null; /* called even when an argument is null; otherwise the result is null then */
+    enum ast_expr_kind op; /* of an operator */
+};
+
+enum match { MATCH_NO, MATCH_WEAK, MATCH_EXACT };
+/* How an argument fits a parameter; i is its index. */
+struct function_args {
+    uint32_t n;
+    enum match (*fits)(void *arg, uint32_t i, const struct cql_type *t);
+    const struct cql_type *(*type)(void *arg, uint32_t i); /* NULL when unknown */
+    struct slice (*text)(void *arg, uint32_t i);           /* for error texts */
+    void *arg;
+};
+const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
+                                        const struct receiver *to) MUST_CHECK;
+/* The operator on two known types; NULL: there is none. */
+const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct cql_type *a, const struct cql_type *b) MUST_CHECK;
+struct function *function_new(struct compile *c, const char *name, const struct cql_type *result, const struct cql_type *const *args,
+                                    uint32_t n_args, function_fn call) MUST_CHECK;
+
+/* May a value of type from be stored as type to as it is? (AbstractType.isValueCompatibleWith) */
+bool function_type_fits(const struct cql_type *to, const struct cql_type *from);
+
+/* function_native.c */
+#define FUNCTION(name, alias, result, args, call, pure) int function_##call(const struct function_in *in, struct buf *out);
+#include "cql/expr/function.def"
+#undef FUNCTION
+int function_as_blob(const struct function_in *in, struct buf *out);
+int function_from_blob(const struct function_in *in, struct buf *out);
+int function_token(const struct function_in *in, struct buf *out);
+int function_to_json(const struct function_in *in, struct buf *out);
+int function_from_json(const struct function_in *in, struct buf *out);
+int function_to_text(const struct function_in *in, struct buf *out);
+int function_move_time(const struct function_in *in, struct buf *out); /* timestamp or date, + or - duration */
+int function_concat(const struct function_in *in, struct buf *out);
+
+/* function_collection.c: functions of any collection. 1 when name (lower case) is one of them (then *out, or NULL with ERR_INVALID). */
+int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
+
+/* function_number.c */
+int function_cast_number(const struct function_in *in, struct buf *out);
+int function_arithmetic(const struct function_in *in, struct buf *out);
+int function_negate(const struct function_in *in, struct buf *out);
+int function_math(const struct function_in *in, struct buf *out); /* by name: abs, exp, log, log10, round */
+bool function_is_number(const struct cql_type *t);
+/* Type of an arithmetic result on two number types. */
+enum cql_type_id function_number_result(enum cql_type_id a, enum cql_type_id b);

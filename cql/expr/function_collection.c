@@ -1,0 +1,117 @@
+/* Functions of any collection: map_keys, map_values and collection_count, _min, _max, _sum, _avg (CollectionFcts). */
+#include "cql/expr/aggregate.h"
+#include "cql/expr/function.h"
+
+enum wants { WANTS_MAP, WANTS_COLLECTION, WANTS_LIST_OR_SET, WANTS_NUMBERS };
+
+static const struct {
+    const char *name;
+    enum wants wants;
+    enum aggregate_kind kind; /* collection_ only */
+} rows[] = {
+    {"map_keys", WANTS_MAP, AGGREGATE_COUNT},
+    {"map_values", WANTS_MAP, AGGREGATE_COUNT},
+    {"collection_count", WANTS_COLLECTION, AGGREGATE_COUNT},
+    {"collection_min", WANTS_LIST_OR_SET, AGGREGATE_MIN},
+    {"collection_max", WANTS_LIST_OR_SET, AGGREGATE_MAX},
+    {"collection_sum", WANTS_NUMBERS, AGGREGATE_SUM},
+    {"collection_avg", WANTS_NUMBERS, AGGREGATE_AVG},
+};
+
+static int open_argument(const struct function_in *in, struct cql_elems *it) {
+    if (cql_elems_open(in->f->args[0], value_slice(in->args[0]), it) == 0) return 0;
+    return err_invalid(in->r->err, "Not enough bytes to read a collection");
+}
+
+static int put_half_of_map(const struct function_in *in, bool keys, struct buf *out) {
+    struct cql_elems it;
+    struct value key, value;
+    if (open_argument(in, &it) < 0) return -1;
+    cql_collection_begin(it.left / 2, out);
+    while (cql_elems_next(&it, &key) && cql_elems_next(&it, &value)) cql_elem_put(keys ? key : value, out);
+    return 0;
+}
+
+static int call_map_keys(const struct function_in *in, struct buf *out) { return put_half_of_map(in, true, out); }
+static int call_map_values(const struct function_in *in, struct buf *out) { return put_half_of_map(in, false, out); }
+
+static int call_count(const struct function_in *in, struct buf *out) {
+    struct cql_elems it;
+    if (open_argument(in, &it) < 0) return -1;
+    buf_u32(out, in->f->args[0]->id == CQL_MAP ? it.left / 2 : it.left);
+    return 0;
+}
+
+static int call_aggregate(const struct function_in *in, struct buf *out) {
+    size_t row = 0;
+    while (strcmp(rows[row].name, in->f->name) != 0) row++;
+    const struct cql_type *t = in->f->args[0]->args[0];
+    struct cql_elems it;
+    struct value item;
+    struct aggregate a;
+    if (open_argument(in, &it) < 0) return -1;
+    aggregate_init(&a);
+    int rc = 0;
+    while (rc == 0 && cql_elems_next(&it, &item)) rc = aggregate_add(&a, rows[row].kind, t, item, in->r->err);
+    if (rc == 0) rc = aggregate_result(&a, rows[row].kind, t, out, in->r->err);
+    aggregate_fini(&a);
+    return rc;
+}
+
+static bool takes(enum wants wants, const struct cql_type *t) {
+    bool single = t->id == CQL_LIST || t->id == CQL_SET;
+    switch (wants) {
+    case WANTS_MAP: return t->id == CQL_MAP;
+    case WANTS_COLLECTION: return cql_type_is_collection(t);
+    case WANTS_LIST_OR_SET: return single;
+    default: return single && function_is_number(t->args[0]);
+    }
+}
+
+static const struct function *make(struct compile *c, size_t row, const struct cql_type *t) {
+    const struct cql_type *result = cql_type_scalar(CQL_INT);
+    function_fn call = call_aggregate;
+    if (rows[row].wants == WANTS_MAP) {
+        bool keys = row == 0;
+        result = cql_type_new(c->arena, keys ? CQL_SET : CQL_LIST, true, &t->args[!keys], 1, 0, c->err);
+        call = keys ? call_map_keys : call_map_values;
+    } else if (rows[row].wants == WANTS_COLLECTION) {
+        call = call_count;
+    } else {
+        result = t->args[0];
+    }
+    return result ? function_new(c, rows[row].name, result, &t, 1, call) : NULL;
+}
+
+static int refuse_type(struct compile *c, size_t row, struct slice argument, const struct cql_type *t) {
+    static const char *const words[] = {[WANTS_MAP] = "map", [WANTS_COLLECTION] = "collection", [WANTS_LIST_OR_SET] = "set or list", [WANTS_NUMBERS] = "numeric set/list"};
+    struct buf name;
+    buf_init(&name, 4096);
+    cql_type_print(t, &name);
+    err_invalid(c->err, "Function system.%s requires a %s argument, but found argument %.*s of type %.*s", rows[row].name, words[rows[row].wants],
+                SLICE_FMT(argument), SLICE_FMT(buf_slice(&name)));
+    buf_fini(&name);
+    return -1;
+}
+
+int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args, const struct function **out) {
+    static const char *const kinds[] = {[WANTS_MAP] = "map", [WANTS_COLLECTION] = "collection", [WANTS_LIST_OR_SET] = "numeric_set_or_list", [WANTS_NUMBERS] = "numeric_set_or_list"};
+    size_t row = 0;
+    while (row < ARRAY_LEN(rows) && strcmp(rows[row].name, name) != 0) row++;
+    if (row == ARRAY_LEN(rows)) return 0;
+    *out = NULL;
+    if (args->n != 1) {
+        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, kinds[rows[row].wants]);
+        return 1;
+    }
+    const struct cql_type *t = args->type(args->arg, 0);
+    struct slice text = args->text(args->arg, 0);
+    if (!t)
+        err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate", SLICE_FMT(text), name,
+                    kinds[rows[row].wants]);
+    else if (takes(rows[row].wants, t))
+        *out = make(c, row, t);
+    else
+        refuse_type(c, row, text, t);
+    return 1;
+}

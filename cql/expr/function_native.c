@@ -1,0 +1,186 @@
+/* The native functions themselves: time, uuids, blobs, JSON, tokens. */
+#include <sys/random.h>
+
+#include "base/murmur3.h"
+#include "cql/expr/function.h"
+#include "types/calendar.h"
+#include "types/duration.h"
+
+enum { DAY_MS = 86400000 };
+static const int64_t gregorian_ms = INT64_C(-12219292800000); /* 1582-10-15, where the time of a version 1 uuid begins */
+
+static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+static void put_timeuuid(int64_t ticks, uint64_t low, struct buf *out) {
+    uint64_t t = (uint64_t)ticks;
+    buf_u64(out, t << 32 | (t >> 16 & 0xFFFF0000u) | 0x1000 | (t >> 48 & 0x0FFF));
+    buf_u64(out, low);
+}
+
+static int random_bytes(const struct function_in *in, void *p, size_t n) {
+    return getrandom(p, n, 0) == (ssize_t)n ? 0 : err_set(in->r->err, ERR_SERVER, "The system has no random bytes");
+}
+
+int function_uuid(const struct function_in *in, struct buf *out) {
+    uint8_t v[16];
+    if (random_bytes(in, v, sizeof v) < 0) return -1;
+    v[6] = (uint8_t)(0x40 | (v[6] & 0x0F));
+    v[8] = (uint8_t)(0x80 | (v[8] & 0x3F));
+    buf_put(out, v, sizeof v);
+    return 0;
+}
+
+/* The request's time with a random sequence and node (multicast bit set, RFC 4122 section 4.5): two calls differ. */
+int function_now(const struct function_in *in, struct buf *out) {
+    uint64_t low;
+    if (random_bytes(in, &low, sizeof low) < 0) return -1;
+    low = (low & 0x3FFFFFFFFFFFFFFFu) | 0x8000010000000000u;
+    put_timeuuid(in->r->now_us * 10 - gregorian_ms * 10000, low, out);
+    return 0;
+}
+
+static void put_date(int64_t ms, struct buf *out) { buf_u32(out, (uint32_t)(floor_div(ms, DAY_MS) + ((int64_t)1 << 31))); }
+
+int function_current_timestamp(const struct function_in *in, struct buf *out) {
+    buf_u64(out, (uint64_t)floor_div(in->r->now_us, 1000));
+    return 0;
+}
+
+int function_current_date(const struct function_in *in, struct buf *out) {
+    put_date(floor_div(in->r->now_us, 1000), out);
+    return 0;
+}
+
+int function_current_time(const struct function_in *in, struct buf *out) {
+    int64_t ms = floor_div(in->r->now_us, 1000);
+    buf_u64(out, (uint64_t)(ms - floor_div(ms, DAY_MS) * DAY_MS) * 1000000);
+    return 0;
+}
+
+static int put_bound(const struct function_in *in, bool last, struct buf *out) {
+    int64_t ms = (int64_t)load_u64(in->args[0].p), ticks;
+    if (__builtin_sub_overflow(ms, gregorian_ms - last, &ticks) || __builtin_mul_overflow(ticks, 10000, &ticks))
+        return err_invalid(in->r->err, "The timestamp is out of the range of a timeuuid");
+    put_timeuuid(ticks - last, last ? 0x7F7F7F7F7F7F7F7Fu : 0x8080808080808080u, out);
+    return 0;
+}
+
+int function_min_timeuuid(const struct function_in *in, struct buf *out) { return put_bound(in, false, out); }
+int function_max_timeuuid(const struct function_in *in, struct buf *out) { return put_bound(in, true, out); }
+
+/* Milliseconds of a timeuuid, timestamp or date. */
+static int64_t to_ms(const struct function_in *in) {
+    const uint8_t *p = in->args[0].p;
+    if (in->f->args[0]->id == CQL_TIMESTAMP) return (int64_t)load_u64(p);
+    if (in->f->args[0]->id == CQL_DATE) return ((int64_t)load_u32(p) - ((int64_t)1 << 31)) * DAY_MS;
+    uint64_t m = load_u64(p), ticks = (m & 0x0FFF) << 48 | (m << 16 & 0xFFFF00000000u) | m >> 32;
+    return (int64_t)(ticks / 10000) + gregorian_ms;
+}
+
+int function_to_date(const struct function_in *in, struct buf *out) {
+    put_date(to_ms(in), out);
+    return 0;
+}
+
+int function_to_timestamp(const struct function_in *in, struct buf *out) {
+    buf_u64(out, (uint64_t)to_ms(in));
+    return 0;
+}
+
+int function_to_unix_timestamp(const struct function_in *in, struct buf *out) { return function_to_timestamp(in, out); }
+
+int function_as_blob(const struct function_in *in, struct buf *out) {
+    buf_put_slice(out, value_slice(in->args[0]));
+    return 0;
+}
+
+int function_from_blob(const struct function_in *in, struct buf *out) {
+    struct err e = {0};
+    struct slice v = value_slice(in->args[0]);
+    if (cql_value_validate(in->f->result, v, &e) < 0) {
+        struct buf text;
+        buf_init(&text, 1024);
+        cql_value_print(cql_type_scalar(CQL_BLOB), v, &text);
+        buf_put_str(&text, " is not a valid binary representation for type ");
+        cql_type_print(in->f->result, &text);
+        struct slice s = buf_slice(&text);
+        err_invalid(in->r->err, "In call to function system.%s, value %.*s", in->f->name, SLICE_FMT(s));
+        buf_fini(&text);
+        return -1;
+    }
+    buf_put_slice(out, v);
+    return 0;
+}
+
+int function_token(const struct function_in *in, struct buf *out) {
+    struct buf key;
+    buf_init(&key, 1 << 20);
+    for (uint32_t i = 0; i < in->n_args; i++) {
+        struct slice v = value_slice(in->args[i]);
+        if (in->n_args > 1) buf_u16(&key, (uint16_t)v.n);
+        buf_put_slice(&key, v);
+        if (in->n_args > 1) buf_u8(&key, 0);
+    }
+    int rc = buf_failed(&key) ? err_nomem(in->r->err) : 0;
+    if (rc == 0) buf_u64(out, (uint64_t)murmur3_token(buf_slice(&key)));
+    buf_fini(&key);
+    return rc;
+}
+
+int function_to_json(const struct function_in *in, struct buf *out) {
+    cql_value_json(in->f->args[0], in->args[0], out);
+    return 0;
+}
+
+int function_from_json(const struct function_in *in, struct buf *out) {
+    struct err e = {0};
+    int rc = cql_value_from_json(in->f->result, value_slice(in->args[0]), out, &e);
+    if (rc >= 0) return rc;
+    bool decode = strncmp(e.text, "Could not decode", 16) == 0;
+    if (in->f->result->id == CQL_DURATION && strncmp(e.text, "Unable to convert", 17) == 0) return err_set(in->r->err, e.code, "%s", e.text);
+    return err_set(in->r->err, ERR_FUNCTION_FAILURE, decode ? "execution of 'system.from_json[text]' failed: %s" : "org.apache.cassandra.serializers.MarshalException: %s",
+                   e.text);
+}
+
+int function_to_text(const struct function_in *in, struct buf *out) {
+    const struct cql_type *from = in->f->args[0];
+    if (from->id == CQL_DECIMAL)
+        cql_value_json(from, in->args[0], out); /* scientific, where text would be plain */
+    else
+        cql_value_text(from, value_slice(in->args[0]), out);
+    return 0;
+}
+
+int function_concat(const struct function_in *in, struct buf *out) {
+    buf_put_slice(out, value_slice(in->args[0]));
+    buf_put_slice(out, value_slice(in->args[1]));
+    return 0;
+}
+
+static int fail_day_precision(const struct function_in *in) {
+    struct buf text;
+    buf_init(&text, 256);
+    cql_value_text(cql_type_scalar(CQL_DURATION), value_slice(in->args[1]), &text);
+    struct slice s = buf_slice(&text);
+    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation 'date %c duration' failed: The duration must have a day precision. Was: %.*s",
+            in->f->op == EXPR_ADD ? '+' : '-', SLICE_FMT(s));
+    buf_fini(&text);
+    return -1;
+}
+
+int function_move_time(const struct function_in *in, struct buf *out) {
+    struct cql_duration d;
+    bool date = in->f->args[0]->id == CQL_DATE;
+    int64_t ms = to_ms(in), sign = in->f->op == EXPR_ADD ? 1 : -1, days;
+    if (cql_duration_read(value_slice(in->args[1]), &d) < 0) return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+    if (date && d.ns) return fail_day_precision(in);
+    if (d.months) ms = calendar_add_months_ms(ms, sign * d.months);
+    if (__builtin_mul_overflow(sign * DAY_MS, (int64_t)d.days, &days) || __builtin_add_overflow(ms, days, &ms) ||
+        __builtin_add_overflow(ms, sign * (d.ns / 1000000), &ms))
+        return err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%s' failed: long overflow", in->f->name);
+    if (date)
+        put_date(ms, out);
+    else
+        buf_u64(out, (uint64_t)ms);
+    return 0;
+}

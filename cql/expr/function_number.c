@@ -1,0 +1,276 @@
+/* Casts between number types, arithmetic and math on them, as Cassandra's Java does: integers wrap, reals saturate in casts. */
+#include <math.h>
+
+#include "cql/expr/decimal_math.h"
+#include "cql/expr/function.h"
+#include "cql/expr/number.h"
+#include "types/decimal.h"
+
+enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000 };
+
+bool function_is_number(const struct cql_type *t) {
+    switch (t->id) {
+    case CQL_TINYINT:
+    case CQL_SMALLINT:
+    case CQL_INT:
+    case CQL_BIGINT:
+    case CQL_COUNTER:
+    case CQL_FLOAT:
+    case CQL_DOUBLE:
+    case CQL_VARINT:
+    case CQL_DECIMAL: return true;
+    default: return false;
+    }
+}
+
+static int rank(enum cql_type_id id) {
+    return id == CQL_TINYINT ? 0 : id == CQL_SMALLINT ? 1 : id == CQL_INT ? 2 : 3;
+}
+
+static bool is_real(enum cql_type_id id) { return id == CQL_FLOAT || id == CQL_DOUBLE; }
+
+enum cql_type_id function_number_result(enum cql_type_id a, enum cql_type_id b) {
+    if (a == CQL_COUNTER) a = CQL_BIGINT;
+    if (b == CQL_COUNTER) b = CQL_BIGINT;
+    if (a == b) return a;
+    if (a == CQL_DECIMAL || b == CQL_DECIMAL) return CQL_DECIMAL;
+    if (a == CQL_VARINT || b == CQL_VARINT) return is_real(a) || is_real(b) ? CQL_DECIMAL : CQL_VARINT;
+    if (a == CQL_DOUBLE || b == CQL_DOUBLE) return CQL_DOUBLE;
+    if (is_real(a) || is_real(b)) return a == CQL_BIGINT || b == CQL_BIGINT ? CQL_DOUBLE : CQL_FLOAT;
+    return rank(a) > rank(b) ? a : b;
+}
+
+int function_cast_number(const struct function_in *in, struct buf *out) {
+    struct number v;
+    number_load(in->f->args[0], in->args[0], &v);
+    /* A varint of a real has 64 bits at most. */
+    bool capped = in->f->result->id == CQL_VARINT && v.form == REAL;
+    struct buf whole;
+    buf_init(&whole, 8);
+    int rc = number_store(capped ? cql_type_scalar(CQL_BIGINT) : in->f->result, &v, capped ? &whole : out, in->r->err);
+    if (rc == 0 && capped) {
+        v.form = WHOLE;
+        v.i = buf_failed(&whole) ? 0 : (int64_t)load_u64(whole.p);
+        rc = number_store(in->f->result, &v, out, in->r->err);
+    }
+    buf_fini(&whole);
+    number_fini(&v);
+    return rc;
+}
+
+/* ---- arithmetic ---- */
+
+static int fail(const struct function_in *in, const char *why) {
+    static const char signs[] = {[EXPR_ADD] = '+', [EXPR_SUB] = '-', [EXPR_MUL] = '*', [EXPR_DIV] = '/', [EXPR_MOD] = '%'};
+    struct buf a, b;
+    buf_init(&a, 256);
+    buf_init(&b, 256);
+    cql_type_print(in->f->args[0], &a);
+    cql_type_print(in->f->args[1], &b);
+    struct slice x = buf_slice(&a), y = buf_slice(&b);
+    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%.*s %c %.*s' failed: %s", SLICE_FMT(x), signs[in->f->op], SLICE_FMT(y), why);
+    buf_fini(&a);
+    buf_fini(&b);
+    return -1;
+}
+
+static int whole_result(const struct function_in *in, int64_t a, int64_t b, int64_t *out) {
+    uint64_t x = (uint64_t)a, y = (uint64_t)b;
+    switch (in->f->op) {
+    case EXPR_ADD: *out = (int64_t)(x + y); return 0;
+    case EXPR_SUB: *out = (int64_t)(x - y); return 0;
+    case EXPR_MUL: *out = (int64_t)(x * y); return 0;
+    default:
+        if (b == 0) return fail(in, "/ by zero");
+        if (b == -1)
+            *out = in->f->op == EXPR_DIV ? (int64_t)(0 - x) : 0;
+        else
+            *out = in->f->op == EXPR_DIV ? a / b : a % b;
+        return 0;
+    }
+}
+
+static double real_result(enum ast_expr_kind op, double a, double b) {
+    switch (op) {
+    case EXPR_ADD: return a + b;
+    case EXPR_SUB: return a - b;
+    case EXPR_MUL: return a * b;
+    case EXPR_DIV: return a / b;
+    default: return fmod(a, b);
+    }
+}
+
+static void strip_zeros(struct number *v) {
+    if (mpz_sgn(v->n) == 0) v->scale = 0;
+    while (mpz_sgn(v->n) && mpz_divisible_ui_p(v->n, 10)) {
+        mpz_divexact_ui(v->n, v->n, 10);
+        v->scale--;
+    }
+}
+
+static int64_t digits_before_point(const struct number *v) {
+    struct buf text;
+    mpz_t n;
+    mpz_init(n);
+    mpz_abs(n, v->n);
+    buf_init(&text, 0);
+    cql_decimal_text(n, 0, true, &text);
+    int64_t digits = (int64_t)text.n - v->scale;
+    buf_fini(&text);
+    mpz_clear(n);
+    return digits;
+}
+
+/* At least 32 significant digits, rounded half up, zeros at the end cut (DecimalType.divide). */
+static void divide_decimal(struct number *a, struct number *b) {
+    int64_t scale = DECIMAL_DIGITS - (digits_before_point(a) - digits_before_point(b));
+    if (scale < a->scale) scale = a->scale;
+    if (scale < b->scale) scale = b->scale;
+    if (scale < DECIMAL_DIGITS) scale = DECIMAL_DIGITS;
+    if (scale > DECIMAL_SCALE_MAX) scale = DECIMAL_SCALE_MAX;
+    int64_t shift = scale - a->scale + b->scale;
+    mpz_t rest;
+    mpz_init(rest);
+    if (shift >= 0)
+        number_rescale(a->n, 0, shift);
+    else
+        number_rescale(b->n, 0, -shift);
+    int sign = mpz_sgn(a->n) * mpz_sgn(b->n);
+    mpz_tdiv_qr(a->n, rest, a->n, b->n);
+    mpz_mul_2exp(rest, rest, 1);
+    if (mpz_cmpabs(rest, b->n) >= 0) sign < 0 ? mpz_sub_ui(a->n, a->n, 1) : mpz_add_ui(a->n, a->n, 1);
+    mpz_clear(rest);
+    a->scale = (int32_t)scale;
+    strip_zeros(a);
+}
+
+/* An integer meets a decimal as the decimal of a double: 3 is 3.0, and beyond 2^53 digits are lost (DecimalType.toBigDecimal). */
+static void through_real(struct number *v) {
+    if (v->form != WHOLE) return;
+    v->form = REAL;
+    v->d = (double)v->i;
+}
+
+/* The scale that BigDecimal.remainder leaves: the quotient loses its zeros as far as the difference of the scales asks. */
+static void remainder_decimal(struct number *a, struct number *b) {
+    int64_t preferred = (int64_t)a->scale - b->scale, quotient_scale = preferred, scale = a->scale;
+    mpz_t q;
+    mpz_init(q);
+    int32_t of_divisor = b->scale;
+    number_align(a, b);
+    mpz_tdiv_qr(q, a->n, a->n, b->n);
+    if (preferred < 0 && mpz_sgn(q)) {
+        for (quotient_scale = 0; quotient_scale > preferred && mpz_divisible_ui_p(q, 10); quotient_scale--) mpz_divexact_ui(q, q, 10);
+    }
+    if (quotient_scale + of_divisor > scale) scale = quotient_scale + of_divisor;
+    number_rescale(a->n, a->scale, scale);
+    a->scale = (int32_t)scale;
+    mpz_clear(q);
+}
+
+static int big_result(const struct function_in *in, struct number *a, struct number *b) {
+    bool whole = in->f->result->id == CQL_VARINT;
+    struct err *e = in->r->err;
+    if (!whole) {
+        through_real(a);
+        through_real(b);
+    }
+    if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
+    if (number_is_huge(a) || number_is_huge(b)) return fail(in, "Overflow");
+    bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
+    if (divides && mpz_sgn(b->n) == 0) return fail(in, "BigInteger divide by zero");
+    switch (in->f->op) {
+    case EXPR_MUL:
+        mpz_mul(a->n, a->n, b->n);
+        a->scale += b->scale;
+        return 0;
+    case EXPR_DIV:
+        if (whole)
+            mpz_tdiv_q(a->n, a->n, b->n);
+        else
+            divide_decimal(a, b);
+        return 0;
+    case EXPR_MOD: remainder_decimal(a, b); return 0;
+    default: number_align(a, b);
+    }
+    if (in->f->op == EXPR_ADD)
+        mpz_add(a->n, a->n, b->n);
+    else
+        mpz_sub(a->n, a->n, b->n);
+    return 0;
+}
+
+static int operate(const struct function_in *in, struct number *a, struct number *b, struct buf *out) {
+    const struct cql_type *t = in->f->result;
+    if (t->id == CQL_VARINT || t->id == CQL_DECIMAL) return big_result(in, a, b) < 0 ? -1 : number_store(t, a, out, in->r->err);
+    if (is_real(t->id)) {
+        number_put_real(t->id, real_result(in->f->op, number_to_real(a), number_to_real(b)), out);
+        return 0;
+    }
+    int64_t v = 0;
+    if (whole_result(in, a->i, b->i, &v) < 0) return -1;
+    number_put_whole(t->id, v, out);
+    return 0;
+}
+
+int function_arithmetic(const struct function_in *in, struct buf *out) {
+    struct number a, b;
+    number_load(in->f->args[0], in->args[0], &a);
+    number_load(in->f->args[1], in->args[1], &b);
+    int rc = operate(in, &a, &b, out);
+    number_fini(&a);
+    number_fini(&b);
+    return rc;
+}
+
+int function_negate(const struct function_in *in, struct buf *out) {
+    struct number v;
+    number_load(in->f->args[0], in->args[0], &v);
+    v.i = (int64_t)(0 - (uint64_t)v.i);
+    v.d = -v.d;
+    mpz_neg(v.n, v.n);
+    int rc = number_store(in->f->result, &v, out, in->r->err);
+    number_fini(&v);
+    return rc;
+}
+
+static void round_half_up(struct number *v) {
+    if (v->form == REAL) v->d = isfinite(v->d) ? round(v->d) : v->d;
+    if (v->form != BIG || v->scale <= 0 || number_is_huge(v)) return;
+    mpz_t half;
+    mpz_init(half);
+    mpz_ui_pow_ui(half, 10, (unsigned long)v->scale);
+    mpz_tdiv_q_2exp(half, half, 1);
+    mpz_sgn(v->n) < 0 ? mpz_sub(v->n, v->n, half) : mpz_add(v->n, v->n, half);
+    number_rescale(v->n, v->scale, 0);
+    v->scale = 0;
+    mpz_clear(half);
+}
+
+static int apply_math(const char *name, struct number *v, struct err *e) {
+    if (strcmp(name, "abs") == 0) {
+        if (v->form == WHOLE && v->i < 0) v->i = (int64_t)(0 - (uint64_t)v->i);
+        v->d = fabs(v->d);
+        mpz_abs(v->n, v->n);
+        return 0;
+    }
+    if (strcmp(name, "round") == 0) {
+        round_half_up(v);
+        return 0;
+    }
+    bool exponential = strcmp(name, "exp") == 0, ten = strcmp(name, "log10") == 0;
+    if (v->form == BIG) return exponential ? decimal_exp(v, e) : decimal_log(v, ten, e);
+    double d = number_to_real(v);
+    v->d = exponential ? exp(d) : ten ? log10(d) : log(d);
+    v->form = REAL;
+    return 0;
+}
+
+int function_math(const struct function_in *in, struct buf *out) {
+    struct number v;
+    number_load(in->f->args[0], in->args[0], &v);
+    int rc = apply_math(in->f->name, &v, in->r->err);
+    if (rc == 0) rc = number_store(in->f->result, &v, out, in->r->err);
+    number_fini(&v);
+    return rc;
+}

@@ -1,0 +1,479 @@
+#include "cql/expr/selector.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "cql/expr/function.h"
+
+static struct selector *new_selector(struct selection *s, enum selector_kind kind, uint32_t n_args) {
+    struct selector *out = ARENA_NEW(s->compile->arena, struct selector);
+    if (out) {
+        out->kind = kind;
+        out->n_args = n_args;
+        out->args = ARENA_ARRAY(s->compile->arena, n_args + 1, struct selector *);
+        out->types = ARENA_ARRAY(s->compile->arena, n_args + 1, const struct cql_type *);
+        if (out->args && out->types) return out;
+    }
+    err_nomem(s->compile->err);
+    return NULL;
+}
+
+int selector_undefined(struct compile *c, const struct schema_table *t, const char *name) {
+    struct buf b;
+    buf_init(&b, 4096);
+    ast_print_name(name, &b);
+    buf_put_str(&b, " in table ");
+    ast_print_name(t->keyspace->name, &b);
+    buf_u8(&b, '.');
+    ast_print_name(t->name, &b);
+    err_invalid(c->err, "Undefined column name %.*s", SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return -1;
+}
+
+static const struct schema_column *find_column(struct selection *s, const char *name) {
+    const struct schema_column *c = schema_column_find(s->table, name);
+    if (!c) selector_undefined(s->compile, s->table, name);
+    else s->wanted[c->ordinal] = true;
+    return c;
+}
+
+static struct selector *compile_column(struct selection *s, const struct ast_expr *x) {
+    const struct schema_column *c = find_column(s, x->name);
+    struct selector *out = c ? new_selector(s, SELECTOR_COLUMN, 0) : NULL;
+    if (!out) return NULL;
+    out->column = c;
+    out->type = c->type;
+    return out;
+}
+
+static struct selector *compile_term(struct selection *s, const struct ast_expr *x, const struct cql_type *type) {
+    struct selector *out = new_selector(s, SELECTOR_TERM, 0);
+    if (!out) return NULL;
+    const char *name = selector_name(s->compile, x);
+    if (!name) return NULL;
+    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = name, .type = type};
+    out->type = type;
+    out->term = term_compile(s->compile, x, &to);
+    return out->term ? out : NULL;
+}
+
+/* The type a literal has where nothing says what it is for. */
+static const struct cql_type *literal_type(const struct ast_expr *x) {
+    if (x->kind != EXPR_LITERAL) return NULL;
+    switch (x->literal) {
+    case LIT_INTEGER: {
+        char digits[24];
+        if (x->text.n >= sizeof(digits)) return cql_type_scalar(CQL_VARINT);
+        memcpy(digits, x->text.p, x->text.n);
+        digits[x->text.n] = 0;
+        errno = 0;
+        long long v = strtoll(digits, NULL, 10);
+        if (errno) return cql_type_scalar(CQL_VARINT);
+        return cql_type_scalar(v >= INT32_MIN && v <= INT32_MAX ? CQL_INT : CQL_BIGINT);
+    }
+    case LIT_FLOAT: return cql_type_scalar(CQL_DOUBLE);
+    case LIT_BOOLEAN: return cql_type_scalar(CQL_BOOLEAN);
+    case LIT_UUID: return cql_type_scalar(CQL_UUID);
+    case LIT_HEX: return cql_type_scalar(CQL_BLOB);
+    case LIT_DURATION: return cql_type_scalar(CQL_DURATION);
+    case LIT_STRING: return cql_type_scalar(CQL_TEXT);
+    }
+    return NULL;
+}
+
+static bool is_typed(const struct ast_expr *x) {
+    if (x->kind == EXPR_TUPLE && x->n_args == 1) return is_typed(x->args[0]);
+    return x->kind == EXPR_NAME || x->kind == EXPR_CALL || x->kind == EXPR_CAST || x->kind == EXPR_TYPE_HINT || x->kind == EXPR_FIELD ||
+           x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE || (x->kind >= EXPR_NEG && x->kind <= EXPR_MOD);
+}
+
+/* Arguments of a function: those whose type is known first, then the others in the light of them. */
+static int compile_args(struct selection *s, struct selector *out, struct ast_expr *const *args, bool same_type) {
+    const struct cql_type *hint = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < out->n_args; i++) {
+            if (is_typed(args[i]) != (pass == 0)) continue;
+            const struct cql_type *to = same_type ? literal_type(args[i]) : NULL;
+            bool number = to && (args[i]->literal == LIT_INTEGER || args[i]->literal == LIT_FLOAT);
+            if (to && hint && !number && cql_literal_fits(hint, args[i]->literal)) to = hint;
+            if (pass == 1 && !to) { /* the function decides */
+                out->types[i] = NULL;
+                continue;
+            }
+            out->args[i] = selector_compile(s, args[i], to);
+            if (!out->args[i]) return -1;
+            out->types[i] = out->args[i]->type;
+            if (!hint) hint = out->types[i];
+        }
+    }
+    return 0;
+}
+
+/* Arguments as function_resolve asks for them. */
+struct call_args {
+    struct selection *s;
+    const struct cql_type *const *types;
+    struct ast_expr *const *args;
+};
+
+static enum match arg_fits(void *arg, uint32_t i, const struct cql_type *t) {
+    const struct call_args *a = arg;
+    if (a->types[i]) return cql_type_eq(a->types[i], t) ? MATCH_EXACT : function_type_fits(t, a->types[i]) ? MATCH_WEAK : MATCH_NO;
+    if (a->args[i]->kind != EXPR_LITERAL) return MATCH_WEAK;
+    if (!cql_literal_fits(t, a->args[i]->literal)) return MATCH_NO;
+    return literal_type(a->args[i])->id == t->id ? MATCH_EXACT : MATCH_WEAK;
+}
+
+static const struct cql_type *arg_type(void *arg, uint32_t i) {
+    const struct call_args *a = arg;
+    return a->types[i] ? a->types[i] : literal_type(a->args[i]);
+}
+
+static struct slice arg_text(void *arg, uint32_t i) {
+    const struct call_args *a = arg;
+    const char *name = selector_name(a->s->compile, a->args[i]);
+    return slice_str(name ? name : "");
+}
+
+/* The select list words an unknown function in its own way. */
+static void reword_unknown(struct err *e, const char *name) {
+    if (strncmp(e->text, "Unknown function ", 17)) return;
+    err_clear(e);
+    err_invalid(e, "Unknown function '%s'", name);
+}
+
+static struct selector *compile_function(struct selection *s, const char *keyspace, const char *name, struct ast_expr *const *args, uint32_t n,
+                                         const struct cql_type *to) {
+    struct selector *out = new_selector(s, SELECTOR_FUNCTION, n);
+    if (!out || compile_args(s, out, args, false)) return NULL;
+    struct call_args call = {.s = s, .types = out->types, .args = args};
+    struct function_args in = {.n = n, .fits = arg_fits, .type = arg_type, .text = arg_text, .arg = &call};
+    struct receiver receiver = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = "", .type = to};
+    out->function = function_resolve(s->compile, keyspace, name, &in, to ? &receiver : NULL);
+    if (!out->function) {
+        reword_unknown(s->compile->err, name);
+        return NULL;
+    }
+    out->type = out->function->result;
+    for (uint32_t i = 0; i < n; i++) {
+        if (out->args[i]) continue;
+        out->types[i] = out->function->args[i];
+        out->args[i] = compile_term(s, args[i], out->types[i]);
+        if (!out->args[i]) return NULL;
+    }
+    return out;
+}
+
+static struct selector *ambiguous(struct selection *s, const char *sign, struct ast_expr *const *args) {
+    struct buf a, b;
+    buf_init(&a, 4096);
+    buf_init(&b, 4096);
+    ast_print_expr(args[0], &a);
+    ast_print_expr(args[1], &b);
+    err_invalid(s->compile->err, "Ambiguous '%s' operation with args %.*s and %.*s: use type hint to disambiguate, example '(int) ?'", sign,
+                SLICE_FMT(buf_slice(&a)), SLICE_FMT(buf_slice(&b)));
+    buf_fini(&a);
+    buf_fini(&b);
+    return NULL;
+}
+
+static struct selector *compile_operator(struct selection *s, enum ast_expr_kind op, struct ast_expr *const *args) {
+    static const char *const signs[] = {"+", "-", "*", "/", "%"};
+    struct selector *out = new_selector(s, SELECTOR_FUNCTION, 2);
+    if (!out || compile_args(s, out, args, true)) return NULL;
+    if (!out->types[0] || !out->types[1]) return ambiguous(s, signs[op - EXPR_ADD], args);
+    out->function = function_operator(s->compile, op, out->types[0], out->types[1]);
+    if (out->function) {
+        out->type = function_result(out->function, out->types);
+        return out;
+    }
+    struct buf a, b;
+    buf_init(&a, 4096);
+    buf_init(&b, 4096);
+    selector_print_name(args[0], &a);
+    selector_print_name(args[1], &b);
+    err_invalid(s->compile->err, "the '%s' operation is not supported between %.*s and %.*s", signs[op - EXPR_ADD], SLICE_FMT(buf_slice(&a)),
+                SLICE_FMT(buf_slice(&b)));
+    buf_fini(&a);
+    buf_fini(&b);
+    return NULL;
+}
+
+/* -x is 0 - x. */
+static struct selector *compile_negation(struct selection *s, const struct ast_expr *x) {
+    struct ast_expr *zero = ARENA_NEW(s->compile->arena, struct ast_expr);
+    struct ast_expr **args = ARENA_ARRAY(s->compile->arena, 2, struct ast_expr *);
+    if (!zero || !args) return err_nomem(s->compile->err), NULL;
+    *zero = (struct ast_expr){.kind = EXPR_LITERAL, .literal = LIT_INTEGER, .text = slice_str("0")};
+    args[0] = zero;
+    args[1] = x->args[0];
+    return compile_operator(s, EXPR_SUB, args);
+}
+
+/* token(partition key columns or values) */
+static struct selector *compile_token(struct selection *s, const struct ast_expr *x) {
+    uint32_t n = s->table->n_partition_key;
+    if (x->n_args != n) {
+        err_invalid(s->compile->err, "Invalid number of arguments in call to function system.token: %u required but %u provided", n, x->n_args);
+        return NULL;
+    }
+    struct selector *out = new_selector(s, SELECTOR_TOKEN, n);
+    for (uint32_t i = 0; out && i < n; i++) {
+        const struct schema_column *c = schema_partition_key(s->table, i);
+        bool fits = x->args[i]->kind != EXPR_LITERAL || cql_literal_fits(c->type, x->args[i]->literal);
+        out->args[i] = fits ? selector_compile(s, x->args[i], c->type) : NULL;
+        if (fits && !out->args[i]) return NULL;
+        if (fits && cql_type_eq(out->args[i]->type, c->type)) continue;
+        const char *name = selector_name(s->compile, x->args[i]);
+        struct buf t;
+        buf_init(&t, 4096);
+        cql_type_print_bare(c->type, &t);
+        err_invalid(s->compile->err, "Type error: %s cannot be passed as argument %u of function system.token of type %.*s", name ? name : "", i,
+                    SLICE_FMT(buf_slice(&t)));
+        buf_fini(&t);
+        return NULL;
+    }
+    if (!out) return NULL;
+    out->table = s->table;
+    out->type = cql_type_scalar(CQL_BIGINT);
+    return out;
+}
+
+/* ---- WRITETIME, MAXWRITETIME, TTL ---- */
+
+static struct selector *compile_time(struct selection *s, const struct ast_expr *x, enum selector_kind kind, const char *name) {
+    struct err *e = s->compile->err;
+    const struct ast_expr *of = x->n_args == 1 ? x->args[0] : NULL;
+    const struct ast_expr *element = of && of->kind == EXPR_ELEMENT ? of->args[1] : NULL;
+    if (element) of = of->args[0];
+    if (!of || of->kind != EXPR_NAME) {
+        err_invalid(e, "The %s function takes a column", name);
+        return NULL;
+    }
+    const struct schema_column *c = find_column(s, of->name);
+    if (!c) return NULL;
+    if (c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING) {
+        err_invalid(e, "Cannot use selection function %s on PRIMARY KEY part %s", name, c->name);
+        return NULL;
+    }
+    struct selector *out = new_selector(s, kind, 0);
+    if (!out) return NULL;
+    out->column = c;
+    out->type = cql_type_scalar(kind == SELECTOR_TTL ? CQL_INT : CQL_BIGINT);
+    if (element) {
+        if (c->type->id != CQL_MAP && c->type->id != CQL_SET) {
+            err_invalid(e, "Element selection is only allowed on sets and maps, but %s is not one", c->name);
+            return NULL;
+        }
+        struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = c->name, .type = c->type->args[0]};
+        out->term = term_compile(s->compile, element, &to);
+        return out->term ? out : NULL;
+    }
+    if (!cql_type_is_multicell(c->type) || kind == SELECTOR_MAX_TIMESTAMP) return out;
+    struct cql_type *list = ARENA_NEW(s->compile->arena, struct cql_type);
+    const struct cql_type **of_type = ARENA_NEW(s->compile->arena, const struct cql_type *);
+    if (!list || !of_type) return err_nomem(e), NULL;
+    *of_type = out->type;
+    *list = (struct cql_type){.id = CQL_LIST, .n_args = 1, .args = of_type};
+    out->type = list;
+    return out;
+}
+
+/* ---- aggregates ---- */
+
+static const struct {
+    const char *name;
+    enum aggregate_kind kind;
+} aggregate_names[] = {
+    {"count", AGGREGATE_COUNT}, {"countrows", AGGREGATE_COUNT}, {"min", AGGREGATE_MIN}, {"max", AGGREGATE_MAX}, {"sum", AGGREGATE_SUM}, {"avg", AGGREGATE_AVG},
+};
+
+static bool is_number(const struct cql_type *t) {
+    switch (t->id) {
+    case CQL_TINYINT: case CQL_SMALLINT: case CQL_INT: case CQL_BIGINT: case CQL_COUNTER: case CQL_VARINT: case CQL_FLOAT: case CQL_DOUBLE:
+    case CQL_DECIMAL: return true;
+    default: return false;
+    }
+}
+
+static struct selector *aggregate_refused(struct selection *s, const char *name, const struct cql_type *t) {
+    struct buf b;
+    buf_init(&b, 4096);
+    cql_type_print_bare(t, &b);
+    err_invalid(s->compile->err, "Invalid call to function %s, none of its type signatures match (known type signatures: system.%s(number)): %.*s",
+                name, name, SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return NULL;
+}
+
+static struct selector *compile_aggregate(struct selection *s, const struct ast_expr *x, enum aggregate_kind kind) {
+    struct err *e = s->compile->err;
+    if (s->inside_aggregate || s->n_aggregates == ARRAY_LEN(s->aggregates)) {
+        err_invalid(e, s->inside_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
+        return NULL;
+    }
+    bool rows = kind == AGGREGATE_COUNT && (x->n_args == 0 || (x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)));
+    struct selector *out = new_selector(s, SELECTOR_AGGREGATE, rows ? 0 : 1);
+    if (!out) return NULL;
+    out->aggregate = kind;
+    if (!rows) {
+        if (x->n_args != 1) {
+            err_invalid(e, "Invalid number of arguments in call to function system.%s: 1 required but %u provided", x->name, x->n_args);
+            return NULL;
+        }
+        s->inside_aggregate = true;
+        out->args[0] = selector_compile(s, x->args[0], NULL);
+        s->inside_aggregate = false;
+        if (!out->args[0]) return NULL;
+    }
+    out->type = kind == AGGREGATE_COUNT ? cql_type_scalar(CQL_BIGINT) : out->args[0]->type;
+    if ((kind == AGGREGATE_SUM || kind == AGGREGATE_AVG) && !is_number(out->type)) return aggregate_refused(s, x->name, out->type);
+    out->slot = s->n_aggregates;
+    s->aggregates[s->n_aggregates++] = out;
+    return out;
+}
+
+static struct selector *compile_call(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+    if (!x->keyspace || strcmp(x->keyspace, "system") == 0) {
+        if (!strcasecmp(x->name, "writetime")) return compile_time(s, x, SELECTOR_TIMESTAMP, "writetime");
+        if (!strcasecmp(x->name, "maxwritetime")) return compile_time(s, x, SELECTOR_MAX_TIMESTAMP, "maxwritetime");
+        if (!strcasecmp(x->name, "ttl")) return compile_time(s, x, SELECTOR_TTL, "ttl");
+        for (size_t i = 0; i < ARRAY_LEN(aggregate_names); i++)
+            if (!strcasecmp(x->name, aggregate_names[i].name)) return compile_aggregate(s, x, aggregate_names[i].kind);
+    }
+    if (!strcasecmp(x->name, "token")) return compile_token(s, x);
+    return compile_function(s, x->keyspace, x->name, x->args, x->n_args, to);
+}
+
+/* ---- parts of values ---- */
+
+static struct selector *compile_element(struct selection *s, const struct ast_expr *x) {
+    struct err *e = s->compile->err;
+    struct selector *of = selector_compile(s, x->args[0], NULL);
+    struct selector *out = of ? new_selector(s, SELECTOR_ELEMENT, 1) : NULL;
+    if (!out) return NULL;
+    if (of->type->id != CQL_MAP && of->type->id != CQL_SET) {
+        const char *name = selector_name(s->compile, x->args[0]);
+        if (cql_type_is_collection(of->type)) err_invalid(e, "Element selection is only allowed on sets and maps, but %s is a list", name ? name : "");
+        else err_invalid(e, "Invalid element selection: %s is not a collection", name ? name : "");
+        return NULL;
+    }
+    const char *key = selector_name(s->compile, x->args[0]);
+    if (!key) return NULL;
+    key = arena_printf(s->compile->arena, of->type->id == CQL_MAP ? "key(%s)" : "value(%s)", key);
+    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = key, .type = of->type->args[0]};
+    if (!key) return err_nomem(e), NULL;
+    out->args[0] = of;
+    out->type = of->type->args[of->type->id == CQL_MAP ? 1 : 0];
+    out->term = term_compile(s->compile, x->args[1], &to);
+    return out->term ? out : NULL;
+}
+
+/* m[a..b] */
+static struct selector *compile_range(struct selection *s, const struct ast_expr *x) {
+    struct err *e = s->compile->err;
+    struct selector *of = selector_compile(s, x->args[0], NULL);
+    struct selector *out = of ? new_selector(s, SELECTOR_RANGE, 1) : NULL;
+    const char *name = out ? selector_name(s->compile, x->args[0]) : NULL;
+    if (!name) return NULL;
+    const struct cql_type *t = of->type;
+    if (t->id == CQL_LIST) {
+        err_invalid(e, "Slice selection is only allowed on sets and maps, but %s is a list", name);
+        return NULL;
+    }
+    if (t->id != CQL_MAP && t->id != CQL_SET) {
+        struct buf b;
+        buf_init(&b, 4096);
+        cql_type_print_bare(t, &b);
+        err_invalid(e, "Invalid slice selection: %s of type %.*s is not a collection", name, SLICE_FMT(buf_slice(&b)));
+        buf_fini(&b);
+        return NULL;
+    }
+    const char *key = arena_printf(s->compile->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
+    if (!key) return err_nomem(e), NULL;
+    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = key, .type = t->args[0]};
+    out->args[0] = of;
+    out->type = t;
+    if (x->args[1] && !(out->term = term_compile(s->compile, x->args[1], &to))) return NULL;
+    if (x->args[2] && !(out->term2 = term_compile(s->compile, x->args[2], &to))) return NULL;
+    return out;
+}
+
+static struct selector *compile_field(struct selection *s, const struct ast_expr *x) {
+    struct selector *of = selector_compile(s, x->args[0], NULL);
+    struct selector *out = of ? new_selector(s, SELECTOR_FIELD, 1) : NULL;
+    if (!out) return NULL;
+    const char *name = selector_name(s->compile, x->args[0]);
+    if (of->type->id != CQL_UDT) {
+        struct buf b;
+        buf_init(&b, 4096);
+        cql_type_print_bare(of->type, &b);
+        err_invalid(s->compile->err, "Invalid field selection: %s of type %.*s is not a user type", name ? name : "", SLICE_FMT(buf_slice(&b)));
+        buf_fini(&b);
+        return NULL;
+    }
+    out->args[0] = of;
+    for (; out->field < of->type->n_args; out->field++) {
+        if (strcmp(of->type->field_names[out->field], x->name)) continue;
+        out->type = of->type->args[out->field];
+        return out;
+    }
+    err_invalid(s->compile->err, "%s of type %s has no field %s", name ? name : "", of->type->name, x->name);
+    return NULL;
+}
+
+static struct selector *compile_cast(struct selection *s, const struct ast_expr *x) {
+    const struct cql_type *to = compile_type(s->compile, x->type);
+    struct selector *of = to ? selector_compile(s, x->args[0], literal_type(x->args[0])) : NULL;
+    if (!of || cql_type_eq(of->type, to)) return of;
+    struct selector *out = new_selector(s, SELECTOR_FUNCTION, 1);
+    if (!out) return NULL;
+    out->args[0] = of;
+    out->types[0] = of->type;
+    out->type = to;
+    out->function = function_cast(s->compile, of->type, to);
+    if (out->function) return out;
+    if (s->compile->err->code != ERR_INVALID || strncmp(s->compile->err->text, "Unknown function ", 17)) return NULL;
+    struct buf name, type;
+    buf_init(&name, 4096);
+    buf_init(&type, 4096);
+    selector_print_name(x->args[0], &name);
+    cql_type_print(to, &type);
+    err_clear(s->compile->err);
+    err_invalid(s->compile->err, "%.*s cannot be cast to %.*s", SLICE_FMT(buf_slice(&name)), SLICE_FMT(buf_slice(&type)));
+    buf_fini(&name);
+    buf_fini(&type);
+    return NULL;
+}
+
+static struct selector *compile_untyped(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+    if (to) return compile_term(s, x, to);
+    struct buf b;
+    buf_init(&b, 4096);
+    ast_print_expr(x, &b);
+    err_invalid(s->compile->err, "Cannot infer type for term %.*s in selection clause (try using a cast to force a type)", SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return NULL;
+}
+
+struct selector *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+    switch (x->kind) {
+    case EXPR_NAME: return compile_column(s, x);
+    case EXPR_CALL: return compile_call(s, x, to);
+    case EXPR_CAST: return compile_cast(s, x);
+    case EXPR_ELEMENT: return compile_element(s, x);
+    case EXPR_RANGE: return compile_range(s, x);
+    case EXPR_FIELD: return compile_field(s, x);
+    case EXPR_TYPE_HINT: {
+        const struct cql_type *type = compile_type(s->compile, x->type);
+        return type ? compile_term(s, x->args[0], type) : NULL;
+    }
+    case EXPR_NEG: return compile_negation(s, x);
+    case EXPR_TUPLE: return x->n_args == 1 ? selector_compile(s, x->args[0], to) : compile_untyped(s, x, to);
+    case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: return compile_operator(s, x->kind, x->args);
+    default: return compile_untyped(s, x, to);
+    }
+}

@@ -1,0 +1,99 @@
+/* Names of result columns without an alias, as Cassandra's ColumnIdentifier texts are: an expression in lower case, functions with their keyspace. */
+#include <ctype.h>
+#include <strings.h>
+
+#include "cql/expr/selector.h"
+
+static void print_args(const struct ast_expr *x, struct buf *b) {
+    buf_u8(b, '(');
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        if (i) buf_put_str(b, ", ");
+        selector_print_name(x->args[i], b);
+    }
+    buf_u8(b, ')');
+}
+
+static bool is_named(const struct ast_expr *x, const char *name) { return !strcasecmp(x->name, name); }
+
+/* What selects on a column has no keyspace, functions have; the old names of the JSON functions stay in use. */
+static void print_call(const struct ast_expr *x, struct buf *b) {
+    if (is_named(x, "count") && x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)) {
+        buf_put_str(b, "count");
+        return;
+    }
+    bool of_column = is_named(x, "writetime") || is_named(x, "ttl") || is_named(x, "maxwritetime");
+    if (!of_column) buf_printf(b, "%s.", x->keyspace ? x->keyspace : "system");
+    const char *name = is_named(x, "to_json") ? "tojson" : is_named(x, "from_json") ? "fromjson" : x->name;
+    for (const char *p = name; *p; p++) buf_u8(b, (uint8_t)tolower((unsigned char)*p));
+    print_args(x, b);
+}
+
+static void print_cast(const struct ast_expr *x, struct buf *b) {
+    buf_put_str(b, "cast(");
+    selector_print_name(x->args[0], b);
+    buf_put_str(b, " as ");
+    ast_print_type(x->type, b);
+    buf_u8(b, ')');
+}
+
+static void print_element(const struct ast_expr *x, struct buf *b) {
+    const struct ast_expr *at = x->args[1];
+    selector_print_name(x->args[0], b);
+    buf_u8(b, '[');
+    if (at->kind == EXPR_LITERAL && at->literal == LIT_STRING) buf_printf(b, "'%.*s'", SLICE_FMT(at->text));
+    else ast_print_expr(at, b);
+    buf_u8(b, ']');
+}
+
+static void print_range(const struct ast_expr *x, struct buf *b) {
+    selector_print_name(x->args[0], b);
+    buf_u8(b, '[');
+    if (x->args[1]) ast_print_expr(x->args[1], b);
+    buf_put_str(b, "..");
+    if (x->args[2]) ast_print_expr(x->args[2], b);
+    buf_u8(b, ']');
+}
+
+static void print_operator(const struct ast_expr *x, struct buf *b) {
+    static const char *const signs[] = {" + ", " - ", " * ", " / ", " % "};
+    selector_print_name(x->args[0], b);
+    buf_put_str(b, signs[x->kind - EXPR_ADD]);
+    selector_print_name(x->args[1], b);
+}
+
+void selector_print_name(const struct ast_expr *x, struct buf *b) {
+    switch (x->kind) {
+    case EXPR_NAME: buf_put_str(b, x->name); return;
+    case EXPR_CALL: print_call(x, b); return;
+    case EXPR_CAST: print_cast(x, b); return;
+    case EXPR_FIELD:
+        selector_print_name(x->args[0], b);
+        buf_printf(b, ".%s", x->name);
+        return;
+    case EXPR_ELEMENT: print_element(x, b); return;
+    case EXPR_RANGE: print_range(x, b); return;
+    case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: print_operator(x, b); return;
+    case EXPR_TYPE_HINT:
+        buf_u8(b, '(');
+        ast_print_type(x->type, b);
+        buf_u8(b, ')');
+        selector_print_name(x->args[0], b);
+        return;
+    case EXPR_TUPLE: print_args(x, b); return;
+    case EXPR_NEG:
+        buf_u8(b, '-');
+        selector_print_name(x->args[0], b);
+        return;
+    default: ast_print_expr(x, b);
+    }
+}
+
+const char *selector_name(struct compile *c, const struct ast_expr *x) {
+    struct buf b;
+    buf_init(&b, 1 << 16);
+    selector_print_name(x, &b);
+    struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(c->arena, buf_slice(&b));
+    buf_fini(&b);
+    if (!s.p) err_nomem(c->err);
+    return (const char *)s.p;
+}

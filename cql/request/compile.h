@@ -1,0 +1,27 @@
+/* What compiling a statement is given, and what it learns of the statement's bind markers. Inside cql only. */
+#pragma once
+
+#include "cql/syntax/ast.h"
+#include "types/value.h"
+
+/* What a value is for, as PREPARED tells it. Names live in the schema snapshot or in the statement's arena. */
+struct receiver {
+    const char *keyspace, *table, *name;
+    const struct cql_type *type;
+};
+
+/* Filled while a statement is compiled: one per marker, type NULL until known. */
+struct bind_specs {
+    uint32_t n;
+    struct receiver *specs;
+    const char *const *names; /* ast_binds.names */
+};
+
+struct compile {
+    struct arena *arena; /* of the prepared statement */
+    const struct schema *schema;
+    const char *keyspace; /* the session's, for unqualified functions and types; may be NULL */
+    struct bind_specs *binds;
+    struct err *err;
+    uint32_t *work; /* term.c's own: steps left for finding types, so that hostile nesting ends */
+};

@@ -1,0 +1,16 @@
+/* What a cql_db holds; inside cql only. One per process, shared by all threads. */
+#pragma once
+
+#include "cql/request/request.h"
+#include "engine/write_clock.h"
+#include "system_schema/virtual.h"
+
+struct prepared_cache; /* prepared.c */
+
+struct cql_db {
+    struct cql_db_options options;
+    struct write_clock write_clock;
+    struct prepared_cache *prepared;
+    /* Lists them for system.prepared_statements (system_schema/virtual.h). */
+    int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);
+};

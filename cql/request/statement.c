@@ -1,0 +1,41 @@
+#include "cql/request/statement.h"
+
+struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast, const struct statement_ops *ops) {
+    struct cql_statement *s = ARENA_NEW(c->arena, struct cql_statement);
+    if (s && !c->binds->specs) {
+        c->binds->n = ast->binds.n;
+        c->binds->names = ast->binds.names;
+        c->binds->specs = ARENA_ARRAY(c->arena, ast->binds.n + 1, struct receiver);
+    }
+    if (!s || !c->binds->specs) {
+        err_nomem(c->err);
+        return NULL;
+    }
+    s->kind = ast->kind;
+    s->ops = ops;
+    s->ast = ast;
+    s->schema = c->schema;
+    if (ops->compile(c, ast, s)) return NULL;
+    s->binds = *c->binds;
+    return s;
+}
+
+const struct schema_table *statement_table(struct compile *c, const struct ast_name *name) {
+    const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
+    if (!keyspace || !*keyspace) {
+        err_invalid(c->err, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
+        return NULL;
+    }
+    return schema_table_find(c->schema, keyspace, name->name, c->err);
+}
+
+enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s) {
+    const struct schema_table *t = s->table;
+    if (t && r->cost) {
+        r->cost->keyspace = t->keyspace->name;
+        r->cost->table = t->name;
+        r->cost->n_columns = (uint16_t)t->n_columns;
+        r->cost->is_system = t->keyspace->is_system;
+    }
+    return s->ops->run(r, s);
+}

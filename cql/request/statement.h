@@ -1,0 +1,41 @@
+/* A compiled statement: what PREPARE keeps and QUERY makes for one run. Inside cql only.
+ *
+ * Each kind of statement that runs has one row of functions (statement.c): compile, once per text and schema generation, and
+ * run, per execution. compile fills the parts of cql_statement it owns and keeps its plan behind plan; everything lives in
+ * the statement's arena and points into the schema snapshot that the statement holds. run is const on it: many threads
+ * may run one prepared statement at a time.
+ */
+#pragma once
+
+#include "cql/request/compile.h"
+#include "cql/request/request.h"
+
+struct statement_ops;
+
+struct cql_statement {
+    enum stmt_kind kind;
+    const struct statement_ops *ops;
+    const struct ast_stmt *ast;
+    const struct schema *schema;       /* referenced */
+    const struct schema_table *table;  /* that it reads or writes; NULL for others */
+    struct bind_specs binds;
+    struct result_meta result;         /* n 0: no rows */
+    uint32_t n_pk;                     /* see prepared_info */
+    uint16_t *pk_indexes;
+    void *plan;                        /* the kind's own */
+};
+
+struct statement_ops {
+    /* c->arena, c->schema and c->binds are set. -1 with c->err. */
+    int (*compile)(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out);
+    /* Bound values are r->params.values, complete and in marker order, wire-checked by term_eval. */
+    enum cql_outcome (*run)(struct cql_request *r, const struct cql_statement *s);
+};
+
+/* Compiles a tree with the functions of its kind. */
+struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast, const struct statement_ops *ops) MUST_CHECK;
+/* Finds the table a statement names, with the session's keyspace as default; fills the error
+ * ("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"). */
+const struct schema_table *statement_table(struct compile *c, const struct ast_name *name) MUST_CHECK;
+/* Runs a compiled statement whose values are in r->params. */
+enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s);

@@ -1,0 +1,98 @@
+#include "cql/row/cell_form.h"
+
+void cell_map_put(struct slice key, struct slice value, struct buf *out) {
+    buf_uvarint(out, key.p ? key.n : 0);
+    if (key.p) buf_put_slice(out, key);
+    buf_put_slice(out, value);
+}
+
+int cell_map_split(struct slice cell_value, struct slice *key, struct slice *value) {
+    struct rd r = rd_of(cell_value);
+    uint64_t n = rd_uvarint(&r);
+    *key = n ? rd_bytes(&r, n) : (struct slice){0};
+    if (r.bad) return -1;
+    *value = slice_of(r.p, rd_left(&r));
+    return 0;
+}
+
+static int damaged(struct err *e) { return err_set(e, ERR_SERVER, "A stored collection element is damaged"); }
+
+static int put_map_entry(const struct cql_type *t, const struct eng_cell *c, struct buf *out, struct err *e) {
+    struct slice key, value;
+    if (cell_map_split(c->value, &key, &value)) return damaged(e);
+    if (key.p) {
+        cql_elem_put(value_of_slice(key), out);
+    } else {
+        size_t at = out->n;
+        struct rd r = rd_of(c->path);
+        buf_u32(out, 0);
+        if (cql_key_decode(t->args[0], false, &r, out)) return damaged(e);
+        if (!buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
+    }
+    cql_elem_put(value_of_slice(value), out);
+    return 0;
+}
+
+int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct arena *a, struct value *out, struct err *e) {
+    struct slice key, value;
+    if (cell_map_split(cell->value, &key, &value)) return damaged(e);
+    *out = value_of_slice(key);
+    if (key.p) return 0;
+    struct buf b;
+    buf_init(&b, 0);
+    struct rd r = rd_of(cell->path);
+    int rc = cql_key_decode(map->args[0], false, &r, &b) ? damaged(e) : 0;
+    if (rc == 0) key = arena_dup(a, buf_slice(&b));
+    if (rc == 0 && (buf_failed(&b) || !key.p)) rc = err_nomem(e);
+    *out = value_of_slice(key);
+    buf_fini(&b);
+    return rc;
+}
+
+static bool is_element(const struct eng_cell *c) {
+    return (c->flags & ENG_CELL_HAS_PATH) && !(c->flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
+}
+
+static int put_collection(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct buf *out, struct err *e) {
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < n; i++) live += is_element(&cells[i]);
+    if (live == 0) return 0;
+    cql_collection_begin(live, out);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_element(&cells[i])) continue;
+        if (t->id != CQL_MAP) cql_elem_put(value_of_slice(cells[i].value), out);
+        else if (put_map_entry(t, &cells[i], out, e)) return -1;
+    }
+    return 0;
+}
+
+static int put_udt(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct buf *out, struct err *e) {
+    uint32_t field = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_element(&cells[i])) continue;
+        if (cells[i].path.n != 2) return damaged(e);
+        uint32_t at = load_u16(cells[i].path.p);
+        if (at >= t->n_args) continue;
+        for (; field < at; field++) cql_elem_put(value_null(), out);
+        cql_elem_put(value_of_slice(cells[i].value), out);
+        field = at + 1;
+    }
+    if (field == 0) return 0;
+    for (; field < t->n_args; field++) cql_elem_put(value_null(), out);
+    return 0;
+}
+
+int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct arena *a, struct value *out,
+                  struct err *e) {
+    struct buf b;
+    buf_init(&b, a->limit - a->used);
+    *out = value_null();
+    int rc = t->id == CQL_UDT ? put_udt(t, cells, n, &b, e) : put_collection(t, cells, n, &b, e);
+    if (rc == 0 && (b.n || buf_failed(&b))) {
+        struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(a, buf_slice(&b));
+        if (s.p) *out = value_of_slice(s);
+        else rc = err_nomem(e);
+    }
+    buf_fini(&b);
+    return rc;
+}

@@ -1,0 +1,25 @@
+/* How elements of non-frozen collections and UDTs are kept as cells, and how a value is put together from them again.
+ *
+ *   list  path: the timeuuid's key form (cql_key_encode, so that byte order is time order)   value: the element
+ *   set   path: the element's key form                                                        value: the element as written
+ *   map   path: the key's key form      value: [uvarint n][n bytes: the key as written, n 0 when the path decodes to it][map value]
+ *   UDT   path: field index, u16                                                              value: the field
+ *
+ * multicell.c writes them, row_view.c reads them. Pure functions; any thread.
+ */
+#pragma once
+
+#include "types/type.h"
+#include "engine/row.h"
+
+/* The value of a map's cell. key: as written when cql_key_encode said that its form is not exact, else p NULL. */
+void cell_map_put(struct slice key, struct slice value, struct buf *out);
+/* The halves of it, in place; key.p NULL: decode the path. -1: damaged. */
+int cell_map_split(struct slice cell_value, struct slice *key, struct slice *value) MUST_CHECK;
+/* The key of a map's cell: in place, or decoded into the arena. */
+int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct arena *a, struct value *out, struct err *e) MUST_CHECK;
+
+/* cells: the live cells of one column, first to last (a complex deletion among them is passed over). out: the serialised
+ * collection or UDT in the arena; null when no element is left. */
+int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct arena *a, struct value *out,
+                  struct err *e) MUST_CHECK;

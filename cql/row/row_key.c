@@ -1,0 +1,161 @@
+#include "cql/row/row_key.h"
+
+#include "base/murmur3.h"
+
+enum { KEY_MAX = 65535 };
+
+static int check_component(const struct schema_column *c, struct value v, struct err *e) {
+    if (value_is_unset(v)) return err_invalid(e, "Invalid unset value for column %s", c->name);
+    if (value_is_null(v)) return err_invalid(e, "Invalid null value in condition for column %s", c->name);
+    return 0;
+}
+
+int row_key_partition(const struct schema_table *t, const struct value *values, struct arena *a, struct eng_part *out, struct err *e) {
+    size_t size = 0;
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        if (check_component(schema_partition_key(t, i), values[i], e)) return -1;
+        size += (size_t)values[i].n + (t->n_partition_key > 1 ? 3 : 0);
+    }
+    if (size == 0) return err_invalid(e, "Key may not be empty");
+    if (size > KEY_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of %d", size, KEY_MAX);
+    out->table = t->storage;
+    if (t->n_partition_key == 1) {
+        out->key = value_slice(values[0]);
+    } else {
+        uint8_t *p = arena_alloc(a, size);
+        if (!p) return err_nomem(e);
+        out->key = slice_of(p, size);
+        for (uint32_t i = 0; i < t->n_partition_key; i++) { /* [u16 length][value][0] each */
+            store_u16(p, (uint16_t)values[i].n);
+            if (values[i].n) memcpy(p + 2, values[i].p, (size_t)values[i].n);
+            p += 2 + values[i].n;
+            *p++ = 0;
+        }
+    }
+    out->token = murmur3_token(out->key);
+    return 0;
+}
+
+static int keep(struct arena *a, struct buf *b, struct slice *out, struct err *e) {
+    int rc = -1;
+    if (!buf_failed(b)) *out = arena_dup(a, buf_slice(b));
+    if (buf_failed(b) || !out->p) err_nomem(e);
+    else rc = 0;
+    buf_fini(b);
+    return rc;
+}
+
+static int make_image(const struct value *values, uint32_t n, struct arena *a, struct row_key *out, struct err *e) {
+    struct buf b;
+    buf_init(&b, 0);
+    for (uint32_t i = 0; i < n; i++) cql_elem_put(values[i], &b);
+    return keep(a, &b, &out->image, e);
+}
+
+/* Keys are short: a buffer on the stack takes nearly all of them, and fails (rather than grows) on the others. */
+enum { KEY_ROOM = 256 };
+static struct buf buf_on(uint8_t *room) { return (struct buf){.p = room, .cap = KEY_ROOM, .limit = KEY_ROOM}; }
+
+static int encode_key(const struct schema_table *t, const struct value *values, uint32_t n, struct buf *b, bool *exact, struct err *e) {
+    for (uint32_t i = 0; i < n; i++) {
+        const struct schema_column *c = schema_clustering(t, i);
+        if (cql_key_encode(c->type, c->desc, value_slice(values[i]), b, exact, e) && !buf_failed(b)) return -1;
+    }
+    return 0;
+}
+
+int row_key_clustering(const struct schema_table *t, const struct value *values, uint32_t n, struct arena *a, struct row_key *out,
+                       struct err *e) {
+    *out = (struct row_key){.ck = slice_of("", 0)};
+    if (n == 0) return 0;
+    size_t total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (check_component(schema_clustering(t, i), values[i], e)) return -1;
+        total += (size_t)values[i].n;
+    }
+    if (total > KEY_MAX) return err_invalid(e, "The sum of all clustering columns is too long (%zu > %d)", total, KEY_MAX);
+    bool exact = true;
+    uint8_t room[KEY_ROOM];
+    struct buf b = buf_on(room);
+    if (total < KEY_ROOM / 4) {
+        if (encode_key(t, values, n, &b, &exact, e)) return -1;
+        if (!buf_failed(&b)) {
+            out->ck = arena_dup(a, buf_slice(&b));
+            if (!out->ck.p) return err_nomem(e);
+            return exact ? 0 : make_image(values, n, a, out, e);
+        }
+    }
+    err_clear(e); /* too long for the stack is no error */
+    buf_init(&b, 0);
+    exact = true;
+    if (encode_key(t, values, n, &b, &exact, e)) {
+        buf_fini(&b);
+        return -1;
+    }
+    if (keep(a, &b, &out->ck, e)) return -1;
+    return exact ? 0 : make_image(values, n, a, out, e);
+}
+
+static int damaged(struct err *e) { return err_set(e, ERR_SERVER, "A stored key is damaged"); }
+
+int row_key_split(const struct schema_table *t, struct slice key, struct value *values, struct err *e) {
+    if (t->n_partition_key == 1) {
+        values[0] = value_of_slice(key);
+        return 0;
+    }
+    struct rd r = rd_of(key);
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        struct slice s = rd_bytes(&r, rd_u16(&r));
+        rd_u8(&r);
+        if (r.bad) return damaged(e);
+        values[i] = value_of_slice(s);
+    }
+    return 0;
+}
+
+static int decode_image(const struct schema_table *t, struct slice image, struct value *values, struct err *e) {
+    struct rd r = rd_of(image);
+    for (uint32_t i = 0; i < t->n_clustering; i++) {
+        uint32_t n = rd_u32(&r);
+        struct slice s = rd_bytes(&r, n);
+        if (r.bad) return damaged(e);
+        values[i] = value_of_slice(s);
+    }
+    return 0;
+}
+
+/* Sizes go to values, bytes to b. */
+static int decode_key(const struct schema_table *t, struct slice ck, struct buf *b, struct value *values) {
+    struct rd r = rd_of(ck);
+    for (uint32_t i = 0; i < t->n_clustering; i++) {
+        const struct schema_column *c = schema_clustering(t, i);
+        size_t at = b->n;
+        if (cql_key_decode(c->type, c->desc, &r, b) || buf_failed(b)) return -1;
+        values[i] = value_of(NULL, b->n - at);
+    }
+    return 0;
+}
+
+int row_key_decode(const struct schema_table *t, struct slice ck, struct slice image, struct arena *a, struct value *values,
+                   struct err *e) {
+    if (t->n_clustering == 0) return 0;
+    if (image.p) return decode_image(t, image, values, e);
+    uint8_t room[KEY_ROOM];
+    struct buf b = buf_on(room);
+    struct slice all;
+    if (decode_key(t, ck, &b, values) == 0) {
+        all = arena_dup(a, buf_slice(&b));
+        if (!all.p) return err_nomem(e);
+    } else if (!buf_failed(&b)) {
+        return damaged(e);
+    } else {
+        buf_init(&b, 0);
+        if (decode_key(t, ck, &b, values)) {
+            buf_fini(&b);
+            return damaged(e);
+        }
+        if (keep(a, &b, &all, e)) return -1;
+    }
+    for (uint32_t i = 0; i < t->n_clustering; all.p += values[i].n, i++) values[i].p = all.p;
+    return 0;
+}

@@ -1,0 +1,26 @@
+#include "cql/row/row_size.h"
+
+#include "metering/size/size.h"
+
+/* Columns are the partition key, the clustering key, then statics and regulars. */
+static void add_columns(struct size_parts *p, enum size_model model, const struct row_view *v, enum schema_column_kind kind) {
+    const struct schema_table *t = v->layout->table;
+    p->rows++;
+    for (uint32_t i = 0; i < t->n_partition_key; i++) size_add_partition_key(p, model, t->columns[i].type, v->values[i]);
+    uint32_t rows = t->n_partition_key, statics = rows + t->n_clustering, regulars = statics + t->n_static;
+    bool regular = kind == COLUMN_REGULAR;
+    for (uint32_t i = rows; regular && i < statics; i++) size_add_clustering(p, model, t->columns[i].type, v->values[i]);
+    for (uint32_t i = regular ? regulars : statics, end = regular ? t->n_columns : regulars; i < end; i++)
+        if (!value_is_null(v->values[i])) size_add_column(p, model, t->columns[i].type, v->values[i]);
+}
+
+void row_size_add(struct size_parts *p, enum size_model model, const struct row_view *v) {
+    uint64_t expiring = 0;
+    add_columns(p, model, v, COLUMN_REGULAR);
+    for (uint32_t i = 0; i < v->row->n_cells; i++) expiring += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+    if (!expiring && !v->row->live_ttl) return;
+    p->ttl_rows++;
+    p->ttl_cells += expiring + v->layout->table->n_partition_key + v->layout->table->n_clustering;
+}
+
+void row_size_add_static(struct size_parts *p, const struct row_view *v) { add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC); }

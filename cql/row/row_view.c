@@ -1,0 +1,112 @@
+#include "cql/row/row_view.h"
+
+#include "cql/row/cell_form.h"
+#include "cql/row/row_key.h"
+
+const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) {
+    struct row_view_layout *l = ARENA_NEW(a, struct row_view_layout);
+    if (!l) return NULL;
+    l->table = t;
+    l->wanted = ARENA_ARRAY(a, t->n_columns + 1, bool);
+    if (!l->wanted) return NULL;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct schema_column *c = &t->columns[i];
+        l->wanted[i] = !wanted || wanted[i];
+        if (c->kind != COLUMN_PARTITION_KEY && c->kind != COLUMN_CLUSTERING && c->id >= l->n_ids) l->n_ids = c->id + 1;
+        if (!l->wanted[i]) continue;
+        if (c->kind == COLUMN_CLUSTERING) l->wants_clustering = true;
+        if (c->kind == COLUMN_PARTITION_KEY) l->wants_partition_key = true;
+    }
+    l->places = ARENA_ARRAY(a, l->n_ids + 1, struct row_view_place);
+    if (!l->places) return NULL;
+    for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = UINT16_MAX;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct schema_column *c = &t->columns[i];
+        if (l->wanted[i] && (c->kind == COLUMN_STATIC || c->kind == COLUMN_REGULAR))
+            l->places[c->id] = (struct row_view_place){.ordinal = (uint16_t)i, .multicell = cql_type_is_multicell(c->type)};
+    }
+    return l;
+}
+
+int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) {
+    uint32_t n = layout->table->n_columns;
+    *v = (struct row_view){.layout = layout, .arena = a};
+    v->values = ARENA_ARRAY(a, n, struct value);
+    v->first_cell = ARENA_ARRAY(a, n, uint32_t);
+    v->n_cells = ARENA_ARRAY(a, n, uint32_t);
+    if (!v->values || !v->first_cell || !v->n_cells) return err_nomem(e);
+    for (uint32_t i = 0; i < n; i++) v->values[i] = value_null();
+    v->mark = arena_mark(a);
+    return 0;
+}
+
+static void clear(struct row_view *v, enum schema_column_kind kind) {
+    const struct schema_table *t = v->layout->table;
+    uint32_t statics = t->n_partition_key + t->n_clustering, regulars = statics + t->n_static;
+    uint32_t end = kind == COLUMN_STATIC ? regulars : t->n_columns;
+    for (uint32_t i = kind == COLUMN_STATIC ? statics : regulars; i < end; i++) {
+        v->values[i] = value_null();
+        v->n_cells[i] = 0;
+    }
+}
+
+/* Cells are sorted by column: those of one column follow one another. */
+static int take_cells(struct row_view *v, const struct eng_row *row, struct err *e) {
+    const struct row_view_layout *l = v->layout;
+    for (uint32_t i = 0; i < row->n_cells;) {
+        const struct eng_cell *first = &row->cells[i];
+        uint32_t n = 1;
+        while (i + n < row->n_cells && row->cells[i + n].column == first->column) n++;
+        struct row_view_place place = l->places[first->column < l->n_ids ? first->column : l->n_ids];
+        if (place.ordinal != UINT16_MAX) {
+            uint16_t ordinal = place.ordinal;
+            v->first_cell[ordinal] = i;
+            v->n_cells[ordinal] = n;
+            if (!place.multicell) v->values[ordinal] = value_of_slice(first->value);
+            else if (cell_assemble(l->table->columns[ordinal].type, first, n, v->arena, &v->values[ordinal], e)) return -1;
+        }
+        i += n;
+    }
+    return 0;
+}
+
+int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) {
+    arena_rewind(v->arena, v->mark);
+    v->statics = statics;
+    v->row = NULL;
+    clear(v, COLUMN_STATIC);
+    if (v->layout->wants_partition_key && row_key_split(v->layout->table, key, v->values, e)) return -1;
+    return 0;
+}
+
+int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
+    const struct schema_table *t = v->layout->table;
+    arena_rewind(v->arena, v->mark);
+    v->row = row;
+    clear(v, COLUMN_REGULAR);
+    if (v->statics && take_cells(v, v->statics, e)) return -1;
+    if (row && row->n_cells && take_cells(v, row, e)) return -1;
+    if (!v->layout->wants_clustering) return 0;
+    struct value *keys = v->values + t->n_partition_key;
+    if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
+    for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();
+    return 0;
+}
+
+const struct eng_cell *row_view_cells(const struct row_view *v, const struct schema_column *c, uint32_t *n) {
+    const struct eng_row *row = c->kind == COLUMN_STATIC ? v->statics : v->row;
+    *n = row ? v->n_cells[c->ordinal] : 0;
+    return *n ? &row->cells[v->first_cell[c->ordinal]] : NULL;
+}
+
+struct row_view_time row_view_time(const struct row_view *v, const struct schema_column *c) {
+    uint32_t n;
+    const struct eng_cell *cells = row_view_cells(v, c, &n);
+    struct row_view_time out = {.ts = ENG_NO_TS, .expiry = ENG_NO_EXPIRY};
+    for (uint32_t i = 0; i < n; i++) {
+        if (cells[i].flags & (ENG_CELL_COMPLEX_DELETION | ENG_CELL_TOMBSTONE)) continue;
+        if (out.present && cells[i].ts <= out.ts) continue;
+        out = (struct row_view_time){.present = true, .ts = cells[i].ts, .ttl = cells[i].ttl, .expiry = cells[i].expiry};
+    }
+    return out;
+}

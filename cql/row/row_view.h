@@ -1,0 +1,56 @@
+/* A row as CQL sees it: one value per column, assembled from the partition key, the static row and the row.
+ *
+ * Life: a statement's compile makes a layout, which says what columns its runs look at; each run has a view of that layout, and
+ * calls row_view_partition per partition and row_view_row per row; values stay valid until the next call of either (what they point to is in the engine's row, in the
+ * partition key, or in the arena). Non-frozen collections and UDTs are put together from their cells
+ * (cql/row/cell_form.h describes the cells). One thread.
+ */
+#pragma once
+
+#include "engine/engine.h"
+#include "system_schema/schema.h"
+
+/* Where the cells of a column go. */
+struct row_view_place {
+    uint16_t ordinal; /* UINT16_MAX: no such column, or not wanted */
+    bool multicell;
+};
+
+/* Immutable, in the statement's arena. */
+struct row_view_layout {
+    const struct schema_table *table;
+    bool *wanted;         /* by ordinal */
+    bool wants_clustering, wants_partition_key;
+    uint32_t n_ids;       /* column ids are below this */
+    struct row_view_place *places; /* by column id */
+};
+
+struct row_view {
+    const struct row_view_layout *layout;
+    struct arena *arena;   /* what the current row needs is taken from it and given back at the next row */
+    struct arena_mark mark;
+    struct value *values;  /* by ordinal; null where the row has none */
+    const struct eng_row *statics, *row; /* NULL: none */
+    uint32_t *first_cell, *n_cells;      /* by ordinal, in statics or row; columns that are wanted */
+};
+
+/* What WRITETIME and TTL see of a column. */
+struct row_view_time {
+    bool present;   /* has a live value */
+    int64_t ts;     /* microseconds; of several cells, the newest */
+    int32_t ttl;    /* seconds as written; 0: none */
+    int64_t expiry; /* seconds since 1970; ENG_NO_EXPIRY: none */
+};
+
+/* wanted: by ordinal, copied; NULL: every column. NULL when memory is out. */
+const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) MUST_CHECK;
+/* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
+int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;
+/* A new partition: fills the partition key columns; statics may be NULL. */
+int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) MUST_CHECK;
+/* The next row of the partition; NULL for the row that a partition with static values only has. */
+int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) MUST_CHECK;
+/* Of a static or regular column of the current row; for collections: of all their cells together. */
+struct row_view_time row_view_time(const struct row_view *v, const struct schema_column *c);
+/* The cells of a static or regular column of the current row, first to last; *n 0: none. */
+const struct eng_cell *row_view_cells(const struct row_view *v, const struct schema_column *c, uint32_t *n);

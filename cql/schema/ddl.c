@@ -1,0 +1,135 @@
+#include "cql/schema/ddl.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#include "cql/expr/term.h"
+
+struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) {
+    struct catalog_change *change = ARENA_NEW(c->arena, struct catalog_change);
+    if (!change) {
+        err_nomem(c->err);
+        return NULL;
+    }
+    change->op = op;
+    change->durable_writes = -1;
+    out->plan = change;
+    return change;
+}
+
+enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s) {
+    if (!r->blocking) return CQL_OFFLOAD;
+    int rc = catalog_apply(r->db->options.catalog, s->plan, &r->result.change, r->err);
+    if (rc < 0) return CQL_FAILED;
+    r->result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
+    return CQL_DONE;
+}
+
+const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
+    const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
+    if (keyspace && *keyspace) return keyspace;
+    err_invalid(c->err, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
+    return NULL;
+}
+
+int ddl_refuse(struct compile *c, const char *feature) { return err_invalid(c->err, "%s is not yet supported.", feature); }
+
+int option_add(struct option_list *l, const char *name, const char *value) {
+    if (!name || !value) return err_nomem(l->err);
+    if (l->n == OPTION_ROOM) return err_invalid(l->err, "too many properties: at most %d", OPTION_ROOM);
+    l->items[l->n++] = (struct schema_option){name, value};
+    return 0;
+}
+
+static const char *literal_text(struct compile *c, const struct ast_prop_value *v) {
+    struct slice s = arena_dup(c->arena, v->text.p ? v->text : slice_str(""));
+    if (!s.p) err_nomem(c->err);
+    return (const char *)s.p;
+}
+
+const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) {
+    if (v->kind != PROP_MAP) return literal_text(c, v);
+    err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a string", name);
+    return NULL;
+}
+
+int prop_bool(struct compile *c, const char *name, const char *text, bool *out) {
+    static const char *const yes[] = {"1", "true", "yes"}, *const no[] = {"0", "false", "no"};
+    for (size_t i = 0; i < 3; i++) {
+        if (strcasecmp(text, yes[i]) == 0) return *out = true, 0;
+        if (strcasecmp(text, no[i]) == 0) return *out = false, 0;
+    }
+    return err_set(c->err, ERR_SYNTAX,
+                   "Invalid boolean value %s for '%s'. Positive values can be '1', 'true' or 'yes'. Negative values can be '0', 'false' or 'no'.",
+                   text, name);
+}
+
+enum { MAX_DEPTH = 8 };
+
+static int flatten(struct compile *c, const char *prefix, const struct ast_prop_value *v, int depth, bool deep, struct option_list *out) {
+    for (uint32_t i = 0; i < v->n; i++) {
+        const char *key = v->keys[i]->kind == PROP_MAP ? NULL : literal_text(c, v->keys[i]);
+        const char *name = key ? arena_printf(c->arena, "%s.%s", prefix, key) : NULL;
+        if (c->err->set) return -1;
+        bool is_map = v->values[i]->kind == PROP_MAP;
+        if (!key || (is_map && (!deep || depth == MAX_DEPTH))) return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", prefix);
+        if (!name) return err_nomem(c->err);
+        if (is_map && flatten(c, name, v->values[i], depth + 1, deep, out)) return -1;
+        if (!is_map && option_add(out, name, literal_text(c, v->values[i]))) return -1;
+    }
+    return 0;
+}
+
+int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) {
+    if (v->kind != PROP_MAP) return err_set(c->err, ERR_SYNTAX, "Invalid value for property '%s'. It should be a map.", name);
+    return flatten(c, name, v, 0, deep, out);
+}
+
+int props_check_unique(struct compile *c, const struct ast_props *p) {
+    for (uint32_t i = 0; i < p->n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(p->props[i].name, p->props[j].name) == 0)
+                return err_set(c->err, ERR_SYNTAX, "Multiple definitions for property '%s'", p->props[i].name);
+    return 0;
+}
+
+static int refuse_type(struct compile *c, const char *words, const struct cql_type *t) {
+    struct buf b;
+    buf_init(&b, 4096);
+    cql_type_print(t, &b);
+    int rc = err_invalid(c->err, "%s: %.*s", words, SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return rc;
+}
+
+/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). */
+static int check_elements(struct compile *c, const struct cql_type *t) {
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (t->args[i]->id == CQL_COUNTER && !cql_type_is_collection(t)) return err_invalid(c->err, "Counters are not allowed inside tuples");
+        if (t->args[i]->id == CQL_COUNTER) return refuse_type(c, "Counters are not allowed inside collections", t);
+        if (check_elements(c, t->args[i])) return -1;
+    }
+    if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed inside sets", t);
+    if (t->id == CQL_MAP && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed as map keys", t);
+    return 0;
+}
+
+static int check_keyspaces(struct compile *c, const char *keyspace, const struct ast_type *t) {
+    if (t->keyspace && strcmp(t->keyspace, keyspace) != 0)
+        return err_invalid(c->err, "Statement on keyspace %s cannot refer to a user type in keyspace %s; user types can only be used in the keyspace they are defined in",
+                           keyspace, t->keyspace);
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (check_keyspaces(c, keyspace, t->args[i])) return -1;
+    return 0;
+}
+
+int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {
+    struct compile there = *c;
+    there.keyspace = keyspace;
+    if (col->mask) return ddl_refuse(c, "MASKED WITH");
+    out->name = col->name;
+    out->kind = col->is_static ? COLUMN_STATIC : COLUMN_REGULAR;
+    if (check_keyspaces(c, keyspace, col->type)) return -1;
+    out->type = compile_type(&there, col->type);
+    return out->type ? check_elements(c, out->type) : -1;
+}

@@ -1,0 +1,54 @@
+/* What the statements that change the schema share. Inside cql only.
+ *
+ * Life of one: compile analyses the tree into a catalog_change, which is the statement's plan; ddl_run hands it to the
+ * catalogue on a blocking thread and answers SCHEMA_CHANGE, or VOID when there was nothing to do.
+ */
+#pragma once
+
+#include "cql/request/db.h"
+#include "cql/request/statement.h"
+
+/* The plan, zeroed, with what is common. NULL: no memory. */
+struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, struct cql_statement *out) MUST_CHECK;
+enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s);
+/* The keyspace that a statement names or the session's; NULL and Cassandra's ERR_INVALID when there is neither. */
+const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
+int ddl_refuse(struct compile *c, const char *feature); /* -1, "<feature> is not yet supported." */
+
+/* ---- properties ---- */
+
+enum { OPTION_ROOM = 256 };
+
+struct option_list {
+    struct arena *arena;
+    struct err *err;
+    uint32_t n;
+    struct schema_option items[OPTION_ROOM];
+};
+
+int option_add(struct option_list *l, const char *name, const char *value) MUST_CHECK;
+/* Scalar text of a property value; ERR_SYNTAX when it is a map. NULL on error. */
+const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) MUST_CHECK;
+int prop_bool(struct compile *c, const char *name, const char *text, bool *out) MUST_CHECK;
+/* Entries of a map property as options "prefix.key"; ERR_SYNTAX when it is no map. Nested maps only when deep. */
+int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) MUST_CHECK;
+/* ERR_SYNTAX when a property is given twice. */
+int props_check_unique(struct compile *c, const struct ast_props *p) MUST_CHECK;
+
+/* Table options: the kinds of their values first (ERR_SYNTAX), names and ranges second (ERR_SYNTAX, ERR_CONFIG), in Cassandra's order,
+ * because the existence of the table is checked in between. */
+int table_props_kinds(struct compile *c, const struct ast_props *p) MUST_CHECK;
+int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) MUST_CHECK;
+/* The sub-options of caching, compaction and compression, checked and completed (ddl_map_option.c). */
+int map_option_settle(struct compile *c, const char *name, struct option_list *given, struct option_list *out) MUST_CHECK;
+
+enum compaction_strategy { COMPACTION_STCS = 1, COMPACTION_LCS = 2, COMPACTION_TWCS = 4, COMPACTION_UCS = 8 };
+/* The values of the sub-options, named "compaction.x"; ERR_CONFIG (ddl_compaction.c). */
+int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) MUST_CHECK;
+
+/* ---- columns ---- */
+
+/* Resolves a column's type in the table's keyspace and refuses what columns cannot be. */
+int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) MUST_CHECK;
+
+extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops, alter_table_ops, drop_table_ops, describe_ops;

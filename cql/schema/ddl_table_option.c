@@ -1,0 +1,217 @@
+/* Table options of CREATE TABLE and ALTER TABLE ... WITH: kinds, ranges and words are Cassandra's (TableAttributes, TableParams). */
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "cql/schema/ddl.h"
+#include "system_schema/table_option.h"
+
+/* What Keyspaces adds to a table (reference/keyspaces.md, section 4). */
+static const char *const keyspaces_maps[] = {"custom_properties", "tags", "autoscaling_settings"};
+
+static bool is_keyspaces_map(const struct compile *c, const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(keyspaces_maps) && !c->schema->cassandra_mode; i++)
+        if (strcasecmp(keyspaces_maps[i], name) == 0) return true;
+    return false;
+}
+
+/* In keyspaces mode the options of either release are taken: they have no effect there. */
+static const struct table_option *find(const struct compile *c, const char *name) {
+    const struct table_option *o = table_option_find(name);
+    return o && (o->defaults[1] || !c->schema->cassandra_mode) ? o : NULL;
+}
+
+static int parse_int(struct compile *c, const char *name, const char *text, int64_t *out) {
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (!*text || *end || errno || v > INT32_MAX || v < INT32_MIN) return err_set(c->err, ERR_SYNTAX, "Invalid integer value %s for '%s'", text, name);
+    *out = v;
+    return 0;
+}
+
+static int parse_double(struct compile *c, const char *name, const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    if (!*text || *end || strpbrk(text, "xX")) return err_set(c->err, ERR_SYNTAX, "Invalid double value %s for '%s'", text, name);
+    return 0;
+}
+
+static int check_kind(struct compile *c, const struct table_option *o, const char *text) {
+    int64_t i;
+    double d;
+    bool b;
+    switch (o->kind) {
+    case OPTION_INT: return parse_int(c, o->name, text, &i);
+    case OPTION_DOUBLE: return parse_double(c, o->name, text, &d);
+    case OPTION_BOOL: return prop_bool(c, o->name, text, &b);
+    case OPTION_TEXT:
+    case OPTION_MAP: break;
+    }
+    return 0;
+}
+
+/* As Java prints a double, which is how Cassandra shows it: 1.0E-4. */
+static const char *java_double(struct compile *c, double d) {
+    uint64_t bits;
+    uint8_t wire[8];
+    memcpy(&bits, &d, sizeof bits);
+    store_u64(wire, bits);
+    struct buf b;
+    buf_init(&b, 64);
+    cql_value_text(cql_type_scalar(CQL_DOUBLE), slice_of(wire, sizeof wire), &b);
+    struct slice s = arena_dup(c->arena, buf_slice(&b));
+    buf_fini(&b);
+    if (!s.p) err_nomem(c->err);
+    return (const char *)s.p;
+}
+
+static int check_int(struct compile *c, const char *name, int64_t v) {
+    int64_t least = strcmp(name, "min_index_interval") == 0 || strcmp(name, "max_index_interval") == 0 ? 1 : 0;
+    if (v < least) return err_set(c->err, ERR_CONFIG, "%s must be greater than or equal to %lld (got %lld)", name, (long long)least, (long long)v);
+    if (strcmp(name, "default_time_to_live") == 0 && v > 630720000)
+        return err_set(c->err, ERR_CONFIG, "default_time_to_live must be less than or equal to 630720000 (got %lld)", (long long)v);
+    return 0;
+}
+
+static int check_double(struct compile *c, const char *name, double v, const char *shown) {
+    if (strcmp(name, "bloom_filter_fp_chance") == 0 && !(v > 6.71e-5 && v <= 1.0))
+        return err_set(c->err, ERR_CONFIG, "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got %s)", shown);
+    if (!(v >= 0 && v <= 1.0))
+        return err_set(c->err, ERR_CONFIG, "%s must be larger than or equal to 0 and smaller than or equal to 1.0 (got %s)", name, shown);
+    return 0;
+}
+
+/* 99p, 50ms, ALWAYS, NEVER, MIN(a,b), MAX(a,b) (SpeculativeRetryPolicy.fromString). */
+static const char *speculative_retry(struct compile *c, const char *text) {
+    bool v5 = c->schema->cassandra_mode;
+    char *end;
+    if (strcasecmp(text, "always") == 0) return "ALWAYS";
+    if (strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0) return v5 ? "NEVER" : "NONE";
+    if (strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0) return text;
+    double v = strtod(text, &end);
+    if (end > text && strcasecmp(end, "ms") == 0) return text;
+    if (end > text && (strcasecmp(end, "p") == 0 || strcasecmp(end, "percentile") == 0)) {
+        if (v > 0 && v < 100) return arena_printf(c->arena, "%.*s%s", (int)(end - text), text, v5 ? "p" : "PERCENTILE");
+        err_set(c->err, ERR_CONFIG, "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
+        return NULL;
+    }
+    err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text);
+    return NULL;
+}
+
+static const char *settle_text(struct compile *c, const char *name, const char *text) {
+    if (strcmp(name, "speculative_retry") == 0 || strcmp(name, "additional_write_policy") == 0) return speculative_retry(c, text);
+    if (strcmp(name, "read_repair") == 0) {
+        if (strcasecmp(text, "none") == 0) return "NONE";
+        if (strcasecmp(text, "blocking") == 0) return "BLOCKING";
+        err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'read_repair': only NONE and BLOCKING are allowed", text);
+        return NULL;
+    }
+    if (strcmp(name, "memtable") == 0 && strcmp(text, "default") != 0) {
+        err_set(c->err, ERR_CONFIG, "Memtable configuration \"%s\" not found.", text);
+        return NULL;
+    }
+    return text;
+}
+
+static int add_scalar(struct compile *c, const struct table_option *o, const char *text, struct option_list *out) {
+    int64_t i;
+    double d;
+    bool b;
+    switch (o->kind) {
+    case OPTION_INT:
+        if (parse_int(c, o->name, text, &i) || check_int(c, o->name, i)) return -1;
+        text = arena_printf(c->arena, "%lld", (long long)i);
+        break;
+    case OPTION_DOUBLE:
+        if (parse_double(c, o->name, text, &d) || !(text = java_double(c, d)) || check_double(c, o->name, d, text)) return -1;
+        break;
+    case OPTION_BOOL:
+        if (prop_bool(c, o->name, text, &b)) return -1;
+        text = b ? "true" : "false";
+        break;
+    case OPTION_TEXT:
+    case OPTION_MAP: text = settle_text(c, o->name, text); break;
+    }
+    return c->err->set ? -1 : option_add(out, o->name, text);
+}
+
+/* Group and key names of custom properties are not case-sensitive. */
+static int add_keyspaces_map(struct compile *c, const struct ast_prop *prop, struct option_list *out) {
+    uint32_t first = out->n;
+    char *name = arena_strdup(c->arena, prop->name);
+    if (!name) return err_nomem(c->err);
+    for (char *p = name; *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
+    bool deep = strcmp(name, "tags") != 0;
+    if (prop_map(c, name, prop->value, deep, out)) return -1;
+    for (uint32_t i = first; i < out->n && deep; i++) {
+        char *lower = arena_strdup(c->arena, out->items[i].name);
+        if (!lower) return err_nomem(c->err);
+        for (char *p = lower; *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
+        out->items[i].name = lower;
+    }
+    return 0;
+}
+
+static int add_map(struct compile *c, const struct table_option *o, const struct ast_prop_value *v, struct option_list *out) {
+    struct option_list *given = ARENA_NEW(c->arena, struct option_list);
+    if (!given) return err_nomem(c->err);
+    given->arena = c->arena;
+    given->err = c->err;
+    if (prop_map(c, o->name, v, false, given)) return -1;
+    return map_option_settle(c, o->name, given, out);
+}
+
+static const char *effective(const struct option_list *out, const struct schema_table *altered, const char *name, bool cassandra_mode) {
+    for (uint32_t i = 0; i < out->n; i++)
+        if (strcmp(out->items[i].name, name) == 0) return out->items[i].value;
+    const struct schema_table none = {0};
+    return table_option_text(altered ? altered : &none, table_option_find(name), cassandra_mode);
+}
+
+int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) {
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct ast_prop *prop = &p->props[i];
+        const struct table_option *o = find(c, prop->name);
+        if (strcmp(prop->name, "id") == 0) {
+            if (altered) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
+        } else if (is_keyspaces_map(c, prop->name)) {
+            if (add_keyspaces_map(c, prop, out)) return -1;
+        } else if (!o) {
+            return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", prop->name);
+        } else if (o->kind == OPTION_MAP) {
+            if (add_map(c, o, prop->value, out)) return -1;
+        } else {
+            const char *text = prop_text(c, o->name, prop->value);
+            if (!text || add_scalar(c, o, text, out)) return -1;
+        }
+    }
+    int64_t least = atoi(effective(out, altered, "min_index_interval", c->schema->cassandra_mode));
+    int64_t most = atoi(effective(out, altered, "max_index_interval", c->schema->cassandra_mode));
+    if (most < least)
+        return err_set(c->err, ERR_CONFIG, "max_index_interval must be greater than or equal to min_index_interval (%lld) (got %lld)",
+                       (long long)least, (long long)most);
+    return 0;
+}
+
+/* Sub-options and policies are read where the kinds are, so that their errors come before the table's existence. */
+int table_props_kinds(struct compile *c, const struct ast_props *p) {
+    struct option_list *scratch = ARENA_NEW(c->arena, struct option_list);
+    if (!scratch) return err_nomem(c->err);
+    scratch->arena = c->arena;
+    scratch->err = c->err;
+    if (props_check_unique(c, p)) return -1;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct table_option *o = find(c, p->props[i].name);
+        if (!o) continue;
+        const struct ast_prop_value *v = p->props[i].value;
+        if (o->kind == OPTION_MAP) {
+            if (add_map(c, o, v, scratch)) return -1;
+            continue;
+        }
+        const char *text = prop_text(c, o->name, v);
+        if (!text || check_kind(c, o, text) || (o->kind == OPTION_TEXT && !settle_text(c, o->name, text))) return -1;
+    }
+    return 0;
+}

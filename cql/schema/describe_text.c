@@ -1,0 +1,218 @@
+#include "cql/schema/describe_text.h"
+
+#include "cql/syntax/ast.h"
+#include "system_schema/table_option.h"
+
+bool describe_is_virtual(const struct schema_keyspace *ks) { return strcmp(ks->name, "system_virtual_schema") == 0; }
+
+static void put_string(struct buf *out, const char *s) {
+    buf_u8(out, '\'');
+    for (; *s; s++) {
+        if (*s == '\'') buf_u8(out, '\'');
+        buf_u8(out, (uint8_t)*s);
+    }
+    buf_u8(out, '\'');
+}
+
+/* "{'a': 'b'}"; names with a dot after the first `skip` bytes are maps in maps. */
+static void put_map(struct buf *out, uint32_t n, const struct schema_option *entries, size_t skip) {
+    buf_u8(out, '{');
+    for (uint32_t i = 0, end; i < n; i = end) {
+        const char *name = entries[i].name + skip;
+        size_t length = strcspn(name, ".");
+        for (end = i + 1; name[length] && end < n && strncmp(entries[end].name + skip, name, length + 1) == 0; end++) continue;
+        buf_printf(out, "%s'%.*s': ", i ? ", " : "", (int)length, name);
+        if (name[length]) put_map(out, end - i, entries + i, skip + length + 1);
+        else put_string(out, entries[i].value);
+    }
+    buf_u8(out, '}');
+}
+
+/* As above, for maps whose keys may hold dots (tags, sub-options of strategies). */
+static void put_flat_map(struct buf *out, uint32_t n, const struct schema_option *entries) {
+    buf_u8(out, '{');
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) buf_put_str(out, ", ");
+        put_string(out, entries[i].name);
+        buf_put_str(out, ": ");
+        put_string(out, entries[i].value);
+    }
+    buf_u8(out, '}');
+}
+
+void describe_keyspace(const struct describe_text *d, const struct schema_keyspace *ks) {
+    static const char locator[] = "org.apache.cassandra.locator.";
+    struct buf *out = d->out;
+    if (d->cassandra_mode && describe_is_virtual(ks)) {
+        buf_printf(out, "/*\nWarning: Keyspace %s is a virtual keyspace and cannot be recreated with CQL.\nStructure, for reference:\n", ks->name);
+        buf_printf(out, "VIRTUAL KEYSPACE %s;\n*/", ks->name);
+        return;
+    }
+    buf_put_str(out, "CREATE KEYSPACE ");
+    ast_print_name(ks->name, out);
+    buf_put_str(out, " WITH replication = {");
+    for (uint32_t i = 0; i < ks->n_replication; i++) {
+        const char *value = ks->replication[i].value;
+        if (i == 0 && strncmp(value, locator, sizeof locator - 1) == 0) value += sizeof locator - 1;
+        if (i) buf_put_str(out, ", ");
+        put_string(out, ks->replication[i].name);
+        buf_put_str(out, ": ");
+        put_string(out, value);
+    }
+    buf_printf(out, "}  AND durable_writes = %s", ks->durable_writes ? "true" : "false");
+    uint32_t n;
+    const struct schema_option *tags = option_entries(ks->options, ks->n_options, "tags.", d->arena, &n);
+    if (!tags) out->failed = true;
+    if (tags && n) {
+        buf_put_str(out, " AND TAGS = ");
+        put_flat_map(out, n, tags);
+    }
+    buf_u8(out, ';');
+}
+
+static void put_column(struct buf *out, const struct schema_column *col, bool only_key, bool last) {
+    buf_put_str(out, "    ");
+    ast_print_name(col->name, out);
+    buf_u8(out, ' ');
+    cql_type_print(col->type, out);
+    if (col->kind == COLUMN_STATIC) buf_put_str(out, " static");
+    if (only_key) buf_put_str(out, " PRIMARY KEY");
+    buf_put_str(out, last ? "\n" : ",\n");
+}
+
+/* Cassandra prints the columns that have cells of their own behind the others of their kind. */
+static void put_columns(struct buf *out, const struct schema_table *t) {
+    uint32_t n_key = t->n_partition_key + t->n_clustering, done = 0;
+    bool only_key = n_key == 1;
+    for (uint32_t i = 0; i < n_key; i++) put_column(out, &t->columns[i], only_key, only_key && ++done == t->n_columns);
+    if (!only_key) done = n_key;
+    for (int kind = COLUMN_STATIC; kind <= COLUMN_REGULAR; kind++)
+        for (int multicell = 0; multicell < 2; multicell++)
+            for (uint32_t i = n_key; i < t->n_columns; i++) {
+                const struct schema_column *col = &t->columns[i];
+                if ((int)col->kind != kind || cql_type_is_multicell(col->type) != (multicell == 1)) continue;
+                put_column(out, col, false, only_key && ++done == t->n_columns);
+            }
+}
+
+static void put_names(struct buf *out, const struct schema_column *columns, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) buf_put_str(out, ", ");
+        ast_print_name(columns[i].name, out);
+    }
+}
+
+static void put_primary_key(struct buf *out, const struct schema_table *t) {
+    if (t->n_partition_key + t->n_clustering == 1) return;
+    buf_put_str(out, t->n_partition_key > 1 ? "    PRIMARY KEY ((" : "    PRIMARY KEY (");
+    put_names(out, t->columns, t->n_partition_key);
+    if (t->n_partition_key > 1) buf_u8(out, ')');
+    if (t->n_clustering) buf_put_str(out, ", ");
+    put_names(out, t->columns + t->n_partition_key, t->n_clustering);
+    buf_put_str(out, ")\n");
+}
+
+static void put_order(struct buf *out, const struct schema_table *t) {
+    buf_put_str(out, "CLUSTERING ORDER BY (");
+    for (uint32_t i = 0; i < t->n_clustering; i++) {
+        const struct schema_column *col = schema_clustering(t, i);
+        if (i) buf_put_str(out, ", ");
+        ast_print_name(col->name, out);
+        buf_put_str(out, col->desc ? " DESC" : " ASC");
+    }
+    buf_u8(out, ')');
+}
+
+static void put_option(const struct describe_text *d, const struct schema_table *t, const struct table_option *o) {
+    const char *text = o->kind == OPTION_MAP ? NULL : table_option_text(t, o, d->cassandra_mode);
+    uint32_t n;
+    buf_printf(d->out, "%s = ", o->name);
+    if (o->kind == OPTION_MAP) {
+        const struct schema_option *entries = table_option_map(t, o, d->cassandra_mode, d->arena, &n);
+        if (!entries && o->defaults[d->cassandra_mode]) d->out->failed = true;
+        else put_flat_map(d->out, n, entries);
+    } else if (o->kind == OPTION_TEXT) {
+        put_string(d->out, text);
+    } else {
+        buf_put_str(d->out, text);
+    }
+}
+
+/* What Keyspaces adds, so that the statement makes the same table again. */
+static void put_keyspaces_options(const struct describe_text *d, const struct schema_table *t, const char *separator) {
+    static const struct {
+        const char *prefix, *words;
+        bool deep;
+    } maps[] = {{"custom_properties.", "CUSTOM_PROPERTIES", true}, {"autoscaling_settings.", "AUTOSCALING_SETTINGS", true}, {"tags.", "TAGS", false}};
+    for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+        uint32_t n;
+        const struct schema_option *entries = option_entries(t->options, t->n_options, maps[i].prefix, d->arena, &n);
+        if (!entries) d->out->failed = true;
+        if (!entries || n == 0) continue;
+        buf_printf(d->out, "%s%s = ", separator, maps[i].words);
+        if (maps[i].deep) put_map(d->out, n, entries, 0);
+        else put_flat_map(d->out, n, entries);
+    }
+}
+
+static void put_uuid(struct buf *out, const uint8_t id[16]) {
+    for (int i = 0; i < 16; i++) buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+}
+
+static void put_name(struct buf *out, const struct schema_table *t) {
+    ast_print_name(t->keyspace->name, out);
+    buf_u8(out, '.');
+    ast_print_name(t->name, out);
+}
+
+static void describe_virtual_table(const struct describe_text *d, const struct schema_table *t) {
+    struct buf *out = d->out;
+    buf_put_str(out, "/*\nWarning: Table ");
+    put_name(out, t);
+    buf_put_str(out, " is a virtual table and cannot be recreated with CQL.\nStructure, for reference:\nVIRTUAL TABLE ");
+    put_name(out, t);
+    buf_put_str(out, " (\n");
+    put_columns(out, t);
+    put_primary_key(out, t);
+    buf_put_str(out, ") WITH ");
+    if (t->n_clustering) {
+        put_order(out, t);
+        buf_put_str(out, "\n    AND ");
+    }
+    buf_put_str(out, "comment = ");
+    put_string(out, t->comment);
+    buf_put_str(out, ";\n*/");
+}
+
+void describe_table(const struct describe_text *d, const struct schema_table *t) {
+    static const char and[] = "\n    AND ";
+    struct buf *out = d->out;
+    if (d->cassandra_mode && describe_is_virtual(t->keyspace)) {
+        describe_virtual_table(d, t);
+        return;
+    }
+    buf_put_str(out, "CREATE TABLE ");
+    put_name(out, t);
+    buf_put_str(out, " (\n");
+    put_columns(out, t);
+    put_primary_key(out, t);
+    buf_put_str(out, ") WITH ");
+    if (d->internals) {
+        buf_put_str(out, "ID = ");
+        put_uuid(out, t->id);
+        buf_put_str(out, and);
+    }
+    if (t->n_clustering) {
+        put_order(out, t);
+        buf_put_str(out, and);
+    }
+    bool first = true;
+    for (uint32_t i = 0; i < n_table_options; i++) {
+        if (!table_options[i].defaults[d->cassandra_mode]) continue;
+        if (!first) buf_put_str(out, and);
+        put_option(d, t, &table_options[i]);
+        first = false;
+    }
+    put_keyspaces_options(d, t, and);
+    buf_u8(out, ';');
+}

@@ -1,0 +1,222 @@
+#include <string.h>
+
+#include "base/quota.h"
+#include "cql/schema/ddl.h"
+
+/* One CREATE TABLE under analysis: columns as declared, key columns marked as they are found. */
+struct create {
+    struct compile *c;
+    const struct ast_create_table *ast;
+    const char *keyspace, *name;
+    struct catalog_column *declared; /* in the statement's order */
+    struct catalog_column *ordered;  /* key columns first */
+    bool *used;                      /* by declared index: part of the key */
+    uint32_t n_ordered;
+};
+
+static int check_name(const struct create *t) {
+    struct err *e = t->c->err;
+    size_t n = strlen(t->name), most = t->c->schema->cassandra_mode ? 222 : QUOTA_NAME_LENGTH;
+    bool word = n > 0;
+    for (const char *p = t->name; *p && word; p++)
+        word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
+    if (!word)
+        return err_set(e, ERR_CONFIG, "%s.%s: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"%s\")",
+                       t->keyspace, t->name, t->name);
+    if (n > most)
+        return err_set(e, ERR_CONFIG, "%s.%s: Table name must not be more than %zu characters long (got %zu characters for \"%s\")", t->keyspace,
+                       t->name, most, n, t->name);
+    return 0;
+}
+
+/* Told here as well as by the catalogue, because Cassandra tells it before anything about columns. */
+static int check_existence(const struct create *t) {
+    struct err *e = t->c->err;
+    const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
+    if (!ks) return err_invalid(e, "Keyspace '%s' doesn't exist", t->keyspace);
+    if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
+    err_set(e, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", t->name, t->keyspace);
+    strncpy(e->detail.keyspace, t->keyspace, ERR_NAME_MAX - 1);
+    strncpy(e->detail.name, t->name, ERR_NAME_MAX - 1);
+    return -1;
+}
+
+static int declare_columns(struct create *t) {
+    const struct ast_create_table *a = t->ast;
+    struct err *e = t->c->err;
+    /* These errors name the table as the statement does. */
+    const char *name = a->table.keyspace ? arena_printf(t->c->arena, "%s.%s", a->table.keyspace, t->name) : t->name;
+    if (!name) return err_nomem(e);
+    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", name);
+    if (a->n_primary_keys == 0) return err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
+    t->declared = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
+    t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
+    t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
+    if (!t->declared || !t->ordered || !t->used) return err_nomem(e);
+    for (uint32_t i = 0; i < a->n_columns; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(a->columns[i].name, a->columns[j].name) == 0)
+                return err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, name);
+    for (uint32_t i = 0; i < a->n_columns; i++)
+        if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
+    return 0;
+}
+
+static bool refers_to_duration(const struct cql_type *type) {
+    if (type->id == CQL_DURATION) return true;
+    for (uint32_t i = 0; i < type->n_args; i++)
+        if (refers_to_duration(type->args[i])) return true;
+    return false;
+}
+
+static int check_key_type(const struct create *t, const struct catalog_column *col) {
+    struct err *e = t->c->err;
+    if (col->type->id == CQL_COUNTER) return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
+    if (refers_to_duration(col->type)) return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
+    if (!cql_type_is_multicell(col->type)) return 0;
+    struct buf b;
+    buf_init(&b, 0);
+    cql_type_print(col->type, &b);
+    const char *kind = col->type->id == CQL_UDT ? "user-defined" : "collection";
+    int rc = err_invalid(e, "Invalid non-frozen %s type %.*s for PRIMARY KEY column '%s'", kind, SLICE_FMT(buf_slice(&b)), col->name);
+    buf_fini(&b);
+    return rc;
+}
+
+static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {
+    struct err *e = t->c->err;
+    uint32_t i = 0;
+    while (i < t->ast->n_columns && strcmp(t->declared[i].name, name) != 0) i++;
+    if (i == t->ast->n_columns) return err_invalid(e, "Unknown column '%s' referenced in PRIMARY KEY for table '%s'", name, t->name);
+    if (t->used[i]) return err_invalid(e, "Duplicate column '%s' in PRIMARY KEY clause for table '%s'", name, t->name);
+    if (t->declared[i].kind == COLUMN_STATIC) return err_invalid(e, "Static column '%s' cannot be part of the PRIMARY KEY", name);
+    if (check_key_type(t, &t->declared[i])) return -1;
+    t->used[i] = true;
+    t->declared[i].kind = kind;
+    t->ordered[t->n_ordered++] = t->declared[i];
+    return 0;
+}
+
+static int add_key(struct create *t) {
+    const struct ast_create_table *a = t->ast;
+    if (a->n_partition_key == 0) {
+        for (uint32_t i = 0; i < a->n_columns; i++)
+            if (a->columns[i].primary_key && add_key_column(t, a->columns[i].name, COLUMN_PARTITION_KEY)) return -1;
+        return 0;
+    }
+    for (uint32_t i = 0; i < a->n_partition_key; i++)
+        if (add_key_column(t, a->partition_key[i], COLUMN_PARTITION_KEY)) return -1;
+    for (uint32_t i = 0; i < a->n_clustering; i++)
+        if (add_key_column(t, a->clustering[i], COLUMN_CLUSTERING)) return -1;
+    return 0;
+}
+
+static bool names(const char *name, const struct ast_ordering *order, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(order[i].column, name) == 0) return true;
+    return false;
+}
+
+static struct catalog_column *clustering_find(struct create *t, const char *name) {
+    for (uint32_t i = 0; i < t->n_ordered; i++)
+        if (t->ordered[i].kind == COLUMN_CLUSTERING && strcmp(t->ordered[i].name, name) == 0) return &t->ordered[i];
+    return NULL;
+}
+
+static int check_order_unique(const struct create *t) {
+    const struct ast_props *p = &t->ast->props;
+    for (uint32_t i = 0; i < p->n_order; i++)
+        if (names(p->order[i].column, p->order, i))
+            return err_invalid(t->c->err, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s.%s'", p->order[i].column, t->keyspace, t->name);
+    return 0;
+}
+
+static int apply_order(struct create *t) {
+    const struct ast_props *p = &t->ast->props;
+    struct err *e = t->c->err;
+    struct buf others;
+    buf_init(&others, 4096);
+    for (uint32_t i = 0; i < p->n_order; i++) {
+        const char *name = p->order[i].column;
+        if (!clustering_find(t, name)) buf_printf(&others, "%s%s", others.n ? ", " : "", name);
+    }
+    if (others.n) err_invalid(e, "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not clustering columns",
+                              SLICE_FMT(buf_slice(&others)));
+    buf_fini(&others);
+    if (e->set) return -1;
+    struct catalog_column *clustering = t->ordered;
+    while (p->n_order && clustering->kind != COLUMN_CLUSTERING) clustering++;
+    for (uint32_t i = 0; i < p->n_order; i++) {
+        if (strcmp(clustering[i].name, p->order[i].column) != 0) {
+            if (!names(clustering[i].name, p->order, p->n_order)) return err_invalid(e, "Missing CLUSTERING ORDER for column %s", clustering[i].name);
+            return err_invalid(e, "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns (%s must appear before %s)",
+                               clustering[i].name, p->order[i].column);
+        }
+        clustering[i].desc = p->order[i].desc;
+    }
+    return 0;
+}
+
+static int add_rest(struct create *t) {
+    struct err *e = t->c->err;
+    uint32_t n_key = t->n_ordered, counters = 0;
+    for (uint32_t i = 0; i < t->ast->n_columns; i++) {
+        if (t->used[i]) continue;
+        if (t->declared[i].kind == COLUMN_STATIC && t->ordered[n_key - 1].kind != COLUMN_CLUSTERING)
+            return err_invalid(e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+        counters += t->declared[i].type->id == CQL_COUNTER;
+        t->ordered[t->n_ordered++] = t->declared[i];
+    }
+    if (counters && counters != t->n_ordered - n_key) return err_invalid(e, "Cannot mix counter and non counter columns in the same table");
+    return 0;
+}
+
+static int take_id(struct create *t, struct catalog_change *change) {
+    const struct ast_props *p = &t->ast->props;
+    struct slice text = p->id && p->id->kind == EXPR_LITERAL ? p->id->text : slice_of(NULL, 0);
+    for (uint32_t i = 0; i < p->n; i++)
+        if (strcmp(p->props[i].name, "id") == 0) text = p->props[i].value->kind == PROP_MAP ? slice_str("") : p->props[i].value->text;
+    if (!text.p) return 0;
+    struct buf b;
+    buf_init(&b, 64);
+    struct err ignored = {0};
+    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", &b, &ignored);
+    change->has_id = rc == 0 && b.n == 16;
+    if (change->has_id) memcpy(change->id, b.p, 16);
+    buf_fini(&b);
+    return change->has_id ? 0 : err_set(t->c->err, ERR_CONFIG, "Invalid table id");
+}
+
+static int take_options(struct create *t, struct catalog_change *change) {
+    struct option_list *l = ARENA_NEW(t->c->arena, struct option_list);
+    if (!l) return err_nomem(t->c->err);
+    l->arena = t->c->arena;
+    l->err = t->c->err;
+    if (table_props_options(t->c, &t->ast->props, NULL, l)) return -1;
+    change->n_options = l->n;
+    change->options = l->items;
+    bool is_counter = t->ordered[t->n_ordered - 1].type->id == CQL_COUNTER;
+    for (uint32_t i = 0; i < l->n && is_counter; i++)
+        if (strcmp(l->items[i].name, "default_time_to_live") == 0 && strcmp(l->items[i].value, "0") != 0)
+            return err_invalid(t->c->err, "Cannot set default_time_to_live on a table with counters");
+    return 0;
+}
+
+static int compile_create_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    struct create t = {.c = c, .ast = &ast->create_table, .name = ast->create_table.table.name};
+    struct catalog_change *change = ddl_change_new(c, CATALOG_CREATE_TABLE, out);
+    if (!change || !(t.keyspace = ddl_keyspace(c, &t.ast->table))) return -1;
+    change->keyspace = t.keyspace;
+    change->name = t.name;
+    change->conditional = t.ast->if_not_exists;
+    if (t.ast->like_table) return ddl_refuse(c, "CREATE TABLE LIKE");
+    if (check_order_unique(&t) || table_props_kinds(c, &t.ast->props) || check_existence(&t)) return -1;
+    if (declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
+    if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
+    if (take_id(&t, change) || take_options(&t, change) || check_name(&t)) return -1;
+    change->n_columns = t.n_ordered;
+    change->columns = t.ordered;
+    return 0;
+}
+
+const struct statement_ops create_table_ops = {compile_create_table, ddl_run};

@@ -1,0 +1,237 @@
+/* DESCRIBE as the server answers it (from Cassandra 4.0 on); cqlsh 6.2 prints the rows. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cql/request/db.h"
+#include "cql/schema/describe_text.h"
+#include "cql/request/result_meta.h"
+#include "cql/request/statement.h"
+
+struct describe {
+    const struct ast_describe *ast;
+    const char *keyspace; /* of the session, or NULL */
+};
+
+enum { MAX_STATEMENT = 1 << 20 };
+
+struct answer {
+    struct cql_request *r;
+    const struct cql_statement *s;
+    const struct describe *d;
+    const struct schema *schema;
+};
+
+/* ---- compile ---- */
+
+static bool lists_names(enum ast_describe_kind kind) {
+    return kind == DESCRIBE_KEYSPACES || kind == DESCRIBE_TABLES || kind == DESCRIBE_TYPES || kind == DESCRIBE_FUNCTIONS || kind == DESCRIBE_AGGREGATES;
+}
+
+static bool tells_ranges(const struct compile *c) {
+    const struct schema_keyspace *ks = c->keyspace && *c->keyspace ? schema_keyspace_find(c->schema, c->keyspace) : NULL;
+    return ks && !ks->is_system;
+}
+
+static int compile_describe(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    static const char *const cluster[] = {"cluster", "partitioner", "snitch", "range_ownership"};
+    static const char *const elements[] = {"keyspace_name", "type", "name", "create_statement"};
+    struct describe *d = ARENA_NEW(c->arena, struct describe);
+    struct result_column *columns = ARENA_ARRAY(c->arena, 4, struct result_column);
+    if (!d || !columns) return err_nomem(c->err);
+    d->ast = &ast->describe;
+    d->keyspace = c->keyspace && *c->keyspace ? c->keyspace : NULL;
+    bool is_cluster = ast->describe.kind == DESCRIBE_CLUSTER;
+    bool short_rows = is_cluster ? !tells_ranges(c) : lists_names(ast->describe.kind);
+    for (int i = 0; i < 4; i++)
+        columns[i] = (struct result_column){"system", "describe", is_cluster ? cluster[i] : elements[i], cql_type_scalar(CQL_TEXT)};
+    if (is_cluster && !(columns[3].type = cql_type_parse(c->arena, slice_str("map<text, frozen<list<text>>>"), NULL, NULL, NULL, c->err))) return -1;
+    out->result.n = short_rows ? 3 : 4;
+    out->result.columns = columns;
+    out->plan = d;
+    return result_meta_hash(&out->result, c->err);
+}
+
+/* ---- rows ---- */
+
+static int emit(struct answer *a, const struct value *values) {
+    if (a->r->sink->row(a->r->sink, values)) return err_set(a->r->err, ERR_SERVER, "The response is too large");
+    a->r->cost->rows_returned++;
+    return 0;
+}
+
+/* A name as CQL writes it, in the request's arena. */
+static struct value quoted(struct answer *a, const char *name) {
+    struct buf b;
+    buf_init(&b, 1024);
+    ast_print_name(name, &b);
+    struct slice s = arena_dup(a->r->arena, buf_slice(&b));
+    buf_fini(&b);
+    return value_of_slice(s);
+}
+
+static int emit_element(struct answer *a, const struct schema_keyspace *ks, const struct schema_table *t, bool with_text) {
+    struct buf b;
+    buf_init(&b, MAX_STATEMENT);
+    struct describe_text text = {&b, a->r->arena, a->schema->cassandra_mode, a->d->ast->internals};
+    if (with_text && t) describe_table(&text, t);
+    else if (with_text) describe_keyspace(&text, ks);
+    const struct value values[] = {quoted(a, ks->name), value_of_slice(slice_str(t ? "table" : "keyspace")), quoted(a, t ? t->name : ks->name),
+                                   value_of_slice(buf_slice(&b))};
+    int rc = buf_failed(&b) || !values[0].p || !values[2].p ? err_nomem(a->r->err) : emit(a, values);
+    buf_fini(&b);
+    return rc;
+}
+
+static bool is_listed(enum schema_status s) { return s == SCHEMA_ACTIVE || s == SCHEMA_UPDATING; }
+
+static int by_name_whatever_case(const void *a, const void *b) {
+    return strcasecmp((*(const struct schema_table *const *)a)->name, (*(const struct schema_table *const *)b)->name);
+}
+
+static int emit_tables(struct answer *a, const struct schema_keyspace *ks, bool with_text) {
+    const struct schema_table **sorted = ARENA_ARRAY(a->r->arena, ks->n_tables + 1, const struct schema_table *);
+    if (!sorted) return err_nomem(a->r->err);
+    if (ks->n_tables) memcpy(sorted, ks->tables, ks->n_tables * sizeof *sorted);
+    qsort(sorted, ks->n_tables, sizeof *sorted, by_name_whatever_case);
+    for (uint32_t i = 0; i < ks->n_tables; i++)
+        if (is_listed(sorted[i]->status) && emit_element(a, ks, sorted[i], with_text)) return -1;
+    return 0;
+}
+
+static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, bool only) {
+    if (emit_element(a, ks, NULL, true)) return -1;
+    return only ? 0 : emit_tables(a, ks, true);
+}
+
+static int emit_schema(struct answer *a) {
+    for (uint32_t i = 0; i < a->schema->n_keyspaces; i++) {
+        const struct schema_keyspace *ks = a->schema->keyspaces[i];
+        if (!is_listed(ks->status) || (ks->is_system && !a->d->ast->full)) continue;
+        if (emit_keyspace(a, ks, false)) return -1;
+    }
+    return 0;
+}
+
+/* KEYSPACES and TABLES; there are no types, functions and aggregates to list. */
+static int emit_names(struct answer *a) {
+    enum ast_describe_kind kind = a->d->ast->kind;
+    if (kind != DESCRIBE_KEYSPACES && kind != DESCRIBE_TABLES) return 0;
+    for (uint32_t i = 0; i < a->schema->n_keyspaces; i++) {
+        const struct schema_keyspace *ks = a->schema->keyspaces[i];
+        if (!is_listed(ks->status)) continue;
+        if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, NULL, false)) return -1;
+        bool wanted = !a->d->keyspace || strcmp(a->d->keyspace, ks->name) == 0;
+        if (kind == DESCRIBE_TABLES && wanted && emit_tables(a, ks, false)) return -1;
+    }
+    return 0;
+}
+
+static int emit_cluster(struct answer *a) {
+    const struct node_info *node = catalog_node(a->r->db->options.catalog);
+    struct buf map, list;
+    buf_init(&map, 1024);
+    buf_init(&list, 1024);
+    char *endpoint = arena_printf(a->r->arena, "/%s:7000", node->listen_address);
+    if (endpoint) {
+        cql_collection_begin(1, &list);
+        cql_elem_put(value_of_slice(slice_str(endpoint)), &list);
+        cql_collection_begin(1, &map);
+        cql_elem_put(value_of_slice(slice_str("0")), &map);
+        cql_elem_put(value_of_slice(buf_slice(&list)), &map);
+    }
+    const struct value values[] = {value_of_slice(slice_str(node->cluster_name)), value_of_slice(slice_str("Murmur3Partitioner")),
+                                   value_of_slice(slice_str("SimpleSnitch")), value_of_slice(buf_slice(&map))};
+    int rc = !endpoint || buf_failed(&map) || buf_failed(&list) ? err_nomem(a->r->err) : emit(a, values);
+    buf_fini(&list);
+    buf_fini(&map);
+    return rc;
+}
+
+/* ---- one element ---- */
+
+static const struct schema_keyspace *find_keyspace(struct answer *a, const char *name) {
+    if (!name) {
+        err_invalid(a->r->err, "No keyspace specified and no current keyspace");
+        return NULL;
+    }
+    const struct schema_keyspace *ks = schema_keyspace_find(a->schema, name);
+    if (ks && is_listed(ks->status)) return ks;
+    err_invalid(a->r->err, "'%s' not found in keyspaces", name);
+    return NULL;
+}
+
+static const struct schema_table *find_table(struct answer *a, const struct schema_keyspace *ks, const char *name) {
+    const struct schema_table *t = schema_table_any(a->schema, ks->name, name);
+    return t && is_listed(t->status) ? t : NULL;
+}
+
+static int emit_one(struct answer *a) {
+    static const char *const words[] = {
+        [DESCRIBE_TABLE] = "Table ",
+        [DESCRIBE_INDEX] = "Table for existing index ",
+        [DESCRIBE_VIEW] = "Materialized view ",
+        [DESCRIBE_TYPE] = "User defined type ",
+        [DESCRIBE_FUNCTION] = "User defined function ",
+        [DESCRIBE_AGGREGATE] = "User defined aggregate ",
+        [DESCRIBE_GENERIC] = "",
+    };
+    const struct ast_describe *d = a->d->ast;
+    const struct schema_keyspace *ks = find_keyspace(a, d->name.keyspace ? d->name.keyspace : a->d->keyspace);
+    if (!ks) return -1;
+    bool may_be_table = d->kind == DESCRIBE_TABLE || d->kind == DESCRIBE_GENERIC;
+    const struct schema_table *t = may_be_table ? find_table(a, ks, d->name.name) : NULL;
+    if (t) return emit_element(a, ks, t, true);
+    return err_invalid(a->r->err, "%s'%s' not found in %s'%s'", words[d->kind], d->name.name, may_be_table ? "keyspace " : "", ks->name);
+}
+
+static int emit_generic(struct answer *a) {
+    const struct ast_describe *d = a->d->ast;
+    if (!d->name.keyspace) {
+        const struct schema_keyspace *ks = schema_keyspace_find(a->schema, d->name.name);
+        if (ks && is_listed(ks->status)) return emit_keyspace(a, ks, false);
+        if (!a->d->keyspace) return err_invalid(a->r->err, "'%s' not found in keyspaces", d->name.name);
+    }
+    return emit_one(a);
+}
+
+static int emit_answer(struct answer *a) {
+    const struct ast_describe *d = a->d->ast;
+    const struct schema_keyspace *ks;
+    switch (d->kind) {
+    case DESCRIBE_CLUSTER: return emit_cluster(a);
+    case DESCRIBE_SCHEMA: return emit_schema(a);
+    case DESCRIBE_KEYSPACES:
+    case DESCRIBE_TABLES:
+    case DESCRIBE_TYPES:
+    case DESCRIBE_FUNCTIONS:
+    case DESCRIBE_AGGREGATES: return emit_names(a);
+    case DESCRIBE_KEYSPACE:
+        ks = find_keyspace(a, d->name.keyspace ? d->name.keyspace : d->name.name ? d->name.name : a->d->keyspace);
+        return ks ? emit_keyspace(a, ks, d->only) : -1;
+    case DESCRIBE_GENERIC: return emit_generic(a);
+    case DESCRIBE_TABLE:
+    case DESCRIBE_INDEX:
+    case DESCRIBE_VIEW:
+    case DESCRIBE_TYPE:
+    case DESCRIBE_FUNCTION:
+    case DESCRIBE_AGGREGATE: return emit_one(a);
+    }
+    return 0;
+}
+
+static enum cql_outcome run_describe(struct cql_request *r, const struct cql_statement *s) {
+    struct answer a = {r, s, s->plan, s->schema};
+    r->cost->is_read = true;
+    r->cost->is_system = true;
+    if (r->sink->begin(r->sink, &s->result)) {
+        err_nomem(r->err);
+        return CQL_FAILED;
+    }
+    if (emit_answer(&a)) return CQL_FAILED;
+    r->result.kind = RESULT_ROWS;
+    r->result.meta = &s->result;
+    return CQL_DONE;
+}
+
+const struct statement_ops describe_ops = {compile_describe, run_describe};

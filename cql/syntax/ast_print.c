@@ -1,0 +1,423 @@
+/* Canonical CQL of names, terms, selectors and the statements that read and write rows. Recursion is bounded by ast_expr.depth. */
+#include "cql/syntax/print.h"
+#include "cql/syntax/token.h"
+
+/* ---- names ---- */
+
+static bool is_plain(const char *name) {
+    if (!(name[0] >= 'a' && name[0] <= 'z')) return false;
+    for (const char *p = name; *p; p++)
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_')) return false;
+    return token_word_is_free(slice_str(name));
+}
+
+void ast_print_name(const char *name, struct buf *out) {
+    if (is_plain(name)) {
+        buf_put_str(out, name);
+        return;
+    }
+    buf_put_str(out, "\"");
+    for (const char *p = name; *p; p++) {
+        if (*p == '"') buf_put_str(out, "\"");
+        buf_put(out, p, 1);
+    }
+    buf_put_str(out, "\"");
+}
+
+void cqli_print_table(const struct ast_name *n, struct buf *out) {
+    if (n->keyspace) {
+        ast_print_name(n->keyspace, out);
+        buf_put_str(out, ".");
+    }
+    ast_print_name(n->name, out);
+}
+
+void cqli_print_names(const char *const *names, uint32_t n, struct buf *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) buf_put_str(out, ", ");
+        ast_print_name(names[i], out);
+    }
+}
+
+void cqli_print_string(struct slice s, struct buf *out) {
+    buf_put_str(out, "'");
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == '\'') buf_put_str(out, "'");
+        buf_put(out, s.p + i, 1);
+    }
+    buf_put_str(out, "'");
+}
+
+/* ---- types ---- */
+
+static bool is_generic(const char *name) {
+    static const char *const names[] = {"list", "set", "map", "frozen", "tuple", "vector"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+void ast_print_type(const struct ast_type *t, struct buf *out) {
+    if (t->quoted_class) {
+        cqli_print_string(slice_str(t->name), out);
+        return;
+    }
+    if (t->keyspace) {
+        ast_print_name(t->keyspace, out);
+        buf_put_str(out, ".");
+    }
+    if (t->n_args && is_generic(t->name)) buf_put_str(out, t->name); /* SET is reserved and still no quoted name here */
+    else ast_print_name(t->name, out);
+    if (!t->n_args) return;
+    buf_put_str(out, "<");
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (i) buf_put_str(out, ", ");
+        ast_print_type(t->args[i], out);
+    }
+    if (t->dimension) buf_printf(out, ", %u", t->dimension);
+    buf_put_str(out, ">");
+}
+
+/* ---- expressions ---- */
+
+static void print_literal(enum cql_literal kind, struct slice text, struct buf *out) {
+    if (kind == LIT_STRING) cqli_print_string(text, out);
+    else buf_put_slice(out, text);
+}
+
+static void print_bind(const char *name, struct buf *out) {
+    if (!name) {
+        buf_put_str(out, "?");
+        return;
+    }
+    buf_put_str(out, ":");
+    ast_print_name(name, out);
+}
+
+void cqli_print_exprs(struct ast_expr *const *x, uint32_t n, struct buf *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) buf_put_str(out, ", ");
+        ast_print_expr(x[i], out);
+    }
+}
+
+static void print_pairs(const struct ast_expr *x, struct buf *out) {
+    buf_put_str(out, "{");
+    uint32_t step = x->kind == EXPR_MAP ? 2 : 1;
+    for (uint32_t i = 0; i < x->n_args; i += step) {
+        if (i) buf_put_str(out, ", ");
+        if (x->kind == EXPR_UDT) ast_print_name(x->names[i], out);
+        else ast_print_expr(x->args[i], out);
+        buf_put_str(out, ": ");
+        ast_print_expr(x->args[i + step - 1], out);
+    }
+    buf_put_str(out, "}");
+}
+
+static void print_list(const char *open, const struct ast_expr *x, const char *close, struct buf *out) {
+    buf_put_str(out, open);
+    cqli_print_exprs(x->args, x->n_args, out);
+    buf_put_str(out, close);
+}
+
+static void print_subscript(const struct ast_expr *x, struct buf *out) {
+    ast_print_expr(x->args[0], out);
+    buf_put_str(out, "[");
+    if (x->args[1]) ast_print_expr(x->args[1], out);
+    if (x->kind == EXPR_RANGE) {
+        buf_put_str(out, "..");
+        if (x->args[2]) ast_print_expr(x->args[2], out);
+    }
+    buf_put_str(out, "]");
+}
+
+static void print_call(const struct ast_expr *x, struct buf *out) {
+    if (x->keyspace) {
+        ast_print_name(x->keyspace, out);
+        buf_put_str(out, ".");
+    }
+    if (!strcmp(x->name, "token")) buf_put_str(out, x->name); /* reserved, and yet a function */
+    else ast_print_name(x->name, out);
+    print_list("(", x, ")", out);
+}
+
+static void print_operator(const struct ast_expr *x, struct buf *out) {
+    static const char *const ops[] = {
+        [EXPR_ADD] = " + ", [EXPR_SUB] = " - ", [EXPR_MUL] = " * ", [EXPR_DIV] = " / ", [EXPR_MOD] = " % ",
+    };
+    ast_print_expr(x->args[0], out);
+    buf_put_str(out, ops[x->kind]);
+    ast_print_expr(x->args[1], out);
+}
+
+void ast_print_expr(const struct ast_expr *x, struct buf *out) {
+    switch (x->kind) {
+    case EXPR_LITERAL: print_literal(x->literal, x->text, out); break;
+    case EXPR_NULL: buf_put_str(out, "NULL"); break;
+    case EXPR_BIND: print_bind(x->name, out); break;
+    case EXPR_NAME: ast_print_name(x->name, out); break;
+    case EXPR_STAR: buf_put_str(out, "*"); break;
+    case EXPR_FIELD:
+        ast_print_expr(x->args[0], out);
+        buf_put_str(out, ".");
+        ast_print_name(x->name, out);
+        break;
+    case EXPR_ELEMENT:
+    case EXPR_RANGE: print_subscript(x, out); break;
+    case EXPR_CALL: print_call(x, out); break;
+    case EXPR_CAST:
+        buf_put_str(out, "CAST(");
+        ast_print_expr(x->args[0], out);
+        buf_put_str(out, " AS ");
+        ast_print_type(x->type, out);
+        buf_put_str(out, ")");
+        break;
+    case EXPR_TYPE_HINT:
+        buf_put_str(out, "(");
+        ast_print_type(x->type, out);
+        buf_put_str(out, ") ");
+        ast_print_expr(x->args[0], out);
+        break;
+    case EXPR_LIST: print_list("[", x, "]", out); break;
+    case EXPR_SET: print_list("{", x, "}", out); break;
+    case EXPR_TUPLE: print_list("(", x, ")", out); break;
+    case EXPR_MAP:
+    case EXPR_UDT: print_pairs(x, out); break;
+    case EXPR_NEG:
+        buf_put_str(out, "- "); /* the blank keeps it from becoming the sign of a number, or a comment */
+        ast_print_expr(x->args[0], out);
+        break;
+    case EXPR_ADD:
+    case EXPR_SUB:
+    case EXPR_MUL:
+    case EXPR_DIV:
+    case EXPR_MOD: print_operator(x, out); break;
+    }
+}
+
+/* ---- relations ---- */
+
+static void print_lhs(const struct ast_relation *r, struct buf *out) {
+    if (r->kind == REL_COLUMN) {
+        ast_print_name(r->lhs[0], out);
+        if (r->element) {
+            buf_put_str(out, "[");
+            ast_print_expr(r->element, out);
+            buf_put_str(out, "]");
+        }
+        if (r->field) {
+            buf_put_str(out, ".");
+            ast_print_name(r->field, out);
+        }
+        return;
+    }
+    buf_put_str(out, r->kind == REL_TOKEN ? "TOKEN(" : "(");
+    cqli_print_names(r->lhs, r->n_lhs, out);
+    buf_put_str(out, ")");
+}
+
+static void print_relation(const struct ast_relation *r, struct buf *out) {
+    if (r->kind == REL_CUSTOM) {
+        buf_put_str(out, "expr(");
+        cqli_print_table(&r->index, out);
+        buf_put_str(out, ", ");
+        ast_print_expr(r->value, out);
+        buf_put_str(out, ")");
+        return;
+    }
+    print_lhs(r, out);
+    buf_printf(out, " %s", ast_op_text(r->op));
+    if (r->in_list) {
+        buf_put_str(out, " (");
+        cqli_print_exprs(r->values, r->n_values, out);
+        buf_put_str(out, ")");
+    } else if (r->value) {
+        buf_put_str(out, " ");
+        ast_print_expr(r->value, out);
+    }
+    if (r->value2) {
+        buf_put_str(out, " AND ");
+        ast_print_expr(r->value2, out);
+    }
+}
+
+static void print_relations(const char *lead, struct ast_relation *const *r, uint32_t n, struct buf *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        buf_put_str(out, i ? " AND " : lead);
+        print_relation(r[i], out);
+    }
+}
+
+void cqli_print_where(const struct ast_where *w, struct buf *out) { print_relations(" WHERE ", w->relations, w->n, out); }
+
+static void print_conditions(const struct ast_conditions *c, struct buf *out) {
+    cqli_print_if(c->if_not_exists, " IF NOT EXISTS", out);
+    cqli_print_if(c->if_exists, " IF EXISTS", out);
+    print_relations(" IF ", c->relations, c->n, out);
+}
+
+static void print_using(const struct ast_using *u, struct buf *out) {
+    const struct {
+        const char *word;
+        const struct ast_expr *value;
+    } parts[] = {{"TIMESTAMP ", u->timestamp}, {"TTL ", u->ttl}};
+    const char *lead = " USING ";
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (!parts[i].value) continue;
+        buf_put_str(out, lead);
+        buf_put_str(out, parts[i].word);
+        ast_print_expr(parts[i].value, out);
+        lead = " AND ";
+    }
+}
+
+/* ---- statements ---- */
+
+void cqli_print_selectors(const struct ast_selector *s, uint32_t n, struct buf *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) buf_put_str(out, ", ");
+        ast_print_expr(s[i].expr, out);
+        if (!s[i].alias) continue;
+        buf_put_str(out, " AS ");
+        ast_print_name(s[i].alias, out);
+    }
+}
+
+static void print_order(const struct ast_ordering *o, uint32_t n, struct buf *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        buf_put_str(out, i ? ", " : " ORDER BY ");
+        ast_print_name(o[i].column, out);
+        if (o[i].ann_of) {
+            buf_put_str(out, " ANN OF ");
+            ast_print_expr(o[i].ann_of, out);
+        }
+        buf_put_str(out, o[i].desc ? " DESC" : " ASC");
+    }
+}
+
+static void print_limit(const char *words, const struct ast_expr *limit, struct buf *out) {
+    if (!limit) return;
+    buf_put_str(out, words);
+    ast_print_expr(limit, out);
+}
+
+static void print_select(const struct ast_select *s, struct buf *out) {
+    buf_put_str(out, "SELECT ");
+    cqli_print_if(s->json, "JSON ", out);
+    cqli_print_if(s->distinct, "DISTINCT ", out);
+    cqli_print_selectors(s->selectors, s->n_selectors, out);
+    buf_put_str(out, " FROM ");
+    cqli_print_table(&s->table, out);
+    cqli_print_where(&s->where, out);
+    if (s->n_group_by) buf_put_str(out, " GROUP BY ");
+    cqli_print_exprs(s->group_by, s->n_group_by, out);
+    print_order(s->order_by, s->n_order_by, out);
+    print_limit(" PER PARTITION LIMIT ", s->per_partition_limit, out);
+    print_limit(" LIMIT ", s->limit, out);
+    cqli_print_if(s->allow_filtering, " ALLOW FILTERING", out);
+}
+
+static void print_insert(const struct ast_insert *s, struct buf *out) {
+    buf_put_str(out, "INSERT INTO ");
+    cqli_print_table(&s->table, out);
+    if (s->json) {
+        buf_put_str(out, " JSON ");
+        ast_print_expr(s->json, out);
+        cqli_print_if(s->json_default_unset, " DEFAULT UNSET", out);
+    } else {
+        buf_put_str(out, " (");
+        cqli_print_names(s->columns, s->n_columns, out);
+        buf_put_str(out, ") VALUES (");
+        cqli_print_exprs(s->values, s->n_columns, out);
+        buf_put_str(out, ")");
+    }
+    print_conditions(&s->conditions, out);
+    print_using(&s->using, out);
+}
+
+static void print_assignment(const struct ast_assignment *a, struct buf *out) {
+    ast_print_name(a->column, out);
+    if (a->element) {
+        buf_put_str(out, "[");
+        ast_print_expr(a->element, out);
+        buf_put_str(out, "]");
+    }
+    if (a->field) {
+        buf_put_str(out, ".");
+        ast_print_name(a->field, out);
+    }
+    if (!a->operand && (a->op == ASSIGN_ADD || a->op == ASSIGN_SUB)) {
+        buf_put_str(out, a->op == ASSIGN_ADD ? " += " : " -= ");
+        ast_print_expr(a->value, out);
+        return;
+    }
+    buf_put_str(out, " = ");
+    if (a->op == ASSIGN_ADD || a->op == ASSIGN_SUB) {
+        ast_print_name(a->operand, out);
+        buf_put_str(out, a->op == ASSIGN_ADD ? " + " : " - ");
+    }
+    ast_print_expr(a->value, out);
+    if (a->op == ASSIGN_PREPEND) {
+        buf_put_str(out, " + ");
+        ast_print_name(a->operand, out);
+    }
+}
+
+static void print_update(const struct ast_update *s, struct buf *out) {
+    buf_put_str(out, "UPDATE ");
+    cqli_print_table(&s->table, out);
+    print_using(&s->using, out);
+    buf_put_str(out, " SET ");
+    for (uint32_t i = 0; i < s->n_assignments; i++) {
+        if (i) buf_put_str(out, ", ");
+        print_assignment(&s->assignments[i], out);
+    }
+    cqli_print_where(&s->where, out);
+    print_conditions(&s->conditions, out);
+}
+
+static void print_delete(const struct ast_delete *s, struct buf *out) {
+    buf_put_str(out, "DELETE ");
+    for (uint32_t i = 0; i < s->n_deletions; i++) {
+        const struct ast_deletion *d = &s->deletions[i];
+        if (i) buf_put_str(out, ", ");
+        ast_print_name(d->column, out);
+        if (d->element) {
+            buf_put_str(out, "[");
+            ast_print_expr(d->element, out);
+            buf_put_str(out, "]");
+        }
+        if (d->field) {
+            buf_put_str(out, ".");
+            ast_print_name(d->field, out);
+        }
+    }
+    buf_put_str(out, s->n_deletions ? " FROM " : "FROM ");
+    cqli_print_table(&s->table, out);
+    print_using(&s->using, out);
+    cqli_print_where(&s->where, out);
+    print_conditions(&s->conditions, out);
+}
+
+static void print_batch(const struct ast_batch *b, struct buf *out) {
+    static const char *const kinds[] = {[BATCH_LOGGED] = "", [BATCH_UNLOGGED] = "UNLOGGED ", [BATCH_COUNTER] = "COUNTER "};
+    buf_printf(out, "BEGIN %sBATCH", kinds[b->kind]);
+    print_using(&b->using, out);
+    for (uint32_t i = 0; i < b->n; i++) {
+        buf_put_str(out, " ");
+        ast_print(b->stmts[i], out);
+        buf_put_str(out, ";");
+    }
+    buf_put_str(out, " APPLY BATCH");
+}
+
+void ast_print(const struct ast_stmt *s, struct buf *out) {
+    switch (s->kind) {
+    case STMT_SELECT: print_select(&s->select, out); break;
+    case STMT_INSERT: print_insert(&s->insert, out); break;
+    case STMT_UPDATE: print_update(&s->update, out); break;
+    case STMT_DELETE: print_delete(&s->delete_, out); break;
+    case STMT_BATCH: print_batch(&s->batch, out); break;
+    default: cqli_print_ddl(s, out); break;
+    }
+}

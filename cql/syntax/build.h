@@ -1,0 +1,155 @@
+/* What the grammar's actions call to build nodes. Inside cql only.
+ *
+ * Life: cql_parse makes a struct parse on its stack, feeds the tokens to lemon, and drops it. No builder ever returns NULL:
+ * without memory it sets the error and hands out the parse's scratch node, and the tree is thrown away at the next token. */
+#pragma once
+
+#include "cql/syntax/ast.h"
+#include "cql/syntax/ast_other.h"
+#include "cql/syntax/token.h"
+
+enum {
+    EXPR_DEPTH_MAX = 200, /* of one expression; what walks a tree may recurse that deep */
+    PARSE_SCRATCH = 1024, /* bytes; at least the largest node */
+    PARSE_TOKENS_MAX = 256,
+};
+
+/* A growing array in the arena; p is the finished array. */
+struct seq {
+    uint32_t n, cap, size;
+    void *p;
+};
+
+struct parse {
+    struct arena *arena;
+    struct err *err;
+    struct slice text;
+    struct token prev;      /* the last token that was consumed */
+    struct ast_stmt *stmt;  /* the result */
+    struct seq *binds;      /* of const char * */
+    bool failed;            /* err is set, or syntax_error below asks for it */
+    bool rejected;
+    struct token offender;  /* with rejected: the token that cannot be here */
+    const char *expecting;  /* the one token that could, or NULL: see shifts */
+    bool shifts[PARSE_TOKENS_MAX]; /* with rejected: tokens that would have been right, once all optional parts are left */
+    bool after_term;        /* with rejected: a complete term stands before it */
+    /* tokens to come: JSON and DISTINCT are told apart by what follows */
+    struct token_reader reader;
+    struct token ahead;
+    bool has_ahead;
+    _Alignas(16) uint8_t scratch[PARSE_SCRATCH];
+};
+
+/* There is no memory: sets the error and returns the scratch node, zeroed. */
+void *cqli_nomem(struct parse *p);
+void *cqli_new(struct parse *p, size_t size);
+#define NEW(p, type) ((type *)cqli_new((p), sizeof(type)))
+
+struct seq *cqli_seq(struct parse *p, size_t size);
+/* Returns s. */
+struct seq *cqli_push(struct parse *p, struct seq *s, const void *item);
+/* Appends to an array of a node that has no room for its capacity: it doubles at the powers of two. Returns the array. */
+void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const void *item);
+#define SEQ(p, type) cqli_seq((p), sizeof(type))
+
+/* Says that the token cannot be here; expecting as token_name gives it, or NULL. */
+void cqli_reject(struct parse *p, struct token t, const char *expecting);
+/* Runs the generated parser; next gives the tokens. */
+void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
+/* Words the error of a rejected token. */
+void cqli_syntax_error(struct parse *p);
+/* Does the keyword's token fall back to IDENT in the grammar? */
+bool cqli_falls_back(uint16_t code);
+/* ERR_INVALID with this text; like cqli_refuse. */
+void cqli_invalid(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* ERR_SYNTAX with this text. The first one stays. */
+void cqli_refuse(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- names and literals ---- */
+const char *cqli_ident(struct parse *p, struct token t); /* lower-cased; a quoted name or a string as it is */
+const char *cqli_exact(struct parse *p, struct token t); /* without folding */
+struct slice cqli_token_text(struct parse *p, struct token t);
+struct ast_name cqli_name(const char *keyspace, const char *name);
+bool cqli_token_is(struct token t, const char *word);
+
+/* ---- expressions ---- */
+struct ast_expr *cqli_literal(struct parse *p, enum cql_literal kind, struct token t);
+struct ast_expr *cqli_float(struct parse *p, const char *text, struct token t);
+struct ast_expr *cqli_null(struct parse *p, struct token t);
+struct ast_expr *cqli_bind(struct parse *p, const char *name, struct token first);
+struct ast_expr *cqli_column(struct parse *p, const char *name, struct token t);
+/* args in order; NULL ones (open bounds) are kept. source runs from first to the last token consumed. */
+struct ast_expr *cqli_expr(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, uint32_t n, struct ast_expr *const *args);
+struct ast_expr *cqli_expr1(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, struct ast_expr *a);
+struct ast_expr *cqli_expr2(struct parse *p, enum ast_expr_kind kind, struct ast_expr *a, struct ast_expr *b);
+struct ast_expr *cqli_seq_expr(struct parse *p, enum ast_expr_kind kind, struct token first, struct seq *args);
+struct ast_expr *cqli_call(struct parse *p, struct ast_name f, const uint8_t *first, struct seq *args);
+/* A call on what must be a chain of one or two names. */
+struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct seq *args, struct token paren);
+struct ast_expr *cqli_call_star(struct parse *p, struct ast_expr *chain, struct token star);
+struct ast_expr *cqli_field(struct parse *p, struct ast_expr *of, const char *field);
+struct ast_expr *cqli_cast(struct parse *p, struct token first, struct ast_expr *x, struct ast_type *t);
+struct ast_expr *cqli_hint(struct parse *p, struct token first, struct ast_type *t, struct ast_expr *x);
+/* (exprs) x of a selector: exprs must be one name, which then is a type. */
+struct ast_expr *cqli_hint_expr(struct parse *p, struct token first, struct seq *exprs, struct ast_expr *x);
+
+struct function_at {
+    struct ast_name name;
+    const uint8_t *at; /* in the text */
+};
+
+struct udt_field {
+    const char *name;
+    struct ast_expr *value;
+};
+struct ast_expr *cqli_udt(struct parse *p, struct token first, struct seq *fields);
+
+/* ---- types ---- */
+struct type_arg {
+    struct ast_type *type; /* NULL: a number */
+    struct token number, comma; /* comma: before it */
+};
+struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *name, struct token t);
+struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open);
+/* int, text, ...: a type without arguments that is built in. */
+bool cqli_type_is_native(const char *name);
+struct ast_type *cqli_type_class(struct parse *p, struct token t);
+
+/* ---- relations ---- */
+struct ast_relation *cqli_relation(struct parse *p, enum ast_relation_kind kind, struct seq *lhs, enum ast_op op, struct ast_expr *value);
+struct seq *cqli_one_name(struct parse *p, const char *name);
+struct ast_relation *cqli_in(struct parse *p, struct ast_relation *r, struct seq *values); /* values NULL: r->value is a marker */
+struct ast_where cqli_where(struct seq *relations);
+
+/* ---- properties ---- */
+struct ast_prop_value *cqli_prop_literal(struct parse *p, const struct ast_expr *literal);
+struct ast_prop_value *cqli_prop_word(struct parse *p, struct token t);
+struct ast_prop_value *cqli_prop_bind(struct parse *p, struct ast_expr *bind);
+struct prop_entry {
+    struct ast_prop_value *key, *value;
+};
+struct ast_prop_value *cqli_prop_map(struct parse *p, struct seq *entries);
+struct ast_props *cqli_props(struct parse *p);
+struct ast_props *cqli_prop_add(struct parse *p, struct ast_props *props, const char *name, struct ast_prop_value *v);
+
+/* ---- statements ---- */
+struct ast_stmt *cqli_stmt(struct parse *p, enum stmt_kind kind, struct token first);
+/* With a zeroed struct ast_other. */
+struct ast_stmt *cqli_other(struct parse *p, enum stmt_kind kind, struct token first);
+/* The closing of a statement: where its text ends, and its markers. */
+void cqli_stmt_end(struct parse *p, struct ast_stmt *s);
+/* Adds an assignment unless it contradicts an earlier one ("Multiple incompatible setting of column c"). */
+struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a);
+void cqli_assign_operand(struct parse *p, const struct ast_assignment *a, const char *form);
+void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *order);
+struct ast_create_table *cqli_table_column(struct parse *p, struct ast_create_table *t, const struct ast_column *c);
+struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t, const struct ast_create_table *key);
+struct ast_create_table *cqli_key(struct parse *p, struct seq *partition, struct seq *clustering);
+struct ast_column_mask *cqli_mask(struct parse *p, struct ast_name f, struct seq *args);
+struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op, struct seq *columns);
+/* A sequence a, b, a, b ... of names to two arrays; the length of each. */
+uint32_t cqli_split_pairs(struct parse *p, struct seq *pairs, const char ***a, const char ***b);
+/* Names and types of a sequence of struct ast_column. */
+uint32_t cqli_split_columns(struct parse *p, struct seq *columns, const char ***names, struct ast_type ***types);
+struct ast_role_options *cqli_role_option(struct parse *p, enum ast_role_option option);
+struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_options *all, const struct ast_role_options *one);

@@ -1,0 +1,306 @@
+#include "cql/syntax/build.h"
+
+/* ---- types ---- */
+
+bool cqli_type_is_native(const char *name) {
+    static const char *const names[] = {
+        "ascii", "bigint", "blob", "boolean", "counter", "date", "decimal", "double", "duration", "float", "inet", "int",
+        "smallint", "text", "time", "timestamp", "timeuuid", "tinyint", "uuid", "varchar", "varint",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+static bool is_reserved_type(const char *name) {
+    static const char *const names[] = {"byte", "complex", "enum", "interval", "macaddr", "bitstring"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *name, struct token t) {
+    struct ast_type *x = NEW(p, struct ast_type);
+    *x = (struct ast_type){.name = name, .keyspace = keyspace, .source = t.text};
+    bool quoted = t.text.n && t.text.p[0] == '"';
+    if (!quoted && is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
+    return x;
+}
+
+struct ast_type *cqli_type_class(struct parse *p, struct token t) {
+    struct ast_type *x = NEW(p, struct ast_type);
+    *x = (struct ast_type){.name = cqli_exact(p, t), .quoted_class = true, .source = t.text};
+    return x;
+}
+
+static const struct {
+    const char *name;
+    uint32_t types; /* how many; 0: one or more */
+    bool dimension;
+} generics[] = {{"list", 1, false}, {"set", 1, false}, {"map", 2, false}, {"frozen", 1, false}, {"tuple", 0, false}, {"vector", 1, true}};
+
+static int generic_row(struct token name) {
+    for (size_t i = 0; i < ARRAY_LEN(generics); i++)
+        if (cqli_token_is(name, generics[i].name)) return (int)i;
+    return -1;
+}
+
+struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {
+    struct ast_type *x = NEW(p, struct ast_type);
+    *x = (struct ast_type){.name = cqli_ident(p, name), .source = name.text};
+    int row = generic_row(name);
+    if (row < 0) cqli_reject(p, open, "')'");
+    if (row < 0 || p->failed) return x;
+    const struct type_arg *a = args->p;
+    uint32_t want = generics[row].types ? generics[row].types : args->n;
+    if (args->n != want + generics[row].dimension) {
+        const char *text = args->n > want ? "'>'" : "','";
+        struct token at = args->n > want ? a[want].comma : p->prev;
+        cqli_reject(p, at, text);
+        return x;
+    }
+    x->args = cqli_new(p, want * sizeof(*x->args));
+    for (uint32_t i = 0; i < want && !p->failed && !p->rejected; i++) {
+        if (!a[i].type) cqli_reject(p, a[i].number, NULL);
+        x->args[x->n_args++] = a[i].type;
+    }
+    if (!generics[row].dimension || p->failed || p->rejected) return x;
+    if (a[want].type) {
+        cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source}, "INTEGER");
+        return x;
+    }
+    struct slice number = a[want].number.text;
+    uint64_t n = 0;
+    for (size_t i = 0; i < number.n && n <= INT32_MAX; i++) n = number.p[i] == '-' ? n : n * 10 + (number.p[i] - '0');
+    if (n > INT32_MAX) cqli_refuse(p, "For input string: \"%.*s\"", SLICE_FMT(number));
+    if (number.p[0] == '-' || n == 0) cqli_invalid(p, "vectors may only have positive dimensions; given %.*s", SLICE_FMT(number));
+    x->dimension = (uint32_t)n;
+    return x;
+}
+
+/* ---- properties ---- */
+
+struct ast_prop_value *cqli_prop_literal(struct parse *p, const struct ast_expr *literal) {
+    struct ast_prop_value *v = NEW(p, struct ast_prop_value);
+    *v = (struct ast_prop_value){.kind = PROP_LITERAL, .literal = literal->literal, .text = literal->text};
+    return v;
+}
+
+struct ast_prop_value *cqli_prop_word(struct parse *p, struct token t) {
+    struct ast_prop_value *v = NEW(p, struct ast_prop_value);
+    *v = (struct ast_prop_value){.kind = PROP_NAME, .text = slice_str(cqli_ident(p, t))};
+    if (!t.word) cqli_reject(p, t, NULL); /* only unreserved keywords are values without quotes */
+    return v;
+}
+
+struct ast_prop_value *cqli_prop_bind(struct parse *p, struct ast_expr *bind) {
+    struct ast_prop_value *v = NEW(p, struct ast_prop_value);
+    *v = (struct ast_prop_value){.kind = PROP_NAME, .text = bind->source};
+    return v;
+}
+
+struct ast_prop_value *cqli_prop_map(struct parse *p, struct seq *entries) {
+    struct ast_prop_value *v = NEW(p, struct ast_prop_value);
+    v->kind = PROP_MAP;
+    v->keys = cqli_new(p, entries->n * sizeof(*v->keys));
+    v->values = cqli_new(p, entries->n * sizeof(*v->values));
+    if (p->failed) return v;
+    const struct prop_entry *e = entries->p;
+    for (uint32_t i = 0; i < entries->n; i++) v->keys[i] = e[i].key, v->values[i] = e[i].value;
+    v->n = entries->n;
+    return v;
+}
+
+struct ast_props *cqli_props(struct parse *p) { return NEW(p, struct ast_props); }
+
+/* As the error texts write a term. */
+static const char *prop_text(struct parse *p, const struct ast_prop_value *v) {
+    struct buf b;
+    buf_init(&b, 1024);
+    ast_print_prop(v, &b);
+    const char *s = arena_printf(p->arena, "%.*s", SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return s ? s : cqli_nomem(p);
+}
+
+static bool may_nest(const char *name) {
+    static const char *const names[] = {"custom_properties", "autoscaling_settings", "client_side_timestamps", "tags"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+static void check_map(struct parse *p, const char *name, const struct ast_prop_value *map) {
+    for (uint32_t i = 0; i < map->n && !p->failed; i++) {
+        const struct ast_prop_value *k = map->keys[i], *v = map->values[i];
+        static const char ddl[] = " (bind variables are not supported in DDL queries)";
+        if (k->kind != PROP_LITERAL) {
+            cqli_refuse(p, "Invalid property name: %s%s", prop_text(p, k), k->kind == PROP_NAME ? ddl : "");
+        } else if (v->kind == PROP_MAP && may_nest(name)) {
+            check_map(p, name, v);
+        } else if (v->kind != PROP_LITERAL) {
+            cqli_refuse(p, "Invalid property value: %s for property: %s%s", prop_text(p, v), prop_text(p, k), v->kind == PROP_NAME ? ddl : "");
+        }
+        for (uint32_t j = 0; j < i && !p->failed; j++)
+            if (slice_eq(map->keys[j]->text, k->text)) cqli_refuse(p, "Multiple definition for property %.*s", SLICE_FMT(k->text));
+    }
+}
+
+struct ast_props *cqli_prop_add(struct parse *p, struct ast_props *props, const char *name, struct ast_prop_value *v) {
+    if (p->failed) return props;
+    if (v->kind == PROP_MAP) check_map(p, name, v);
+    for (uint32_t i = 0; i < props->n && !p->failed; i++)
+        if (!strcmp(props->props[i].name, name)) cqli_refuse(p, "Multiple definitions for property '%s'", name);
+    struct ast_prop prop = {.name = name, .value = v};
+    props->props = cqli_append(p, props->props, &props->n, sizeof(prop), &prop);
+    if (!strcmp(name, "id") && v->kind == PROP_LITERAL) {
+        props->id = NEW(p, struct ast_expr);
+        *props->id = (struct ast_expr){.kind = EXPR_LITERAL, .literal = v->literal, .text = v->text};
+    }
+    return props;
+}
+
+void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *order) {
+    if (props->n_order) cqli_refuse(p, "Multiple definitions of CLUSTERING ORDER BY");
+    props->n_order = order->n;
+    props->order = order->p;
+}
+
+/* ---- statements ---- */
+
+struct ast_stmt *cqli_stmt(struct parse *p, enum stmt_kind kind, struct token first) {
+    struct ast_stmt *s = NEW(p, struct ast_stmt);
+    s->kind = kind;
+    s->source = first.text;
+    return s;
+}
+
+struct ast_stmt *cqli_other(struct parse *p, enum stmt_kind kind, struct token first) {
+    struct ast_stmt *s = cqli_stmt(p, kind, first);
+    s->other = NEW(p, struct ast_other);
+    return s;
+}
+
+void cqli_stmt_end(struct parse *p, struct ast_stmt *s) {
+    const uint8_t *end = p->prev.text.p + p->prev.text.n;
+    if (end > s->source.p) s->source.n = (size_t)(end - s->source.p);
+}
+
+/* ---- assignments ---- */
+
+/* May both stand in one UPDATE of one column? The later one is asked, as in Cassandra. */
+static bool is_compatible(const struct ast_assignment *later, const struct ast_assignment *earlier) {
+    if (later->op == ASSIGN_SET || earlier->op == ASSIGN_SET) return false;
+    if (later->op == ASSIGN_FIELD && earlier->op == ASSIGN_FIELD) return strcmp(later->field, earlier->field) != 0;
+    return true;
+}
+
+struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a) {
+    if (p->failed) return s;
+    const struct ast_assignment *all = s->p;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (!strcmp(all[i].column, a->column) && !is_compatible(a, &all[i]))
+            cqli_refuse(p, "Multiple incompatible setting of column %s", a->column);
+    return cqli_push(p, s, a);
+}
+
+void cqli_assign_operand(struct parse *p, const struct ast_assignment *a, const char *form) {
+    if (!p->failed && strcmp(a->column, a->operand)) cqli_refuse(p, "Only expressions of the form %s are supported.", form);
+}
+
+/* ---- tables ---- */
+
+struct ast_create_table *cqli_table_column(struct parse *p, struct ast_create_table *t, const struct ast_column *c) {
+    if (p->failed) return t;
+    t->columns = cqli_append(p, t->columns, &t->n_columns, sizeof(*c), c);
+    t->n_primary_keys += c->primary_key;
+    return t;
+}
+
+struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t, const struct ast_create_table *key) {
+    (void)p;
+    t->n_primary_keys++;
+    t->n_partition_key = key->n_partition_key, t->partition_key = key->partition_key;
+    t->n_clustering = key->n_clustering, t->clustering = key->clustering;
+    return t;
+}
+
+struct ast_create_table *cqli_key(struct parse *p, struct seq *partition, struct seq *clustering) {
+    struct ast_create_table *t = NEW(p, struct ast_create_table);
+    t->n_primary_keys = 1;
+    t->n_partition_key = partition->n, t->partition_key = partition->p;
+    if (clustering) t->n_clustering = clustering->n, t->clustering = clustering->p;
+    return t;
+}
+
+struct ast_column_mask *cqli_mask(struct parse *p, struct ast_name f, struct seq *args) {
+    struct ast_column_mask *m = NEW(p, struct ast_column_mask);
+    m->function = f;
+    if (args) m->n_args = args->n, m->args = args->p;
+    return m;
+}
+
+struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op, struct seq *columns) {
+    (void)p;
+    s->alter_table.op = op;
+    s->alter_table.n_columns = columns->n;
+    s->alter_table.columns = columns->p;
+    return s;
+}
+
+uint32_t cqli_split_pairs(struct parse *p, struct seq *pairs, const char ***a, const char ***b) {
+    uint32_t n = pairs->n / 2;
+    *a = cqli_new(p, n * sizeof(**a));
+    *b = cqli_new(p, n * sizeof(**b));
+    if (p->failed) return 0;
+    const char *const *items = pairs->p;
+    for (uint32_t i = 0; i < n; i++) (*a)[i] = items[2 * i], (*b)[i] = items[2 * i + 1];
+    return n;
+}
+
+uint32_t cqli_split_columns(struct parse *p, struct seq *columns, const char ***names, struct ast_type ***types) {
+    *names = cqli_new(p, columns->n * sizeof(**names));
+    *types = cqli_new(p, columns->n * sizeof(**types));
+    if (p->failed) return 0;
+    const struct ast_column *c = columns->p;
+    for (uint32_t i = 0; i < columns->n; i++) (*names)[i] = c[i].name, (*types)[i] = c[i].type;
+    return columns->n;
+}
+
+/* ---- roles ---- */
+
+struct ast_role_options *cqli_role_option(struct parse *p, enum ast_role_option option) {
+    struct ast_role_options *o = NEW(p, struct ast_role_options);
+    o->given = option;
+    return o;
+}
+
+struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_options *all, const struct ast_role_options *one) {
+    static const struct {
+        uint32_t bits;
+        const char *words;
+    } exclusive[] = {
+        {ROLE_PASSWORD | ROLE_HASHED_PASSWORD, "'password' and 'hashed password'"},
+        {ROLE_PASSWORD | ROLE_GENERATED_PASSWORD, "'password' and 'generated password'"},
+        {ROLE_HASHED_PASSWORD | ROLE_GENERATED_PASSWORD, "'hashed password' and 'generated password'"},
+    };
+    static const char *const names[] = {"PASSWORD", "HASHED_PASSWORD", "GENERATED_PASSWORD", "SUPERUSER", "LOGIN", "OPTIONS"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (all->given & one->given & 1u << i) cqli_refuse(p, "Multiple definition for property '%s'", names[i]);
+    all->given |= one->given;
+    for (size_t i = 0; i < ARRAY_LEN(exclusive); i++)
+        if ((all->given & exclusive[i].bits) == exclusive[i].bits) cqli_refuse(p, "Options %s are mutually exclusive", exclusive[i].words);
+    switch (one->given) {
+    case ROLE_PASSWORD:
+    case ROLE_HASHED_PASSWORD: all->password = one->password; break;
+    case ROLE_SUPERUSER: all->superuser = one->superuser; break;
+    case ROLE_LOGIN: all->login = one->login; break;
+    case ROLE_OPTIONS: all->options = one->options; break;
+    case ROLE_DATACENTERS:
+        all->all_datacenters = one->all_datacenters, all->n_datacenters = one->n_datacenters, all->datacenters = one->datacenters;
+        break;
+    case ROLE_CIDRS: all->all_cidrs = one->all_cidrs, all->n_cidrs = one->n_cidrs, all->cidrs = one->cidrs; break;
+    default: break;
+    }
+    return all;
+}

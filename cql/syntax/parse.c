@@ -1,0 +1,71 @@
+/* cql_parse: tokens into the generated parser, and what needs a token of look-ahead. */
+#include "cql/syntax/build.h"
+#include "cql/syntax/grammar.h"
+
+static struct token read_token(struct parse *p) {
+    if (!p->has_ahead) return token_next(&p->reader);
+    p->has_ahead = false;
+    return p->ahead;
+}
+
+static uint16_t peek_code(struct parse *p) {
+    if (!p->has_ahead) p->ahead = token_next(&p->reader), p->has_ahead = true;
+    return p->ahead.code;
+}
+
+/* Can a selector begin with it? Words that are not reserved can, as they are names. */
+static bool begins_selector(uint16_t code) {
+    switch (code) {
+    case T_IDENT: case T_QNAME: case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION: case T_UUID: case T_HEX:
+    case T_POSITIVE_NAN: case T_NEGATIVE_NAN: case T_POSITIVE_INFINITY: case T_NEGATIVE_INFINITY: case T_QMARK: case T_COLON: case T_NULL:
+    case T_LP: case T_LBRACKET: case T_LBRACE: case T_MINUS: case T_STAR: case T_TOKEN:
+        return true;
+    default:
+        return cqli_falls_back(code);
+    }
+}
+
+/* SELECT JSON and SELECT DISTINCT, or columns of these names: it depends on what follows. */
+static struct token next_token(struct parse *p) {
+    struct token t = read_token(p);
+    if (t.code != T_JSON && t.code != T_DISTINCT) return t;
+    bool first = p->prev.code == T_SELECT;
+    bool second = t.code == T_DISTINCT && p->prev.code == T_JSON;
+    if (!first && !second) return t;
+    uint16_t after = peek_code(p);
+    /* "json as x" is a column with an alias */
+    if (after == T_AS || !begins_selector(after)) t.code = T_IDENT;
+    return t;
+}
+
+struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) {
+    struct parse p = {.arena = a, .err = e, .text = text};
+    err_clear(e);
+    token_reader_init(&p.reader, text, e);
+    p.binds = SEQ(&p, const char *);
+    if (!p.failed) cqli_run(&p, next_token);
+    if (p.rejected) cqli_syntax_error(&p);
+    if (e->set) return NULL;
+    if (!p.stmt) return err_set(e, ERR_SYNTAX, "line 0:-1 no viable alternative at input '<EOF>'"), NULL;
+    p.stmt->binds = (struct ast_binds){.n = p.binds->n, .names = p.binds->p};
+    return p.stmt;
+}
+
+const char *stmt_words(enum stmt_kind kind) {
+    static const char *const words[] = {
+#define STMT(id, words, state, feature) words,
+#include "cql/syntax/stmt.def"
+#undef STMT
+    };
+    return words[kind];
+}
+
+const char *ast_op_text(enum ast_op op) {
+    static const char *const texts[] = {
+        [OP_EQ] = "=", [OP_NEQ] = "!=", [OP_LT] = "<", [OP_LTE] = "<=", [OP_GT] = ">", [OP_GTE] = ">=", [OP_IN] = "IN",
+        [OP_NOT_IN] = "NOT IN", [OP_CONTAINS] = "CONTAINS", [OP_CONTAINS_KEY] = "CONTAINS KEY", [OP_NOT_CONTAINS] = "NOT CONTAINS",
+        [OP_NOT_CONTAINS_KEY] = "NOT CONTAINS KEY", [OP_LIKE] = "LIKE", [OP_IS_NOT_NULL] = "IS NOT NULL", [OP_BETWEEN] = "BETWEEN",
+        [OP_ANN] = "ANN OF",
+    };
+    return texts[op];
+}

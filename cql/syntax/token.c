@@ -1,0 +1,361 @@
+#include "cql/syntax/token.h"
+
+#include "cql/syntax/grammar.h"
+
+struct keyword {
+    const char *word;
+    uint8_t n;
+    bool reserved;
+    uint16_t code;
+};
+
+static const struct keyword keywords[] = {
+#define KEYWORD(word, token, reserved) {word, sizeof(word) - 1, reserved, T_##token},
+#include "cql/syntax/keyword.def"
+#undef KEYWORD
+};
+
+enum { WORD_MAX = 16 };
+
+/* ---- characters ---- */
+
+static bool is_digit(int c) { return c >= '0' && c <= '9'; }
+static bool is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool is_hex(int c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+static bool is_word(int c) { return is_letter(c) || is_digit(c) || c == '_'; }
+static int lower(int c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
+
+static int peek(const struct token_reader *r, size_t i) { return i < r->text.n ? r->text.p[i] : -1; }
+
+static size_t skip_digits(const struct token_reader *r, size_t i) {
+    while (is_digit(peek(r, i))) i++;
+    return i;
+}
+
+void token_reader_init(struct token_reader *r, struct slice text, struct err *e) {
+    *r = (struct token_reader){.text = text, .err = e};
+}
+
+struct token_place token_place(struct slice text, const uint8_t *at) {
+    struct token_place pl = {.line = 1};
+    for (const uint8_t *p = text.p; p < at; p++) {
+        if (*p == '\n') pl.line++, pl.column = 0;
+        else if ((*p & 0xc0) != 0x80) pl.column++;
+    }
+    return pl;
+}
+
+/* ---- keywords ---- */
+
+uint16_t token_keyword(struct slice word) {
+    if (word.n < 2 || word.n > WORD_MAX) return 0;
+    char low[WORD_MAX];
+    for (size_t i = 0; i < word.n; i++) low[i] = (char)lower(word.p[i]);
+    size_t a = 0, b = ARRAY_LEN(keywords);
+    while (a < b) {
+        size_t mid = (a + b) / 2;
+        const struct keyword *k = &keywords[mid];
+        size_t n = word.n < k->n ? word.n : k->n;
+        int c = memcmp(low, k->word, n);
+        if (!c) c = (word.n > k->n) - (word.n < k->n);
+        if (!c) return (uint16_t)(mid + 1);
+        if (c < 0) b = mid;
+        else a = mid + 1;
+    }
+    return 0;
+}
+
+bool token_word_is_free(struct slice word) {
+    uint16_t k = token_keyword(word);
+    return !k || !keywords[k - 1].reserved;
+}
+
+static const struct {
+    uint16_t code;
+    const char *name;
+} marks[] = {
+    {T_LP, "'('"}, {T_RP, "')'"}, {T_LBRACKET, "'['"}, {T_RBRACKET, "']'"}, {T_LBRACE, "'{'"}, {T_RBRACE, "'}'"},
+    {T_COMMA, "','"}, {T_SEMI, "';'"}, {T_COLON, "':'"}, {T_DOT, "'.'"}, {T_EQ, "'='"}, {T_LT, "'<'"}, {T_LTE, "'<='"},
+    {T_GT, "'>'"}, {T_GTE, "'>='"}, {T_NEQ, "'!='"}, {T_PLUS, "'+'"}, {T_MINUS, "'-'"}, {T_STAR, "'*'"}, {T_SLASH, "'/'"},
+    {T_PERCENT, "'%'"}, {T_PLUS_EQ, "'+='"}, {T_MINUS_EQ, "'-='"}, {T_EXPR, "'expr('"}, {T_RANGE, "RANGE"}, {T_QMARK, "QMARK"},
+    {T_IDENT, "IDENT"}, {T_QNAME, "QUOTED_NAME"}, {T_EMPTY_NAME, "EMPTY_QUOTED_NAME"}, {T_STRING, "STRING_LITERAL"},
+    {T_INTEGER, "INTEGER"}, {T_FLOAT, "FLOAT"}, {T_BOOLEAN, "BOOLEAN"}, {T_DURATION, "DURATION"}, {T_UUID, "UUID"},
+    {T_HEX, "HEXNUMBER"}, {T_NEGATIVE_NAN, "K_NEGATIVE_NAN"}, {T_NEGATIVE_INFINITY, "K_NEGATIVE_INFINITY"}, {0, "EOF"},
+};
+
+static const struct {
+    uint16_t code;
+    const char *name;
+} words[] = {
+#define KEYWORD(word, token, reserved) {T_##token, "K_" #token},
+#include "cql/syntax/keyword.def"
+#undef KEYWORD
+};
+
+const char *token_name(uint16_t code) {
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        if (marks[i].code == code) return marks[i].name;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (words[i].code == code) return words[i].name;
+    return "?";
+}
+
+/* ---- tokens ---- */
+
+static struct token make(struct token_reader *r, uint16_t code, size_t end) {
+    struct token t = {.code = code, .text = slice_of(r->text.p + r->at, end - r->at)};
+    r->at = end;
+    return t;
+}
+
+static size_t char_len(const struct token_reader *r, size_t at) {
+    size_t n = 1;
+    while ((peek(r, at + n) & 0xc0) == 0x80 && peek(r, at + n) >= 0 && n < 4) n++;
+    return n;
+}
+
+/* The character at `at` is not the one that must be there. */
+static struct token wrong_char(struct token_reader *r, size_t at, const char *want) {
+    struct token_place pl = token_place(r->text, r->text.p + at);
+    if (at >= r->text.n) {
+        err_set(r->err, ERR_SYNTAX, "line %u:%u mismatched character '<EOF>' expecting %s", pl.line, pl.column, want);
+    } else {
+        err_set(r->err, ERR_SYNTAX, "line %u:%u mismatched character '%.*s' expecting %s", pl.line, pl.column,
+                (int)char_len(r, at), (const char *)r->text.p + at, want);
+    }
+    return (struct token){.code = T_ERROR};
+}
+
+static struct token no_char(struct token_reader *r) {
+    struct token_place pl = token_place(r->text, r->text.p + r->at);
+    err_set(r->err, ERR_SYNTAX, "line %u:%u no viable alternative at character '%.*s'", pl.line, pl.column,
+            (int)char_len(r, r->at), (const char *)r->text.p + r->at);
+    return (struct token){.code = T_ERROR};
+}
+
+/* 0: skipped, or there was none; -1: a comment without an end, which is an error. */
+static int skip_space(struct token_reader *r) {
+    for (;;) {
+        int c = peek(r, r->at), d = peek(r, r->at + 1);
+        if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+            r->at++;
+        } else if ((c == '-' && d == '-') || (c == '/' && d == '/')) {
+            size_t i = r->at + 2;
+            while (peek(r, i) >= 0 && peek(r, i) != '\n' && peek(r, i) != '\r') i++;
+            if (i >= r->text.n) return wrong_char(r, i, "set null"), -1;
+            r->at = i + 1;
+        } else if (c == '/' && d == '*') {
+            size_t i = r->at + 2;
+            while (peek(r, i) >= 0 && !(peek(r, i) == '*' && peek(r, i + 1) == '/')) i++;
+            if (i >= r->text.n) return wrong_char(r, i, "'*'"), -1;
+            r->at = i + 2;
+        } else {
+            return 0;
+        }
+    }
+}
+
+/* A quoted text that ends at a quote that is not doubled. */
+static struct token read_quoted(struct token_reader *r, int quote, uint16_t code) {
+    size_t i = r->at + 1;
+    for (;; i++) {
+        if (i >= r->text.n) return wrong_char(r, i, quote == '"' ? "'\"'" : "'''");
+        if (peek(r, i) != quote) continue;
+        if (peek(r, i + 1) != quote) break;
+        i++;
+    }
+    return make(r, code, i + 1);
+}
+
+static struct token read_dollars(struct token_reader *r) {
+    size_t i = r->at + 2;
+    while (i + 1 < r->text.n && !(r->text.p[i] == '$' && r->text.p[i + 1] == '$')) i++;
+    if (i + 1 >= r->text.n) return wrong_char(r, r->text.n - 1 > r->at + 1 ? r->text.n - 1 : r->text.n, "'$'");
+    return make(r, T_STRING, i + 2);
+}
+
+/* End of digits and a designator (P1Y: digits, then one of the letters, in order), or at when there is none. */
+static size_t iso_part(const struct token_reader *r, size_t at, const char *letters, bool *any) {
+    for (; *letters; letters++) {
+        size_t i = skip_digits(r, at);
+        if (i == at || peek(r, i) != *letters) continue;
+        at = i + 1;
+        *any = true;
+    }
+    return at;
+}
+
+/* P2020-01-02T03:04:05 */
+static size_t iso_alternative(const struct token_reader *r, size_t at) {
+    static const char form[] = "9999-99-99T99:99:99";
+    for (size_t i = 0; form[i]; i++) {
+        int c = peek(r, at + i);
+        if (form[i] == '9' ? !is_digit(c) : c != form[i]) return 0;
+    }
+    return at + sizeof(form) - 1;
+}
+
+/* An ISO 8601 duration at `at`, which holds its P: where it ends, or 0. */
+static size_t iso_duration(const struct token_reader *r, size_t at) {
+    size_t start = at + 1, i = iso_alternative(r, start);
+    if (i) return i;
+    i = skip_digits(r, start);
+    if (i > start && peek(r, i) == 'W') return i + 1;
+    bool any = false;
+    i = iso_part(r, start, "YMD", &any);
+    if (peek(r, i) == 'T') {
+        bool any_time = false;
+        size_t j = iso_part(r, i + 1, "HMS", &any_time);
+        if (any_time) return j;
+    }
+    return any ? i : 0;
+}
+
+/* Length of a unit of a duration (y mo w d h m s ms us µs ns), the longest that fits; 0: none. */
+static size_t unit_len(const struct token_reader *r, size_t i) {
+    int c = lower(peek(r, i)), d = lower(peek(r, i + 1));
+    if (c == 'm' && (d == 'o' || d == 's')) return 2;
+    if ((c == 'u' || c == 'n') && d == 's') return 2;
+    if (c == 0xc2 && peek(r, i + 1) == 0xb5 && lower(peek(r, i + 2)) == 's') return 3;
+    return c == 'y' || c == 'w' || c == 'd' || c == 'h' || c == 'm' || c == 's' ? 1 : 0;
+}
+
+/* Where the pairs of digits and unit from at end; at when there is none. */
+static size_t unit_duration(const struct token_reader *r, size_t at) {
+    for (;;) {
+        size_t i = skip_digits(r, at);
+        size_t n = i > at ? unit_len(r, i) : 0;
+        if (!n) return at;
+        at = i + n;
+    }
+}
+
+static size_t exponent(const struct token_reader *r, size_t i) {
+    if (lower(peek(r, i)) != 'e') return i;
+    size_t j = i + 1;
+    if (peek(r, j) == '+' || peek(r, j) == '-') j++;
+    return is_digit(peek(r, j)) ? skip_digits(r, j) : i;
+}
+
+/* digits is where the digits begin, behind a sign. */
+static struct token read_number(struct token_reader *r, size_t digits) {
+    if (digits == r->at && peek(r, digits) == '0' && lower(peek(r, digits + 1)) == 'x') {
+        size_t i = digits + 2;
+        while (is_hex(peek(r, i))) i++;
+        return make(r, T_HEX, i);
+    }
+    size_t duration = unit_duration(r, digits);
+    if (duration > digits) return make(r, T_DURATION, duration);
+    size_t i = skip_digits(r, digits), whole = i;
+    if (peek(r, i) == '.' && peek(r, i + 1) != '.') i = skip_digits(r, i + 1);
+    else if (peek(r, i) == '.' && peek(r, i + 2) == '.') i++; /* 1...2 is 1. .. 2 */
+    i = exponent(r, i);
+    return make(r, i > whole ? T_FLOAT : T_INTEGER, i);
+}
+
+static bool is_uuid(const struct token_reader *r) {
+    if (r->text.n - r->at < 36 || r->text.p[r->at + 8] != '-') return false;
+    const uint8_t *p = r->text.p + r->at;
+    for (size_t i = 0; i < 36; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (dash ? p[i] != '-' : !is_hex(p[i])) return false;
+    }
+    return true;
+}
+
+static struct token read_word(struct token_reader *r) {
+    size_t i = r->at + 1;
+    while (is_word(peek(r, i))) i++;
+    if (peek(r, r->at) == 'P') {
+        size_t end = iso_duration(r, r->at);
+        if (end && end >= i) return make(r, T_DURATION, end);
+    }
+    struct slice word = slice_of(r->text.p + r->at, i - r->at);
+    if (slice_is(word, "expr") && peek(r, i) == '(') return make(r, T_EXPR, i + 1);
+    uint16_t k = token_keyword(word);
+    struct token t = make(r, k ? keywords[k - 1].code : T_IDENT, i);
+    t.word = k;
+    return t;
+}
+
+static bool word_at(const struct token_reader *r, size_t at, const char *word) {
+    size_t n = strlen(word);
+    for (size_t i = 0; i < n; i++)
+        if (lower(peek(r, at + i)) != word[i]) return false;
+    return !is_word(peek(r, at + n));
+}
+
+static struct token read_minus(struct token_reader *r) {
+    int d = peek(r, r->at + 1);
+    if (is_digit(d)) return read_number(r, r->at + 1);
+    if (d == '=') return make(r, T_MINUS_EQ, r->at + 2);
+    size_t end = d == 'P' ? iso_duration(r, r->at + 1) : 0;
+    if (end) return make(r, T_DURATION, end);
+    if (word_at(r, r->at + 1, "nan")) return make(r, T_NEGATIVE_NAN, r->at + 4);
+    if (word_at(r, r->at + 1, "infinity")) return make(r, T_NEGATIVE_INFINITY, r->at + 9);
+    return make(r, T_MINUS, r->at + 1);
+}
+
+/* A mark that is another one when '=' follows. */
+static struct token read_with_eq(struct token_reader *r, uint16_t alone, uint16_t with_eq) {
+    bool eq = peek(r, r->at + 1) == '=';
+    return make(r, eq ? with_eq : alone, r->at + (eq ? 2 : 1));
+}
+
+static struct token read_mark(struct token_reader *r, int c) {
+    switch (c) {
+    case '(': return make(r, T_LP, r->at + 1);
+    case ')': return make(r, T_RP, r->at + 1);
+    case ',': return make(r, T_COMMA, r->at + 1);
+    case '?': return make(r, T_QMARK, r->at + 1);
+    case '=': return make(r, T_EQ, r->at + 1);
+    case ';': return make(r, T_SEMI, r->at + 1);
+    case ':': return make(r, T_COLON, r->at + 1);
+    case '[': return make(r, T_LBRACKET, r->at + 1);
+    case ']': return make(r, T_RBRACKET, r->at + 1);
+    case '{': return make(r, T_LBRACE, r->at + 1);
+    case '}': return make(r, T_RBRACE, r->at + 1);
+    case '*': return make(r, T_STAR, r->at + 1);
+    case '/': return make(r, T_SLASH, r->at + 1);
+    case '%': return make(r, T_PERCENT, r->at + 1);
+    case '<': return read_with_eq(r, T_LT, T_LTE);
+    case '>': return read_with_eq(r, T_GT, T_GTE);
+    case '+': return read_with_eq(r, T_PLUS, T_PLUS_EQ);
+    case '-': return read_minus(r);
+    case '.': return peek(r, r->at + 1) == '.' ? make(r, T_RANGE, r->at + 2) : make(r, T_DOT, r->at + 1);
+    case '!': return peek(r, r->at + 1) == '=' ? make(r, T_NEQ, r->at + 2) : wrong_char(r, r->at + 1, "'='");
+    case '$': return peek(r, r->at + 1) == '$' ? read_dollars(r) : wrong_char(r, r->at + 1, "'$'");
+    default: return no_char(r);
+    }
+}
+
+struct token token_next(struct token_reader *r) {
+    if (skip_space(r)) return (struct token){.code = T_ERROR};
+    int c = peek(r, r->at);
+    if (c < 0) return make(r, 0, r->text.n);
+    if (is_hex(c) && is_uuid(r)) return make(r, T_UUID, r->at + 36);
+    if (is_letter(c)) return read_word(r);
+    if (is_digit(c)) return read_number(r, r->at);
+    if (c == '\'') return read_quoted(r, '\'', T_STRING);
+    if (c == '"') {
+        if (peek(r, r->at + 1) == '"' && peek(r, r->at + 2) != '"') return make(r, T_EMPTY_NAME, r->at + 2);
+        return read_quoted(r, '"', T_QNAME);
+    }
+    return read_mark(r, c);
+}
+
+struct slice token_unquote(struct arena *a, struct slice text) {
+    if (text.n < 2) return text;
+    uint8_t quote = text.p[0];
+    if (quote == '$') return slice_of(text.p + 2, text.n - 4);
+    struct slice in = slice_of(text.p + 1, text.n - 2);
+    if (!memchr(in.p, quote, in.n)) return in;
+    uint8_t *out = arena_alloc(a, in.n);
+    if (!out) return (struct slice){0};
+    size_t n = 0;
+    for (size_t i = 0; i < in.n; i++) {
+        out[n++] = in.p[i];
+        if (in.p[i] == quote) i++;
+    }
+    return slice_of(out, n);
+}

@@ -1,8 +1,0 @@
-/* Walking a vector's elements; inside cql only. */
-#pragma once
-
-#include "cql/types/type.h"
-
-/* The next element, without a length when elements have a fixed size, else behind an unsigned variable-length integer. -1: malformed. */
-int cql_vector_next(const struct cql_type *t, struct rd *r, struct slice *element);
-void cql_vector_put(const struct cql_type *t, struct slice element, struct buf *out);

@@ -1,0 +1,447 @@
+/* A plan with the values of one execution: partitions, tokens, whole clustering keys, slices. */
+#include "cql/where/restrictions.h"
+
+#include <stdlib.h>
+
+#include "base/murmur3.h"
+#include "cql/request/request.h"
+
+/* More keys than this in one statement (a product of IN lists) are refused: each is memory and a read. */
+enum { WHERE_KEYS_MAX = 16384 };
+
+/* A growing list of combinations: each is one value per column so far. */
+struct product {
+    uint32_t n, width, used; /* combinations; columns in all; columns filled */
+    struct value *values;    /* n x width */
+};
+
+static int check_value(struct cql_request *r, const struct schema_column *c, struct value v) {
+    if (value_is_unset(v)) return err_invalid(r->err, "Invalid unset value for column %s", c->name);
+    if (value_is_null(v)) return err_invalid(r->err, "Invalid null value in condition for column %s", c->name);
+    return 0;
+}
+
+/* Values of a tuple, one per column; those that are missing are null. */
+static int split_tuple(struct cql_request *r, const struct where_step *s, struct value tuple, uint32_t n, struct value *out) {
+    for (uint32_t i = 0; i < n; i++) out[i] = value_null();
+    if (value_is_null(tuple)) return check_value(r, s->columns[0], tuple);
+    struct rd rd = rd_of(value_slice(tuple));
+    for (uint32_t i = 0; i < n && rd_left(&rd); i++) {
+        int32_t len = (int32_t)rd_u32(&rd);
+        if (len >= 0) out[i] = value_of_slice(rd_bytes(&rd, (size_t)len));
+        if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a tuple of %u elements", n);
+    }
+    return 0;
+}
+
+/* Values of = or of one value of IN: n_columns of them in out. */
+static int split_value(struct cql_request *r, const struct where_step *s, struct value v, struct value *out) {
+    if (!s->tuple) out[0] = v;
+    else if (split_tuple(r, s, v, s->n_columns, out)) return -1;
+    for (uint32_t i = 0; i < s->n_columns; i++)
+        if (check_value(r, s->columns[i], out[i])) return -1;
+    return 0;
+}
+
+/* The bound list, as sent: a null among its values is told of the column, so elements are validated here. */
+static int list_values(struct cql_request *r, const struct where_step *s, struct value **out, uint32_t *n) {
+    struct value list;
+    int32_t bind = term_bind_index(s->list);
+    const char *name = s->columns[0]->name;
+    if (bind >= 0 && !s->tuple) list = r->params.values[bind];
+    else if (term_eval(s->list, r, &list)) return -1;
+    if (value_is_unset(list)) return err_invalid(r->err, "Invalid unset value for column %s", name);
+    if (value_is_null(list)) return err_invalid(r->err, "Invalid null value for column %s", name);
+    if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
+    struct rd rd = rd_of(value_slice(list));
+    *n = rd_u32(&rd);
+    if (*n > rd_left(&rd) / 4) return err_invalid(r->err, "Not enough bytes to read a list");
+    if (*n > WHERE_KEYS_MAX) return err_invalid(r->err, "Too many values in IN (%u, at most %d)", *n, WHERE_KEYS_MAX);
+    *out = ARENA_ARRAY(r->arena, *n + 1, struct value);
+    if (!*out) return err_nomem(r->err);
+    for (uint32_t i = 0; i < *n; i++) {
+        int32_t len = (int32_t)rd_u32(&rd);
+        struct value *v = &(*out)[i];
+        *v = len < 0 ? value_null() : value_of_slice(rd_bytes(&rd, (size_t)len));
+        if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a list");
+        if (len >= 0 && !s->tuple && cql_value_validate(s->columns[0]->type, value_slice(*v), r->err)) return -1;
+    }
+    return 0;
+}
+
+/* The values that = or IN gives, each still as one value (a tuple for a tuple relation). */
+static int step_values(struct cql_request *r, const struct where_step *s, struct value **out, uint32_t *n) {
+    if (s->kind == STEP_IN && s->list) return list_values(r, s, out, n);
+    *n = s->kind == STEP_IN ? s->n_values : 1;
+    *out = ARENA_ARRAY(r->arena, *n + 1, struct value);
+    if (!*out) return err_nomem(r->err);
+    for (uint32_t i = 0; i < *n; i++)
+        if (term_eval(s->kind == STEP_IN ? s->values[i] : s->term, r, &(*out)[i])) return -1;
+    return 0;
+}
+
+static int product_init(struct product *p, struct cql_request *r, uint32_t width) {
+    *p = (struct product){.n = 1, .width = width};
+    p->values = ARENA_ARRAY(r->arena, width + 1, struct value);
+    return p->values ? 0 : err_nomem(r->err);
+}
+
+static int product_step(struct product *p, struct cql_request *r, const struct where_step *s) {
+    if (s->kind == STEP_EQ && p->n == 1) { /* in place: the path of point reads */
+        struct value v;
+        if (term_eval(s->term, r, &v) || split_value(r, s, v, p->values + p->used)) return -1;
+        p->used += s->n_columns;
+        return 0;
+    }
+    struct value *list = NULL;
+    uint32_t n = 0;
+    if (step_values(r, s, &list, &n)) return -1;
+    if ((uint64_t)n * p->n > WHERE_KEYS_MAX)
+        return err_invalid(r->err, "The product of the IN lists has more than %d elements", WHERE_KEYS_MAX);
+    struct product next = {.n = n * p->n, .width = p->width, .used = p->used + s->n_columns};
+    next.values = ARENA_ARRAY(r->arena, (size_t)next.n * p->width + 1, struct value);
+    if (!next.values) return err_nomem(r->err);
+    for (uint32_t i = 0; i < p->n; i++) {
+        for (uint32_t k = 0; k < n; k++) {
+            struct value *to = next.values + ((size_t)i * n + k) * p->width;
+            memcpy(to, p->values + (size_t)i * p->width, p->used * sizeof(*to));
+            if (split_value(r, s, list[k], to + p->used)) return -1;
+        }
+    }
+    *p = next;
+    return 0;
+}
+
+/* ---- partitions ---- */
+
+int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) {
+    const struct where_step *s = w->token;
+    *from = INT64_MIN;
+    *to = INT64_MAX;
+    if (!s) return 1;
+    const struct where_bound eq = {.term = s->term, .inclusive = true};
+    const struct where_bound *bounds[2] = {s->kind == STEP_EQ ? &eq : &s->from, s->kind == STEP_EQ ? &eq : &s->to};
+    for (int i = 0; i < 2; i++) {
+        struct value v;
+        if (!bounds[i]->term) continue;
+        if (term_eval(bounds[i]->term, r, &v)) return -1;
+        if (v.n != 8) return err_invalid(r->err, "Invalid null token value");
+        int64_t token = (int64_t)load_u64(v.p);
+        /* The minimum token as an upper bound is the end of the ring: no key has it (Murmur3Partitioner). */
+        if (i == 1 && token == INT64_MIN) continue;
+        if (i == 0 && !bounds[i]->inclusive && token == INT64_MAX) return 0;
+        *(i == 0 ? from : to) = bounds[i]->inclusive ? token : i == 0 ? token + 1 : token - 1;
+    }
+    return *from <= *to;
+}
+
+struct key_order {
+    const struct where_plan *w;
+    const struct value *values;
+};
+
+static int compare_keys(const void *a, const void *b, void *arg) {
+    const struct key_order *o = arg;
+    uint32_t n = o->w->table->n_partition_key;
+    const struct value *x = o->values + (size_t)*(const uint32_t *)a * n, *y = o->values + (size_t)*(const uint32_t *)b * n;
+    for (uint32_t i = 0; i < n; i++) {
+        int c = cql_value_compare(schema_partition_key(o->w->table, i)->type, value_slice(x[i]), value_slice(y[i]));
+        if (c) return c;
+    }
+    return 0;
+}
+
+/* A heap sort: the order needs an argument, and qsort_r is not in C17. */
+static void sift(uint32_t *at, uint32_t i, uint32_t n, struct key_order *o) {
+    for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && compare_keys(&at[child], &at[child + 1], o) < 0) child++;
+        if (compare_keys(&at[i], &at[child], o) >= 0) return;
+        uint32_t x = at[i];
+        at[i] = at[child], at[child] = x;
+    }
+}
+
+static void sort_keys(uint32_t *at, uint32_t n, struct key_order *o) {
+    for (uint32_t i = n / 2; i-- > 0;) sift(at, i, n, o);
+    for (uint32_t i = n; i-- > 1;) {
+        uint32_t x = at[0];
+        at[0] = at[i], at[i] = x;
+        sift(at, 0, i, o);
+    }
+}
+
+/* sorted: duplicates are neighbours. Unsorted lists are short (Keyspaces' order) and compared pairwise by token. */
+static bool seen(const struct eng_part *parts, uint32_t n, bool sorted, const struct eng_part *p) {
+    for (uint32_t i = n; i-- > 0;) {
+        if (parts[i].token == p->token && slice_eq(parts[i].key, p->key)) return true;
+        if (sorted) return false;
+    }
+    return false;
+}
+
+int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, struct eng_part **parts, uint32_t *n) {
+    uint32_t width = w->table->n_partition_key;
+    struct product p;
+    int64_t from, to;
+    if (product_init(&p, r, width)) return -1;
+    for (uint32_t i = 0; i < width; i++)
+        if (product_step(&p, r, w->partition_steps[i])) return -1;
+    int some = where_tokens(w, r, &from, &to);
+    if (some < 0) return -1;
+    uint32_t *order = ARENA_ARRAY(r->arena, p.n + 1, uint32_t);
+    *parts = ARENA_ARRAY(r->arena, p.n + 1, struct eng_part);
+    if (!order || !*parts) return err_nomem(r->err);
+    for (uint32_t i = 0; i < p.n; i++) order[i] = i;
+    if (sorted && p.n > 1) sort_keys(order, p.n, &(struct key_order){.w = w, .values = p.values});
+    *n = 0;
+    for (uint32_t i = 0; some && i < p.n; i++) {
+        struct eng_part *part = &(*parts)[*n];
+        if (row_key_partition(w->table, p.values + (size_t)order[i] * width, r->arena, part, r->err)) return -1;
+        if (part->token < from || part->token > to || seen(*parts, *n, sorted, part)) continue;
+        ++*n;
+    }
+    return 0;
+}
+
+/* ---- clustering keys ---- */
+
+static int compare_row_keys(const void *a, const void *b) {
+    return slice_cmp(((const struct row_key *)a)->ck, ((const struct row_key *)b)->ck);
+}
+
+/* The columns before a range: one key prefix per combination, in the order of the IN lists. */
+static int combinations(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) {
+    struct product p;
+    if (product_init(&p, r, w->table->n_clustering)) return -1;
+    for (uint32_t i = 0; i < w->n_clustering_steps && w->clustering_steps[i]->kind != STEP_RANGE; i++)
+        if (product_step(&p, r, w->clustering_steps[i])) return -1;
+    *n = p.n;
+    *keys = ARENA_ARRAY(r->arena, p.n + 1, struct row_key);
+    if (!*keys) return err_nomem(r->err);
+    for (uint32_t i = 0; i < p.n; i++)
+        if (row_key_clustering(w->table, p.values + (size_t)i * p.width, p.used, r->arena, &(*keys)[i], r->err)) return -1;
+    return 0;
+}
+
+/* The same in table order, each once. */
+int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row_key **keys, uint32_t *n) {
+    uint32_t all;
+    if (combinations(w, r, keys, &all)) return -1;
+    if (all > 1) qsort(*keys, all, sizeof(**keys), compare_row_keys);
+    *n = 0;
+    for (uint32_t i = 0; i < all; i++)
+        if (*n == 0 || !slice_eq((*keys)[*n - 1].ck, (*keys)[i].ck)) (*keys)[(*n)++] = (*keys)[i];
+    return 0;
+}
+
+/* ---- ranges ---- */
+
+/* A bound with its values. The rows beyond it are at most one slice per column when the columns' orders are mixed:
+ * (a, b) > (x, y) is a > x, or a = x and b > y. */
+struct range_bound {
+    const struct where_step *step;
+    bool lower, open, inclusive;
+    uint32_t n;
+    struct value *values;
+};
+
+static int eval_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b, bool lower, struct range_bound *out) {
+    *out = (struct range_bound){.step = s, .lower = lower, .open = !b->term, .inclusive = b->inclusive, .n = b->n};
+    if (!b->term) return 0;
+    struct value v;
+    out->values = ARENA_ARRAY(r->arena, b->n + 1, struct value);
+    if (!out->values) return err_nomem(r->err);
+    if (term_eval(b->term, r, &v)) return -1;
+    if (value_is_unset(v)) return check_value(r, s->columns[0], v);
+    if (!b->tuple) out->values[0] = v;
+    else if (split_tuple(r, s, v, b->n, out->values)) return -1;
+    if (!b->tuple) {
+        out->open = value_is_null(v); /* Cassandra 5.0 takes a null bound for none */
+        return 0;
+    }
+    for (uint32_t i = 0; i < b->n; i++)
+        if (check_value(r, s->columns[i], out->values[i])) return -1;
+    return 0;
+}
+
+static int extend_key(struct cql_request *r, struct slice prefix, const struct where_step *s, const struct value *values, uint32_t n,
+                      struct slice *out) {
+    struct buf b;
+    buf_init(&b, 0);
+    buf_put_slice(&b, prefix);
+    bool exact = true;
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = cql_key_encode(s->columns[i]->type, s->columns[i]->desc, value_slice(values[i]), &b, &exact, r->err);
+    if (rc == 0) *out = buf_failed(&b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&b));
+    if (rc == 0 && !out->p) rc = err_nomem(r->err);
+    buf_fini(&b);
+    return rc;
+}
+
+static struct eng_slice all_of(struct slice prefix) {
+    return (struct eng_slice){.from = {.key = prefix, .after = false}, .to = {.key = prefix, .after = true}};
+}
+
+/* Rows of the prefix whose column i is beyond the bound's value (or equal to it, when inclusive). */
+static int beyond(struct cql_request *r, const struct range_bound *b, struct slice prefix, uint32_t i, bool inclusive, struct eng_slice *out) {
+    struct slice same, key;
+    if (extend_key(r, prefix, b->step, b->values, i, &same) || extend_key(r, prefix, b->step, b->values, i + 1, &key)) return -1;
+    *out = all_of(same);
+    if (b->lower != b->step->columns[i]->desc) out->from = (struct eng_bound){.key = key, .after = !inclusive};
+    else out->to = (struct eng_bound){.key = key, .after = inclusive};
+    return 0;
+}
+
+/* Slices of the rows of a prefix on the right side of a bound, in table order. out has room for bound->n. */
+static int bound_slices(struct cql_request *r, const struct range_bound *b, struct slice prefix, struct eng_slice *out, uint32_t *n) {
+    *n = 1;
+    if (b->open) {
+        out[0] = all_of(prefix);
+        return 0;
+    }
+    bool mixed = false;
+    for (uint32_t i = 1; i < b->n; i++) mixed = mixed || b->step->columns[i]->desc != b->step->columns[0]->desc;
+    if (!mixed) {
+        struct slice key;
+        if (extend_key(r, prefix, b->step, b->values, b->n, &key)) return -1;
+        out[0] = all_of(prefix);
+        if (b->lower != b->step->columns[0]->desc) out[0].from = (struct eng_bound){.key = key, .after = !b->inclusive};
+        else out[0].to = (struct eng_bound){.key = key, .after = b->inclusive};
+        return 0;
+    }
+    /* The slice of column i lies within the equals of column i - 1: before or after all slices found so far. */
+    uint32_t front = b->n, back = b->n;
+    struct eng_slice *tmp = ARENA_ARRAY(r->arena, 2 * (size_t)b->n + 1, struct eng_slice);
+    if (!tmp) return err_nomem(r->err);
+    for (uint32_t i = b->n; i-- > 0;) {
+        struct eng_slice s;
+        if (beyond(r, b, prefix, i, b->inclusive && i + 1 == b->n, &s)) return -1;
+        if (b->lower != b->step->columns[i]->desc) tmp[back++] = s;
+        else tmp[--front] = s;
+    }
+    *n = back - front;
+    memcpy(out, tmp + front, *n * sizeof(*out));
+    return 0;
+}
+
+/* Where a bound lies: among keys, one that begins with key is after {key, false} and before {key, true}. */
+static int bound_cmp(const struct eng_bound *a, const struct eng_bound *b) {
+    size_t n = a->key.n < b->key.n ? a->key.n : b->key.n;
+    int c = n ? memcmp(a->key.p, b->key.p, n) : 0;
+    if (c) return c;
+    if (a->key.n == b->key.n) return (int)a->after - (int)b->after;
+    return a->key.n < b->key.n ? (a->after ? 1 : -1) : (b->after ? -1 : 1);
+}
+
+static void intersect(const struct eng_slice *a, uint32_t n_a, const struct eng_slice *b, uint32_t n_b, struct eng_slice *out, uint32_t *n) {
+    for (uint32_t i = 0; i < n_a; i++) {
+        for (uint32_t k = 0; k < n_b; k++) {
+            struct eng_slice s = {.from = bound_cmp(&a[i].from, &b[k].from) > 0 ? a[i].from : b[k].from,
+                                  .to = bound_cmp(&a[i].to, &b[k].to) < 0 ? a[i].to : b[k].to};
+            if (bound_cmp(&s.from, &s.to) < 0) out[(*n)++] = s;
+        }
+    }
+}
+
+/* Of the rows of some prefixes, those within both bounds. */
+static int range_slices(struct cql_request *r, const struct range_bound *lower, const struct range_bound *upper, const struct row_key *keys,
+                        uint32_t n_keys, struct eng_slice **slices, uint32_t *n) {
+    size_t room = (lower->n + 1) * (size_t)(upper->n + 1);
+    *n = 0;
+    *slices = ARENA_ARRAY(r->arena, n_keys * room + 1, struct eng_slice);
+    struct eng_slice *from = ARENA_ARRAY(r->arena, lower->n + 1, struct eng_slice), *to = ARENA_ARRAY(r->arena, upper->n + 1, struct eng_slice);
+    if (!*slices || !from || !to) return err_nomem(r->err);
+    for (uint32_t i = 0; i < n_keys; i++) {
+        uint32_t n_from, n_to;
+        if (bound_slices(r, lower, keys[i].ck, from, &n_from) || bound_slices(r, upper, keys[i].ck, to, &n_to)) return -1;
+        intersect(from, n_from, to, n_to, *slices, n);
+    }
+    return 0;
+}
+
+static int eval_range(struct cql_request *r, const struct where_step *s, struct range_bound *lower, struct range_bound *upper) {
+    return eval_bound(r, s, &s->from, true, lower) || eval_bound(r, s, &s->to, false, upper) ? -1 : 0;
+}
+
+static const struct where_step *range_step(const struct where_plan *w) {
+    const struct where_step *last = w->n_clustering_steps ? w->clustering_steps[w->n_clustering_steps - 1] : NULL;
+    return last && last->kind == STEP_RANGE ? last : NULL;
+}
+
+int where_slices(const struct where_plan *w, struct cql_request *r, struct eng_slice **slices, uint32_t *n) {
+    struct row_key *keys;
+    uint32_t n_keys;
+    *n = 0;
+    if (where_row_keys(w, r, &keys, &n_keys)) return -1;
+    const struct where_step *range = range_step(w);
+    struct range_bound lower, upper;
+    if (range) return eval_range(r, range, &lower, &upper) ? -1 : range_slices(r, &lower, &upper, keys, n_keys, slices, n);
+    *slices = ARENA_ARRAY(r->arena, n_keys + 1, struct eng_slice);
+    if (!*slices) return err_nomem(r->err);
+    for (; *n < n_keys; ++*n) (*slices)[*n] = all_of(keys[*n].ck);
+    return 0;
+}
+
+/* ---- subqueries ---- */
+
+struct numbered_key {
+    struct slice ck;
+    uint32_t at;
+};
+
+static int compare_numbered(const void *a, const void *b) {
+    const struct numbered_key *x = a, *y = b;
+    int c = slice_cmp(x->ck, y->ck);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Leaves the first of equal keys, in the given order. */
+static int drop_repeated(struct cql_request *r, struct row_key *keys, uint32_t *n) {
+    struct numbered_key *sorted = ARENA_ARRAY(r->arena, *n + 1, struct numbered_key);
+    bool *repeated = ARENA_ARRAY(r->arena, *n + 1, bool);
+    if (!sorted || !repeated) return err_nomem(r->err);
+    for (uint32_t i = 0; i < *n; i++) sorted[i] = (struct numbered_key){.ck = keys[i].ck, .at = i};
+    qsort(sorted, *n, sizeof(*sorted), compare_numbered);
+    for (uint32_t i = 1; i < *n; i++) repeated[sorted[i].at] = slice_eq(sorted[i].ck, sorted[i - 1].ck);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *n; i++)
+        if (!repeated[i]) keys[kept++] = keys[i];
+    *n = kept;
+    return 0;
+}
+
+static int range_subquery(struct cql_request *r, const struct where_step *s, const struct range_bound *lower, const struct range_bound *upper,
+                          struct where_subquery *q) {
+    if (range_slices(r, lower, upper, &q->key, 1, &q->slices, &q->n_slices)) return -1;
+    q->has_bound = !upper->open && !upper->inclusive;
+    if (!q->has_bound) return 0;
+    struct slice key;
+    if (extend_key(r, q->key.ck, s, upper->values, upper->n, &key)) return -1;
+    q->bound = all_of(key);
+    return 0;
+}
+
+int where_subqueries(const struct where_plan *w, struct cql_request *r, struct where_subquery **out, uint32_t *n) {
+    struct row_key *keys;
+    const struct where_step *range = range_step(w);
+    struct range_bound lower, upper;
+    if (combinations(w, r, &keys, n) || (*n > 1 && drop_repeated(r, keys, n))) return -1;
+    if (range && eval_range(r, range, &lower, &upper)) return -1;
+    *out = ARENA_ARRAY(r->arena, *n + 1, struct where_subquery);
+    if (!*out) return err_nomem(r->err);
+    for (uint32_t i = 0; i < *n; i++) {
+        struct where_subquery *q = &(*out)[i];
+        *q = (struct where_subquery){.is_row = w->rows == WHERE_ROW_KEYS, .key = keys[i]};
+        if (q->is_row) continue;
+        if (range) {
+            if (range_subquery(r, range, &lower, &upper, q)) return -1;
+            continue;
+        }
+        q->slices = ARENA_NEW(r->arena, struct eng_slice);
+        if (!q->slices) return err_nomem(r->err);
+        q->slices[0] = all_of(keys[i].ck);
+        q->n_slices = 1;
+    }
+    return 0;
+}

@@ -1,0 +1,165 @@
+/* What WHERE leaves to be asked of every row. */
+#include "cql/where/restrictions.h"
+
+#include "cql/request/request.h"
+
+/* A step with its values: for each, one per column. */
+struct bound_filter {
+    const struct where_step *step;
+    uint32_t n_values;
+    struct value *values; /* EQ, IN, CONTAINS: n_values x n_columns; ELEMENT: key, value */
+    struct value *from, *to; /* RANGE; NULL: open */
+};
+
+struct where_filters {
+    uint32_t n;
+    struct bound_filter *filters;
+};
+
+static int refuse_null(struct cql_request *r, const struct schema_column *c, struct value v) {
+    if (value_is_unset(v)) return err_invalid(r->err, "Unsupported unset value for column %s", c->name);
+    return err_invalid(r->err, "Unsupported null value for column %s", c->name);
+}
+
+static int split(struct cql_request *r, const struct where_step *s, bool tuple, uint32_t n, struct value v, struct value *out) {
+    if (value_is_null(v)) return refuse_null(r, s->columns[0], v);
+    out[0] = v;
+    if (!tuple) return 0;
+    struct rd rd = rd_of(value_slice(v));
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t len = rd_left(&rd) ? (int32_t)rd_u32(&rd) : -1;
+        if (len < 0) return refuse_null(r, s->columns[i], value_null());
+        out[i] = value_of_slice(rd_bytes(&rd, (size_t)len));
+        if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a tuple");
+    }
+    return 0;
+}
+
+static int bind_list(struct cql_request *r, struct bound_filter *f) {
+    const struct where_step *s = f->step;
+    struct value list, item;
+    struct cql_elems it;
+    static const struct cql_type any_list = {.id = CQL_LIST};
+    if (term_eval(s->list, r, &list)) return -1;
+    if (value_is_null(list)) return refuse_null(r, s->columns[0], list);
+    if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
+    uint32_t n = load_u32(list.p);
+    if (n > (uint32_t)list.n / 4) return err_invalid(r->err, "Not enough bytes to read a list");
+    f->values = ARENA_ARRAY(r->arena, (size_t)n * s->n_columns + 1, struct value);
+    if (!f->values) return err_nomem(r->err);
+    if (cql_elems_open(&any_list, value_slice(list), &it)) return err_invalid(r->err, "Not enough bytes to read a list");
+    while (f->n_values < n && cql_elems_next(&it, &item))
+        if (split(r, s, s->tuple, s->n_columns, item, f->values + (size_t)f->n_values++ * s->n_columns)) return -1;
+    return 0;
+}
+
+static int bind_values(struct cql_request *r, struct bound_filter *f) {
+    const struct where_step *s = f->step;
+    bool in = s->kind == STEP_IN;
+    if (in && s->list) return bind_list(r, f);
+    f->n_values = in ? s->n_values : 1;
+    f->values = ARENA_ARRAY(r->arena, (size_t)f->n_values * s->n_columns + 2, struct value);
+    if (!f->values) return err_nomem(r->err);
+    for (uint32_t i = 0; i < f->n_values; i++) {
+        struct value v;
+        if (term_eval(in ? s->values[i] : s->term, r, &v)) return -1;
+        if (split(r, s, s->tuple, s->n_columns, v, f->values + (size_t)i * s->n_columns)) return -1;
+    }
+    if (s->kind != STEP_ELEMENT) return 0;
+    f->values[1] = f->values[0];
+    if (term_eval(s->element, r, &f->values[0])) return -1;
+    return value_is_null(f->values[0]) ? refuse_null(r, s->columns[0], f->values[0]) : 0;
+}
+
+static int bind_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b, struct value **out) {
+    if (!b->term) return 0;
+    struct value v;
+    *out = ARENA_ARRAY(r->arena, b->n + 1, struct value);
+    if (!*out) return err_nomem(r->err);
+    return term_eval(b->term, r, &v) || split(r, s, b->tuple, b->n, v, *out) ? -1 : 0;
+}
+
+struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) {
+    struct where_filters *f = ARENA_NEW(r->arena, struct where_filters);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n_filters; i++)
+        for (const struct where_step *s = w->filters[i]; s; s = s->next) n++;
+    if (f) f->filters = ARENA_ARRAY(r->arena, n + 1, struct bound_filter);
+    if (!f || !f->filters) {
+        err_nomem(r->err);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < w->n_filters; i++) {
+        for (const struct where_step *s = w->filters[i]; s; s = s->next) {
+            struct bound_filter *b = &f->filters[f->n++];
+            b->step = s;
+            int rc = s->kind == STEP_RANGE ? bind_bound(r, s, &s->from, &b->from) || bind_bound(r, s, &s->to, &b->to) : bind_values(r, b);
+            if (rc) return NULL;
+        }
+    }
+    return f;
+}
+
+/* The row's values of n columns against as many: <0, 0, >0 in the order of the types; 2 when a column is null. */
+enum { NO_ORDER = 2 };
+
+static int compare(const struct where_step *s, const struct row_view *v, const struct value *with, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        struct value mine = v->values[s->columns[i]->ordinal];
+        if (value_is_null(mine)) return NO_ORDER;
+        int c = cql_value_compare(s->columns[i]->type, value_slice(mine), value_slice(with[i]));
+        if (c) return c < 0 ? -1 : 1;
+    }
+    return 0;
+}
+
+static bool in_range(const struct bound_filter *f, const struct row_view *v) {
+    const struct where_step *s = f->step;
+    if (value_is_null(v->values[s->columns[0]->ordinal])) return false;
+    if (f->from) {
+        int c = compare(s, v, f->from, s->from.n);
+        if (c == NO_ORDER || c < 0 || (c == 0 && !s->from.inclusive)) return false;
+    }
+    if (f->to) {
+        int c = compare(s, v, f->to, s->to.n);
+        if (c == NO_ORDER || c > 0 || (c == 0 && !s->to.inclusive)) return false;
+    }
+    return true;
+}
+
+/* Looks for a key, a value, or a key with its value in a collection. */
+static bool collection_has(const struct cql_type *t, struct value collection, const struct value *key, const struct value *value) {
+    struct cql_elems it;
+    struct value k, item;
+    if (value_is_null(collection) || cql_elems_open(t, value_slice(collection), &it)) return false;
+    const struct cql_type *of = t->args[t->id == CQL_MAP ? 1 : 0];
+    while (cql_elems_next(&it, &k)) {
+        item = k;
+        if (t->id == CQL_MAP && !cql_elems_next(&it, &item)) return false;
+        if (key && (value_is_null(k) || cql_value_compare(t->args[0], value_slice(k), value_slice(*key)))) continue;
+        if (value && (value_is_null(item) || cql_value_compare(of, value_slice(item), value_slice(*value)))) continue;
+        return true;
+    }
+    return false;
+}
+
+static bool matches(const struct bound_filter *f, const struct row_view *v) {
+    const struct where_step *s = f->step;
+    const struct schema_column *c = s->columns[0];
+    switch (s->kind) {
+    case STEP_RANGE: return in_range(f, v);
+    case STEP_CONTAINS: return collection_has(c->type, v->values[c->ordinal], NULL, &f->values[0]);
+    case STEP_CONTAINS_KEY: return collection_has(c->type, v->values[c->ordinal], &f->values[0], NULL);
+    case STEP_ELEMENT: return collection_has(c->type, v->values[c->ordinal], &f->values[0], &f->values[1]);
+    case STEP_EQ: case STEP_IN: break;
+    }
+    for (uint32_t i = 0; i < f->n_values; i++)
+        if (compare(s, v, f->values + (size_t)i * s->n_columns, s->n_columns) == 0) return true;
+    return false;
+}
+
+bool where_filters_match(const struct where_filters *f, const struct row_view *v) {
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!matches(&f->filters[i], v)) return false;
+    return true;
+}

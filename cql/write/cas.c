@@ -1,0 +1,257 @@
+#include "cql/write/cas.h"
+
+#include <stdlib.h>
+
+#include "cql/request/db.h"
+
+int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, const struct eng_part *part, bool batch) {
+    *c = (struct cas){.r = r, .table = t, .part = part, .batch = batch};
+    c->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
+    c->reads = ARENA_ARRAY(r->arena, t->n_columns, bool);
+    c->shown = ARENA_ARRAY(r->arena, t->n_columns, const struct schema_column *);
+    return c->reads && c->shown ? 0 : err_nomem(r->err);
+}
+
+/* ---- collecting ---- */
+
+static struct cas_row *row_at(struct cas *c, struct slice ck) {
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        if (slice_eq(c->rows[i].ck, ck)) return &c->rows[i];
+    if (c->n_rows == c->capacity) {
+        uint32_t capacity = c->capacity ? c->capacity * 2 : 4;
+        struct cas_row *rows = ARENA_ARRAY(c->r->arena, capacity, struct cas_row);
+        if (!rows) {
+            err_nomem(c->r->err);
+            return NULL;
+        }
+        if (c->n_rows) memcpy(rows, c->rows, c->n_rows * sizeof *rows);
+        c->rows = rows;
+        c->capacity = capacity;
+    }
+    c->rows[c->n_rows] = (struct cas_row){.ck = ck};
+    return &c->rows[c->n_rows++];
+}
+
+static int add_exists(struct cas *c, struct cas_row *row, bool must_not) {
+    if (!row) return -1;
+    if (row->n_conditions) return err_invalid(c->r->err, "Cannot mix IF conditions and IF %sEXISTS for the same row", must_not ? "NOT " : "");
+    if (must_not ? row->must_exist : row->must_not_exist)
+        return err_invalid(c->r->err, "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
+    row->must_exist = !must_not;
+    row->must_not_exist = must_not;
+    c->has_exists = true;
+    return 0;
+}
+
+static void show(struct cas *c, const struct schema_column *col) {
+    c->reads[col->ordinal] = true;
+    for (uint32_t i = 0; i < c->n_shown; i++)
+        if (c->shown[i] == col) return;
+    c->shown[c->n_shown++] = col;
+}
+
+static bool is_static(const struct condition *c) { return condition_column(c)->kind == COLUMN_STATIC; }
+
+static bool has_conditions(const struct modify_plan *p, bool statics) {
+    for (uint32_t i = 0; i < p->n_conditions; i++)
+        if (is_static(p->conditions[i]) == statics) return true;
+    return false;
+}
+
+/* Conditions on columns of one kind go to one row. */
+static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas_row *row, bool statics) {
+    if (!row) return -1;
+    if (row->must_exist || row->must_not_exist) return err_invalid(c->r->err, "Cannot mix IF conditions and IF NOT EXISTS for the same row");
+    struct bound_condition *all = ARENA_ARRAY(c->r->arena, (size_t)row->n_conditions + p->n_conditions, struct bound_condition);
+    if (!all) return err_nomem(c->r->err);
+    if (row->n_conditions) memcpy(all, row->conditions, row->n_conditions * sizeof *all);
+    row->conditions = all;
+    for (uint32_t i = 0; i < p->n_conditions; i++) {
+        if (is_static(p->conditions[i]) != statics) continue;
+        if (condition_bind(p->conditions[i], c->r, &all[row->n_conditions++])) return -1;
+        show(c, condition_column(p->conditions[i]));
+    }
+    return 0;
+}
+
+int cas_add(struct cas *c, const struct modify_write *w) {
+    const struct modify_plan *p = w->plan;
+    c->writes_rows = c->writes_rows || !p->static_only;
+    if (!p->conditional) return 0;
+    c->writes_statics = c->writes_statics || p->n_static_ops;
+    if (p->if_exists || p->if_not_exists) {
+        c->shows_all = true;
+        return add_exists(c, p->static_only ? &c->statics : row_at(c, w->keys[0].ck), p->if_not_exists);
+    }
+    /* A row whose statement has conditions on static columns only is not looked at. */
+    if (has_conditions(p, false) && add_conditions(c, p, row_at(c, w->keys[0].ck), false)) return -1;
+    return has_conditions(p, true) ? add_conditions(c, p, &c->statics, true) : 0;
+}
+
+/* ---- reading ---- */
+
+static int by_key(const void *a, const void *b) { return slice_cmp(((const struct cas_row *)a)->ck, ((const struct cas_row *)b)->ck); }
+
+/* All columns of the kinds that the statements write (static ones: the conditional statements) are looked at: they tell a row that is not there from one of nulls. */
+static void widen_reads(struct cas *c) {
+    const struct schema_table *t = c->table;
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
+        c->reads[i] = c->reads[i] || (t->columns[i].kind == COLUMN_STATIC ? c->writes_statics : c->writes_rows);
+}
+
+static bool reads_kind(const struct cas *c, enum schema_column_kind kind) {
+    for (uint32_t i = 0; i < c->table->n_columns; i++)
+        if (c->reads[i] && c->table->columns[i].kind == kind) return true;
+    return false;
+}
+
+/* A row without a marker is there only as far as the columns that are looked at have values. */
+static bool is_there(const struct cas *c, const struct eng_row *row) {
+    if (row->kind == ENG_ROW && row->live_ts != ENG_NO_TS) return true;
+    for (uint32_t i = 0; i < row->n_cells; i++) {
+        const struct schema_column *col = schema_column_by_id(c->table, row->cells[i].column);
+        if (col && c->reads[col->ordinal]) return true;
+    }
+    return false;
+}
+
+static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
+    struct eng_row *row = ARENA_NEW(c->r->arena, struct eng_row);
+    if (!row) return err_nomem(c->r->err);
+    struct slice ck = kind == ENG_STATIC ? slice_of("", 0) : to->ck;
+    int rc = eng_row_get(c->r->db->options.eng, ENG_TIER_ANY, c->part, kind, ck, c->now, c->r->arena, row, c->r->cost, c->r->err);
+    if (rc < 0) return -1;
+    to->stored = rc ? row : NULL;
+    to->row = rc && is_there(c, row) ? row : NULL;
+    return 0;
+}
+
+/* With conditions on static columns only, the first row tells whether the partition is there at all. */
+static int read_first_row(struct cas *c) {
+    struct cql_request *r = c->r;
+    struct eng_scan_spec spec = {.part = c->part, .table = c->part->table, .rows = true, .now = c->now};
+    struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, r->cost, r->err);
+    if (!scan) return -1;
+    struct eng_item item;
+    int rc;
+    do rc = eng_scan_next(scan, &item, r->err);
+    while (rc == 1 && (item.kind != ENG_ITEM_ROW || !is_there(c, &item.row)));
+    struct slice ck = {0};
+    if (rc == 1) {
+        ck = arena_dup(r->arena, item.row.ck);
+        if (!ck.p) rc = err_nomem(r->err);
+    }
+    eng_scan_close(scan);
+    if (rc <= 0) return rc;
+    struct cas_row *row = row_at(c, ck);
+    if (!row) return -1;
+    struct eng_row *full = ARENA_NEW(r->arena, struct eng_row);
+    if (!full) return err_nomem(r->err);
+    rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, c->part, ENG_ROW, ck, c->now, r->arena, full, r->cost, r->err);
+    row->row = rc == 1 ? full : NULL;
+    return rc < 0 ? -1 : 0;
+}
+
+static int read_rows(struct cas *c) {
+    widen_reads(c);
+    if (reads_kind(c, COLUMN_STATIC) && read_row(c, ENG_STATIC, &c->statics)) return -1;
+    if (c->n_rows == 0) return read_first_row(c);
+    qsort(c->rows, c->n_rows, sizeof *c->rows, by_key);
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        if (read_row(c, ENG_ROW, &c->rows[i])) return -1;
+    return 0;
+}
+
+static int holds(struct cas *c, const struct cas_row *row) {
+    if (row->must_exist && !row->row) return 0;
+    if (row->must_not_exist && row->row) return 0;
+    for (uint32_t i = 0; i < row->n_conditions; i++) {
+        int rc = condition_match(&row->conditions[i], c->r, row->row);
+        if (rc != 1) return rc;
+    }
+    return 1;
+}
+
+int cas_check(struct cas *c) {
+    if (read_rows(c)) return -1;
+    int rc = holds(c, &c->statics);
+    for (uint32_t i = 0; rc == 1 && i < c->n_rows; i++) rc = holds(c, &c->rows[i]);
+    return rc;
+}
+
+void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) {
+    const struct modify_plan *p = w->plan;
+    bool of_row = !p->static_only && (p->if_exists || p->if_not_exists || has_conditions(p, false));
+    *row = NULL;
+    *statics = of_row ? NULL : c->statics.stored;
+    for (uint32_t i = 0; of_row && w->n_keys && i < c->n_rows; i++)
+        if (slice_eq(c->rows[i].ck, w->keys[0].ck)) *row = c->rows[i].stored;
+}
+
+/* ---- the answer ---- */
+
+static bool is_key(const struct schema_column *col) { return col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING; }
+
+/* The columns of a refusal: all, or in a batch the keys and then the columns of conditions in the order of the statements. */
+static uint32_t answer_columns(const struct cas *c, const struct schema_column **out) {
+    const struct schema_table *t = c->table;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (c->shows_all || (c->batch && is_key(&t->columns[i]))) out[n++] = &t->columns[i];
+    for (uint32_t i = 0; !c->shows_all && i < c->n_shown; i++) out[n++] = c->shown[i];
+    return n;
+}
+
+static int begin(struct cas *c, const struct schema_column *const *columns, uint32_t n) {
+    struct result_meta *meta = ARENA_NEW(c->r->arena, struct result_meta);
+    struct result_column *cols = ARENA_ARRAY(c->r->arena, (size_t)n + 1, struct result_column);
+    if (!meta || !cols) return err_nomem(c->r->err);
+    const char *keyspace = c->table->keyspace->name, *table = c->table->name;
+    cols[0] = (struct result_column){.keyspace = keyspace, .table = table, .name = "[applied]", .type = cql_type_scalar(CQL_BOOLEAN)};
+    for (uint32_t i = 0; i < n; i++)
+        cols[i + 1] = (struct result_column){.keyspace = keyspace, .table = table, .name = columns[i]->name, .type = columns[i]->type};
+    *meta = (struct result_meta){.n = n + 1, .columns = cols};
+    c->r->result = (struct cql_result){.kind = RESULT_ROWS, .meta = meta};
+    return c->r->sink->begin(c->r->sink, meta);
+}
+
+static int put_row(struct cas *c, const struct row_view *v, const struct schema_column *const *columns, uint32_t n, struct value *out) {
+    static const uint8_t refused;
+    out[0] = value_of(&refused, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct schema_column *col = columns[i];
+        out[i + 1] = is_key(col) || c->reads[col->ordinal] ? v->values[col->ordinal] : value_null();
+    }
+    return c->r->sink->row(c->r->sink, out);
+}
+
+static int answer_rows(struct cas *c, const struct schema_column *const *columns, uint32_t n) {
+    struct arena *a = c->r->arena;
+    struct value *out = ARENA_ARRAY(a, (size_t)n + 1, struct value);
+    const struct row_view_layout *layout = row_view_layout_new(c->table, NULL, a);
+    struct row_view v;
+    if (!out || !layout) return err_nomem(c->r->err);
+    if (row_view_init(&v, layout, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err)) return -1;
+    bool any = false;
+    for (uint32_t i = 0; i < c->n_rows; i++) {
+        if (!c->rows[i].row) continue;
+        any = true;
+        if (row_view_row(&v, c->rows[i].row, c->r->err) || put_row(c, &v, columns, n, out)) return -1;
+    }
+    if (any) return 0;
+    return row_view_row(&v, NULL, c->r->err) || put_row(c, &v, columns, n, out) ? -1 : 0;
+}
+
+int cas_answer(struct cas *c, bool applied) {
+    bool any = c->statics.row != NULL;
+    for (uint32_t i = 0; i < c->n_rows; i++) any = any || c->rows[i].row;
+    if (applied || !any) {
+        const uint8_t flag = applied;
+        const struct value v = value_of(&flag, 1);
+        return begin(c, NULL, 0) || c->r->sink->row(c->r->sink, &v) ? -1 : 0;
+    }
+    const struct schema_column **columns = ARENA_ARRAY(c->r->arena, 2 * (size_t)c->table->n_columns + 1, const struct schema_column *);
+    if (!columns) return err_nomem(c->r->err);
+    uint32_t n = answer_columns(c, columns);
+    return begin(c, columns, n) || answer_rows(c, columns, n) ? -1 : 0;
+}

@@ -1,0 +1,303 @@
+#include "cql/write/condition.h"
+
+#include "cql/row/cell_form.h"
+#include "cql/request/request.h"
+#include "cql/write/multicell.h"
+
+enum access { WHOLE, ELEMENT, FIELD };
+
+struct condition {
+    const struct schema_column *column;
+    enum access access;
+    uint16_t field;
+    enum ast_op op;
+    const struct cql_type *type; /* of what is compared: the column's, the element's or the field's */
+    const struct term *element;
+    bool in_marker;              /* IN ?: values[0] is a list */
+    uint32_t n_values;
+    const struct term **values;
+};
+
+const struct schema_column *condition_column(const struct condition *c) { return c->column; }
+
+/* ---- compiling ---- */
+
+static const char *named(struct compile *c, const char *fmt, const char *name) {
+    char *s = arena_printf(c->arena, fmt, name);
+    if (!s) err_nomem(c->err);
+    return s;
+}
+
+static struct receiver receiver_of(const struct schema_table *t, const char *name, const struct cql_type *type) {
+    return (struct receiver){.keyspace = t->keyspace->name, .table = t->name, .name = name, .type = type};
+}
+
+/* Sets the access, the type compared and the name that bind markers get. */
+static int compile_element(struct compile *c, const struct schema_table *t, const struct ast_relation *rel, struct condition *out, const char **name) {
+    const struct schema_column *col = out->column;
+    if (!cql_type_is_collection(col->type)) return err_invalid(c->err, "Invalid element access syntax for non-collection column %s", col->name);
+    if (col->type->id == CQL_SET) return err_invalid(c->err, "Invalid element access syntax for set column %s", col->name);
+    bool map = col->type->id == CQL_MAP;
+    struct receiver key = receiver_of(t, named(c, map ? "key(%s)" : "idx(%s)", col->name), map ? col->type->args[0] : cql_type_scalar(CQL_INT));
+    *name = named(c, "value(%s)", col->name);
+    if (!key.name || !*name) return -1;
+    out->access = ELEMENT;
+    out->type = col->type->args[map ? 1 : 0];
+    out->element = term_compile(c, rel->element, &key);
+    return out->element ? 0 : -1;
+}
+
+static int compile_field(struct compile *c, const struct ast_relation *rel, struct condition *out, const char **name) {
+    const struct schema_column *col = out->column;
+    if (col->type->id != CQL_UDT) return err_invalid(c->err, "Invalid field access syntax for non-UDT column %s", col->name);
+    for (uint32_t i = 0; i < col->type->n_args; i++) {
+        if (strcmp(col->type->field_names[i], rel->field) != 0) continue;
+        out->access = FIELD;
+        out->field = (uint16_t)i;
+        out->type = col->type->args[i];
+        *name = arena_printf(c->arena, "%s.%s", col->name, rel->field);
+        return *name ? 0 : err_nomem(c->err);
+    }
+    return err_invalid(c->err, "Unknown field %s for column %s", rel->field, col->name);
+}
+
+static int compile_contains(struct compile *c, struct condition *out, const char **name) {
+    const struct schema_column *col = out->column;
+    bool key = out->op == OP_CONTAINS_KEY || out->op == OP_NOT_CONTAINS_KEY;
+    if (!cql_type_is_collection(col->type)) return err_invalid(c->err, "Cannot use %s on non-collection column %s", ast_op_text(out->op), col->name);
+    if (key && col->type->id != CQL_MAP) return err_invalid(c->err, "Cannot use %s on non-map column %s", ast_op_text(out->op), col->name);
+    out->type = col->type->args[col->type->id == CQL_MAP && !key ? 1 : 0];
+    *name = named(c, key ? "key(%s)" : "value(%s)", col->name);
+    return *name ? 0 : -1;
+}
+
+/* Durations have no order; Cassandra says where they were found. */
+static bool has_duration(const struct cql_type *t) {
+    if (t->id == CQL_DURATION) return true;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (has_duration(t->args[i])) return true;
+    return false;
+}
+
+static int check_slice(struct compile *c, const struct condition *out) {
+    if (out->op != OP_LT && out->op != OP_LTE && out->op != OP_GT && out->op != OP_GTE) return 0;
+    const struct cql_type *t = out->type;
+    if (!has_duration(t)) return 0;
+    const char *what = t->id == CQL_DURATION ? "durations" : cql_type_is_collection(t) ? "collections containing durations"
+                       : t->id == CQL_TUPLE ? "tuples containing durations" : "UDTs containing durations";
+    return err_invalid(c->err, "Slice conditions ( %s ) are not supported on %s", ast_op_text(out->op), what);
+}
+
+static int compile_values(struct compile *c, const struct ast_relation *rel, const struct receiver *to, struct condition *out) {
+    out->n_values = rel->op == OP_IN && rel->in_list ? rel->n_values : 1;
+    out->values = ARENA_ARRAY(c->arena, out->n_values + 1, const struct term *);
+    if (!out->values) return err_nomem(c->err);
+    if (rel->op == OP_IN && rel->in_list) {
+        for (uint32_t i = 0; i < rel->n_values; i++)
+            if (!(out->values[i] = term_compile(c, rel->values[i], to))) return -1;
+        return 0;
+    }
+    struct receiver one = *to;
+    if (rel->op == OP_IN) {
+        struct cql_type *list = ARENA_NEW(c->arena, struct cql_type);
+        const struct cql_type **arg = ARENA_ARRAY(c->arena, 1, const struct cql_type *);
+        if (!list || !arg) return err_nomem(c->err);
+        arg[0] = to->type;
+        *list = (struct cql_type){.id = CQL_LIST, .n_args = 1, .args = arg};
+        one.type = list;
+        one.name = named(c, "in(%s)", to->name);
+        if (!one.name) return -1;
+        out->in_marker = true;
+    }
+    out->values[0] = term_compile(c, rel->value, &one);
+    return out->values[0] ? 0 : -1;
+}
+
+static bool is_supported(enum ast_op op) {
+    switch (op) {
+    case OP_EQ: case OP_NEQ: case OP_LT: case OP_LTE: case OP_GT: case OP_GTE: case OP_IN: case OP_CONTAINS: case OP_CONTAINS_KEY: return true;
+    default: return false;
+    }
+}
+
+struct condition *condition_compile(struct compile *c, const struct schema_table *t, const struct ast_relation *rel) {
+    struct condition *out = ARENA_NEW(c->arena, struct condition);
+    if (!out) {
+        err_nomem(c->err);
+        return NULL;
+    }
+    const char *name = rel->lhs[0];
+    out->op = rel->op;
+    out->column = schema_column_find(t, name);
+    if (!out->column) {
+        err_invalid(c->err, "Undefined column name %s in table %s.%s", name, t->keyspace->name, t->name);
+        return NULL;
+    }
+    if (out->column->kind == COLUMN_PARTITION_KEY || out->column->kind == COLUMN_CLUSTERING) {
+        err_invalid(c->err, "PRIMARY KEY column '%s' cannot have IF conditions", name);
+        return NULL;
+    }
+    if (out->column->type->id == CQL_COUNTER) {
+        err_invalid(c->err, "Conditions on counters are not supported");
+        return NULL;
+    }
+    if (rel->kind != REL_COLUMN || !is_supported(rel->op)) {
+        err_invalid(c->err, "Unsupported condition on column %s: %s", name, ast_op_text(rel->op));
+        return NULL;
+    }
+    out->type = out->column->type;
+    if (rel->element && compile_element(c, t, rel, out, &name)) return NULL;
+    if (rel->field && compile_field(c, rel, out, &name)) return NULL;
+    if ((rel->op == OP_CONTAINS || rel->op == OP_CONTAINS_KEY) && compile_contains(c, out, &name)) return NULL;
+    if (check_slice(c, out)) return NULL;
+    struct receiver to = receiver_of(t, name, out->type);
+    return compile_values(c, rel, &to, out) ? NULL : out;
+}
+
+/* ---- binding ---- */
+
+static int unset_value(struct cql_request *r) { return err_invalid(r->err, "Invalid 'unset' value in condition"); }
+
+static int bind_in_marker(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
+    struct value list, item;
+    struct cql_elems it;
+    if (term_eval(c->values[0], r, &list)) return -1;
+    if (value_is_unset(list)) return unset_value(r);
+    if (value_is_null(list)) return err_invalid(r->err, "Invalid null list in IN condition");
+    const struct cql_type *arg = c->type;
+    const struct cql_type t = {.id = CQL_LIST, .n_args = 1, .args = &arg};
+    if (cql_elems_open(&t, value_slice(list), &it)) return err_invalid(r->err, "Invalid list value in IN condition");
+    struct value *values = ARENA_ARRAY(r->arena, (size_t)it.left + 1, struct value);
+    if (!values) return err_nomem(r->err);
+    while (cql_elems_next(&it, &item)) values[out->n_values++] = item;
+    out->values = values;
+    return 0;
+}
+
+static int bind_element(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
+    bool map = c->column->type->id == CQL_MAP;
+    if (term_eval(c->element, r, &out->element)) return -1;
+    if (value_is_null(out->element))
+        return err_invalid(r->err, "Invalid %s value for %s element access", value_is_unset(out->element) ? "unset" : "null", map ? "map" : "list");
+    return map || out->element.n == 4 ? 0 : err_invalid(r->err, "Invalid list index");
+}
+
+int condition_bind(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
+    *out = (struct bound_condition){.condition = c};
+    if (c->access == ELEMENT && bind_element(c, r, out)) return -1;
+    if (c->in_marker) return bind_in_marker(c, r, out);
+    struct value *values = ARENA_ARRAY(r->arena, (size_t)c->n_values + 1, struct value);
+    if (!values) return err_nomem(r->err);
+    for (uint32_t i = 0; i < c->n_values; i++) {
+        struct value v;
+        if (term_eval(c->values[i], r, &v)) return -1;
+        if (value_is_unset(v) && c->op == OP_IN) continue;
+        values[out->n_values++] = v;
+    }
+    out->values = values;
+    return 0;
+}
+
+/* ---- matching ---- */
+
+/* The column's value in the row, put together when it is not frozen. */
+static int column_value(const struct condition *c, struct cql_request *r, const struct eng_row *row, struct value *out) {
+    uint32_t n;
+    const struct eng_cell *cells = cells_of(row, c->column, &n);
+    *out = value_null();
+    if (n == 0) return 0;
+    if (cql_type_is_multicell(c->column->type)) return cell_assemble(c->column->type, cells, n, r->arena, out, r->err);
+    *out = value_of_slice(cells[0].value);
+    return 0;
+}
+
+static struct value list_item(const struct cql_type *t, struct value list, uint32_t at) {
+    struct cql_elems it;
+    struct value item = value_null();
+    if (value_is_null(list) || cql_elems_open(t, value_slice(list), &it)) return value_null();
+    for (uint32_t i = 0; i <= at; i++)
+        if (!cql_elems_next(&it, &item)) return value_null();
+    return item;
+}
+
+static struct value map_item(const struct cql_type *t, struct value map, struct value key) {
+    struct cql_elems it;
+    struct value k, v;
+    if (value_is_null(map) || cql_elems_open(t, value_slice(map), &it)) return value_null();
+    while (cql_elems_next(&it, &k) && cql_elems_next(&it, &v))
+        if (cql_value_compare(t->args[0], value_slice(k), value_slice(key)) == 0) return v;
+    return value_null();
+}
+
+static struct value part_of(const struct bound_condition *b, struct value whole) {
+    const struct condition *c = b->condition;
+    if (c->access == WHOLE) return whole;
+    if (c->access == FIELD) return list_item(c->column->type, whole, c->field);
+    return c->column->type->id == CQL_MAP ? map_item(c->column->type, whole, b->element)
+                                          : list_item(c->column->type, whole, load_u32(b->element.p));
+}
+
+static bool contains(const struct condition *c, struct value whole, struct value wanted) {
+    struct cql_elems it;
+    struct value a, other;
+    const struct cql_type *t = c->column->type;
+    if (value_is_null(whole) || cql_elems_open(t, value_slice(whole), &it)) return false;
+    while (cql_elems_next(&it, &a)) {
+        if (t->id == CQL_MAP) {
+            if (!cql_elems_next(&it, &other)) return false;
+            if (c->op == OP_CONTAINS) a = other;
+        }
+        if (cql_value_compare(c->type, value_slice(a), value_slice(wanted)) == 0) return true;
+    }
+    return false;
+}
+
+/* A non-frozen collection without elements is null and compares as the empty one. */
+static struct value or_empty(const struct condition *c, struct value v) {
+    static const uint8_t none[4];
+    if (value_is_null(v) && c->access == WHOLE && cql_type_is_multicell(c->type) && cql_type_is_collection(c->type)) return value_of(none, sizeof none);
+    return v;
+}
+
+static bool compare(const struct condition *c, enum ast_op op, struct value have, struct value want) {
+    if (value_is_null(want)) return value_is_null(have) == (op != OP_NEQ);
+    if (op == OP_EQ || op == OP_NEQ) have = or_empty(c, have);
+    if (value_is_null(have)) return op == OP_NEQ;
+    int d = cql_value_compare(c->type, value_slice(have), value_slice(want));
+    switch (op) {
+    case OP_NEQ: return d != 0;
+    case OP_LT: return d < 0;
+    case OP_LTE: return d <= 0;
+    case OP_GT: return d > 0;
+    case OP_GTE: return d >= 0;
+    default: return d == 0;
+    }
+}
+
+/* Told only of a condition whose turn has come: those before it held. */
+static int check_operands(const struct bound_condition *b, struct err *e) {
+    const struct condition *c = b->condition;
+    if (c->access == ELEMENT && c->column->type->id == CQL_LIST && (int32_t)load_u32(b->element.p) < 0)
+        return err_invalid(e, "Invalid negative list index %d", (int32_t)load_u32(b->element.p));
+    if (b->n_values && value_is_unset(b->values[0])) return err_invalid(e, "Invalid 'unset' value in condition");
+    if (c->op == OP_EQ || c->op == OP_NEQ || c->op == OP_IN || b->n_values == 0) return 0;
+    struct value v = b->values[0];
+    if (value_is_null(v)) return err_invalid(e, "Invalid comparison with null for operator \"%s\"", ast_op_text(c->op));
+    if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY || c->access != WHOLE) return 0;
+    if (!cql_type_is_multicell(c->type) || !cql_type_is_collection(c->type) || v.n < 4 || load_u32(v.p) > 0) return 0;
+    const char *what = c->type->id == CQL_LIST ? "list" : c->type->id == CQL_SET ? "set" : "map";
+    return err_invalid(e, "Invalid comparison with an empty %s for operator \"%s\"", what, ast_op_text(c->op));
+}
+
+int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) {
+    const struct condition *c = b->condition;
+    struct value whole;
+    if (check_operands(b, r->err)) return -1;
+    if (column_value(c, r, row, &whole)) return -1;
+    if (c->op == OP_CONTAINS || c->op == OP_CONTAINS_KEY) return contains(c, whole, b->values[0]);
+    struct value have = part_of(b, whole);
+    if (c->op != OP_IN) return compare(c, c->op, have, b->values[0]);
+    for (uint32_t i = 0; i < b->n_values; i++)
+        if (compare(c, OP_EQ, have, b->values[i])) return 1;
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* IF conditions of UPDATE and DELETE: one column, element or field against a value (Cassandra's ColumnCondition).
+ *
+ * Life: compiled with the statement; each run binds the values once and matches the bound condition against the row as it is
+ * under the partition's lock. What a bound condition points to lives until the request ends.
+ */
+#pragma once
+
+#include "cql/expr/term.h"
+#include "engine/row.h"
+#include "system_schema/schema.h"
+
+struct condition; /* immutable, in the statement's arena */
+
+struct bound_condition {
+    const struct condition *condition;
+    struct value element;      /* index or key */
+    uint32_t n_values;         /* IN: those that are set; else 1 */
+    const struct value *values;
+};
+
+/* NULL with ERR_INVALID in Cassandra's words. */
+struct condition *condition_compile(struct compile *c, const struct schema_table *t, const struct ast_relation *rel) MUST_CHECK;
+const struct schema_column *condition_column(const struct condition *c);
+int condition_bind(const struct condition *c, struct cql_request *r, struct bound_condition *out) MUST_CHECK;
+/* row: resolved row, or static row for a static column; NULL: there is none. 1, 0, or -1 with the request's err. */
+int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) MUST_CHECK;

@@ -1,0 +1,101 @@
+/* INSERT, UPDATE and DELETE: the plan that compiling makes, and one execution of it.
+ *
+ * Life of a write: modify_bind evaluates keys, attributes and row targets into a struct modify_write; modify_add turns it into
+ * deltas of an engine batch and into the op_cost. A statement that reads before it writes (a condition, a list index, a
+ * counter) does both on a blocking thread under the partition's lock (modify.c); batch.c does the same for many statements;
+ * cas.c decides the conditions. Inside cql only; a plan is immutable, a write is one request's.
+ */
+#pragma once
+
+#include "cql/write/condition.h"
+#include "cql/write/multicell.h"
+#include "cql/where/restrictions.h"
+#include "cql/request/statement.h"
+
+enum modify_op_kind {
+    MODIFY_SET, MODIFY_ADD, MODIFY_PREPEND, MODIFY_SUBTRACT, MODIFY_PUT, MODIFY_LIST_SET, MODIFY_FIELD, /* UPDATE, INSERT */
+    MODIFY_COUNT,                                                                                       /* counter + value */
+    MODIFY_DELETE, MODIFY_DISCARD, MODIFY_LIST_DELETE, MODIFY_FIELD_DELETE,                             /* DELETE */
+};
+
+struct modify_op {
+    enum modify_op_kind kind;
+    const struct schema_column *column;
+    const struct term *value, *element;
+    const struct cql_type *value_type; /* of value */
+    uint16_t field;
+    bool negative; /* MODIFY_COUNT: minus */
+};
+
+struct modify_plan {
+    enum op_write_kind kind;
+    const struct schema_table *table;
+    bool static_only; /* addresses the static row: no clustering key */
+    bool conditional, if_exists, if_not_exists;
+    bool reads;       /* some operation needs the current row */
+    bool counter;     /* of a counter table */
+    uint32_t n_conditions;
+    struct condition **conditions;
+    const struct term *timestamp, *ttl;
+    const struct term **keys; /* INSERT: by ordinal of the key columns */
+    const struct where_plan *where; /* UPDATE, DELETE */
+    const struct term *json;  /* INSERT JSON: keys and operations take their values from it */
+    bool json_unset;          /* DEFAULT UNSET */
+    bool repeats;             /* two operations on one column */
+    uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
+    struct modify_op *ops;
+};
+
+/* One execution. */
+struct modify_write {
+    struct cql_request *r;
+    const struct modify_plan *plan;
+    const struct value *values; /* of its markers */
+    int64_t ts, now;            /* microseconds; seconds */
+    int64_t deletion_ts;
+    int32_t ttl;
+    uint32_t n_parts;
+    struct eng_part *parts;
+    bool rows_by_key;         /* keys, else slices */
+    uint32_t n_keys;
+    struct row_key *keys;
+    uint32_t n_slices;
+    struct eng_slice *slices;
+    const struct value *key_values; /* INSERT: by ordinal */
+    const struct value *json;       /* by ordinal; unset where DEFAULT UNSET left it */
+    bool measures;                  /* add up data_bytes */
+    uint64_t data_bytes;            /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
+};
+
+static inline const struct modify_plan *modify_plan_of(const struct cql_statement *s) { return s->plan; }
+/* What needs the partition's lock and a thread that may block. */
+static inline bool modify_needs_lock(const struct modify_plan *p) { return p->conditional || p->reads || p->counter; }
+static inline bool modify_writes_rows(const struct modify_plan *p) { return !p->static_only && (p->kind != OP_UPDATE || p->n_ops > p->n_static_ops); }
+
+/* modify_compile.c */
+int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using, const struct term **timestamp,
+                         const struct term **ttl) MUST_CHECK;
+
+/* modify_bind.c: batch_ts: of the batch, or ENG_NO_TS. The request's values are those of the statement while this runs. */
+int modify_bind(struct cql_request *r, const struct modify_plan *p, int64_t batch_ts, struct modify_write *w) MUST_CHECK;
+/* USING TIMESTAMP of a statement or a batch: 1 and *out, 0: not given, -1. */
+int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) MUST_CHECK;
+
+/* Gives the write its place under the lock. conditional: its deletions lose against its own cells and those of the same batch
+ * (Cassandra's PartitionUpdate.updateAllTimestamp), but for the deletion of one row. */
+void modify_order(struct modify_write *w, bool conditional, int64_t ts);
+
+/* modify_json.c: values by ordinal of the table's columns. */
+int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
+
+/* modify_run.c: all rows of the write go to b, and what they cost to the request's op_cost. */
+int modify_add(struct modify_write *w, struct eng_batch *b) MUST_CHECK;
+/* Not applied: notes the row that was there; existing may be NULL. */
+int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row, const struct eng_row *statics) MUST_CHECK;
+
+/* modify.c: the whole of a statement that stands alone. */
+enum cql_outcome modify_run(struct cql_request *r, const struct modify_plan *p);
+
+extern const struct statement_ops insert_ops, update_ops, delete_ops;
+/* Of INSERT, UPDATE, DELETE. */
+const struct statement_ops *modify_ops(enum stmt_kind kind);

@@ -1,0 +1,111 @@
+/* One execution of a write: its attributes, partitions and rows, evaluated from the request's values. */
+#include "cql/request/db.h"
+#include "cql/write/modify.h"
+#include "cql/row/row_key.h"
+
+enum { TTL_MAX = 20 * 365 * 24 * 3600 };
+
+int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
+    struct value v;
+    if (!t) return 0;
+    if (term_eval(t, r, &v)) return -1;
+    if (value_is_unset(v)) return 0;
+    if (value_is_null(v)) return err_invalid(r->err, "Invalid null value of timestamp");
+    if (v.n != 8) return err_invalid(r->err, "Invalid timestamp value: (empty)");
+    *out = (int64_t)load_u64(v.p);
+    if (*out == INT64_MIN) return err_invalid(r->err, "Out of bound timestamp, must be in [%lld, %lld]", (long long)-INT64_MAX, (long long)INT64_MAX);
+    return 1;
+}
+
+/* Statement, batch, protocol, server clock; a conditional write is ordered by the server alone. */
+static int bind_timestamp(struct modify_write *w, int64_t batch_ts) {
+    struct cql_request *r = w->r;
+    const struct modify_plan *p = w->plan;
+    int64_t given;
+    int rc = modify_timestamp(r, p->timestamp, &given);
+    if (rc < 0) return -1;
+    if (rc) w->ts = given;
+    else if (batch_ts != ENG_NO_TS) w->ts = batch_ts;
+    else if (r->params.has_timestamp && !p->conditional && !p->counter) w->ts = r->params.timestamp;
+    else w->ts = write_clock_us(&r->db->write_clock, r->now_us);
+    w->deletion_ts = w->ts;
+    return 0;
+}
+
+void modify_order(struct modify_write *w, bool conditional, int64_t ts) {
+    if (conditional || w->plan->counter) w->ts = ts;
+    /* A row's deletion meets what the batch writes to the row before the timestamps are set apart, and wins. */
+    bool of_row = w->plan->kind == OP_DELETE && w->plan->n_ops == 0 && w->rows_by_key && w->plan->table->n_clustering;
+    w->deletion_ts = conditional && !of_row ? w->ts - 1 : w->ts;
+}
+
+static int bind_ttl(struct modify_write *w) {
+    struct cql_request *r = w->r;
+    const struct schema_table *t = w->plan->table;
+    struct value v = {.n = VALUE_UNSET};
+    if (w->plan->kind == OP_DELETE || w->plan->counter) return 0;
+    if (w->plan->ttl && term_eval(w->plan->ttl, r, &v)) return -1;
+    w->ttl = value_is_unset(v) ? t->default_ttl : 0;
+    if (!value_is_null(v)) {
+        if (v.n != 4) return err_invalid(r->err, "Invalid TTL value: (empty)");
+        w->ttl = (int32_t)load_u32(v.p);
+    }
+    if (w->ttl < 0) return err_invalid(r->err, "A TTL must be greater or equal to 0, but was %d", w->ttl);
+    if (w->ttl > TTL_MAX) return err_invalid(r->err, "ttl is too large. requested (%d) maximum (%d)", w->ttl, TTL_MAX);
+    return 0;
+}
+
+/* ---- keys ---- */
+
+static int insert_key_values(struct modify_write *w) {
+    const struct modify_plan *p = w->plan;
+    if (p->json) {
+        w->key_values = w->json;
+        return 0;
+    }
+    uint32_t n = p->table->n_partition_key + (p->static_only ? 0 : p->table->n_clustering);
+    struct value *values = arena_alloc(w->r->arena, n * sizeof *values);
+    if (!values) return err_nomem(w->r->err);
+    for (uint32_t i = 0; i < n; i++)
+        if (term_eval(p->keys[i], w->r, &values[i])) return -1;
+    w->key_values = values;
+    return 0;
+}
+
+static int bind_insert(struct modify_write *w) {
+    const struct schema_table *t = w->plan->table;
+    struct arena *a = w->r->arena;
+    if (insert_key_values(w)) return -1;
+    struct {
+        struct eng_part part;
+        struct row_key key;
+    } *one = arena_alloc(a, sizeof *one);
+    if (!one) return err_nomem(w->r->err);
+    if (row_key_partition(t, w->key_values, a, &one->part, w->r->err)) return -1;
+    w->parts = &one->part;
+    w->n_parts = 1;
+    w->rows_by_key = true;
+    if (w->plan->static_only) return 0;
+    if (row_key_clustering(t, w->key_values + t->n_partition_key, t->n_clustering, a, &one->key, w->r->err)) return -1;
+    w->keys = &one->key;
+    w->n_keys = 1;
+    return 0;
+}
+
+static int bind_where(struct modify_write *w) {
+    const struct modify_plan *p = w->plan;
+    if (where_parts(p->where, w->r, false, &w->parts, &w->n_parts)) return -1;
+    w->rows_by_key = p->static_only || p->where->rows == WHERE_ROW_KEYS;
+    if (p->static_only) return 0;
+    if (w->rows_by_key) return where_row_keys(p->where, w->r, &w->keys, &w->n_keys);
+    if (p->n_ops) return err_invalid(w->r->err, "Range deletions are not supported for specific columns");
+    return where_slices(p->where, w->r, &w->slices, &w->n_slices);
+}
+
+int modify_bind(struct cql_request *r, const struct modify_plan *p, int64_t batch_ts, struct modify_write *w) {
+    *w = (struct modify_write){.r = r, .plan = p, .values = r->params.values};
+    w->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
+    if (bind_timestamp(w, batch_ts) || bind_ttl(w)) return -1;
+    if (p->json && modify_json_values(r, p, &w->json)) return -1;
+    return p->where ? bind_where(w) : bind_insert(w);
+}

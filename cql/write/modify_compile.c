@@ -1,0 +1,443 @@
+/* From the trees of INSERT, UPDATE and DELETE to plans: names and types checked, terms compiled. */
+#include "cql/write/modify.h"
+
+struct builder {
+    struct compile *c;
+    const struct schema_table *table;
+    struct modify_plan *plan;
+};
+
+static struct receiver receiver_of(const struct schema_table *t, const char *name, const struct cql_type *type) {
+    return (struct receiver){.keyspace = t->keyspace->name, .table = t->name, .name = name, .type = type};
+}
+
+static const char *named(struct compile *c, const char *fmt, const char *name) {
+    char *s = arena_printf(c->arena, fmt, name);
+    if (!s) err_nomem(c->err);
+    return s;
+}
+
+static bool is_key(const struct schema_column *col) { return col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING; }
+
+static bool is_counter_table(const struct schema_table *t) {
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
+        if (t->columns[i].type->id == CQL_COUNTER) return true;
+    return false;
+}
+
+static const struct schema_column *find_column(struct builder *b, const char *name) {
+    const struct schema_column *col = schema_column_find(b->table, name);
+    if (!col) err_invalid(b->c->err, "Undefined column name %s in table %s.%s", name, b->table->keyspace->name, b->table->name);
+    return col;
+}
+
+static int begin(struct builder *b, struct compile *c, const struct ast_name *name, enum op_write_kind kind, uint32_t n_ops,
+                 struct cql_statement *out) {
+    const struct schema_table *t = statement_table(c, name);
+    if (!t) return -1;
+    if (t->virt || t->keyspace->is_system)
+        return err_set(c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
+    struct modify_plan *p = ARENA_NEW(c->arena, struct modify_plan);
+    if (!p || !(p->ops = ARENA_ARRAY(c->arena, (size_t)n_ops + 1, struct modify_op))) return err_nomem(c->err);
+    p->kind = kind;
+    p->table = t;
+    p->counter = is_counter_table(t);
+    out->table = t;
+    out->plan = p;
+    *b = (struct builder){.c = c, .table = t, .plan = p};
+    return 0;
+}
+
+static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, const struct schema_column *col) {
+    struct modify_op *op = &b->plan->ops[b->plan->n_ops++];
+    op->kind = kind;
+    op->column = col;
+    if (kind == MODIFY_LIST_SET || kind == MODIFY_LIST_DELETE || (kind == MODIFY_SUBTRACT && col->type->id == CQL_LIST)) b->plan->reads = true;
+    return op;
+}
+
+static bool comes_before(const struct modify_op *a, const struct modify_op *b) {
+    bool sa = a->column->kind == COLUMN_STATIC, sb = b->column->kind == COLUMN_STATIC;
+    return sa != sb ? sa : a->column->id < b->column->id;
+}
+
+/* Static columns first, then by column id, so that cells come in the engine's order; stable: operations on one column keep theirs. */
+static void sort_ops(struct modify_plan *p) {
+    for (uint32_t i = 1; i < p->n_ops; i++) {
+        struct modify_op op = p->ops[i];
+        uint32_t k = i;
+        for (; k > 0 && comes_before(&op, &p->ops[k - 1]); k--) p->ops[k] = p->ops[k - 1];
+        p->ops[k] = op;
+    }
+    for (uint32_t i = 1; i < p->n_ops; i++) p->repeats = p->repeats || p->ops[i].column == p->ops[i - 1].column;
+    p->n_static_ops = 0;
+    while (p->n_static_ops < p->n_ops && p->ops[p->n_static_ops].column->kind == COLUMN_STATIC) p->n_static_ops++;
+}
+
+/* ---- USING, IF ---- */
+
+int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using, const struct term **timestamp,
+                         const struct term **ttl) {
+    struct receiver ts = {.keyspace = "[batch]", .table = "[batch]", .name = "[timestamp]", .type = cql_type_scalar(CQL_BIGINT)};
+    struct receiver time_to_live = {.keyspace = "[batch]", .table = "[batch]", .name = "[ttl]", .type = cql_type_scalar(CQL_INT)};
+    if (p) {
+        ts.keyspace = time_to_live.keyspace = p->table->keyspace->name;
+        ts.table = time_to_live.table = p->table->name;
+    }
+    if (using->timestamp && !(*timestamp = term_compile(c, using->timestamp, &ts))) return -1;
+    if (using->ttl && !(*ttl = term_compile(c, using->ttl, &time_to_live))) return -1;
+    return 0;
+}
+
+static int compile_conditions(struct builder *b, const struct ast_conditions *ast) {
+    struct modify_plan *p = b->plan;
+    p->if_exists = ast->if_exists;
+    p->if_not_exists = ast->if_not_exists;
+    p->conditional = ast->if_exists || ast->if_not_exists || ast->n > 0;
+    p->conditions = ARENA_ARRAY(b->c->arena, (size_t)ast->n + 1, struct condition *);
+    if (!p->conditions) return err_nomem(b->c->err);
+    for (uint32_t i = 0; i < ast->n; i++)
+        if (!(p->conditions[p->n_conditions++] = condition_compile(b->c, b->table, ast->relations[i]))) return -1;
+    return 0;
+}
+
+static int check_attributes(struct builder *b) {
+    const struct modify_plan *p = b->plan;
+    struct err *e = b->c->err;
+    if (p->conditional && p->counter) return err_invalid(e, "Conditional updates are not supported on counter tables");
+    if (p->timestamp && p->conditional) return err_invalid(e, "Cannot provide custom timestamp for conditional updates");
+    if (p->timestamp && p->counter) return err_invalid(e, "Cannot provide custom timestamp for counter updates");
+    if (p->ttl && p->counter) return err_invalid(e, "Cannot provide custom TTL for counter updates");
+    return 0;
+}
+
+/* ---- INSERT ---- */
+
+static int insert_column(struct builder *b, const char *name, const struct ast_expr *value) {
+    const struct schema_column *col = find_column(b, name);
+    if (!col) return -1;
+    struct receiver to = receiver_of(b->table, col->name, col->type);
+    const struct term *t = term_compile(b->c, value, &to);
+    if (!t) return -1;
+    if (is_key(col)) {
+        b->plan->keys[col->ordinal] = t;
+        return 0;
+    }
+    struct modify_op *op = new_op(b, MODIFY_SET, col);
+    op->value = t;
+    op->value_type = col->type;
+    return 0;
+}
+
+static int missing_keys(struct builder *b, const char *what, uint32_t first, uint32_t n) {
+    struct buf names;
+    buf_init(&names, 4096);
+    for (uint32_t i = first; i < first + n; i++)
+        if (!b->plan->keys[i]) buf_printf(&names, "%s%s", names.n ? ", " : "", b->table->columns[i].name);
+    int rc = names.n ? err_invalid(b->c->err, "%s: %.*s", what, SLICE_FMT(buf_slice(&names))) : 0;
+    buf_fini(&names);
+    return rc;
+}
+
+static int check_insert_keys(struct builder *b) {
+    const struct schema_table *t = b->table;
+    struct modify_plan *p = b->plan;
+    if (missing_keys(b, "Some partition key parts are missing", 0, t->n_partition_key)) return -1;
+    uint32_t given = 0;
+    for (uint32_t i = 0; i < t->n_clustering; i++) given += p->keys[t->n_partition_key + i] != NULL;
+    p->static_only = t->n_clustering && !given && p->n_ops && p->n_static_ops == p->n_ops;
+    return p->static_only ? 0 : missing_keys(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
+}
+
+static int note_insert_binds(struct builder *b, struct cql_statement *out) {
+    uint32_t n = b->table->n_partition_key;
+    out->pk_indexes = ARENA_ARRAY(b->c->arena, n, uint16_t);
+    if (!out->pk_indexes) return err_nomem(b->c->err);
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t at = term_bind_index(b->plan->keys[i]);
+        if (at < 0) return 0;
+        out->pk_indexes[i] = (uint16_t)at;
+    }
+    out->n_pk = n;
+    return 0;
+}
+
+static int insert_json(struct builder *b, const struct ast_insert *ast) {
+    const struct schema_table *t = b->table;
+    struct receiver to = receiver_of(t, "[json]", cql_type_scalar(CQL_TEXT));
+    b->plan->json = term_compile(b->c, ast->json, &to);
+    b->plan->json_unset = ast->json_default_unset;
+    if (!b->plan->json) return -1;
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) new_op(b, MODIFY_SET, &t->columns[i])->value_type = t->columns[i].type;
+    sort_ops(b->plan);
+    return 0;
+}
+
+static int insert_values(struct builder *b, const struct ast_insert *ast, struct cql_statement *out) {
+    struct err *e = b->c->err;
+    for (uint32_t i = 0; i < ast->n_columns; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(ast->columns[i], ast->columns[k]) == 0) return err_invalid(e, "The column names contains duplicates");
+    b->plan->keys = ARENA_ARRAY(b->c->arena, b->table->n_columns, const struct term *);
+    if (!b->plan->keys) return err_nomem(e);
+    for (uint32_t i = 0; i < ast->n_columns; i++)
+        if (insert_column(b, ast->columns[i], ast->values[i])) return -1;
+    sort_ops(b->plan);
+    return check_insert_keys(b) || note_insert_binds(b, out) ? -1 : 0;
+}
+
+static int insert_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
+    const struct ast_insert *ast = &stmt->insert;
+    struct builder b;
+    const struct schema_table *t = statement_table(c, &ast->table);
+    if (!t || begin(&b, c, &ast->table, OP_INSERT, ast->json ? t->n_columns : ast->n_columns, out)) return -1;
+    struct modify_plan *p = b.plan;
+    if (p->counter) return err_invalid(c->err, "INSERT statements are not allowed on counter tables, use UPDATE instead");
+    if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
+    if (compile_conditions(&b, &ast->conditions)) return -1;
+    return modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl) || check_attributes(&b) ? -1 : 0;
+}
+
+/* ---- WHERE, common to UPDATE and DELETE ---- */
+
+static int compile_where(struct builder *b, const struct ast_where *where, enum where_purpose purpose, struct cql_statement *out) {
+    struct modify_plan *p = b->plan;
+    bool static_conditions = false, regular_conditions = false;
+    for (uint32_t i = 0; i < p->n_conditions; i++) {
+        bool is_static = condition_column(p->conditions[i])->kind == COLUMN_STATIC;
+        static_conditions = static_conditions || is_static;
+        regular_conditions = regular_conditions || !is_static;
+    }
+    /* A DELETE without columns addresses rows, so it never is one of static columns only. */
+    bool whole_rows = purpose == WHERE_DELETE && p->n_ops == 0;
+    p->static_only = !whole_rows && p->n_static_ops == p->n_ops && !regular_conditions && (p->n_static_ops || static_conditions) && b->table->n_clustering;
+    struct where_options o = {.purpose = purpose, .only_statics = p->static_only, .whole_rows = whole_rows, .conditional = p->conditional};
+    struct where_plan *w = where_compile(b->c, b->table, where, &o);
+    if (!w) return -1;
+    const char *what = purpose == WHERE_DELETE ? "deletions" : "updates";
+    if (p->conditional && w->partition_in) return err_invalid(b->c->err, "IN on the partition key is not supported with conditional %s", what);
+    if (p->conditional && !p->static_only && w->rows != WHERE_ROW_KEYS) {
+        return err_invalid(b->c->err, "%s statements must restrict all PRIMARY KEY columns with equality relations in order to %s",
+                           purpose == WHERE_DELETE ? "DELETE" : "UPDATE",
+                           regular_conditions && p->n_ops && p->n_static_ops == p->n_ops ? "use IF condition on non static columns" : "delete non static columns");
+    }
+    if (p->conditional && w->clustering_in) return err_invalid(b->c->err, "IN on the clustering key columns is not supported with conditional %s", what);
+    p->where = w;
+    out->n_pk = w->n_pk_binds;
+    out->pk_indexes = w->pk_binds;
+    return 0;
+}
+
+/* ---- UPDATE ---- */
+
+/* What the user wrote, as Cassandra quotes it: v = v + 1, m['a'] = 1. */
+static int bad_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
+    struct buf text;
+    buf_init(&text, 4096);
+    const char *sign = a->op == ASSIGN_SUB || a->op == ASSIGN_PREPEND ? "-" : "+";
+    buf_put_str(&text, a->column);
+    if (a->op == ASSIGN_ELEMENT) {
+        buf_put_str(&text, "[");
+        ast_print_expr(a->element, &text);
+        buf_put_str(&text, "]");
+    }
+    if (a->op == ASSIGN_FIELD) buf_printf(&text, ".%s", a->field);
+    buf_put_str(&text, " = ");
+    if (a->op == ASSIGN_ADD || a->op == ASSIGN_SUB) buf_printf(&text, "%s %s ", a->column, sign);
+    ast_print_expr(a->value, &text);
+    if (a->op == ASSIGN_PREPEND) buf_printf(&text, " %s %s", sign, a->column);
+    err_invalid(b->c->err, "Invalid operation (%.*s) for %s column %s", SLICE_FMT(buf_slice(&text)), what, a->column);
+    buf_fini(&text);
+    return -1;
+}
+
+static int set_value(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *name, const struct cql_type *type) {
+    struct receiver to = receiver_of(b->table, name, type);
+    op->value_type = type;
+    op->value = name ? term_compile(b->c, x, &to) : NULL;
+    return op->value ? 0 : -1;
+}
+
+static int set_element(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *fmt, const struct cql_type *type) {
+    struct receiver to = receiver_of(b->table, named(b->c, fmt, op->column->name), type);
+    op->element = to.name ? term_compile(b->c, x, &to) : NULL;
+    return op->element ? 0 : -1;
+}
+
+static int update_counter(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
+    if (a->value->kind == EXPR_NULL) return err_invalid(b->c->err, "Invalid null value for counter increment/decrement");
+    struct modify_op *op = new_op(b, MODIFY_COUNT, col);
+    op->negative = a->op == ASSIGN_SUB;
+    return set_value(b, op, a->value, col->name, col->type);
+}
+
+/* A value of another shape than the map's operations take has an error of its own. */
+static int map_operand(struct builder *b, const struct ast_assignment *a, struct modify_op *op, const struct cql_type *type, const char *what) {
+    if (set_value(b, op, a->value, op->column->name, type) == 0) return 0;
+    struct buf text;
+    buf_init(&text, 4096);
+    ast_print_expr(a->value, &text);
+    err_clear(b->c->err);
+    err_invalid(b->c->err, "Value for a map %s, but was: '%.*s'", what, SLICE_FMT(buf_slice(&text)));
+    buf_fini(&text);
+    return -1;
+}
+
+static int update_add_or_subtract(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
+    const struct cql_type *t = col->type;
+    bool add = a->op == ASSIGN_ADD;
+    if (t->id == CQL_COUNTER) return update_counter(b, a, col);
+    if (!cql_type_is_collection(t)) return bad_operation(b, a, add && (t->id == CQL_UDT || t->id == CQL_TUPLE) ? "tuple" : "non counter");
+    if (!cql_type_is_multicell(t)) return bad_operation(b, a, "frozen collection");
+    struct modify_op *op = new_op(b, add ? MODIFY_ADD : MODIFY_SUBTRACT, col);
+    if (t->id != CQL_MAP) return set_value(b, op, a->value, col->name, t);
+    if (add) return map_operand(b, a, op, t, "addition has to be a map");
+    struct cql_type *keys = ARENA_NEW(b->c->arena, struct cql_type);
+    if (!keys) return err_nomem(b->c->err);
+    *keys = (struct cql_type){.id = CQL_SET, .n_args = 1, .args = t->args};
+    return map_operand(b, a, op, keys, "substraction has to be a set");
+}
+
+static int update_element(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
+    const struct cql_type *t = col->type;
+    if (!cql_type_is_collection(t)) return bad_operation(b, a, "non collection");
+    if (!cql_type_is_multicell(t)) return bad_operation(b, a, "frozen collection");
+    if (t->id == CQL_SET) return bad_operation(b, a, "set");
+    bool map = t->id == CQL_MAP;
+    struct modify_op *op = new_op(b, map ? MODIFY_PUT : MODIFY_LIST_SET, col);
+    if (set_element(b, op, a->element, map ? "key(%s)" : "idx(%s)", map ? t->args[0] : cql_type_scalar(CQL_INT))) return -1;
+    return set_value(b, op, a->value, named(b->c, "value(%s)", col->name), t->args[map ? 1 : 0]);
+}
+
+static int find_field(struct builder *b, const struct schema_column *col, const char *field, uint16_t *out) {
+    for (uint32_t i = 0; i < col->type->n_args; i++) {
+        if (strcmp(col->type->field_names[i], field) != 0) continue;
+        *out = (uint16_t)i;
+        return 0;
+    }
+    return err_invalid(b->c->err, "UDT column %s does not have a field named %s", col->name, field);
+}
+
+static int update_field(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
+    uint16_t field;
+    if (col->type->id != CQL_UDT) return bad_operation(b, a, "non-UDT");
+    if (!cql_type_is_multicell(col->type)) return bad_operation(b, a, "frozen UDT");
+    if (find_field(b, col, a->field, &field)) return -1;
+    struct modify_op *op = new_op(b, MODIFY_FIELD, col);
+    op->field = field;
+    char *name = arena_printf(b->c->arena, "%s.%s", col->name, a->field);
+    return name ? set_value(b, op, a->value, name, col->type->args[field]) : err_nomem(b->c->err);
+}
+
+static int update_set(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
+    if (col->type->id == CQL_COUNTER)
+        return err_invalid(b->c->err, "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)", col->name);
+    return set_value(b, new_op(b, MODIFY_SET, col), a->value, col->name, col->type);
+}
+
+static int update_prepend(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
+    if (col->type->id != CQL_LIST) return bad_operation(b, a, "non list");
+    if (!cql_type_is_multicell(col->type)) return bad_operation(b, a, "frozen list");
+    return set_value(b, new_op(b, MODIFY_PREPEND, col), a->value, col->name, col->type);
+}
+
+static int update_assignment(struct builder *b, const struct ast_assignment *a) {
+    const struct schema_column *col = find_column(b, a->column);
+    if (!col) return -1;
+    if (is_key(col)) return err_invalid(b->c->err, "PRIMARY KEY part %s found in SET part", col->name);
+    switch (a->op) {
+    case ASSIGN_SET: return update_set(b, a, col);
+    case ASSIGN_ADD:
+    case ASSIGN_SUB: return update_add_or_subtract(b, a, col);
+    case ASSIGN_PREPEND: return update_prepend(b, a, col);
+    case ASSIGN_ELEMENT: return update_element(b, a, col);
+    case ASSIGN_FIELD: return update_field(b, a, col);
+    }
+    return -1;
+}
+
+static bool compatible(const struct ast_assignment *a, const struct ast_assignment *b) {
+    if (strcmp(a->column, b->column) != 0) return true;
+    if (a->op == ASSIGN_SET || b->op == ASSIGN_SET) return false;
+    return a->op != ASSIGN_FIELD || b->op != ASSIGN_FIELD || strcmp(a->field, b->field) != 0;
+}
+
+static int check_assignments(struct compile *c, const struct ast_update *ast) {
+    for (uint32_t i = 0; i < ast->n_assignments; i++) {
+        const struct ast_assignment *a = &ast->assignments[i];
+        if (a->operand && strcmp(a->operand, a->column) != 0) {
+            if (a->op == ASSIGN_PREPEND) return err_set(c->err, ERR_SYNTAX, "Only expressions of the form X = <value> + X are supported.");
+            return err_set(c->err, ERR_SYNTAX, "Only expressions of the form X = X %s<value> are supported.", a->op == ASSIGN_SUB ? "-" : "+");
+        }
+        for (uint32_t k = 0; k < i; k++)
+            if (!compatible(&ast->assignments[k], a)) return err_set(c->err, ERR_SYNTAX, "Multiple incompatible setting of column %s", a->column);
+    }
+    return 0;
+}
+
+static int update_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
+    const struct ast_update *ast = &stmt->update;
+    struct builder b;
+    if (check_assignments(c, ast) || begin(&b, c, &ast->table, OP_UPDATE, ast->n_assignments, out)) return -1;
+    struct modify_plan *p = b.plan;
+    if (modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl)) return -1;
+    for (uint32_t i = 0; i < ast->n_assignments; i++)
+        if (update_assignment(&b, &ast->assignments[i])) return -1;
+    sort_ops(p);
+    if (compile_conditions(&b, &ast->conditions)) return -1;
+    return compile_where(&b, &ast->where, WHERE_UPDATE, out) || check_attributes(&b) ? -1 : 0;
+}
+
+/* ---- DELETE ---- */
+
+static int delete_element(struct builder *b, const struct ast_deletion *d, const struct schema_column *col) {
+    const struct cql_type *t = col->type;
+    if (!cql_type_is_collection(t)) return err_invalid(b->c->err, "Invalid deletion operation for non collection column %s", col->name);
+    if (!cql_type_is_multicell(t)) return err_invalid(b->c->err, "Invalid deletion operation for frozen collection column %s", col->name);
+    bool list = t->id == CQL_LIST;
+    struct modify_op *op = new_op(b, list ? MODIFY_LIST_DELETE : MODIFY_DISCARD, col);
+    const char *fmt = list ? "idx(%s)" : t->id == CQL_MAP ? "key(%s)" : "value(%s)";
+    return set_element(b, op, d->element, fmt, list ? cql_type_scalar(CQL_INT) : t->args[0]);
+}
+
+static int delete_field(struct builder *b, const struct ast_deletion *d, const struct schema_column *col) {
+    uint16_t field;
+    if (col->type->id != CQL_UDT) return err_invalid(b->c->err, "Invalid field deletion operation for non-UDT column %s", col->name);
+    if (!cql_type_is_multicell(col->type)) return err_invalid(b->c->err, "Frozen UDT column %s does not support field deletions", col->name);
+    if (find_field(b, col, d->field, &field)) return -1;
+    new_op(b, MODIFY_FIELD_DELETE, col)->field = field;
+    return 0;
+}
+
+static int delete_column(struct builder *b, const struct ast_deletion *d) {
+    const struct schema_column *col = find_column(b, d->column);
+    if (!col) return -1;
+    if (is_key(col)) return err_invalid(b->c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)", col->name);
+    if (d->element) return delete_element(b, d, col);
+    if (d->field) return delete_field(b, d, col);
+    new_op(b, MODIFY_DELETE, col);
+    return 0;
+}
+
+static int delete_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
+    const struct ast_delete *ast = &stmt->delete_;
+    struct builder b;
+    if (begin(&b, c, &ast->table, OP_DELETE, ast->n_deletions, out)) return -1;
+    struct modify_plan *p = b.plan;
+    if (modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl)) return -1;
+    for (uint32_t i = 0; i < ast->n_deletions; i++)
+        if (delete_column(&b, &ast->deletions[i])) return -1;
+    sort_ops(p);
+    if (compile_conditions(&b, &ast->conditions)) return -1;
+    return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) ? -1 : 0;
+}
+
+static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s) { return modify_run(r, s->plan); }
+
+const struct statement_ops insert_ops = {.compile = insert_compile, .run = run};
+const struct statement_ops update_ops = {.compile = update_compile, .run = run};
+const struct statement_ops delete_ops = {.compile = delete_compile, .run = run};
+
+const struct statement_ops *modify_ops(enum stmt_kind kind) {
+    return kind == STMT_INSERT ? &insert_ops : kind == STMT_UPDATE ? &update_ops : &delete_ops;
+}

@@ -1,0 +1,160 @@
+/* INSERT JSON: the text of one object to a value per column. Only the object itself is read here, member by member; what a member
+ * holds is handed to the column's type (cql_value_from_json). */
+#include "cql/write/modify.h"
+
+#include <stdio.h>
+
+#include "types/json_text.h"
+
+struct scan {
+    const uint8_t *p, *end;
+};
+
+static void skip_space(struct scan *s) {
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r')) s->p++;
+}
+
+static bool take(struct scan *s, uint8_t c) {
+    skip_space(s);
+    if (s->p == s->end || *s->p != c) return false;
+    s->p++;
+    return true;
+}
+
+/* The string that begins here, quotes included; false: it does not end. */
+static bool take_string(struct scan *s, struct slice *out) {
+    skip_space(s);
+    const uint8_t *from = s->p;
+    if (s->p == s->end || *s->p++ != '"') return false;
+    while (s->p < s->end && *s->p != '"') s->p += *s->p == '\\' && s->p + 1 < s->end ? 2 : 1;
+    if (s->p >= s->end) return false;
+    s->p++;
+    *out = slice_of(from, (size_t)(s->p - from));
+    return true;
+}
+
+/* Any value, by its brackets and strings. */
+static bool take_value(struct scan *s, struct slice *out) {
+    struct slice ignored;
+    int depth = 0;
+    skip_space(s);
+    const uint8_t *from = s->p;
+    while (s->p < s->end) {
+        uint8_t c = *s->p;
+        if (depth == 0 && (c == ',' || c == '}' || c == ']')) break;
+        if (c == '"') {
+            if (!take_string(s, &ignored)) return false;
+            continue;
+        }
+        if ((c == '{' || c == '[') && ++depth > JSON_DEPTH_MAX) return false;
+        if (c == '}' || c == ']') depth--;
+        s->p++;
+    }
+    const uint8_t *to = s->p;
+    while (to > from && (to[-1] == ' ' || to[-1] == '\n' || to[-1] == '\r' || to[-1] == '\t')) to--;
+    *out = slice_of(from, (size_t)(to - from));
+    return depth == 0 && out->n > 0;
+}
+
+static int not_a_map(struct cql_request *r, struct slice text, const char *why) {
+    return err_invalid(r->err, "Could not decode JSON string as a map: %s. (String was: %.*s)", why, SLICE_FMT(text));
+}
+
+/* Sets *object to the object that the text is. */
+static int check_object(struct cql_request *r, struct slice text, struct slice *object) {
+    struct err inner = {0};
+    char place[160], why[768];
+    if (cql_json_check(text, object, &inner) < 0) return not_a_map(r, text, inner.text);
+    char c = (char)object->p[0];
+    if (c == '{') return 0;
+    if (c == 'n') return err_invalid(r->err, "Got null for INSERT JSON values");
+    bool real = memchr(object->p, '.', object->n) || memchr(object->p, 'e', object->n) || memchr(object->p, 'E', object->n);
+    const char *kind = c == '[' ? "Array value (token `JsonToken.START_ARRAY`)" : c == 't' ? "Boolean value (token `JsonToken.VALUE_TRUE`)"
+                     : c == 'f' ? "Boolean value (token `JsonToken.VALUE_FALSE`)" : real ? "Floating-point value (token `JsonToken.VALUE_NUMBER_FLOAT`)"
+                                                                                          : "Integer value (token `JsonToken.VALUE_NUMBER_INT`)";
+    cql_json_place(text, *object, place);
+    if (c == '"')
+        snprintf(why, sizeof why, "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot construct instance of `java.util.LinkedHashMap` (although at least one Creator exists): "
+                 "no String-argument constructor/factory method to deserialize from String value ('%.*s')\n at %s", object->n > 258 ? 256 : (int)object->n - 2, (const char *)object->p + 1, place);
+    else
+        snprintf(why, sizeof why, "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type "
+                 "`java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from %s\n at %s", kind, place);
+    return not_a_map(r, text, why);
+}
+
+/* A member's name as a column's: "Name" in quotes of its own keeps its capitals, else it is lower-cased. */
+static const char *column_name(struct cql_request *r, struct slice json) {
+    struct buf b;
+    buf_init(&b, json.n + 1);
+    char *name = NULL;
+    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, &b, r->err) != 0) {
+        buf_fini(&b);
+        return NULL;
+    }
+    struct slice s = buf_slice(&b);
+    bool quoted = s.n >= 2 && s.p[0] == '"' && s.p[s.n - 1] == '"';
+    if (quoted) s = slice_of(s.p + 1, s.n - 2);
+    name = (char *)arena_dup(r->arena, s).p;
+    buf_fini(&b);
+    if (!name) {
+        err_nomem(r->err);
+        return NULL;
+    }
+    for (char *c = name; !quoted && *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c += 'a' - 'A';
+    return name;
+}
+
+static int set_member(struct cql_request *r, const struct schema_table *t, struct slice key, struct slice json, struct value *values) {
+    const char *name = column_name(r, key);
+    if (!name) return -1;
+    const struct schema_column *col = schema_column_find(t, name);
+    if (!col) return err_invalid(r->err, "JSON values map contains unrecognized column: %s", name);
+    struct buf b;
+    buf_init(&b, r->arena->limit);
+    int rc = cql_value_from_json(col->type, json, &b, r->err);
+    if (rc == 1) values[col->ordinal] = value_null();
+    if (rc == 0) {
+        struct slice v = buf_failed(&b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&b));
+        values[col->ordinal] = value_of_slice(v);
+        if (!v.p) rc = err_nomem(r->err);
+    }
+    bool bare = col->type->id == CQL_DURATION && strncmp(r->err->text, "Unable to convert", 17) == 0; /* as Cassandra lets it through */
+    if (rc < 0 && r->err->code == ERR_INVALID && !bare) {
+        char why[ERR_TEXT_MAX];
+        memcpy(why, r->err->text, sizeof why);
+        err_clear(r->err);
+        err_invalid(r->err, "Error decoding JSON value for %s: %s", col->name, why);
+    }
+    buf_fini(&b);
+    return rc < 0 ? -1 : 0;
+}
+
+/* text has been checked: it is an object. */
+static int read_object(struct cql_request *r, const struct modify_plan *p, struct slice text, struct value *values) {
+    struct scan s = {.p = text.p, .end = text.p + text.n};
+    struct slice key, json;
+    if (!take(&s, '{')) return -1;
+    bool more = !take(&s, '}');
+    while (more) {
+        if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return -1;
+        if (set_member(r, p->table, key, json, values)) return -1;
+        if (take(&s, '}')) more = false;
+        else if (!take(&s, ',')) return -1;
+    }
+    return 0;
+}
+
+int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) {
+    const struct schema_table *t = p->table;
+    struct value text;
+    if (term_eval(p->json, r, &text)) return -1;
+    if (value_is_unset(text)) return not_a_map(r, slice_of("", 0), "it is unset");
+    if (value_is_null(text)) return err_invalid(r->err, "Got null for INSERT JSON values");
+    struct value *values = ARENA_ARRAY(r->arena, t->n_columns, struct value);
+    if (!values) return err_nomem(r->err);
+    for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = p->json_unset ? VALUE_UNSET : VALUE_NULL;
+    *out = values;
+    struct slice object;
+    return check_object(r, value_slice(text), &object) < 0 ? -1 : read_object(r, p, object, values);
+}

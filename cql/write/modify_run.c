@@ -1,0 +1,262 @@
+/* From a bound write to deltas of an engine batch: cells of every row it touches, and what that costs. */
+#include "cql/request/db.h"
+#include "cql/write/modify.h"
+#include "cql/row/row_key.h"
+#include "cql/row/row_size.h"
+#include "metering/size/size.h"
+
+/* What Cassandra 5.0 counts for a row, a cell and a collection's deletion when it weighs a batch, beside the data; found by asking it. */
+enum { DATA_ROW = 21, DATA_CELL = 20, DATA_COMPLEX_DELETION = 12, DATA_EXPIRING_ROW = 12 };
+
+/* ---- cost ---- */
+
+static struct op_write *new_cost(struct modify_write *w) {
+    const struct modify_plan *p = w->plan;
+    struct op_write *c = op_cost_write(w->r->cost, p->kind);
+    if (!c) {
+        err_nomem(w->r->err);
+        return NULL;
+    }
+    c->conditional = p->conditional;
+    c->applied = true;
+    c->keyspace = p->table->keyspace->name;
+    c->table = p->table->name;
+    c->n_columns = (uint16_t)p->table->n_columns;
+    return c;
+}
+
+/* Key columns of an address: those of INSERT are at hand, the others are read back from the keys. */
+static int cost_keys(struct modify_write *w, const struct eng_part *part, const struct row_key *key, struct op_write *c) {
+    const struct schema_table *t = w->plan->table;
+    enum size_model model = w->r->cost->size_model;
+    const struct value *v = w->key_values;
+    if (!v) {
+        struct value *values = arena_alloc(w->r->arena, (t->n_partition_key + t->n_clustering) * sizeof *values);
+        if (!values) return err_nomem(w->r->err);
+        if (row_key_split(t, part->key, values, w->r->err)) return -1;
+        if (key && t->n_clustering && row_key_decode(t, key->ck, key->image, w->r->arena, values + t->n_partition_key, w->r->err)) return -1;
+        v = values;
+    }
+    for (uint32_t i = 0; i < t->n_partition_key; i++) {
+        if (c->has_row) size_add_partition_key(&c->row, model, t->columns[i].type, v[i]);
+        if (c->has_static) size_add_partition_key(&c->statics, SIZE_DOCUMENTED_2022, t->columns[i].type, v[i]);
+    }
+    c->row.rows = c->has_row;
+    c->statics.rows = c->has_static;
+    for (uint32_t i = 0; c->has_row && key && i < t->n_clustering; i++)
+        size_add_clustering(&c->row, model, schema_clustering(t, i)->type, v[t->n_partition_key + i]);
+    for (uint32_t i = 0; w->measures && key && i < t->n_clustering; i++) w->data_bytes += value_slice(v[t->n_partition_key + i]).n;
+    return 0;
+}
+
+static void cost_column(struct modify_write *w, struct op_write *c, const struct modify_op *op, struct value v) {
+    if (!c || w->plan->kind == OP_DELETE) return;
+    if (op->column->kind == COLUMN_STATIC) size_add_column(&c->statics, SIZE_DOCUMENTED_2022, op->value_type, v);
+    else size_add_column(&c->row, w->r->cost->size_model, op->value_type, v);
+}
+
+int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row, const struct eng_row *statics) {
+    const struct schema_table *t = w->plan->table;
+    struct op_write *c = new_cost(w);
+    if (!c) return -1;
+    c->applied = false;
+    c->row_existed = row || statics;
+    c->has_row = row != NULL;
+    c->has_static = statics != NULL;
+    c->reads_when_failed = (w->plan->if_exists || w->plan->if_not_exists) && schema_has_ttl(t) && !schema_has_client_timestamps(t);
+    struct row_view v;
+    const struct row_view_layout *layout = row_view_layout_new(t, NULL, w->r->arena);
+    if (!layout) return err_nomem(w->r->err);
+    if (row_view_init(&v, layout, w->r->arena, w->r->err) || row_view_partition(&v, part->key, statics, w->r->err)) return -1;
+    if (row_view_row(&v, row, w->r->err)) return -1;
+    if (row) row_size_add(&c->row, w->r->cost->size_model, &v);
+    if (statics) row_size_add_static(&c->statics, &v);
+    return 0;
+}
+
+/* ---- cells ---- */
+
+static int op_value(struct modify_write *w, const struct modify_op *op, struct value *v) {
+    if (w->json) *v = w->json[op->column->ordinal];
+    else if (op->value) return term_eval(op->value, w->r, v);
+    else *v = value_null();
+    return 0;
+}
+
+/* The index or key of column[x]. */
+static int op_element(struct modify_write *w, const struct modify_op *op, struct value *v) {
+    const struct cql_type *t = op->column->type;
+    if (!op->element) return 0;
+    if (term_eval(op->element, w->r, v)) return -1;
+    if (!value_is_null(*v)) return 0;
+    bool unset = value_is_unset(*v);
+    bool discards = op->kind == MODIFY_LIST_DELETE || (op->kind == MODIFY_DISCARD && t->id == CQL_SET);
+    if (unset && discards) return 0;
+    const char *what = unset ? "unset" : "null";
+    if (t->id == CQL_LIST) return err_invalid(w->r->err, "Invalid %s value for list index", what);
+    return err_invalid(w->r->err, t->id == CQL_MAP ? "Invalid %s map key" : "Invalid %s set element", what);
+}
+
+/* Cassandra runs the static operations once for each row that IN names, which tells where an operation adds. */
+static uint32_t static_times(const struct modify_write *w) { return w->n_keys > 1 ? w->n_keys : 1; }
+
+static bool adds_to_list(const struct modify_op *op) {
+    return op->column->type->id == CQL_LIST && cql_type_is_multicell(op->column->type) &&
+           (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
+}
+
+static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v, const struct eng_row *current) {
+    uint32_t n;
+    if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
+    if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
+    const struct eng_cell *have = cells_of(current, op->column, &n);
+    uint64_t sum = n && have->value.n == 8 ? load_u64(have->value.p) : 0;
+    uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
+    sum = op->negative ? sum - by : sum + by;
+    uint8_t *p = arena_alloc(w->r->arena, 8);
+    if (!p) return err_nomem(w->r->err);
+    store_u64(p, sum);
+    return cells_set(cw, op->column, value_of(p, 8));
+}
+
+static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
+    struct value v, element = {.n = 0};
+    if (op_value(w, op, &v) || op_element(w, op, &element)) return -1;
+    if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
+    cost_column(w, c, op, v);
+    switch (op->kind) {
+    case MODIFY_SET: return cells_set(cw, op->column, v);
+    case MODIFY_ADD: return cells_add(cw, op->column, v);
+    case MODIFY_PREPEND: return cells_prepend(cw, op->column, v);
+    case MODIFY_SUBTRACT: return cells_subtract(cw, op->column, v, current);
+    case MODIFY_PUT: return cells_put(cw, op->column, element, v);
+    case MODIFY_LIST_SET: return cells_list_set(cw, op->column, element, v, current, false);
+    case MODIFY_FIELD:
+    case MODIFY_FIELD_DELETE: return cells_field(cw, op->column, op->field, v);
+    case MODIFY_COUNT: return count(w, cw, op, v, current);
+    case MODIFY_DELETE: return cells_delete(cw, op->column);
+    case MODIFY_DISCARD: return cells_discard(cw, op->column, element);
+    case MODIFY_LIST_DELETE: return cells_list_set(cw, op->column, element, value_null(), current, true);
+    }
+    return -1;
+}
+
+static void measure(struct modify_write *w, const struct eng_row *row) {
+    for (uint32_t i = 0; i < row->n_cells; i++) {
+        const struct eng_cell *c = &row->cells[i];
+        w->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION : DATA_CELL + c->path.n + c->value.n;
+    }
+    if (row->kind == ENG_ROW) w->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
+}
+
+/* Cells of the operations from..to of the plan, for the static row or for a row. */
+static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c, struct eng_row *out) {
+    struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .clock = &w->r->db->write_clock, .now_us = w->r->now_us, .ts = w->ts,
+                             .overwrite_ts = w->ts - 1, .deletion_ts = w->deletion_ts, .now = w->now, .ttl = w->ttl};
+    if (cells_init(&cw, to - from)) return -1;
+    for (uint32_t i = from; i < to; i++) {
+        const struct modify_op *op = &w->plan->ops[i];
+        uint32_t times = op->column->kind == COLUMN_STATIC && adds_to_list(op) ? static_times(w) : 1;
+        for (uint32_t k = 0; k < times; k++)
+            if (run_op(w, &cw, op, current, k ? NULL : c)) return -1;
+        cw.unsorted = cw.unsorted || times > 1;
+    }
+    cw.unsorted = cw.unsorted || w->plan->repeats;
+    cells_finish(&cw, out);
+    if (w->measures) measure(w, out);
+    return 0;
+}
+
+static void cost_ttl(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
+    if (!w->ttl) return;
+    c->row.ttl_rows = 1;
+    c->row.ttl_cells = c->row.n_pk + c->row.n_ck;
+    for (uint32_t i = 0; i < row->n_cells; i++) c->row.ttl_cells += (row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+}
+
+/* ---- rows ---- */
+
+static int read_current(struct modify_write *w, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, struct eng_row *row,
+                        const struct eng_row **out) {
+    *out = NULL;
+    if (!w->plan->reads && !w->plan->counter) return 0;
+    int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, part, kind, ck, w->now, w->r->arena, row, w->r->cost, w->r->err);
+    if (rc == 1) *out = row;
+    return rc < 0 ? -1 : 0;
+}
+
+static int add_statics(struct modify_write *w, const struct eng_part *part, struct eng_batch *b, struct op_write *c) {
+    struct eng_row row, before;
+    const struct eng_row *current;
+    eng_row_init(&row, ENG_STATIC, slice_of("", 0));
+    if (read_current(w, part, ENG_STATIC, row.ck, &before, &current)) return -1;
+    if (make_cells(w, 0, w->plan->n_static_ops, current, c, &row)) return -1;
+    return row.n_cells ? eng_batch_row(b, part, &row, w->r->cost, w->r->err) : 0;
+}
+
+/* Whether an INSERT sets every regular column. (One with an image of its key may hide another way to write the same key.) */
+static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
+    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p;
+}
+
+static int add_row(struct modify_write *w, const struct eng_part *part, const struct row_key *key, struct eng_batch *b, struct op_write *c) {
+    const struct modify_plan *p = w->plan;
+    struct eng_row row, before;
+    const struct eng_row *current;
+    eng_row_init(&row, ENG_ROW, key->ck);
+    row.key_image = key->image;
+    if (p->kind == OP_INSERT) {
+        row.live_ts = w->ts;
+        row.live_ttl = w->ttl;
+        if (w->ttl) row.live_expiry = w->now + w->ttl;
+    }
+    if (p->kind == OP_DELETE && p->n_ops == 0) {
+        row.del_ts = w->deletion_ts;
+        row.del_at = w->now;
+    }
+    if (read_current(w, part, ENG_ROW, row.ck, &before, &current)) return -1;
+    if (make_cells(w, p->n_static_ops, p->n_ops, current, c, &row)) return -1;
+    cost_ttl(w, c, &row);
+    if (p->kind == OP_UPDATE && row.n_cells == 0) return 0;
+    if (is_whole(p, &row)) row.whole = p->table->n_column_ids;
+    return eng_batch_row(b, part, &row, w->r->cost, w->r->err);
+}
+
+static int add_ranges(struct modify_write *w, const struct eng_part *part, struct eng_batch *b) {
+    struct op_write *c = new_cost(w);
+    if (!c) return -1;
+    c->has_row = true;
+    if (cost_keys(w, part, NULL, c)) return -1;
+    if (w->plan->where->rows == WHERE_ALL_ROWS) return eng_batch_delete_partition(b, part, w->deletion_ts, w->now, w->r->cost, w->r->err);
+    for (uint32_t i = 0; i < w->n_slices; i++)
+        if (eng_batch_delete_range(b, part, &w->slices[i], w->deletion_ts, w->now, w->r->cost, w->r->err)) return -1;
+    return 0;
+}
+
+/* One address: the row and, with it, the static row of its partition. */
+static int add_address(struct modify_write *w, const struct eng_part *part, const struct row_key *key, bool statics, struct eng_batch *b) {
+    struct op_write *c = new_cost(w);
+    if (!c) return -1;
+    c->has_static = statics;
+    c->has_row = key && modify_writes_rows(w->plan);
+    if (cost_keys(w, part, key, c)) return -1;
+    if (statics && add_statics(w, part, b, c)) return -1;
+    return c->has_row ? add_row(w, part, key, b, c) : 0;
+}
+
+int modify_add(struct modify_write *w, struct eng_batch *b) {
+    bool statics = w->plan->n_static_ops > 0;
+    for (uint32_t i = 0; i < w->n_parts; i++) {
+        const struct eng_part *part = &w->parts[i];
+        if (!w->rows_by_key) {
+            if (add_ranges(w, part, b)) return -1;
+            continue;
+        }
+        if (w->n_keys == 0 && w->plan->static_only && add_address(w, part, NULL, true, b)) return -1;
+        for (uint32_t k = 0; k < w->n_keys; k++)
+            if (add_address(w, part, &w->keys[k], statics && k == 0, b)) return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,292 @@
+#include "cql/write/multicell.h"
+
+#include "cql/row/cell_form.h"
+
+enum { UUID_BYTES = 16 };
+
+/* Ticks of 100 ns: from the Gregorian epoch of UUIDs to 1970, and from there to 2010-01-01, around which prepended
+ * elements are mirrored, so that each sorts before all that were there (Lists.Prepender). */
+#define TICKS_1582_TO_1970 INT64_C(0x01B21DD213814000)
+#define TICKS_1970_TO_2010 (INT64_C(1262304000) * 10000000)
+
+int cells_init(struct cell_writer *w, uint32_t capacity) {
+    w->n = 0;
+    w->unsorted = false;
+    w->capacity = capacity ? capacity : 1;
+    w->cells = arena_alloc(w->arena, w->capacity * sizeof *w->cells);
+    return w->cells ? 0 : err_nomem(w->err);
+}
+
+static struct eng_cell *cell_new(struct cell_writer *w) {
+    if (w->n == w->capacity) {
+        struct eng_cell *more = ARENA_ARRAY(w->arena, (size_t)w->capacity * 2, struct eng_cell);
+        if (!more) {
+            err_nomem(w->err);
+            return NULL;
+        }
+        memcpy(more, w->cells, w->n * sizeof *more);
+        w->cells = more;
+        w->capacity *= 2;
+    }
+    return &w->cells[w->n++];
+}
+
+void cells_finish(struct cell_writer *w, struct eng_row *row) {
+    row->n_cells = w->n;
+    row->cells = w->cells;
+    if (w->unsorted) eng_row_sort(row);
+}
+
+static int put_live(struct cell_writer *w, const struct schema_column *c, struct slice path, struct slice value) {
+    struct eng_cell *cell = cell_new(w);
+    if (!cell) return -1;
+    *cell = (struct eng_cell){.column = c->id, .ts = w->ts, .ttl = w->ttl, .expiry = ENG_NO_EXPIRY, .path = path, .value = value};
+    if (path.p) cell->flags |= ENG_CELL_HAS_PATH;
+    if (w->ttl) {
+        cell->flags |= ENG_CELL_EXPIRING;
+        cell->expiry = w->now + w->ttl;
+    }
+    return 0;
+}
+
+static int put_tombstone(struct cell_writer *w, const struct schema_column *c, struct slice path) {
+    struct eng_cell *cell = cell_new(w);
+    if (!cell) return -1;
+    *cell = (struct eng_cell){.column = c->id, .flags = ENG_CELL_TOMBSTONE, .ts = w->ts, .expiry = w->now, .path = path};
+    if (path.p) cell->flags |= ENG_CELL_HAS_PATH;
+    return 0;
+}
+
+static int put_complex_deletion(struct cell_writer *w, const struct schema_column *c, int64_t ts) {
+    struct eng_cell *cell = cell_new(w);
+    if (!cell) return -1;
+    *cell = (struct eng_cell){.column = c->id, .flags = ENG_CELL_COMPLEX_DELETION, .ts = ts, .expiry = w->now};
+    return 0;
+}
+
+/* ---- paths ---- */
+
+static int key_path(struct cell_writer *w, const struct cql_type *t, struct slice v, struct slice *path, bool *exact) {
+    struct buf b;
+    buf_init(&b, 0);
+    int rc = cql_key_encode(t, false, v, &b, exact, w->err);
+    if (rc == 0) {
+        *path = buf_failed(&b) ? (struct slice){0} : arena_dup(w->arena, buf_slice(&b));
+        if (!path->p) rc = err_nomem(w->err);
+    }
+    buf_fini(&b);
+    return rc;
+}
+
+/* A version 1 UUID: [time_low 4][time_mid 2][version and time_hi 2][variant and clock sequence 2][node 6]. Ticks are unique in the
+ * process and follow the wall clock, so the rest may be fixed. */
+static void timeuuid_of(int64_t ticks_1970, uint8_t out[UUID_BYTES]) {
+    uint64_t t = (uint64_t)(ticks_1970 + TICKS_1582_TO_1970);
+    store_u32(out, (uint32_t)t);
+    store_u16(out + 4, (uint16_t)(t >> 32));
+    store_u16(out + 6, (uint16_t)(0x1000 | (t >> 48 & 0x0fff)));
+    store_u64(out + 8, UINT64_C(0x8000010000000000));
+}
+
+static int list_path(struct cell_writer *w, int64_t ticks, struct slice *path) {
+    uint8_t uuid[UUID_BYTES];
+    bool exact = true;
+    timeuuid_of(ticks, uuid);
+    return key_path(w, cql_type_scalar(CQL_TIMEUUID), slice_of(uuid, sizeof uuid), path, &exact);
+}
+
+/* ---- elements ---- */
+
+static int null_element(struct err *e) { return err_invalid(e, "null is not supported inside collections"); }
+
+static int bad_collection(struct err *e) { return err_invalid(e, "Invalid collection value"); }
+
+static int put_list(struct cell_writer *w, const struct schema_column *c, struct slice v, bool prepend) {
+    struct cql_elems it;
+    struct value item;
+    if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
+    uint32_t n = it.left;
+    if (n == 0) return 0;
+    int64_t first = write_clock_ticks(w->clock, w->now_us, n);
+    if (prepend) {
+        first = 2 * TICKS_1970_TO_2010 - (first + n - 1);
+        w->unsorted = true;
+    }
+    for (uint32_t i = 0; cql_elems_next(&it, &item); i++) {
+        struct slice path;
+        if (value_is_null(item)) return null_element(w->err);
+        if (list_path(w, first + i, &path) || put_live(w, c, path, value_slice(item))) return -1;
+    }
+    return 0;
+}
+
+/* Equal elements that are written differently (1.5 and 1.50): the first of one value stays. */
+static bool is_repeated(const struct cell_writer *w, uint32_t from, struct slice path) {
+    for (uint32_t i = from; i < w->n; i++)
+        if (slice_eq(w->cells[i].path, path)) return true;
+    return false;
+}
+
+static int put_set_element(struct cell_writer *w, const struct schema_column *c, struct value item, uint32_t from) {
+    struct slice path;
+    bool exact = true;
+    if (value_is_null(item)) return null_element(w->err);
+    if (key_path(w, c->type->args[0], value_slice(item), &path, &exact)) return -1;
+    w->inexact = w->inexact || !exact;
+    if (w->inexact && is_repeated(w, from, path)) return 0;
+    return put_live(w, c, path, value_slice(item));
+}
+
+static int put_map_entry(struct cell_writer *w, const struct schema_column *c, struct value key, struct value v) {
+    struct slice path, cell = {0};
+    bool exact = true;
+    if (value_is_null(key) || value_is_null(v)) return null_element(w->err);
+    if (key_path(w, c->type->args[0], value_slice(key), &path, &exact)) return -1;
+    struct buf b;
+    buf_init(&b, 0);
+    cell_map_put(exact ? (struct slice){0} : value_slice(key), value_slice(v), &b);
+    if (!buf_failed(&b)) cell = arena_dup(w->arena, buf_slice(&b));
+    buf_fini(&b);
+    return cell.p ? put_live(w, c, path, cell) : err_nomem(w->err);
+}
+
+/* Drivers send the elements of sets and maps in any order. */
+static int put_elements(struct cell_writer *w, const struct schema_column *c, struct slice v) {
+    if (c->type->id == CQL_LIST) return put_list(w, c, v, false);
+    struct cql_elems it;
+    struct value item, mapped;
+    if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
+    uint32_t from = w->n;
+    w->unsorted = true;
+    while (cql_elems_next(&it, &item)) {
+        if (c->type->id == CQL_SET) {
+            if (put_set_element(w, c, item, from)) return -1;
+        } else if (!cql_elems_next(&it, &mapped)) {
+            return bad_collection(w->err);
+        } else if (put_map_entry(w, c, item, mapped)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int field_path(struct cell_writer *w, uint16_t field, struct slice *path) {
+    uint8_t *p = arena_alloc(w->arena, 2);
+    if (!p) return err_nomem(w->err);
+    store_u16(p, field);
+    *path = slice_of(p, 2);
+    return 0;
+}
+
+static int put_fields(struct cell_writer *w, const struct schema_column *c, struct slice v) {
+    struct cql_elems it;
+    struct value item;
+    if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
+    for (uint16_t i = 0; i < c->type->n_args && cql_elems_next(&it, &item); i++) {
+        struct slice path;
+        if (value_is_null(item)) continue;
+        if (field_path(w, i, &path) || put_live(w, c, path, value_slice(item))) return -1;
+    }
+    return 0;
+}
+
+/* ---- operations ---- */
+
+int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) {
+    static const struct slice no_path;
+    if (!cql_type_is_multicell(c->type)) return value_is_null(v) ? put_tombstone(w, c, no_path) : put_live(w, c, no_path, value_slice(v));
+    if (put_complex_deletion(w, c, w->overwrite_ts)) return -1;
+    if (value_is_null(v)) return 0;
+    return c->type->id == CQL_UDT ? put_fields(w, c, value_slice(v)) : put_elements(w, c, value_slice(v));
+}
+
+int cells_delete(struct cell_writer *w, const struct schema_column *c) {
+    static const struct slice no_path;
+    return cql_type_is_multicell(c->type) ? put_complex_deletion(w, c, w->deletion_ts) : put_tombstone(w, c, no_path);
+}
+
+int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v) {
+    return value_is_null(v) ? 0 : put_elements(w, c, value_slice(v));
+}
+
+int cells_prepend(struct cell_writer *w, const struct schema_column *c, struct value v) {
+    return value_is_null(v) ? 0 : put_list(w, c, value_slice(v), true);
+}
+
+int cells_discard(struct cell_writer *w, const struct schema_column *c, struct value key) {
+    struct slice path;
+    bool exact = true;
+    w->unsorted = true;
+    return key_path(w, c->type->args[0], value_slice(key), &path, &exact) || put_tombstone(w, c, path) ? -1 : 0;
+}
+
+const struct eng_cell *cells_of(const struct eng_row *row, const struct schema_column *c, uint32_t *n) {
+    *n = 0;
+    if (!row) return NULL;
+    uint32_t i = 0;
+    while (i < row->n_cells && row->cells[i].column != c->id) i++;
+    while (i < row->n_cells && row->cells[i].column == c->id && (row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION))) i++;
+    while (i + *n < row->n_cells && row->cells[i + *n].column == c->id) ++*n;
+    return *n ? &row->cells[i] : NULL;
+}
+
+static int subtract_from_list(struct cell_writer *w, const struct schema_column *c, struct slice v, const struct eng_row *current) {
+    uint32_t n;
+    const struct eng_cell *cells = cells_of(current, c, &n);
+    const struct cql_type *t = c->type->args[0];
+    w->unsorted = true;
+    for (uint32_t i = 0; i < n; i++) {
+        struct cql_elems it;
+        struct value item;
+        if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
+        while (cql_elems_next(&it, &item)) {
+            if (value_is_null(item) || cql_value_compare(t, cells[i].value, value_slice(item)) != 0) continue;
+            if (put_tombstone(w, c, cells[i].path)) return -1;
+            break;
+        }
+    }
+    return 0;
+}
+
+int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v, const struct eng_row *current) {
+    if (value_is_null(v)) return 0;
+    if (c->type->id == CQL_LIST) return subtract_from_list(w, c, value_slice(v), current);
+    /* Both a set and what is taken from a map are serialised as [int n] and n times [int length][bytes]. */
+    const struct cql_type set = {.id = CQL_SET, .n_args = 1, .args = c->type->args};
+    struct cql_elems it;
+    struct value item;
+    if (cql_elems_open(&set, value_slice(v), &it)) return bad_collection(w->err);
+    while (cql_elems_next(&it, &item)) {
+        if (value_is_null(item)) return null_element(w->err);
+        if (cells_discard(w, c, item)) return -1;
+    }
+    return 0;
+}
+
+int cells_put(struct cell_writer *w, const struct schema_column *c, struct value key, struct value v) {
+    if (value_is_null(v)) return cells_discard(w, c, key);
+    w->unsorted = true;
+    return put_map_entry(w, c, key, v);
+}
+
+int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct value index, struct value v,
+                   const struct eng_row *current, bool deleting) {
+    uint32_t n;
+    const struct eng_cell *cells = cells_of(current, c, &n);
+    int32_t at = index.n == 4 ? (int32_t)load_u32(index.p) : -1;
+    if (n == 0) {
+        return deleting ? err_invalid(w->err, "Attempted to delete an element from a list which is null")
+                        : err_invalid(w->err, "Attempted to set an element on a list which is null");
+    }
+    if (at < 0 || (uint32_t)at >= n) return err_invalid(w->err, "List index %d out of bound, list has size %u", at, n);
+    if (value_is_unset(v)) return 0;
+    w->unsorted = true;
+    return value_is_null(v) ? put_tombstone(w, c, cells[at].path) : put_live(w, c, cells[at].path, value_slice(v));
+}
+
+int cells_field(struct cell_writer *w, const struct schema_column *c, uint16_t field, struct value v) {
+    struct slice path;
+    w->unsorted = true;
+    if (field_path(w, field, &path)) return -1;
+    return value_is_null(v) ? put_tombstone(w, c, path) : put_live(w, c, path, value_slice(v));
+}

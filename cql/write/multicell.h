@@ -1,0 +1,55 @@
+/* From CQL values to the cells of a row: plain columns, and the elements of non-frozen lists, sets, maps and UDTs.
+ *
+ * Life: one cell_writer per row that a statement writes; each operation of the statement appends its cells; cells_finish sorts them when
+ * they did not come in order, and hands them to an eng_row. The cells are as cql/row/cell_form.h draws them, everything lives in
+ * the request's arena. Operations on list indexes and list - value need the row's current cells. One thread.
+ */
+#pragma once
+
+#include "engine/write_clock.h"
+#include "engine/row.h"
+#include "system_schema/schema.h"
+
+struct cell_writer {
+    struct arena *arena;
+    struct err *err;
+    struct write_clock *clock;
+    int64_t now_us;     /* for list ticks */
+    int64_t ts;         /* of cells */
+    int64_t overwrite_ts; /* of deletions before an overwrite: ts - 1 */
+    int64_t deletion_ts;  /* of whole-column deletions: ts, or ts - 1 in a conditional statement */
+    int64_t now;        /* seconds: when tombstones are made */
+    int32_t ttl;        /* seconds; 0: none */
+    bool unsorted;
+    bool inexact;       /* some element of a set is written otherwise than its path decodes to */
+    uint32_t n, capacity;
+    struct eng_cell *cells;
+};
+
+/* The first room for capacity cells is taken at once; it grows. */
+int cells_init(struct cell_writer *w, uint32_t capacity) MUST_CHECK;
+/* Sorts if needed and moves the cells into the row. */
+void cells_finish(struct cell_writer *w, struct eng_row *row);
+
+/* column = v, whatever the type; null deletes. An unset value must not come here. */
+int cells_set(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
+/* DELETE column. */
+int cells_delete(struct cell_writer *w, const struct schema_column *c) MUST_CHECK;
+/* column = column + v: list append, set union, map put. Null does nothing. */
+int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
+/* column = v + column, of lists. */
+int cells_prepend(struct cell_writer *w, const struct schema_column *c, struct value v) MUST_CHECK;
+/* column = column - v: elements of a set, keys of a map (v is a set of them), values of a list (current needed). */
+int cells_subtract(struct cell_writer *w, const struct schema_column *c, struct value v, const struct eng_row *current) MUST_CHECK;
+/* map[key] = v; null deletes the entry. */
+int cells_put(struct cell_writer *w, const struct schema_column *c, struct value key, struct value v) MUST_CHECK;
+/* Removes one element of a set or one key of a map. */
+int cells_discard(struct cell_writer *w, const struct schema_column *c, struct value key) MUST_CHECK;
+/* list[index] = v; null deletes. current: the row's live cells, or NULL. "List index 7 out of bound, list has size 3". */
+int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct value index, struct value v,
+                   const struct eng_row *current, bool deleting) MUST_CHECK;
+/* udt.field = v; null deletes. */
+int cells_field(struct cell_writer *w, const struct schema_column *c, uint16_t field, struct value v) MUST_CHECK;
+
+/* The live cells of a column in a resolved row, first to last; *n 0: none. row may be NULL. */
+const struct eng_cell *cells_of(const struct eng_row *row, const struct schema_column *c, uint32_t *n);

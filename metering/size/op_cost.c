@@ -1,0 +1,24 @@
+#include "metering/size/op_cost.h"
+
+struct op_read *op_cost_read(struct op_cost *c) {
+    struct op_read *r = ARENA_NEW(c->arena, struct op_read);
+    if (!r) return NULL;
+    if (c->reads_tail) c->reads_tail->next = r;
+    else c->reads = r;
+    c->is_read = true;
+    return c->reads_tail = r;
+}
+
+struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) {
+    struct op_write *w = ARENA_NEW(c->arena, struct op_write);
+    if (!w) return NULL;
+    w->kind = kind;
+    if (c->writes_tail) c->writes_tail->next = w;
+    else c->writes = w;
+    c->is_write = true;
+    return c->writes_tail = w;
+}
+
+void op_cost_class(struct op_cost *c, enum query_class class) {
+    if (class > c->query_class) c->query_class = class;
+}

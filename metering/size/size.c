@@ -1,0 +1,90 @@
+/* Encoded sizes of values: reference/keyspaces.md, sections 0 and 1.1. */
+#include "metering/size/size.h"
+
+#include <stdlib.h>
+
+#include "types/decimal.h"
+#include "types/family.h"
+
+/* "Approximately one byte for two significant digits, and one": zeros at either end are not significant. */
+static uint64_t digits_size(const char *digits, size_t n) {
+    while (n > 1 && digits[n - 1] == '0') n--;
+    return (n + 1) / 2 + 1;
+}
+
+static uint64_t small_number_size(struct slice v) {
+    int64_t n = (int8_t)v.p[0];
+    for (size_t i = 1; i < v.n; i++) n = (int64_t)((uint64_t)n << 8 | v.p[i]);
+    uint64_t magnitude = n < 0 ? -(uint64_t)n : (uint64_t)n;
+    char digits[20];
+    size_t at = sizeof digits;
+    do digits[--at] = (char)('0' + magnitude % 10);
+    while (magnitude /= 10);
+    return digits_size(digits + at, sizeof digits - at);
+}
+
+static uint64_t number_size(struct slice v) {
+    if (v.n == 0) return 1;
+    if (v.n <= 8) return small_number_size(v);
+    mpz_t n;
+    mpz_init(n);
+    cql_varint_read(v, n);
+    mpz_abs(n, n);
+    char *digits = malloc(mpz_sizeinbase(n, 10) + 2);
+    uint64_t size = v.n;
+    if (digits) size = digits_size(mpz_get_str(digits, 10, n), strlen(digits));
+    free(digits);
+    mpz_clear(n);
+    return size;
+}
+
+/* By the number of fields, as a column's id is by the number of columns. */
+static uint64_t field_id_size(const struct cql_type *t) { return t->n_args > 124 ? 3 : t->n_args > 62 ? 2 : 1; }
+
+/* A frozen collection inside a UDT is 4 bytes an element and its bytes: its wire form without the count. */
+static uint64_t field_size(const struct cql_type *t, struct value v) {
+    return t->frozen && cql_type_is_collection(t) && v.n >= 4 ? (uint64_t)v.n - 4 : cql_value_size(t, SIZE_CURRENT, v);
+}
+
+static uint64_t fields_size(const struct cql_type *t, struct slice v) {
+    struct cql_elems it;
+    struct value field;
+    uint64_t size = 3;
+    if (cql_elems_open(t, v, &it) < 0) return v.n;
+    for (uint32_t i = 0; cql_elems_next(&it, &field) && i < t->n_args; i++) size += field_id_size(t) + field_size(t->args[i], field) + 1;
+    return size;
+}
+
+static uint64_t items_size(const struct cql_type *t, enum size_model model, struct slice v) {
+    struct cql_elems it;
+    struct value item;
+    bool current = model == SIZE_CURRENT;
+    uint64_t size = current ? 3 : 0;
+    if (cql_elems_open(t, v, &it) < 0) return v.n;
+    for (uint32_t i = 0; cql_elems_next(&it, &item); i++) {
+        const struct cql_type *item_type = t->id == CQL_UDT ? t->args[i] : t->args[t->id == CQL_MAP ? i % 2 : 0];
+        size += cql_value_size(item_type, model, item);
+        if (current && !(t->id == CQL_MAP && i % 2)) size += 1;
+    }
+    return size;
+}
+
+uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct value v) {
+    if (v.n < 0) return model == SIZE_CURRENT && v.n == VALUE_NULL ? 1 : 0;
+    struct slice s = value_slice(v);
+    if (cql_type_is_collection(t) || t->id == CQL_UDT) {
+        if (model == SIZE_CURRENT && t->frozen) return s.n;
+        return model == SIZE_CURRENT && t->id == CQL_UDT ? fields_size(t, s) : items_size(t, model, s);
+    }
+    if (model != SIZE_CURRENT) return s.n;
+    switch (t->id) {
+    case CQL_TINYINT:
+    case CQL_SMALLINT:
+    case CQL_INT:
+    case CQL_BIGINT:
+    case CQL_COUNTER:
+    case CQL_VARINT: return number_size(s);
+    case CQL_DECIMAL: return s.n < 4 ? s.n : number_size(slice_of(s.p + 4, s.n - 4));
+    default: return s.n;
+    }
+}

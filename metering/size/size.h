@@ -1,0 +1,39 @@
+/* Encoded sizes of values, as capacity units are computed from (reference/keyspaces.md, section 1.1).
+ *
+ * The size models differ in how a value is measured (size.c) and in what a row adds (size_row.c). What cql adds up while it works are
+ * struct size_parts; they are turned into bytes by metering, and by cql where a page ends after so many bytes.
+ */
+#pragma once
+
+#include "metering/size/op_cost.h"
+#include "types/type.h"
+
+/* Bytes of a value's data under a model: documented-2022 counts the data of the value (int 4, text its UTF-8 bytes, a collection
+ * its elements); current counts numbers by their digits and adds 3 bytes a collection and 1 an element. Null counts as the model says. */
+uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct value v);
+static inline uint64_t cql_value_size(const struct cql_type *t, enum size_model model, struct value v) {
+    bool as_sent = v.n >= 0 && (t->id == CQL_TEXT || (model != SIZE_CURRENT && !cql_type_is_collection(t) && t->id != CQL_UDT));
+    return LIKELY(as_sent) ? (uint64_t)v.n : cqlt_value_size(t, model, v);
+}
+
+/* Add one column of the kind to the parts of one row. */
+static inline void size_add_partition_key(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v) {
+    p->n_pk++;
+    p->pk_bytes += cql_value_size(t, model, v);
+}
+static inline void size_add_clustering(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v) {
+    uint64_t size = cql_value_size(t, model, v);
+    p->n_ck++;
+    p->ck_bytes += size;
+    p->ck_fifths += (size + 4) / 5;
+}
+static inline void size_add_column(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v) {
+    p->n_columns++;
+    p->column_bytes += cql_value_size(t, model, v);
+}
+
+/* Encoded bytes of what the parts sum up: for throughput, and for storage. */
+uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
+/* The same in both models; the parts are summed under SIZE_DOCUMENTED_2022. */
+uint64_t size_static_bytes(const struct size_parts *p);

@@ -1,0 +1,79 @@
+/* JSON texts as Jackson reads and refuses them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "types/json_text.h"
+
+#define AT "\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: "
+
+/* The text lies at the end of a block of its own, so that a read behind it is seen. */
+static int check(const char *text, size_t n, struct slice *value, struct err *e) {
+    uint8_t *copy = malloc(n + 1);
+    assert_non_null(copy);
+    memcpy(copy + 1, text, n);
+    int rc = cql_json_check(slice_of(copy + 1, n), value, e);
+    if (rc == 0) value->p = (const uint8_t *)text + (value->p - copy - 1);
+    free(copy);
+    return rc;
+}
+
+static void test_text_is_taken_up_to_the_end_of_its_value(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {{" {\"a\": [1, -2.5e+3, null]} x", "{\"a\": [1, -2.5e+3, null]}"}, {"\"\\u00e9\\n\" ]", "\"\\u00e9\\n\""}, {"0 1", "0"}, {"true", "true"}, {"[]]", "[]"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e = {0};
+        struct slice value;
+        assert_int_equal(check(rows[i][0], strlen(rows[i][0]), &value, &e), 0);
+        assert_true(slice_eq(value, slice_str(rows[i][1])));
+    }
+}
+
+static void test_refusals_name_the_place(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"[1,\n  x]", "com.fasterxml.jackson.core.JsonParseException: Unrecognized token 'x': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')" AT "2, column: 4]"},
+        {"", "com.fasterxml.jackson.databind.exc.MismatchedInputException: No content to map due to end-of-input" AT "1]"},
+        {"01", "com.fasterxml.jackson.core.JsonParseException: Invalid numeric value: Leading zeroes not allowed" AT "1, column: 2]"},
+        {"{\"\xC3\xA9\" 1}", "com.fasterxml.jackson.core.JsonParseException: Unexpected character ('1' (code 49)): was expecting a colon to separate field name and value" AT "1, column: 6]"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct err e = {0};
+        struct slice value;
+        assert_int_equal(check(rows[i][0], strlen(rows[i][0]), &value, &e), -1);
+        assert_string_equal(e.text, rows[i][1]);
+    }
+}
+
+static void test_every_cut_of_a_text_is_refused(void **state) {
+    (void)state;
+    static const char text[] = "{\"a\": [1.5e-3, \"\\u12aB\\\\\", {\"b\": true}, -7], \"c\": \"\xE2\x82\xAC\"}";
+    for (size_t n = 0; n < sizeof text - 1; n++) {
+        struct err e = {0};
+        struct slice value;
+        assert_int_equal(check(text, n, &value, &e), -1);
+    }
+}
+
+static void test_nesting_is_bounded(void **state) {
+    (void)state;
+    char text[2 * JSON_DEPTH_MAX + 2];
+    struct slice value;
+    struct err e = {0};
+    memset(text, '[', JSON_DEPTH_MAX + 1);
+    memset(text + JSON_DEPTH_MAX + 1, ']', JSON_DEPTH_MAX + 1);
+    assert_int_equal(check(text, sizeof text, &value, &e), -1);
+    err_clear(&e);
+    assert_int_equal(check(text + 1, sizeof text - 2, &value, &e), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text_is_taken_up_to_the_end_of_its_value), cmocka_unit_test(test_refusals_name_the_place),
+        cmocka_unit_test(test_every_cut_of_a_text_is_refused), cmocka_unit_test(test_nesting_is_bounded)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

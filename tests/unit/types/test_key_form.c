@@ -1,0 +1,167 @@
+/* Key forms: byte order is the type's order both ways, no form is a prefix of another, and decoding gives an equal value. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "types/type.h"
+
+enum { VALUES = 120, NO_EMPTY = 100 };
+
+struct fixture {
+    struct arena arena;
+    struct err err;
+    unsigned seed;
+};
+
+static unsigned pick(struct fixture *f, unsigned n) { return (unsigned)rand_r(&f->seed) % n; }
+
+static void put_value(struct fixture *f, const struct cql_type *t, struct buf *out, int depth);
+
+static void put_bytes(struct fixture *f, struct buf *out, size_t n, unsigned kinds) {
+    static const uint8_t edge[] = {0x00, 0xFF, 0x01, 0x7F, 0x80, 0x41};
+    for (size_t i = 0; i < n; i++) buf_u8(out, pick(f, 2) ? edge[pick(f, sizeof edge)] & kinds : pick(f, 256) & kinds);
+}
+
+static void put_item(struct fixture *f, const struct cql_type *t, struct buf *out, int depth) {
+    size_t at = out->n;
+    buf_u32(out, 0);
+    put_value(f, t, out, depth + 1);
+    buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
+}
+
+static void put_scalar(struct fixture *f, const struct cql_type *t, struct buf *out) {
+    size_t from = out->n;
+    switch (t->id) {
+    case CQL_ASCII:
+    case CQL_TEXT: put_bytes(f, out, pick(f, 5), 0x7F); break;
+    case CQL_BLOB: put_bytes(f, out, pick(f, 5), 0xFF); break;
+    case CQL_BOOLEAN: buf_u8(out, pick(f, 3)); break;
+    case CQL_TINYINT: put_bytes(f, out, 1, 0xFF); break;
+    case CQL_SMALLINT: put_bytes(f, out, 2, 0xFF); break;
+    case CQL_INT:
+    case CQL_FLOAT:
+    case CQL_DATE: put_bytes(f, out, 4, 0xFF); break;
+    case CQL_UUID: put_bytes(f, out, 16, 0xFF); break;
+    case CQL_TIMEUUID:
+        put_bytes(f, out, 16, 0xFF);
+        out->p[from + 6] = (uint8_t)(0x10 | (out->p[from + 6] & 0x0F));
+        break;
+    case CQL_INET: put_bytes(f, out, pick(f, 2) ? 4 : 16, 0xFF); break;
+    case CQL_VARINT: put_bytes(f, out, pick(f, 8) ? 1 + pick(f, 4) : 1 + pick(f, 300), 0xFF); break;
+    case CQL_DECIMAL:
+        buf_u32(out, (uint32_t)((int)pick(f, 7) - 3));
+        put_bytes(f, out, 1 + pick(f, 3), 0xFF);
+        break;
+    default: put_bytes(f, out, 8, 0xFF);
+    }
+}
+
+static bool may_be_empty(const struct cql_type *t) {
+    return t->id != CQL_TINYINT && t->id != CQL_SMALLINT && t->id != CQL_DATE && t->id != CQL_TIME && t->n_args == 0;
+}
+
+static void put_value(struct fixture *f, const struct cql_type *t, struct buf *out, int depth) {
+    if (depth < NO_EMPTY && may_be_empty(t) && pick(f, 12) == 0) return;
+    if (cql_type_is_collection(t)) {
+        uint32_t n = pick(f, 4);
+        cql_collection_begin(n, out);
+        for (uint32_t i = 0; i < n * t->n_args; i++) put_item(f, t->args[i % t->n_args], out, depth);
+    } else if (t->id == CQL_TUPLE) {
+        uint32_t n = 1 + pick(f, t->n_args);
+        for (uint32_t i = 0; i < n; i++)
+            if (pick(f, 5) == 0)
+                cql_elem_put(value_null(), out);
+            else
+                put_item(f, t->args[i], out, depth);
+    } else if (t->id == CQL_VECTOR) {
+        for (uint32_t i = 0; i < t->dimension; i++) put_value(f, t->args[0], out, NO_EMPTY);
+    } else {
+        put_scalar(f, t, out);
+    }
+}
+
+static int sign(int c) { return (c > 0) - (c < 0); }
+
+static void check_pair(const struct cql_type *t, bool desc, struct slice a, struct slice b, struct slice x, struct slice y) {
+    int want = sign(cql_value_compare(t, a, b));
+    assert_int_equal(want, -sign(cql_value_compare(t, b, a)));
+    assert_int_equal(desc ? -want : want, sign(slice_cmp(x, y)));
+    if (want && x.n <= y.n) assert_true(memcmp(x.p, y.p, x.n) != 0);
+}
+
+static void check_round_trip(struct fixture *f, const struct cql_type *t, bool desc, struct slice v, struct slice form, bool exact) {
+    struct buf back;
+    buf_init(&back, 0);
+    struct rd r = rd_of(form);
+    assert_int_equal(0, cql_key_decode(t, desc, &r, &back));
+    assert_int_equal(0, rd_left(&r));
+    assert_int_equal(0, cql_value_validate(t, buf_slice(&back), &f->err));
+    assert_int_equal(0, cql_value_compare(t, v, buf_slice(&back)));
+    if (exact) assert_true(slice_eq(v, buf_slice(&back)));
+    buf_fini(&back);
+}
+
+static void check_type(struct fixture *f, const struct cql_type *t, bool desc) {
+    struct buf values[VALUES], forms[VALUES];
+    for (int i = 0; i < VALUES; i++) {
+        bool exact = true;
+        buf_init(&values[i], 0);
+        buf_init(&forms[i], 0);
+        put_value(f, t, &values[i], 0);
+        assert_int_equal(0, cql_value_validate(t, buf_slice(&values[i]), &f->err));
+        assert_int_equal(0, cql_key_encode(t, desc, buf_slice(&values[i]), &forms[i], &exact, &f->err));
+        check_round_trip(f, t, desc, buf_slice(&values[i]), buf_slice(&forms[i]), exact);
+    }
+    for (int i = 0; i < VALUES; i++)
+        for (int j = 0; j < i; j++)
+            check_pair(t, desc, buf_slice(&values[i]), buf_slice(&values[j]), buf_slice(&forms[i]), buf_slice(&forms[j]));
+    for (int i = 0; i < VALUES; i++) {
+        buf_fini(&values[i]);
+        buf_fini(&forms[i]);
+    }
+}
+
+static void test_key_form_keeps_the_order_of_every_type(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "ascii", "bigint", "blob", "boolean", "decimal", "double", "float", "int", "timestamp", "uuid", "text", "varint", "timeuuid", "inet",
+        "date", "time", "smallint", "tinyint", "frozen<list<text>>", "frozen<set<varint>>", "frozen<map<int, text>>", "tuple<int, text, decimal>",
+        "frozen<list<tuple<int, frozen<list<blob>>>>>", "vector<float, 3>", "vector<vector<int, 2>, 2>"};
+    struct fixture f = {.seed = 20220101};
+    arena_init(&f.arena, 4096, 1 << 20);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct cql_type *t = cql_type_parse(&f.arena, slice_str(names[i]), NULL, NULL, NULL, &f.err);
+        assert_non_null(t);
+        check_type(&f, t, false);
+        check_type(&f, t, true);
+    }
+    arena_fini(&f.arena);
+}
+
+static void test_key_decode_refuses_random_bytes_without_harm(void **state) {
+    (void)state;
+    struct fixture f = {.seed = 7};
+    arena_init(&f.arena, 4096, 1 << 20);
+    const struct cql_type *map = cql_type_parse(&f.arena, slice_str("frozen<map<tuple<decimal, varint>, frozen<list<uuid>>>>"), NULL, NULL, NULL, &f.err);
+    for (int i = 0; i < 20000; i++) {
+        struct buf junk, out;
+        buf_init(&junk, 0);
+        buf_init(&out, 1 << 16);
+        put_bytes(&f, &junk, pick(&f, 40), 0xFF);
+        struct rd r = rd_of(buf_slice(&junk));
+        if (cql_key_decode(i % 2 ? map : cql_type_scalar(CQL_DECIMAL), i % 3 == 0, &r, &out) == 0) assert_false(r.bad);
+        buf_fini(&junk);
+        buf_fini(&out);
+    }
+    arena_fini(&f.arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_key_form_keeps_the_order_of_every_type),
+                                       cmocka_unit_test(test_key_decode_refuses_random_bytes_without_harm)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* Texts, validation errors and tokens of values as Cassandra 5.0.8 gave them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "base/murmur3.h"
+#include "metering/size/size.h"
+
+
+struct literal_case {
+    enum cql_type_id type;
+    enum cql_literal kind;
+    const char *literal, *json, *error;
+};
+
+static const struct literal_case literals[] = {
+    {CQL_INT, LIT_INTEGER, "-129", "-129", NULL},
+    {CQL_INT, LIT_INTEGER, "2147483648", NULL, "Unable to make int from '2147483648'"},
+    {CQL_INT, LIT_STRING, "abc", NULL, "Invalid STRING constant (abc) for \"v\" of type int"},
+    {CQL_BIGINT, LIT_INTEGER, "9223372036854775808", NULL, "Unable to make long from '9223372036854775808'"},
+    {CQL_BIGINT, LIT_INTEGER, "-9223372036854775808", "-9223372036854775808", NULL},
+    {CQL_TINYINT, LIT_INTEGER, "-129", NULL, "Unable to make byte from '-129'"},
+    {CQL_SMALLINT, LIT_INTEGER, "32768", NULL, "Unable to make short from '32768'"},
+    {CQL_BOOLEAN, LIT_BOOLEAN, "True", "true", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "2011-02-03", "\"2011-02-03 00:00:00.000Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "2011-02-03 04:05+01:00", "\"2011-02-03 03:05:00.000Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "2011-02-03T04:05:06.789+0130", "\"2011-02-03 02:35:06.789Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "2011-02-03 04:05 PST", "\"2011-02-03 12:05:00.000Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "2011-02-30", "\"2011-02-28 00:00:00.000Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "2011-02-03 24:00", "\"2011-02-04 00:00:00.000Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "-2011-02-03", "\"2012-02-03 00:00:00.000Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "9223372036854775807", "\"+292278994-08-17 07:12:55.807Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_INTEGER, "-9223372036854775808", "\"+292275056-05-16 16:47:04.192Z\"", NULL},
+    {CQL_TIMESTAMP, LIT_STRING, "2011-2-3", NULL, "Unable to parse a date/time from '2011-2-3'"},
+    {CQL_TIMESTAMP, LIT_STRING, "+5", NULL, "Unable to parse a date/time from '+5'"},
+    {CQL_DATE, LIT_STRING, "-5877641-06-23", "\"-5877641-06-23\"", NULL},
+    {CQL_DATE, LIT_INTEGER, "4294967295", "\"+5881580-07-11\"", NULL},
+    {CQL_DATE, LIT_INTEGER, "-1", NULL, "Unable to make unsigned int (for date) from: '-1'"},
+    {CQL_DATE, LIT_STRING, "2011-02-30", NULL, "Unable to coerce '2011-02-30' to a formatted date (long)"},
+    {CQL_TIME, LIT_STRING, "1:2:3", "\"01:02:03.000000000\"", NULL},
+    {CQL_TIME, LIT_INTEGER, "86400000000000", NULL, "Unable to make long (for time) from: '86400000000000'"},
+    {CQL_TIME, LIT_STRING, "01:02", NULL, "(TimeType) Unable to coerce '01:02' to a formatted time (long)"},
+    {CQL_DURATION, LIT_DURATION, "1y2mo3w4d5h6m7s8ms9us10ns", "\"1y2mo25d5h6m7s8ms9us10ns\"", NULL},
+    {CQL_DURATION, LIT_DURATION, "P0001-02-03T04:05:06", "\"1y2mo3d4h5m6s\"", NULL},
+    {CQL_DURATION, LIT_DURATION, "-P1D", "\"-1d\"", NULL},
+    {CQL_DURATION, LIT_DURATION, "1h2h", NULL, "Invalid duration. The hours are specified multiple times"},
+    {CQL_DURATION, LIT_DURATION, "2m1h", NULL, "Invalid duration. The minutes should be after hours"},
+    {CQL_DURATION, LIT_INTEGER, "-129", NULL, "Unable to convert '129' to a duration"},
+    {CQL_DURATION, LIT_DURATION, "9999999999999y", NULL,
+     "Invalid duration. The total number of months must be less or equal to 2147483647"},
+    {CQL_INET, LIT_STRING, "2001:db8::1", "\"2001:db8:0:0:0:0:0:1\"", NULL},
+    {CQL_INET, LIT_STRING, "::ffff:1.2.3.4", "\"1.2.3.4\"", NULL},
+    {CQL_INET, LIT_STRING, "1.2.3", "\"1.2.0.3\"", NULL},
+    {CQL_INET, LIT_STRING, "256.0.0.1", NULL, "Unable to make inet address from '256.0.0.1'"},
+    {CQL_TIMEUUID, LIT_UUID, "123e4567-e89b-42d3-a456-426655440000", NULL, "TimeUUID supports only version 1 UUIDs"},
+    {CQL_DECIMAL, LIT_FLOAT, "1e10", "1E+10", NULL},
+    {CQL_DECIMAL, LIT_FLOAT, "0.0000001", "1E-7", NULL},
+    {CQL_DECIMAL, LIT_FLOAT, "12e7", "1.2E+8", NULL},
+    {CQL_DECIMAL, LIT_FLOAT, "1e-2147483647", "1E-2147483647", NULL},
+    {CQL_DECIMAL, LIT_FLOAT, "NaN", NULL, "unable to make BigDecimal from 'NaN'"},
+    {CQL_FLOAT, LIT_FLOAT, "123456.789", "123456.79", NULL},
+    {CQL_FLOAT, LIT_FLOAT, "1.4e-45", "1.4E-45", NULL},
+    {CQL_FLOAT, LIT_INTEGER, "9999999", "9999999.0", NULL},
+    {CQL_FLOAT, LIT_FLOAT, "1e7", "1.0E7", NULL},
+    {CQL_DOUBLE, LIT_FLOAT, "0.00099", "9.9E-4", NULL},
+    {CQL_DOUBLE, LIT_FLOAT, "5e-324", "4.9E-324", NULL},
+    {CQL_DOUBLE, LIT_FLOAT, "NaN", "null", NULL},
+    {CQL_VARINT, LIT_INTEGER, "-123456789012345678901234567890", "-123456789012345678901234567890", NULL},
+    {CQL_BLOB, LIT_HEX, "0xfF", "\"0xff\"", NULL},
+    {CQL_BLOB, LIT_HEX, "0xf", NULL, "cannot parse 'f' as hex bytes"},
+    {CQL_ASCII, LIT_STRING, "\xC3\xA9", NULL,
+     "Invalid ASCII character in string literal: java.nio.charset.UnmappableCharacterException: Input length = 1"},
+};
+
+static void test_literal_reads_and_prints_as_cassandra(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(literals); i++) {
+        const struct literal_case *k = &literals[i];
+        const struct cql_type *t = cql_type_scalar(k->type);
+        struct buf wire, json;
+        struct err e = {0};
+        buf_init(&wire, 0);
+        buf_init(&json, 0);
+        int rc = cql_literal_parse(t, k->kind, slice_str(k->literal), "v", &wire, &e);
+        if (k->error) {
+            assert_int_equal(-1, rc);
+            assert_string_equal(k->error, e.text);
+        } else {
+            assert_int_equal(0, rc);
+            assert_int_equal(0, cql_value_validate(t, buf_slice(&wire), &e));
+            cql_value_json(t, value_of_slice(buf_slice(&wire)), &json);
+            buf_u8(&json, 0);
+            assert_string_equal(k->json, (char *)json.p);
+        }
+        buf_fini(&wire);
+        buf_fini(&json);
+    }
+}
+
+struct bad_wire {
+    const char *type;
+    const char *bytes;
+    size_t n;
+    const char *error;
+};
+
+static const struct bad_wire bad_wires[] = {
+    {"int", "\1\2\3", 3, "Expected 4 or 0 byte int (3)"},
+    {"smallint", "", 0, "Expected 2 bytes for a smallint (0)"},
+    {"ascii", "a\xFF", 2, "Invalid byte for ascii: -1"},
+    {"text", "\xC3\x28", 2, "String didn't validate."},
+    {"duration", "\1\2\3\4", 4, "The duration months, days and nanoseconds must be all of the same sign (-1, 1, -2)"},
+    {"inet", "\0\1", 2, "Expected 4 or 16 byte inetaddress; got 0001"},
+    {"timeuuid", "1234567890123456", 16, "Invalid version for TimeUUID type: 0x3"},
+    {"list<int>", "\0\0\0\2\0\0\0\4\0\0\0\1", 12, "Not enough bytes to read a list"},
+    {"list<int>", "\xFF\xFF\xFF\xFF", 4, "The data cannot be deserialized as a list"},
+    {"set<int>", "\0\0\0\0\0", 5, "Unexpected extraneous bytes after set value"},
+    {"map<int, text>", "\x7F\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8, "Null value read when not allowed"},
+    {"tuple<int, text>", "\0\0\0\1", 4, "Not enough bytes to read 0th component"},
+    {"vector<float, 3>", "\0\0\0\0", 4, "Not enough bytes to read a vector<float, 3>"},
+    {"vector<float, 3>", "0123456789abcd", 14, "Unexpected 2 extraneous bytes after vector<float, 3> value"},
+};
+
+static void test_validate_refuses_in_the_words_of_cassandra(void **state) {
+    (void)state;
+    struct arena a;
+    arena_init(&a, 4096, 1 << 20);
+    for (size_t i = 0; i < ARRAY_LEN(bad_wires); i++) {
+        struct err e = {0};
+        const struct cql_type *t = cql_type_parse(&a, slice_str(bad_wires[i].type), NULL, NULL, NULL, &e);
+        assert_non_null(t);
+        assert_int_equal(-1, cql_value_validate(t, slice_of(bad_wires[i].bytes, bad_wires[i].n), &e));
+        assert_string_equal(bad_wires[i].error, e.text);
+    }
+    arena_fini(&a);
+}
+
+static void test_type_names_round_trip(void **state) {
+    (void)state;
+    static const char *const names[] = {"int", "frozen<list<frozen<set<text>>>>", "map<text, frozen<list<int>>>", "frozen<tuple<int, text>>",
+                                        "vector<float, 3>"};
+    static const char marshal[] = "org.apache.cassandra.db.marshal.";
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a, 4096, 1 << 20);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct buf out;
+        buf_init(&out, 0);
+        cql_type_print(cql_type_parse(&a, slice_str(names[i]), NULL, NULL, NULL, &e), &out);
+        assert_true(slice_is(buf_slice(&out), names[i]));
+        buf_fini(&out);
+    }
+    assert_null(cql_type_parse(&a, slice_str("list<list<int>>"), NULL, NULL, NULL, &e));
+    assert_string_equal("Non-frozen collections are not allowed inside collections: list<list<int>>", e.text);
+    struct buf option;
+    buf_init(&option, 0);
+    cql_type_write_option(cql_type_scalar(CQL_DURATION), 4, &option);
+    assert_int_equal(0, load_u16(option.p));
+    assert_int_equal(option.n - 4, load_u16(option.p + 2));
+    assert_memory_equal(marshal, option.p + 4, sizeof marshal - 1);
+    buf_clear(&option, SIZE_MAX);
+    cql_type_write_option(cql_type_scalar(CQL_DURATION), 5, &option);
+    assert_int_equal(0x15, load_u16(option.p));
+    buf_fini(&option);
+    arena_fini(&a);
+}
+
+static void test_size_of_numbers_follows_the_model(void **state) {
+    (void)state;
+    static const struct {
+        uint8_t low;
+        uint64_t current;
+    } cases[] = {{5, 2}, {12, 2}, {123, 3}, {120, 2}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        uint8_t wire[4] = {0, 0, 0, cases[i].low};
+        assert_int_equal(4, cql_value_size(cql_type_scalar(CQL_INT), SIZE_DOCUMENTED_2022, value_of(wire, 4)));
+        assert_int_equal(cases[i].current, cql_value_size(cql_type_scalar(CQL_INT), SIZE_CURRENT, value_of(wire, 4)));
+    }
+}
+
+static void test_token_equals_the_partitioner(void **state) {
+    (void)state;
+    assert_int_equal(INT64_C(-4069959284402364209), murmur3_token(slice_of("\0\0\0\1", 4)));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_literal_reads_and_prints_as_cassandra), cmocka_unit_test(test_validate_refuses_in_the_words_of_cassandra),
+        cmocka_unit_test(test_type_names_round_trip), cmocka_unit_test(test_size_of_numbers_follows_the_model),
+        cmocka_unit_test(test_token_equals_the_partitioner)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* timestamp (milliseconds since 1970), date (days, 1970-01-01 is 2^31) and time (nanoseconds of the day). */
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "types/calendar.h"
+#include "types/family.h"
+
+enum { DAY_MS = 86400000 };
+static const int64_t day_ns = INT64_C(86400000000000);
+
+static int validate(const struct cql_type *t, struct slice v, struct err *e) {
+    switch (t->id) {
+    case CQL_TIMESTAMP: return v.n == 8 || v.n == 0 ? 0 : err_invalid(e, "Expected 8 or 0 byte long for date (%zu)", v.n);
+    case CQL_DATE: return v.n == 4 ? 0 : err_invalid(e, "Expected 4 byte long for date (%zu)", v.n);
+    default: return v.n == 8 ? 0 : err_invalid(e, "Expected 8 byte long for time (%zu)", v.n);
+    }
+}
+
+static int compare(const struct cql_type *t, struct slice a, struct slice b) {
+    if (t->id != CQL_TIMESTAMP || a.n == 0 || b.n == 0) return slice_cmp(a, b);
+    int64_t x = (int64_t)load_u64(a.p), y = (int64_t)load_u64(b.p);
+    return (x > y) - (x < y);
+}
+
+/* ---- reading ---- */
+
+struct cursor {
+    const uint8_t *p, *end;
+};
+
+/* Between min and max digits; -1 when there are fewer. */
+static int64_t take_number(struct cursor *c, int min, int max) {
+    int64_t v = 0;
+    int n = 0;
+    for (; c->p < c->end && n < max && *c->p >= '0' && *c->p <= '9'; n++) v = v * 10 + (*c->p++ - '0');
+    return n < min ? -1 : v;
+}
+
+static bool take_char(struct cursor *c, uint8_t ch) {
+    if (c->p == c->end || *c->p != ch) return false;
+    c->p++;
+    return true;
+}
+
+/* [+-]year-month-day. Only a year with a sign may have more than four digits. */
+static int take_date(struct cursor *c, int64_t *year, int *month, int *day) {
+    bool negative = take_char(c, '-'), sign = negative || take_char(c, '+');
+    *year = take_number(c, 4, sign ? 10 : 4);
+    if (*year < 0 || !take_char(c, '-')) return -1;
+    if (negative) *year = -*year;
+    int64_t m = take_number(c, 2, 2);
+    if (m < 1 || m > 12 || !take_char(c, '-')) return -1;
+    int64_t d = take_number(c, 2, 2);
+    if (d < 1 || d > 31) return -1;
+    *month = (int)m, *day = (int)d;
+    return 0;
+}
+
+/* .f to .fffffffff as nanoseconds. */
+static int64_t take_fraction(struct cursor *c) {
+    const uint8_t *from = c->p;
+    int64_t v = take_number(c, 1, 9);
+    for (ptrdiff_t n = c->p - from; v >= 0 && n < 9; n++) v *= 10;
+    return v;
+}
+
+/* HH:mm[:ss[.fraction]] in milliseconds; 24:00 is the end of the day. */
+static int64_t take_clock(struct cursor *c) {
+    int64_t h = take_number(c, 2, 2), s = 0, ns = 0;
+    if (h < 0 || h > 24 || !take_char(c, ':')) return -1;
+    int64_t m = take_number(c, 2, 2);
+    if (m < 0 || m > 59) return -1;
+    if (take_char(c, ':')) {
+        s = take_number(c, 2, 2);
+        if (s < 0 || s > 59) return -1;
+        if (take_char(c, '.') && (ns = take_fraction(c)) < 0) return -1;
+    }
+    if (h == 24 && (m || s || ns)) return -1;
+    return ((h * 60 + m) * 60 + s) * 1000 + ns / 1000000;
+}
+
+static const struct {
+    const char *name;
+    int minutes;
+} zones[] = {
+    {"Z", 0},      {"UTC", 0},    {"GMT", 0},    {"UT", 0},     {"EST", -300}, {"EDT", -240}, {"CST", -360},
+    {"CDT", -300}, {"MST", -420}, {"MDT", -360}, {"PST", -480}, {"PDT", -420}, {"CET", 60},   {"CEST", 120},
+};
+
+/* A zone name, +hh, +hhmm or +hh:mm to the end of the text; minutes. */
+static int take_zone(struct cursor *c, int64_t *minutes) {
+    *minutes = 0;
+    take_char(c, ' ');
+    struct slice rest = slice_of(c->p, (size_t)(c->end - c->p));
+    for (size_t i = 0; i < ARRAY_LEN(zones); i++)
+        if (slice_is(rest, zones[i].name)) {
+            *minutes = zones[i].minutes;
+            return 0;
+        }
+    bool negative = take_char(c, '-');
+    if (!negative && !take_char(c, '+')) return -1;
+    int64_t h = take_number(c, 2, 2), m = 0;
+    if (h < 0 || h > 18) return -1;
+    if (take_char(c, ':') || c->p < c->end) m = take_number(c, 2, 2);
+    if (m < 0 || m > 59 || c->p != c->end) return -1;
+    *minutes = negative ? -(h * 60 + m) : h * 60 + m;
+    return 0;
+}
+
+static int read_timestamp(struct slice text, int64_t *ms) {
+    struct cursor c = {.p = text.p, .end = text.p + text.n};
+    int64_t year, clock_ms = 0, zone = 0;
+    int month, day;
+    if (take_date(&c, &year, &month, &day) < 0 || year < -200000000 || year > 200000000) return -1;
+    int length = calendar_month_length(year, month);
+    if (c.p < c.end && (*c.p == 'T' || (*c.p == ' ' && c.end - c.p > 1 && c.p[1] >= '0' && c.p[1] <= '9'))) {
+        c.p++;
+        clock_ms = take_clock(&c);
+        if (clock_ms < 0) return -1;
+    }
+    if (c.p < c.end && take_zone(&c, &zone) < 0) return -1;
+    *ms = calendar_days(year, month, day < length ? day : length) * DAY_MS + clock_ms - zone * 60000;
+    return 0;
+}
+
+static bool is_integer(struct slice text) {
+    return cqlt_is_digits(text.n > 1 && text.p[0] == '-' ? slice_of(text.p + 1, text.n - 1) : text);
+}
+
+static int parse_timestamp(struct slice text, struct buf *out, struct err *e) {
+    int64_t ms;
+    if (text.n == 0) return 0;
+    if (text.n == 3 && (text.p[0] | 32) == 'n' && (text.p[1] | 32) == 'o' && (text.p[2] | 32) == 'w') {
+        ms = clock_wall_us(&clock_real) / 1000;
+    } else if (is_integer(text)) {
+        if (cqlt_parse_int64(text, &ms) < 0) return err_invalid(e, "Unable to make long (for date) from: '%.*s'", CQLT_QUOTE(text));
+    } else if (read_timestamp(text, &ms) < 0) {
+        return err_invalid(e, "Unable to parse a date/time from '%.*s'", CQLT_QUOTE(text));
+    }
+    buf_u64(out, (uint64_t)ms);
+    return 0;
+}
+
+static int parse_date(struct slice text, struct buf *out, struct err *e) {
+    int64_t days, year;
+    int month, day;
+    if (is_integer(text)) {
+        if (cqlt_parse_int64(text, &days) < 0 || days < 0 || days > UINT32_MAX)
+            return err_invalid(e, "Unable to make unsigned int (for date) from: '%.*s'", CQLT_QUOTE(text));
+        buf_u32(out, (uint32_t)days);
+        return 0;
+    }
+    struct cursor c = {.p = text.p, .end = text.p + text.n};
+    bool ok = take_date(&c, &year, &month, &day) == 0 && c.p == c.end && day <= calendar_month_length(year, month);
+    days = ok ? calendar_days(year, month, day) + ((int64_t)1 << 31) : -1;
+    if (days < 0 || days > UINT32_MAX) return err_invalid(e, "Unable to coerce '%.*s' to a formatted date (long)", CQLT_QUOTE(text));
+    buf_u32(out, (uint32_t)days);
+    return 0;
+}
+
+/* h:m:s[.fraction], one or two digits each. */
+static int read_time(struct slice text, int64_t *ns) {
+    struct cursor c = {.p = text.p, .end = text.p + text.n};
+    int64_t h = take_number(&c, 1, 2);
+    if (h < 0 || h > 23 || !take_char(&c, ':')) return -1;
+    int64_t m = take_number(&c, 1, 2);
+    if (m < 0 || m > 59 || !take_char(&c, ':')) return -1;
+    int64_t s = take_number(&c, 1, 2), fraction = 0;
+    if (s < 0 || s > 59) return -1;
+    if (take_char(&c, '.') && (fraction = take_fraction(&c)) < 0) return -1;
+    *ns = ((h * 60 + m) * 60 + s) * 1000000000 + fraction;
+    return c.p == c.end ? 0 : -1;
+}
+
+static int parse_time(struct slice text, struct buf *out, struct err *e) {
+    int64_t ns;
+    if (is_integer(text)) {
+        if (cqlt_parse_int64(text, &ns) < 0 || ns < 0 || ns >= day_ns)
+            return err_invalid(e, "Unable to make long (for time) from: '%.*s'", CQLT_QUOTE(text));
+    } else if (read_time(text, &ns) < 0) {
+        return err_invalid(e, "(TimeType) Unable to coerce '%.*s' to a formatted time (long)", CQLT_QUOTE(text));
+    }
+    buf_u64(out, (uint64_t)ns);
+    return 0;
+}
+
+static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+    return t->id == CQL_TIMESTAMP ? parse_timestamp(text, out, e) : t->id == CQL_DATE ? parse_date(text, out, e) : parse_time(text, out, e);
+}
+
+/* ---- writing ---- */
+
+/* The year of a timestamp is the year of its era, as Cassandra prints it: the year 0 is 1. */
+void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out) {
+    int64_t days = ms / DAY_MS - (ms % DAY_MS < 0), rest = ms % DAY_MS + (ms % DAY_MS < 0 ? DAY_MS : 0), year;
+    int month, day;
+    calendar_date(days, &year, &month, &day);
+    if (year <= 0) year = 1 - year;
+    buf_printf(out, "%s%04" PRId64 "-%02d-%02d%c%02d:%02d:%02d.%03dZ", year > 9999 ? "+" : "", year, month, day, separator,
+               (int)(rest / 3600000), (int)(rest / 60000 % 60), (int)(rest / 1000 % 60), (int)(rest % 1000));
+}
+
+static void text(const struct cql_type *t, struct slice v, struct buf *out) {
+    if (v.n == 0) return;
+    if (t->id == CQL_TIMESTAMP) {
+        cqlt_timestamp_text((int64_t)load_u64(v.p), 'T', out);
+    } else if (t->id == CQL_DATE) {
+        int64_t year;
+        int month, day;
+        calendar_date((int64_t)load_u32(v.p) - ((int64_t)1 << 31), &year, &month, &day);
+        buf_printf(out, "%s%04" PRId64 "-%02d-%02d", year < 0 ? "-" : year > 9999 ? "+" : "", year < 0 ? -year : year, month, day);
+    } else {
+        uint64_t ns = load_u64(v.p), s = ns / 1000000000;
+        buf_printf(out, "%02" PRIu64 ":%02d:%02d.%09d", s / 3600, (int)(s / 60 % 60), (int)(s % 60), (int)(ns % 1000000000));
+    }
+}
+
+static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
+    (void)exact, (void)e;
+    if (t->id == CQL_TIMESTAMP) {
+        buf_u8(out, v.n > 0);
+        if (v.n) buf_u64(out, load_u64(v.p) ^ (uint64_t)1 << 63);
+    } else {
+        buf_put_slice(out, v);
+    }
+    return 0;
+}
+
+static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
+    if (t->id == CQL_DATE) {
+        buf_u32(out, (uint32_t)cqlt_key_uint(key, 4));
+    } else if (t->id == CQL_TIME) {
+        buf_u64(out, cqlt_key_uint(key, 8));
+    } else {
+        uint8_t present = cqlt_key_u8(key);
+        if (present > 1) return -1;
+        if (present) buf_u64(out, cqlt_key_uint(key, 8) ^ (uint64_t)1 << 63);
+    }
+    return 0;
+}
+
+const struct cql_family cqlt_datetime = {
+    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};

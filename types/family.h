@@ -1,0 +1,60 @@
+/* What each type family implements; inside types only.
+ *
+ * One table of functions per family (type.def says which), reached through cqlt_type_info. Every value given to compare,
+ * text and key_encode is valid. An empty value (n == 0) reaches every function; families that refuse it do so in validate.
+ */
+#pragma once
+
+#include "types/type.h"
+
+/* Reads the bytes of a key form, which are inverted when the column is descending. */
+struct key_rd {
+    struct rd *rd;
+    uint8_t flip; /* 0xFF when descending, else 0 */
+};
+
+struct cql_family {
+    int (*validate)(const struct cql_type *t, struct slice v, struct err *e);
+    int (*compare)(const struct cql_type *t, struct slice a, struct slice b);
+    /* Text as in a literal to wire bytes (AbstractType.fromString). NULL: the family has no literals of one token. */
+    int (*parse)(const struct cql_type *t, struct slice text, struct buf *out, struct err *e);
+    void (*text)(const struct cql_type *t, struct slice v, struct buf *out);  /* unquoted */
+    void (*print)(const struct cql_type *t, struct slice v, struct buf *out); /* NULL: text, in quotes where type needs them */
+    int (*key_encode)(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e); /* ascending */
+    int (*key_decode)(const struct cql_type *t, struct key_rd *key, struct buf *out);
+};
+
+extern const struct cql_family cqlt_text, cqlt_integer, cqlt_decimal, cqlt_real, cqlt_datetime, cqlt_uuid, cqlt_inet, cqlt_duration,
+    cqlt_collection, cqlt_tuple, cqlt_vector;
+
+struct cql_type_info {
+    const char *id; /* upper case, as in enum cql_type_id */
+    uint16_t option;
+    const char *cql, *marshal;
+    int wire;
+    const struct cql_family *family;
+};
+const struct cql_type_info *cqlt_type_info(enum cql_type_id id);
+static inline const struct cql_family *cqlt_family(const struct cql_type *t) { return cqlt_type_info(t->id)->family; }
+
+/* Bytes of every value of a type, or -1: vectors of fixed-size elements are fixed too. */
+int64_t cqlt_type_wire(const struct cql_type *t);
+
+/* Milliseconds since 1970 as 2011-02-03T04:05:06.789Z, or with another separator than T. */
+void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out);
+
+/* ---- key forms ---- */
+
+uint8_t cqlt_key_u8(struct key_rd *k);
+uint64_t cqlt_key_uint(struct key_rd *k, size_t bytes);
+/* Any bytes: 0x00 is written 0x00 0xFF, and 0x00 0x00 ends, so that order is kept and no form is a prefix of another. */
+int cqlt_key_encode_bytes(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e);
+int cqlt_key_decode_bytes(const struct cql_type *t, struct key_rd *k, struct buf *out);
+
+/* ---- text ---- */
+
+/* Decimal digits with an optional minus: 0, or -1 when it is not a number or does not fit. */
+int cqlt_parse_int64(struct slice text, int64_t *out);
+bool cqlt_is_digits(struct slice text); /* at least one, digits only */
+/* "..." with the type's texts: the first bytes of a possibly long text, for error messages. */
+#define CQLT_QUOTE(s) ((s).n > 512 ? 512 : (int)(s).n), (const char *)(s).p

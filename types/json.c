@@ -1,0 +1,475 @@
+/* Values as JSON and from JSON (AbstractType.toJSONString, fromJSONObject). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <yajl/yajl_tree.h>
+
+#include "types/decimal.h"
+#include "types/family.h"
+#include "types/json_text.h"
+#include "types/vector.h"
+
+/* ---- writing ---- */
+
+static void put_quoted_text(const struct cql_type *t, struct slice v, struct buf *out) {
+    struct buf text;
+    buf_init(&text, 0);
+    if (t->id == CQL_TIMESTAMP && v.n)
+        cqlt_timestamp_text((int64_t)load_u64(v.p), ' ', &text);
+    else
+        cql_value_text(t, v, &text);
+    buf_json_str(out, buf_slice(&text));
+    buf_fini(&text);
+}
+
+static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out) {
+    switch (t->id) {
+    case CQL_ASCII:
+    case CQL_TEXT: buf_json_str(out, v); return;
+    case CQL_BLOB:
+        buf_put_str(out, "\"0x");
+        cql_value_text(t, v, out);
+        buf_u8(out, '"');
+        return;
+    default: break;
+    }
+    if (v.n == 0) {
+        buf_put_str(out, "null");
+        return;
+    }
+    if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {
+        size_t from = out->n;
+        cql_value_text(t, v, out);
+        /* JSON has no NaN and no infinities. */
+        if (!buf_failed(out) && (memchr(out->p + from, 'N', out->n - from) || memchr(out->p + from, 'I', out->n - from))) {
+            out->n = from;
+            buf_put_str(out, "null");
+        }
+    } else if (t->id == CQL_DECIMAL) {
+        mpz_t n;
+        int32_t scale;
+        mpz_init(n);
+        cql_decimal_read(v, n, &scale);
+        cql_decimal_text(n, scale, false, out);
+        mpz_clear(n);
+    } else if (t->id == CQL_TIMESTAMP || t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_UUID || t->id == CQL_TIMEUUID ||
+               t->id == CQL_INET || t->id == CQL_DURATION) {
+        put_quoted_text(t, v, out);
+    } else {
+        cql_value_text(t, v, out);
+    }
+}
+
+/* A key of a JSON object is a string whatever the type of the map's key is. */
+static void put_key(const struct cql_type *t, struct value v, struct buf *out) {
+    struct buf key;
+    buf_init(&key, 0);
+    cql_value_json(t, v, &key);
+    if (key.n && key.p[0] == '"')
+        buf_put_slice(out, buf_slice(&key));
+    else
+        buf_json_str(out, buf_slice(&key));
+    buf_fini(&key);
+}
+
+static void put_field_name(const char *name, struct buf *out) {
+    bool lower = true;
+    for (const char *p = name; *p; p++) lower = lower && !(*p >= 'A' && *p <= 'Z');
+    struct buf quoted;
+    buf_init(&quoted, 0);
+    buf_printf(&quoted, lower ? "%s" : "\"%s\"", name);
+    buf_json_str(out, buf_slice(&quoted));
+    buf_fini(&quoted);
+}
+
+static void put_items(const struct cql_type *t, struct slice v, struct buf *out) {
+    struct cql_elems it;
+    struct value item;
+    bool object = t->id == CQL_MAP || t->id == CQL_UDT;
+    if (cql_elems_open(t, v, &it) < 0) {
+        buf_put_str(out, "null");
+        return;
+    }
+    buf_u8(out, object ? '{' : '[');
+    for (uint32_t i = 0; t->id == CQL_TUPLE || t->id == CQL_UDT ? i < t->n_args : true; i++) {
+        if (!cql_elems_next(&it, &item)) {
+            if (t->id != CQL_TUPLE && t->id != CQL_UDT) break;
+            item = value_null();
+        }
+        bool is_value = t->id == CQL_MAP && i % 2;
+        if (i) buf_put_str(out, is_value ? ": " : ", ");
+        if (t->id == CQL_UDT) {
+            put_field_name(t->field_names[i], out);
+            buf_put_str(out, ": ");
+        }
+        const struct cql_type *item_type = t->id == CQL_TUPLE || t->id == CQL_UDT ? t->args[i] : t->args[i % t->n_args];
+        if (t->id == CQL_MAP && !is_value)
+            put_key(item_type, item, out);
+        else
+            cql_value_json(item_type, item, out);
+    }
+    buf_u8(out, object ? '}' : ']');
+}
+
+static void put_vector(const struct cql_type *t, struct slice v, struct buf *out) {
+    struct rd r = rd_of(v);
+    struct slice element;
+    buf_u8(out, '[');
+    for (uint32_t i = 0; i < t->dimension && cql_vector_next(t, &r, &element) == 0; i++) {
+        if (i) buf_put_str(out, ", ");
+        cql_value_json(t->args[0], value_of_slice(element), out);
+    }
+    buf_u8(out, ']');
+}
+
+void cql_value_json(const struct cql_type *t, struct value v, struct buf *out) {
+    if (v.n < 0)
+        buf_put_str(out, "null");
+    else if (t->id == CQL_VECTOR)
+        put_vector(t, value_slice(v), out);
+    else if (t->n_args)
+        put_items(t, value_slice(v), out);
+    else
+        put_scalar(t, value_slice(v), out);
+}
+
+/* ---- reading ---- */
+
+static const char *java_class(yajl_val j) {
+    if (YAJL_IS_STRING(j)) return "String";
+    if (YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j)) return "Boolean";
+    if (YAJL_IS_OBJECT(j)) return "LinkedHashMap";
+    if (YAJL_IS_ARRAY(j)) return "ArrayList";
+    const char *n = YAJL_GET_NUMBER(j);
+    if (!n) return "String";
+    if (strpbrk(n, ".eE")) return "Double";
+    int64_t v;
+    if (cqlt_parse_int64(slice_str(n), &v) < 0) return "BigInteger";
+    return v == (int32_t)v ? "Integer" : "Long";
+}
+
+/* As Java's toString of what Jackson read: [1, a], {k=v}. */
+static void put_java(yajl_val j, struct buf *out) {
+    if (YAJL_IS_STRING(j)) {
+        buf_put_str(out, YAJL_GET_STRING(j));
+    } else if (YAJL_IS_NUMBER(j)) {
+        const char *n = YAJL_GET_NUMBER(j);
+        struct err ignored = {0};
+        struct buf wire;
+        buf_init(&wire, 64);
+        if (strpbrk(n, ".eE") && cqlt_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), &wire, &ignored) == 0 && wire.n == 8)
+            cql_value_text(cql_type_scalar(CQL_DOUBLE), buf_slice(&wire), out);
+        else
+            buf_put_str(out, n);
+        buf_fini(&wire);
+    } else if (YAJL_IS_ARRAY(j) || YAJL_IS_OBJECT(j)) {
+        bool array = YAJL_IS_ARRAY(j);
+        size_t n = array ? j->u.array.len : j->u.object.len;
+        buf_u8(out, array ? '[' : '{');
+        for (size_t i = 0; i < n; i++) {
+            if (i) buf_put_str(out, ", ");
+            if (!array) buf_printf(out, "%s=", j->u.object.keys[i]);
+            put_java(array ? j->u.array.values[i] : j->u.object.values[i], out);
+        }
+        buf_u8(out, array ? ']' : '}');
+    } else {
+        buf_put_str(out, YAJL_IS_TRUE(j) ? "true" : YAJL_IS_FALSE(j) ? "false" : "null");
+    }
+}
+
+/* One "%.*s" in format stands for the value. */
+static int refuse(const char *before, const char *after, yajl_val j, struct err *e) {
+    struct buf text;
+    buf_init(&text, 0);
+    put_java(j, &text);
+    struct slice s = buf_slice(&text);
+    err_invalid(e, "%s%.*s%s", before, CQLT_QUOTE(s), after);
+    buf_fini(&text);
+    return -1;
+}
+
+static int expected(const char *what, yajl_val j, struct err *e) {
+    char before[160];
+    snprintf(before, sizeof before, "Expected %s, but got a %s: ", what, java_class(j));
+    return refuse(before, "", j, e);
+}
+
+static const char *const wanted[CQL_TYPES] = {
+    [CQL_ASCII] = "an ascii string",
+    [CQL_BIGINT] = "a bigint value",
+    [CQL_BOOLEAN] = "a boolean value",
+    [CQL_COUNTER] = "a bigint value",
+    [CQL_DOUBLE] = "a double value",
+    [CQL_FLOAT] = "a float value",
+    [CQL_INT] = "an int value",
+    [CQL_TIMESTAMP] = "a long or a datestring representation of a timestamp value",
+    [CQL_UUID] = "a string representation of a uuid",
+    [CQL_TEXT] = "a UTF-8 string",
+    [CQL_TIMEUUID] = "a string representation of a timeuuid",
+    [CQL_INET] = "a string representation of an inet value",
+    [CQL_DATE] = "a string representation of a date value",
+    [CQL_TIME] = "a string representation of a time value",
+    [CQL_SMALLINT] = "a short value",
+    [CQL_TINYINT] = "a byte value",
+    [CQL_DURATION] = "a string representation of a duration",
+};
+
+static bool takes_number(const struct cql_type *t, yajl_val j) {
+    bool whole = !strpbrk(YAJL_GET_NUMBER(j), ".eE");
+    switch (t->id) {
+    case CQL_FLOAT:
+    case CQL_DOUBLE:
+    case CQL_DECIMAL:
+    case CQL_TINYINT:
+    case CQL_SMALLINT: return true;
+    case CQL_INT: return whole && strcmp(java_class(j), "Integer") == 0;
+    case CQL_BIGINT:
+    case CQL_COUNTER: return whole && strcmp(java_class(j), "BigInteger") != 0;
+    case CQL_TIMESTAMP: return whole && strcmp(java_class(j), "Long") == 0; /* no smaller number, Cassandra says */
+    case CQL_VARINT: return whole;
+    default: return false;
+    }
+}
+
+static int refuse_blob(yajl_val j, struct err *e) {
+    char after[300];
+    const char *class = java_class(j), *package = class[0] == 'A' || strcmp(class, "LinkedHashMap") == 0 ? "java.util" : strcmp(class, "BigInteger") == 0 ? "java.math" : "java.lang";
+    snprintf(after, sizeof after, "' is not a valid blob representation: class %s.%s cannot be cast to class java.lang.String (%s.%s and java.lang.String are in module java.base of loader 'bootstrap')",
+             package, class, package, class);
+    return refuse("Value '", after, j, e);
+}
+
+static int read_blob(yajl_val j, struct buf *out, struct err *e) {
+    if (!YAJL_IS_STRING(j)) return refuse_blob(j, e);
+    struct slice s = slice_str(YAJL_GET_STRING(j));
+    if (s.n < 2 || s.p[0] != '0' || s.p[1] != 'x')
+        return err_invalid(e, "Value '%.*s' is not a valid blob representation: String representation of blob is missing 0x prefix: %.*s",
+                           CQLT_QUOTE(s), CQLT_QUOTE(s));
+    struct err inner = {0};
+    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2), out, &inner) == 0) return 0;
+    return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLT_QUOTE(s), inner.text);
+}
+
+/* A decimal that is not in a string has been a double on its way. */
+static int parse_number(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    struct slice text = slice_str(YAJL_GET_NUMBER(j));
+    if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE")) return cqlt_family(t)->parse(t, text, out, e);
+    struct buf java;
+    buf_init(&java, 0);
+    put_java(j, &java);
+    int rc = cqlt_family(t)->parse(t, buf_slice(&java), out, e);
+    buf_fini(&java);
+    return rc;
+}
+
+static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    struct err inner = {0};
+    if (t->id == CQL_BLOB) return read_blob(j, out, e);
+    bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT, string = YAJL_IS_STRING(j);
+    struct slice text = string ? slice_str(YAJL_GET_STRING(j)) : (struct slice){0};
+    if (t->id == CQL_BOOLEAN && ((string && text.n == 0) || YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j))) {
+        buf_u8(out, YAJL_IS_TRUE(j) != 0);
+        return 0;
+    }
+    if (string && !(t->id == CQL_VARINT && text.n == 0)) {
+        if (cqlt_family(t)->parse(t, text, out, &inner) == 0) return 0;
+        if (!any_number) return err_set(e, inner.code, "%s", inner.text);
+    } else if (YAJL_IS_NUMBER(j) && takes_number(t, j)) {
+        if (parse_number(t, j, out, &inner) == 0) return 0;
+        if (!any_number) return err_set(e, inner.code, "%s", inner.text);
+    }
+    if (inner.set && inner.code == ERR_SERVER) return err_nomem(e);
+    if (any_number) return refuse("Value '", t->id == CQL_VARINT ? "' is not a valid representation of a varint value" : "' is not a valid representation of a decimal value", j, e);
+    return expected(wanted[t->id], j, e);
+}
+
+static int read_json(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e);
+static int read_in_string(const struct cql_type *t, struct slice text, struct buf *out, struct err *e);
+
+static int read_item(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    size_t at = out->n;
+    buf_u32(out, 0);
+    if (read_json(t, j, out, e) < 0) return -1;
+    if (buf_failed(out)) return err_nomem(e);
+    buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
+    return 0;
+}
+
+struct json_entry {
+    struct buf key, value;
+    size_t at;
+};
+
+static int by_key(const void *a, const void *b, void *type) {
+    const struct json_entry *x = a, *y = b;
+    int c = cql_value_compare(type, buf_slice(&x->key), buf_slice(&y->key));
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+static int read_map_key(const struct cql_type *t, const char *key, struct buf *out, struct err *e) {
+    struct yajl_val_s text = {.type = yajl_t_string, .u.string = (char *)(uintptr_t)key};
+    if (t->n_args == 0) return read_scalar(t, &text, out, e);
+    int rc = cql_value_from_json(t, slice_str(key), out, e); /* a composite key is JSON in the string */
+    return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
+}
+
+/* Sets and maps are kept in the order of their type, without repetitions. */
+static int read_sorted(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    bool map = t->id == CQL_MAP;
+    size_t n = map ? j->u.object.len : j->u.array.len, at = out->n;
+    struct json_entry *all = calloc(n + 1, sizeof *all);
+    int rc = all ? 0 : err_nomem(e);
+    for (size_t i = 0; all && i < n; i++) {
+        all[i].at = i;
+        buf_init(&all[i].key, 0);
+        buf_init(&all[i].value, 0);
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        yajl_val item = map ? j->u.object.values[i] : j->u.array.values[i];
+        if (YAJL_IS_NULL(item))
+            rc = err_invalid(e, map ? "Invalid null value in map" : "Invalid null element in set");
+        else
+            rc = map ? read_map_key(t->args[0], j->u.object.keys[i], &all[i].key, e) : read_json(t->args[0], item, &all[i].key, e);
+        if (rc == 0 && map) rc = read_json(t->args[1], item, &all[i].value, e);
+        if (rc == 0 && (buf_failed(&all[i].key) || buf_failed(&all[i].value))) rc = err_nomem(e);
+    }
+    uint32_t kept = 0;
+    if (rc == 0) qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);
+    buf_u32(out, 0);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (i + 1 < n && cql_value_compare(t->args[0], buf_slice(&all[i].key), buf_slice(&all[i + 1].key)) == 0) continue;
+        cql_elem_put(value_of_slice(buf_slice(&all[i].key)), out);
+        if (map) cql_elem_put(value_of_slice(buf_slice(&all[i].value)), out);
+        kept++;
+    }
+    if (!buf_failed(out)) buf_patch_u32(out, at, kept);
+    for (size_t i = 0; all && i < n; i++) {
+        buf_fini(&all[i].key);
+        buf_fini(&all[i].value);
+    }
+    free(all);
+    return rc;
+}
+
+static int read_list(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    buf_u32(out, (uint32_t)j->u.array.len);
+    for (size_t i = 0; i < j->u.array.len; i++) {
+        if (YAJL_IS_NULL(j->u.array.values[i])) return err_invalid(e, "Invalid null element in list");
+        if (read_item(t->args[0], j->u.array.values[i], out, e) < 0) return -1;
+    }
+    return 0;
+}
+
+static int read_tuple(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    char before[80];
+    if (j->u.array.len != t->n_args) {
+        snprintf(before, sizeof before, j->u.array.len > t->n_args ? "Tuple contains extra items (expected %u): " : "Tuple is missing items (expected %u): ", t->n_args);
+        return refuse(before, "", j, e);
+    }
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (YAJL_IS_NULL(j->u.array.values[i]))
+            cql_elem_put(value_null(), out);
+        else if (read_item(t->args[i], j->u.array.values[i], out, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Names are case-insensitive unless they are in quotes within the string. */
+static bool same_field(const char *key, const char *name) {
+    size_t n = strlen(key);
+    if (n >= 2 && key[0] == '"' && key[n - 1] == '"') return strlen(name) == n - 2 && memcmp(key + 1, name, n - 2) == 0;
+    return strcasecmp(key, name) == 0;
+}
+
+static int read_udt(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    for (size_t k = 0; k < j->u.object.len; k++) {
+        uint32_t i = 0;
+        while (i < t->n_args && !same_field(j->u.object.keys[k], t->field_names[i])) i++;
+        if (i == t->n_args) return err_invalid(e, "Unknown field '%s' in value of user defined type %s", j->u.object.keys[k], t->name);
+    }
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        yajl_val field = NULL;
+        for (size_t k = 0; k < j->u.object.len; k++)
+            if (same_field(j->u.object.keys[k], t->field_names[i])) field = j->u.object.values[k];
+        if (!field || YAJL_IS_NULL(field))
+            cql_elem_put(value_null(), out);
+        else if (read_item(t->args[i], field, out, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_vector(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    char before[96];
+    if (j->u.array.len != t->dimension) {
+        snprintf(before, sizeof before, "List had incorrect size: expected %u but given %zu; ", t->dimension, j->u.array.len);
+        return refuse(before, "", j, e);
+    }
+    for (uint32_t i = 0; i < t->dimension; i++) {
+        struct buf element;
+        buf_init(&element, out->limit);
+        int rc = read_json(t->args[0], j->u.array.values[i], &element, e);
+        if (rc == 0) cql_vector_put(t, buf_slice(&element), out);
+        buf_fini(&element);
+        if (rc < 0) return -1;
+    }
+    return 0;
+}
+
+static int read_json(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+    if (t->n_args == 0) return read_scalar(t, j, out, e);
+    if (YAJL_IS_STRING(j)) return read_in_string(t, slice_str(YAJL_GET_STRING(j)), out, e);
+    bool object = t->id == CQL_MAP || t->id == CQL_UDT;
+    if (object ? !YAJL_IS_OBJECT(j) : !YAJL_IS_ARRAY(j)) {
+        const char *what = object ? "a map" : t->id == CQL_SET ? "a list (representing a set)" : t->id == CQL_TUPLE ? "a list representation of a tuple" : "a list";
+        return expected(what, j, e);
+    }
+    switch (t->id) {
+    case CQL_LIST: return read_list(t, j, out, e);
+    case CQL_TUPLE: return read_tuple(t, j, out, e);
+    case CQL_UDT: return read_udt(t, j, out, e);
+    case CQL_VECTOR: return read_vector(t, j, out, e);
+    default: return read_sorted(t, j, out, e);
+    }
+}
+
+/* value has been checked. */
+static yajl_val parse_tree(struct slice value, struct err *e) {
+    char why[256] = "", *copy = malloc(value.n + 1);
+    if (!copy) return err_nomem(e), NULL;
+    memcpy(copy, value.p, value.n);
+    copy[value.n] = 0;
+    yajl_val j = yajl_tree_parse(copy, why, sizeof why);
+    free(copy);
+    if (!j) err_invalid(e, "%s", why);
+    return j;
+}
+
+/* A collection may be JSON within a string. */
+static int read_in_string(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+    struct slice value;
+    struct err inner = {0};
+    yajl_val j = cql_json_check(text, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
+    if (!j && inner.code == ERR_SERVER) return err_nomem(e);
+    if (!j) {
+        const char *message = strstr(inner.text, ": ");
+        return err_invalid(e, "Error decoding JSON string: %s", message ? message + 2 : inner.text);
+    }
+    int rc = YAJL_IS_STRING(j) || YAJL_IS_NULL(j) ? expected("a JSON value", j, e) : read_json(t, j, out, e);
+    yajl_tree_free(j);
+    return rc;
+}
+
+int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf *out, struct err *e) {
+    struct slice value;
+    struct err inner = {0};
+    yajl_val j = cql_json_check(json, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
+    if (!j && inner.code == ERR_SERVER) return err_nomem(e);
+    if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), inner.text);
+    int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, out, e);
+    yajl_tree_free(j);
+    if (rc == 0 && buf_failed(out)) return err_nomem(e);
+    return rc;
+}

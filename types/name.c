@@ -1,0 +1,355 @@
+/* Names of types: CQL text both ways, marshal classes, protocol options; and types made of other types. */
+#include <strings.h>
+
+#include "types/family.h"
+
+#define MARSHAL_PACKAGE "org.apache.cassandra.db.marshal."
+
+/* Every recursion over a type is bounded by how deep one can be made. */
+enum { TYPE_DEPTH_MAX = 32, TYPE_ARGS_MAX = 1024, VECTOR_DIMENSION_MAX = 1 << 16 };
+
+static uint32_t depth_of(const struct cql_type *t) {
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        uint32_t d = depth_of(t->args[i]);
+        depth = d > depth ? d : depth;
+    }
+    return depth + 1;
+}
+
+const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) {
+    if (t->frozen || t->n_args == 0) return t;
+    struct cql_type *copy = ARENA_NEW(a, struct cql_type);
+    const struct cql_type **args = ARENA_ARRAY(a, t->n_args, const struct cql_type *);
+    if (!copy || !args) return NULL;
+    *copy = *t;
+    copy->frozen = true;
+    copy->args = args;
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        args[i] = cql_type_freeze(a, t->args[i]);
+        if (!args[i]) return NULL;
+    }
+    return copy;
+}
+
+static int refuse_multicell(const struct cql_type *whole, const struct cql_type *arg, struct err *e) {
+    struct buf name;
+    buf_init(&name, 4096);
+    cql_type_print(whole, &name);
+    const char *what = arg->id == CQL_UDT ? "UDTs" : "collections";
+    struct slice n = buf_slice(&name);
+    if (arg->id == CQL_COUNTER)
+        err_invalid(e, "Counters are not allowed inside collections: %.*s", SLICE_FMT(n));
+    else
+        err_invalid(e, "Non-frozen %s are not allowed inside collections: %.*s", what, SLICE_FMT(n));
+    buf_fini(&name);
+    return -1;
+}
+
+const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
+                                    uint32_t dimension, struct err *e) {
+    struct cql_type *t = ARENA_NEW(a, struct cql_type);
+    const struct cql_type **copy = ARENA_ARRAY(a, n_args, const struct cql_type *);
+    bool always_frozen = id == CQL_TUPLE || id == CQL_VECTOR;
+    if (!t || !copy) goto nomem;
+    *t = (struct cql_type){
+        .id = id, .frozen = frozen || always_frozen, .n_args = n_args, .args = copy, .dimension = id == CQL_VECTOR ? dimension : 0};
+    for (uint32_t i = 0; i < n_args; i++) {
+        copy[i] = args[i];
+        if (depth_of(args[i]) >= TYPE_DEPTH_MAX) {
+            err_invalid(e, "Types may not be nested more than %d deep", TYPE_DEPTH_MAX);
+            return NULL;
+        }
+    }
+    for (uint32_t i = 0; i < n_args; i++) {
+        if (!t->frozen && (cql_type_is_multicell(args[i]) || args[i]->id == CQL_COUNTER)) {
+            refuse_multicell(t, args[i], e);
+            return NULL;
+        }
+        copy[i] = t->frozen ? cql_type_freeze(a, args[i]) : args[i];
+        if (!copy[i]) goto nomem;
+    }
+    return t;
+nomem:
+    err_nomem(e);
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+static bool same_word(struct slice a, const char *b) { return b && a.n == strlen(b) && strncasecmp((const char *)a.p, b, a.n) == 0; }
+
+const struct cql_type *cql_type_by_name(struct slice name) {
+    if (same_word(name, "varchar")) return cql_type_scalar(CQL_TEXT);
+    for (int id = 0; id < CQL_TYPES; id++)
+        if (same_word(name, cqlt_type_info(id)->cql)) return cql_type_scalar(id);
+    return NULL;
+}
+
+const struct cql_type *cql_type_by_class(struct slice name) {
+    size_t n = strlen(MARSHAL_PACKAGE);
+    if (name.n > n && memcmp(name.p, MARSHAL_PACKAGE, n) == 0) name = slice_of(name.p + n, name.n - n);
+    for (int id = 0; id < CQL_TYPES; id++)
+        if (cqlt_type_info(id)->cql && slice_is(name, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
+    return NULL;
+}
+
+struct parser {
+    struct arena *arena;
+    struct slice rest, whole;
+    const char *keyspace;
+    cql_udt_find_fn find;
+    void *arg;
+    struct err *err;
+    uint32_t frozen; /* how many frozen<> and tuple<> are open */
+};
+
+static void skip_spaces(struct parser *p) {
+    while (p->rest.n && (p->rest.p[0] == ' ' || p->rest.p[0] == '\t' || p->rest.p[0] == '\n')) p->rest = slice_of(p->rest.p + 1, p->rest.n - 1);
+}
+
+static bool take(struct parser *p, char c) {
+    skip_spaces(p);
+    if (p->rest.n == 0 || p->rest.p[0] != (uint8_t)c) return false;
+    p->rest = slice_of(p->rest.p + 1, p->rest.n - 1);
+    return true;
+}
+
+static const struct cql_type *syntax(struct parser *p) {
+    err_set(p->err, ERR_SYNTAX, "Failed parsing type: '%.*s'", CQLT_QUOTE(p->whole));
+    return NULL;
+}
+
+/* A word, lower-cased, or a "quoted" one as it is; empty when there is neither. */
+static char *take_name(struct parser *p) {
+    skip_spaces(p);
+    char *out = arena_alloc(p->arena, p->rest.n + 1);
+    size_t i = 0, n = 0;
+    if (!out) {
+        err_nomem(p->err);
+        return NULL;
+    }
+    const uint8_t *s = p->rest.p;
+    if (p->rest.n && s[0] == '"') {
+        for (i = 1; i < p->rest.n && (s[i] != '"' || (i + 1 < p->rest.n && s[i + 1] == '"')); i++) {
+            if (s[i] == '"') i++;
+            out[n++] = (char)s[i];
+        }
+        i += i < p->rest.n;
+    } else {
+        for (; i < p->rest.n; i++) {
+            uint8_t c = s[i], lower = c | 32;
+            if ((lower < 'a' || lower > 'z') && (c < '0' || c > '9') && c != '_') break;
+            out[n++] = (char)(c >= 'A' && c <= 'Z' ? lower : c);
+        }
+    }
+    out[n] = 0;
+    p->rest = slice_of(s + i, p->rest.n - i);
+    return out;
+}
+
+static const struct cql_type *parse_type(struct parser *p, uint32_t depth);
+
+static const struct cql_type *parse_user_type(struct parser *p, const char *name) {
+    const char *keyspace = p->keyspace;
+    if (take(p, '.')) {
+        keyspace = name;
+        name = take_name(p);
+        if (!name) return NULL;
+    }
+    const struct cql_type *t = p->find ? p->find(p->arg, keyspace, name) : NULL;
+    if (!t) err_invalid(p->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", name);
+    return t;
+}
+
+static const struct cql_type *parse_vector(struct parser *p, uint32_t depth) {
+    const struct cql_type *element = parse_type(p, depth + 1);
+    if (!element) return NULL;
+    if (!take(p, ',')) return syntax(p);
+    char *number = take_name(p);
+    int64_t dimension;
+    if (!number) return NULL;
+    if (cqlt_parse_int64(slice_str(number), &dimension) < 0 || dimension < 1 || dimension > VECTOR_DIMENSION_MAX || !take(p, '>')) return syntax(p);
+    return cql_type_new(p->arena, CQL_VECTOR, true, &element, 1, (uint32_t)dimension, p->err);
+}
+
+static const struct cql_type *parse_args(struct parser *p, enum cql_type_id id, uint32_t depth) {
+    const struct cql_type *args[64], **all = args;
+    uint32_t n = 0, cap = ARRAY_LEN(args);
+    do {
+        if (n == cap) {
+            const struct cql_type **more = cap < TYPE_ARGS_MAX ? ARENA_ARRAY(p->arena, cap * 2, const struct cql_type *) : NULL;
+            if (!more) return syntax(p);
+            memcpy(more, all, n * sizeof *all);
+            all = more;
+            cap *= 2;
+        }
+        all[n] = parse_type(p, depth + 1);
+        if (!all[n++]) return NULL;
+    } while (take(p, ','));
+    if (!take(p, '>') || (id == CQL_MAP && n != 2) || ((id == CQL_LIST || id == CQL_SET) && n != 1)) return syntax(p);
+    return cql_type_new(p->arena, id, p->frozen > 0, all, n, 0, p->err);
+}
+
+static const struct cql_type *refuse_frozen(const struct cql_type *t, struct err *e) {
+    struct buf name;
+    buf_init(&name, 4096);
+    cql_type_print(t, &name);
+    err_set(e, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %.*s)", SLICE_FMT(buf_slice(&name)));
+    buf_fini(&name);
+    return NULL;
+}
+
+static const struct cql_type *parse_frozen(struct parser *p, uint32_t depth) {
+    p->frozen++;
+    const struct cql_type *t = parse_type(p, depth + 1);
+    p->frozen--;
+    if (!t) return NULL;
+    if (!take(p, '>')) return syntax(p);
+    if (t->n_args == 0 && t->id != CQL_UDT) return refuse_frozen(t, p->err);
+    t = cql_type_freeze(p->arena, t);
+    if (!t) err_nomem(p->err);
+    return t;
+}
+
+static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
+    if (depth > TYPE_DEPTH_MAX) return syntax(p);
+    char *name = take_name(p);
+    if (!name) return NULL;
+    if (!*name) return syntax(p);
+    if (take(p, '<')) {
+        if (strcmp(name, "frozen") == 0) return parse_frozen(p, depth);
+        if (strcmp(name, "vector") == 0) return parse_vector(p, depth);
+        if (strcmp(name, "list") == 0) return parse_args(p, CQL_LIST, depth);
+        if (strcmp(name, "set") == 0) return parse_args(p, CQL_SET, depth);
+        if (strcmp(name, "map") == 0) return parse_args(p, CQL_MAP, depth);
+        if (strcmp(name, "tuple") == 0) {
+            p->frozen++;
+            const struct cql_type *t = parse_args(p, CQL_TUPLE, depth);
+            p->frozen--;
+            return t;
+        }
+        return syntax(p);
+    }
+    const struct cql_type *scalar = cql_type_by_name(slice_str(name));
+    return scalar ? scalar : parse_user_type(p, name);
+}
+
+const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find, void *arg,
+                                      struct err *e) {
+    struct parser p = {.arena = a, .rest = text, .whole = text, .keyspace = keyspace, .find = find, .arg = arg, .err = e};
+    if (text.n > 16384) return syntax(&p);
+    const struct cql_type *t = parse_type(&p, 0);
+    skip_spaces(&p);
+    return t && p.rest.n ? syntax(&p) : t;
+}
+
+/* ---- writing ---- */
+
+static void print_identifier(const char *name, struct buf *out) {
+    bool plain = *name >= 'a' && *name <= 'z';
+    for (const char *p = name; *p && plain; p++) plain = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
+    if (!plain) buf_u8(out, '"');
+    for (const char *p = name; *p; p++) {
+        if (*p == '"') buf_u8(out, '"');
+        buf_u8(out, (uint8_t)*p);
+    }
+    if (!plain) buf_u8(out, '"');
+}
+
+void cql_type_print_bare(const struct cql_type *t, struct buf *out) {
+    static const char *const names[CQL_TYPES] = {[CQL_LIST] = "list", [CQL_SET] = "set", [CQL_MAP] = "map", [CQL_TUPLE] = "tuple", [CQL_VECTOR] = "vector"};
+    if (t->id == CQL_UDT) {
+        print_identifier(t->name, out);
+        return;
+    }
+    const char *name = cqlt_type_info(t->id)->cql;
+    buf_put_str(out, name ? name : names[t->id]);
+    if (t->n_args == 0) return;
+    buf_u8(out, '<');
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (i) buf_put_str(out, ", ");
+        cql_type_print(t->args[i], out);
+    }
+    if (t->id == CQL_VECTOR) buf_printf(out, ", %u", t->dimension);
+    buf_u8(out, '>');
+}
+
+void cql_type_print(const struct cql_type *t, struct buf *out) {
+    bool frozen = t->frozen && t->id != CQL_VECTOR;
+    if (frozen) buf_put_str(out, "frozen<");
+    cql_type_print_bare(t, out);
+    if (frozen) buf_u8(out, '>');
+}
+
+static void put_hex(const char *s, struct buf *out) {
+    for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);
+}
+
+/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have it. */
+static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *out) {
+    bool frozen = t->frozen && !in_frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
+    if (frozen) buf_put_str(out, MARSHAL_PACKAGE "FrozenType(");
+    buf_printf(out, MARSHAL_PACKAGE "%s", cqlt_type_info(t->id)->marshal);
+    if (t->n_args || t->id == CQL_UDT) {
+        buf_u8(out, '(');
+        if (t->id == CQL_UDT) {
+            buf_printf(out, "%s,", t->keyspace);
+            put_hex(t->name, out);
+        }
+        for (uint32_t i = 0; i < t->n_args; i++) {
+            if (i || t->id == CQL_UDT) buf_u8(out, ',');
+            if (t->id == CQL_UDT) {
+                put_hex(t->field_names[i], out);
+                buf_u8(out, ':');
+            }
+            print_marshal(t->args[i], in_frozen || t->frozen, out);
+        }
+        if (t->id == CQL_VECTOR) buf_printf(out, " , %u", t->dimension);
+        buf_u8(out, ')');
+    }
+    if (frozen) buf_u8(out, ')');
+}
+
+void cql_type_print_marshal(const struct cql_type *t, struct buf *out) { print_marshal(t, false, out); }
+
+static void put_string(const char *s, struct buf *out) {
+    size_t n = strlen(s);
+    buf_u16(out, (uint16_t)n);
+    buf_put(out, s, n);
+}
+
+static void write_custom(const struct cql_type *t, struct buf *out) {
+    struct buf name;
+    buf_init(&name, UINT16_MAX);
+    cql_type_print_marshal(t, &name);
+    if (buf_failed(&name)) out->failed = true;
+    buf_u16(out, 0);
+    buf_u16(out, (uint16_t)name.n);
+    buf_put_slice(out, buf_slice(&name));
+    buf_fini(&name);
+}
+
+/* The protocol version that brought the type's option. */
+static uint8_t since(enum cql_type_id id) {
+    if (id == CQL_DURATION) return 5;
+    return id == CQL_DATE || id == CQL_TIME || id == CQL_SMALLINT || id == CQL_TINYINT ? 4 : 3;
+}
+
+void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf *out) {
+    uint16_t option = cqlt_type_info(t->id)->option;
+    if (option == 0 || version < since(t->id)) {
+        write_custom(t, out);
+        return;
+    }
+    buf_u16(out, option);
+    if (t->id == CQL_UDT) {
+        put_string(t->keyspace, out);
+        put_string(t->name, out);
+    }
+    if (t->id == CQL_UDT || t->id == CQL_TUPLE) buf_u16(out, (uint16_t)t->n_args);
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (t->id == CQL_UDT) put_string(t->field_names[i], out);
+        cql_type_write_option(t->args[i], version, out);
+    }
+}

@@ -1,0 +1,160 @@
+/* tuple and UDT: fields as [int32 length][bytes], length -1 is null; fields left out at the end are null. */
+#include "types/family.h"
+
+static int validate(const struct cql_type *t, struct slice v, struct err *e) {
+    struct rd r = rd_of(v);
+    for (uint32_t i = 0; i < t->n_args && rd_left(&r); i++) {
+        int32_t size = (int32_t)rd_u32(&r);
+        if (r.bad) return err_invalid(e, "Not enough bytes to read size of %uth %s", i, t->id == CQL_UDT ? "field" : "component");
+        if (size < 0) continue;
+        struct slice field = rd_bytes(&r, (size_t)size);
+        if (r.bad) return err_invalid(e, "Not enough bytes to read %uth %s", i, t->id == CQL_UDT ? "field" : "component");
+        if (cql_value_validate(t->args[i], field, e) < 0) return -1;
+    }
+    if (rd_left(&r)) return err_invalid(e, "Invalid remaining data after end of %s value", t->id == CQL_UDT ? "UDT" : "tuple");
+    return 0;
+}
+
+/* The next field, null when there is none any more. */
+static struct value next_field(struct cql_elems *it) {
+    struct value v;
+    return cql_elems_next(it, &v) ? v : value_null();
+}
+
+static int compare(const struct cql_type *t, struct slice a, struct slice b) {
+    struct cql_elems x, y;
+    if (cql_elems_open(t, a, &x) < 0 || cql_elems_open(t, b, &y) < 0) return slice_cmp(a, b);
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        struct value p = next_field(&x), q = next_field(&y);
+        int c = p.n < 0 || q.n < 0 ? (p.n >= 0) - (q.n >= 0) : cql_value_compare(t->args[i], value_slice(p), value_slice(q));
+        if (c) return c;
+    }
+    return 0;
+}
+
+/* One field of the text form "1:a\:b:@": up to a colon that no backslash precedes. */
+static struct slice take_field(struct slice *s, bool *more) {
+    size_t i = 0;
+    while (i < s->n && s->p[i] != ':') i += s->p[i] == '\\' && i + 1 < s->n ? 2 : 1;
+    struct slice field = slice_of(s->p, i);
+    *more = i < s->n;
+    *s = *more ? slice_of(s->p + i + 1, s->n - i - 1) : slice_of(s->p + i, 0);
+    return field;
+}
+
+static int parse_field(const struct cql_type *t, struct slice field, struct buf *out, struct err *e) {
+    if (slice_is(field, "@")) {
+        cql_elem_put(value_null(), out);
+        return 0;
+    }
+    const struct cql_family *f = cqlt_family(t);
+    struct buf plain;
+    buf_init(&plain, out->limit);
+    for (size_t i = 0; i < field.n; i++) {
+        if (field.p[i] == '\\' && i + 1 < field.n && (field.p[i + 1] == ':' || field.p[i + 1] == '@')) i++;
+        buf_u8(&plain, field.p[i]);
+    }
+    size_t at = out->n;
+    buf_u32(out, 0);
+    int rc = f->parse ? f->parse(t, buf_slice(&plain), out, e) : err_invalid(e, "cannot parse '%.*s'", CQLT_QUOTE(field));
+    if (rc == 0 && !buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
+    buf_fini(&plain);
+    return rc;
+}
+
+static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+    bool more = text.n > 0;
+    for (uint32_t i = 0; more; i++) {
+        if (i == t->n_args)
+            return err_invalid(e, "Invalid tuple literal: too many elements. Type %s expects %u but got more", "tuple", t->n_args);
+        struct slice field = take_field(&text, &more);
+        if (parse_field(t->args[i], field, out, e) < 0) return -1;
+    }
+    return 0;
+}
+
+/* A field name as CQL writes it: in quotes unless it is lower case. */
+static void print_name(const char *name, struct buf *out) {
+    bool plain = *name >= 'a' && *name <= 'z';
+    for (const char *p = name; *p && plain; p++) plain = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
+    if (!plain) buf_u8(out, '"');
+    for (const char *p = name; *p; p++) {
+        if (*p == '"') buf_u8(out, '"');
+        buf_u8(out, (uint8_t)*p);
+    }
+    if (!plain) buf_u8(out, '"');
+}
+
+static void print(const struct cql_type *t, struct slice v, struct buf *out) {
+    struct cql_elems it;
+    if (cql_elems_open(t, v, &it) < 0) return;
+    buf_u8(out, t->id == CQL_UDT ? '{' : '(');
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        struct value field = next_field(&it);
+        if (i) buf_put_str(out, ", ");
+        if (t->id == CQL_UDT) {
+            print_name(t->field_names[i], out);
+            buf_put_str(out, ": ");
+        }
+        if (field.n < 0)
+            buf_put_str(out, "null");
+        else
+            cql_value_print(t->args[i], value_slice(field), out);
+    }
+    buf_u8(out, t->id == CQL_UDT ? '}' : ')');
+}
+
+static void text(const struct cql_type *t, struct slice v, struct buf *out) {
+    struct cql_elems it;
+    struct value field;
+    if (cql_elems_open(t, v, &it) < 0) return;
+    for (uint32_t i = 0; cql_elems_next(&it, &field); i++) {
+        if (i) buf_u8(out, ':');
+        if (field.n < 0) {
+            buf_u8(out, '@');
+            continue;
+        }
+        struct buf plain;
+        buf_init(&plain, 0);
+        cql_value_text(t->args[i], value_slice(field), &plain);
+        for (size_t k = 0; k < plain.n; k++) {
+            if (plain.p[k] == ':' || plain.p[k] == '@') buf_u8(out, '\\');
+            buf_u8(out, plain.p[k]);
+        }
+        buf_fini(&plain);
+    }
+}
+
+/* Every field: 0 for null, or 1 and its form. Fields that were left out decode as nulls. */
+static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
+    struct cql_elems it;
+    if (cql_elems_open(t, v, &it) < 0) return err_invalid(e, "Not enough bytes to read size of 0th component");
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (rd_left(&it.rd) == 0) *exact = false;
+        struct value field = next_field(&it);
+        buf_u8(out, field.n >= 0);
+        if (field.n >= 0 && cqlt_family(t->args[i])->key_encode(t->args[i], value_slice(field), out, exact, e) < 0) return -1;
+    }
+    return 0;
+}
+
+static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        uint8_t present = cqlt_key_u8(key);
+        if (present > 1 || key->rd->bad) return -1;
+        size_t at = out->n;
+        buf_u32(out, present ? 0 : UINT32_MAX);
+        if (!present) continue;
+        if (cqlt_family(t->args[i])->key_decode(t->args[i], key, out) < 0 || key->rd->bad || buf_failed(out)) return -1;
+        buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
+    }
+    return 0;
+}
+
+const struct cql_family cqlt_tuple = {.validate = validate,
+                                      .compare = compare,
+                                      .parse = parse,
+                                      .text = text,
+                                      .print = print,
+                                      .key_encode = key_encode,
+                                      .key_decode = key_decode};

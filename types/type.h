@@ -1,0 +1,123 @@
+/* CQL types: what a value of each type may be, how it reads and writes, and how it orders.
+ *
+ * A type is an immutable tree, allocated in the arena of whoever made it (a schema snapshot, a prepared statement); the
+ * scalars are static and shared. Values are wire form (value.h). Every function here is pure and may run on any thread.
+ * Texts of errors are Cassandra's.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "types/value.h"
+
+enum cql_type_id {
+#define TYPE(id, option, cql, marshal, wire, family) CQL_##id,
+#include "types/type.def"
+#undef TYPE
+    CQL_TYPES
+};
+
+struct cql_type {
+    enum cql_type_id id;
+    bool frozen; /* written frozen<...>; tuples and vectors are always frozen */
+    /* list, set: 1; map: key, value; tuple, UDT: one per field; vector: 1 */
+    uint32_t n_args;
+    const struct cql_type *const *args;
+    uint32_t dimension; /* vector */
+    /* UDT */
+    const char *keyspace, *name;
+    const char *const *field_names;
+};
+
+/* The shared instance of a scalar type. */
+const struct cql_type *cql_type_scalar(enum cql_type_id id);
+
+static inline bool cql_type_is_collection(const struct cql_type *t) {
+    return t->id == CQL_LIST || t->id == CQL_SET || t->id == CQL_MAP;
+}
+/* A collection or UDT whose elements are cells of their own. */
+static inline bool cql_type_is_multicell(const struct cql_type *t) {
+    return !t->frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
+}
+bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-ness counts */
+
+/* A list, set, map, tuple or vector of args (copied; n_args as the type asks, dimension for a vector only). What is inside a
+ * frozen type is frozen too. NULL and ERR_INVALID when an argument is not frozen but must be, or nests too deep. */
+const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
+                                    uint32_t dimension, struct err *e) MUST_CHECK;
+/* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */
+const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) MUST_CHECK;
+/* A scalar by its name in CQL, in any case ("varchar" is text), or by its marshal class with or without the package; NULL: none. */
+const struct cql_type *cql_type_by_name(struct slice name);
+const struct cql_type *cql_type_by_class(struct slice name);
+
+/* ---- names ---- */
+
+
+/* Finds a user type of a keyspace for cql_type_parse; NULL when there is none (the parser then says so). */
+typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, const char *keyspace, const char *name);
+
+/* "map<text, frozen<list<int>>>", case-insensitive, as CQL writes it. keyspace: where unqualified user types are looked
+ * up; may be NULL. NULL and ERR_INVALID ("Unknown type ks.name", "Non-frozen collections are not allowed inside collections: ..."). */
+const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find,
+                                      void *arg, struct err *e) MUST_CHECK;
+/* As CQL writes it: "frozen<map<text, int>>". */
+void cql_type_print(const struct cql_type *t, struct buf *out);
+/* As above, but without the outermost frozen<>, as Cassandra names types in error texts. */
+void cql_type_print_bare(const struct cql_type *t, struct buf *out);
+/* "org.apache.cassandra.db.marshal.MapType(...)", for custom options and clients that ask for it. */
+void cql_type_print_marshal(const struct cql_type *t, struct buf *out);
+/* The protocol's [option]. version: 3, 4 or 5 (a type newer than the version goes as custom). */
+void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf *out);
+
+/* ---- values ---- */
+
+/* Checks wire bytes: lengths, UTF-8, ranges, every nested element. n == 0 is the legal "empty" value of most types.
+ * ERR_INVALID in the words of Cassandra's serializers ("Expected 4 or 0 byte int (3)"). */
+int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) MUST_CHECK;
+
+/* Cassandra's order of two values of one type (AbstractType.compare): <0, 0, >0. Both must be valid. */
+int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b);
+
+/* Literals that a query text can hold (cql/syntax/ast.h names the kinds alike). */
+enum cql_literal { LIT_STRING, LIT_INTEGER, LIT_FLOAT, LIT_BOOLEAN, LIT_UUID, LIT_HEX, LIT_DURATION };
+
+/* May a literal of this kind be given where the type is wanted? (Constants.Literal.testAssignment) */
+bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind);
+/* Text of a literal (unquoted, as the user wrote it) to wire bytes appended to out. receiver names the column in the
+ * error: "Invalid STRING constant (abc) for \"v\" of type int", "Unable to make int from 'abc'", ... */
+int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver,
+                      struct buf *out, struct err *e) MUST_CHECK;
+
+/* As a CQL literal ('it''s', 0xcafe, {'a': 1}); Cassandra's AbstractType.toCQLString. */
+void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out);
+/* The unquoted form (AbstractType.getString). */
+void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out);
+/* JSON as SELECT JSON and toJson give it. */
+void cql_value_json(const struct cql_type *t, struct value v, struct buf *out);
+/* JSON text to wire bytes, as INSERT JSON and fromJson take it: 0 a value, 1 a JSON null, -1 error in Cassandra's words. */
+int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf *out, struct err *e) MUST_CHECK;
+
+/* ---- key form ---- */
+
+/* Appends the order-preserving form of one clustering value: byte order is cql_value_compare's order (reversed when desc),
+ * no form is a prefix of another, the empty value has a form of its own, and forms of successive columns simply follow
+ * one another. *exact is set to false when decoding gives an equal but differently written value (decimal 1.0 and 1.00),
+ * otherwise left alone; the row then keeps the original (struct eng_row.key_image). */
+int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct buf *out, bool *exact, struct err *e) MUST_CHECK;
+/* Reads one form from key and appends its wire bytes to out; 0, or -1 when the bytes are no such form. */
+int cql_key_decode(const struct cql_type *t, bool desc, struct rd *key, struct buf *out) MUST_CHECK;
+
+/* ---- elements of collections, tuples and UDTs ---- */
+
+/* Walks a serialised list, set, map (key and value alternate), tuple or UDT. */
+struct cql_elems {
+    struct rd rd;
+    uint32_t left; /* items still to come; a map entry counts two */
+};
+int cql_elems_open(const struct cql_type *t, struct slice v, struct cql_elems *it); /* -1: malformed */
+bool cql_elems_next(struct cql_elems *it, struct value *item);
+/* Header of a collection of n elements (map: n entries), to be followed by cql_elem_put for each item. */
+void cql_collection_begin(uint32_t n, struct buf *out);
+void cql_elem_put(struct value item, struct buf *out);

@@ -1,0 +1,102 @@
+/* uuid and timeuuid. */
+#include "types/family.h"
+
+static int validate(const struct cql_type *t, struct slice v, struct err *e) {
+    if (v.n != 16 && v.n != 0) return err_invalid(e, "UUID should be 16 or 0 bytes (%zu)", v.n);
+    /* Cassandra names the high half of the first byte, not the version that it has just looked at. */
+    if (t->id == CQL_TIMEUUID && v.n == 16 && v.p[6] >> 4 != 1)
+        return err_invalid(e, "Invalid version for TimeUUID type: 0x%x", v.p[0] >> 4);
+    return 0;
+}
+
+static int version_of(struct slice v) { return v.p[6] >> 4; }
+
+/* Most significant half with the timestamp's bytes from high to low; the version is on top. */
+static uint64_t by_time(uint64_t msb) { return msb << 48 | (msb << 16 & 0xFFFF00000000u) | msb >> 32; }
+static uint64_t from_time(uint64_t v) { return v << 32 | (v >> 16 & 0xFFFF0000u) | v >> 48; }
+
+/* TimeUUIDType compares each byte of the lower half as signed, UUIDType as unsigned (CASSANDRA-8730). */
+static const uint64_t signed_bytes = 0x8080808080808080u;
+
+static void sort_halves(const struct cql_type *t, struct slice v, uint64_t half[2]) {
+    half[0] = load_u64(v.p);
+    half[1] = load_u64(v.p + 8);
+    if (t->id == CQL_TIMEUUID) half[1] ^= signed_bytes;
+    if (t->id == CQL_TIMEUUID || version_of(v) == 1) half[0] = by_time(half[0]);
+}
+
+static int compare(const struct cql_type *t, struct slice a, struct slice b) {
+    if (a.n != 16 || b.n != 16) return (a.n == 16) - (b.n == 16);
+    if (t->id == CQL_UUID && version_of(a) != version_of(b)) return version_of(a) - version_of(b);
+    uint64_t x[2], y[2];
+    sort_halves(t, a, x);
+    sort_halves(t, b, y);
+    int i = x[0] == y[0];
+    return (x[i] > y[i]) - (x[i] < y[i]);
+}
+
+static int hex_digit(uint8_t c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int read_uuid(struct slice text, uint8_t out[16]) {
+    if (text.n != 36) return -1;
+    size_t at = 0;
+    for (size_t i = 0; i < 36;) {
+        if (i == 8 || i == 13 || i == 18 || i == 23) {
+            if (text.p[i++] != '-') return -1;
+            continue;
+        }
+        int high = hex_digit(text.p[i]), low = hex_digit(text.p[i + 1]);
+        if (high < 0 || low < 0) return -1;
+        out[at++] = (uint8_t)(high << 4 | low);
+        i += 2;
+    }
+    return 0;
+}
+
+static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+    uint8_t v[16];
+    if (text.n == 0) return 0;
+    if (read_uuid(text, v) < 0) {
+        if (t->id == CQL_UUID) return err_invalid(e, "Unable to make UUID from '%.*s'", CQLT_QUOTE(text));
+        return err_invalid(e, "Unknown timeuuid representation: %.*s", CQLT_QUOTE(text));
+    }
+    if (t->id == CQL_TIMEUUID && v[6] >> 4 != 1) return err_invalid(e, "TimeUUID supports only version 1 UUIDs");
+    buf_put(out, v, sizeof v);
+    return 0;
+}
+
+static void text(const struct cql_type *t, struct slice v, struct buf *out) {
+    (void)t;
+    for (size_t i = 0; i < v.n; i++) buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", v.p[i]);
+}
+
+/* 0 for the empty value, else 1 + version; then both halves as they sort. */
+static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
+    (void)exact, (void)e;
+    if (v.n != 16) {
+        buf_u8(out, 0);
+        return 0;
+    }
+    uint64_t half[2];
+    sort_halves(t, v, half);
+    buf_u8(out, (uint8_t)(1 + version_of(v)));
+    buf_u64(out, half[0]);
+    buf_u64(out, half[1]);
+    return 0;
+}
+
+static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
+    uint8_t head = cqlt_key_u8(key);
+    if (head == 0) return 0;
+    uint64_t high = cqlt_key_uint(key, 8), low = cqlt_key_uint(key, 8);
+    buf_u64(out, t->id == CQL_TIMEUUID || head == 2 ? from_time(high) : high);
+    buf_u64(out, t->id == CQL_TIMEUUID ? low ^ signed_bytes : low);
+    return head > 16 ? -1 : 0;
+}
+
+const struct cql_family cqlt_uuid = {
+    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
