@@ -262,6 +262,11 @@ static struct selector *compile_time(struct selection *s, const struct ast_expr 
     struct selector *out = new_selector(s, kind, 0);
     if (!out) return NULL;
     out->column = c;
+    if (!s->inside_aggregate) {
+        out->latch = s->n_latches++;
+        out->next_latch = s->latches;
+        s->latches = out;
+    }
     out->type = cql_type_scalar(kind == SELECTOR_TTL ? CQL_INT : CQL_BIGINT);
     if (element) {
         if (c->type->id != CQL_MAP && c->type->id != CQL_SET) {

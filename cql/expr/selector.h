@@ -2,7 +2,8 @@
  *
  * Life: selector_compile turns an expression of the select list into a tree in the statement's arena; selector_eval computes it on
  * a row view. Aggregates (COUNT, MIN, MAX, SUM, AVG) are nodes of the tree with a slot in the run's state: every row is
- * added with selector_add, and at the end of a group the tree is evaluated with the results in those nodes' places.
+ * added with selector_add, and at the end of a group the tree is evaluated with the results in those nodes' places. By then the row
+ * of the group is gone: what needs more of it than its values (WRITETIME, TTL) is latched when the group opens.
  */
 #pragma once
 
@@ -29,6 +30,8 @@ struct selector {
     const struct schema_table *table; /* TOKEN */
     enum aggregate_kind aggregate;      /* args[0], or none for COUNT(*) */
     uint32_t slot;
+    uint32_t latch;                     /* TIMESTAMP, MAX_TIMESTAMP, TTL outside of aggregates: its slot in selector_context.latched */
+    const struct selector *next_latch;  /* of the select list's */
 };
 
 /* Filled while a select list is compiled. */
@@ -39,6 +42,8 @@ struct selection {
     uint32_t n_aggregates;
     const struct selector *aggregates[64];
     bool inside_aggregate;
+    uint32_t n_latches;
+    const struct selector *latches; /* those whose values groups latch, linked by next_latch */
 };
 
 /* NULL with ERR_INVALID in Cassandra's words. to: what the value is for (an argument's type), or NULL. */
@@ -55,6 +60,7 @@ struct selector_context {
     const struct row_view *view;
     const struct value *values; /* by ordinal: the view's, or those of a group's first row */
     struct aggregate *aggregates; /* by slot; NULL while none is due */
+    const struct value *latched; /* by latch: of the row that opened the group; NULL: the row is view's */
 };
 /* Of any kind but a plain column. */
 int selector_compute(const struct selector *s, const struct selector_context *c, struct value *out) MUST_CHECK;
@@ -63,6 +69,9 @@ MUST_CHECK static inline int selector_eval(const struct selector *s, const struc
     *out = c->values ? c->values[s->column->ordinal] : value_null();
     return 0;
 }
+
+/* Computes what the list needs of the row that a group opens with, by latch. -1 with the request's err. */
+int selector_latch_all(const struct selector *latches, const struct selector_context *c, struct value *out) MUST_CHECK;
 
 /* Room for n; lives until aggregates_fini. */
 struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;

@@ -67,7 +67,7 @@ static int element_time(const struct selector *s, const struct selector_context 
     return rc;
 }
 
-static int eval_time(const struct selector *s, const struct selector_context *c, struct value *out) {
+static int compute_time(const struct selector *s, const struct selector_context *c, struct value *out) {
     *out = value_null();
     if (!c->view) return 0;
     if (s->type->id == CQL_LIST) return eval_time_list(s, c, out);
@@ -78,6 +78,18 @@ static int eval_time(const struct selector *s, const struct selector_context *c,
     if (s->kind != SELECTOR_TTL) return number_out(c->r->arena, (uint64_t)t.ts, 8, out, c->r->err);
     int32_t left = ttl_left(&t, now_seconds(c->r));
     return left < 0 ? 0 : number_out(c->r->arena, (uint32_t)left, 4, out, c->r->err);
+}
+
+static int eval_time(const struct selector *s, const struct selector_context *c, struct value *out) {
+    if (!c->latched) return compute_time(s, c, out);
+    *out = c->latched[s->latch];
+    return 0;
+}
+
+int selector_latch_all(const struct selector *latches, const struct selector_context *c, struct value *out) {
+    for (; latches; latches = latches->next_latch)
+        if (compute_time(latches, c, &out[latches->latch])) return -1;
+    return 0;
 }
 
 static int eval_element(const struct selector *s, const struct selector_context *c, struct value *out) {

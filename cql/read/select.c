@@ -65,6 +65,8 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     if (add_selectors(s, p, ast, columns)) return -1;
     p->n_aggregates = s->n_aggregates;
     p->aggregates = s->aggregates;
+    p->n_latches = s->n_latches;
+    p->latches = s->latches;
     p->json = ast->json;
     if (p->json && make_json(c, p, columns)) return -1;
     out->result.n = p->json ? 1 : p->n_selectors;

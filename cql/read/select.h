@@ -20,6 +20,8 @@ struct select_plan {
     struct term *limit, *partition_limit;
     uint32_t n_aggregates;
     const struct selector *const *aggregates;
+    uint32_t n_latches;
+    const struct selector *latches; /* what groups keep of the row that opens them, beside its values */
     uint32_t n_group; /* leading primary key columns that GROUP BY names */
     bool grouped;
     uint32_t salt; /* of paging states */
@@ -36,7 +38,8 @@ struct select_state {
     struct aggregate *aggregates;
     bool group_open;
     struct arena keep;           /* what outlives a row: first row of a group, rows to sort */
-    struct value *first;         /* of the group */
+    struct value *first, *latched; /* of the group's first row */
+    struct value *times;           /* room to compute latched in; nulls, as of no row, until then */
     struct buf group_key;
     struct sorted_rows *sorted;  /* ORDER BY over several partitions */
     /* limits */

@@ -29,7 +29,10 @@ int select_out_begin(struct select_state *run) {
     buf_init(&run->group_key, 0);
     run->out = ARENA_ARRAY(a, p->n_selectors + 1, struct value);
     run->aggregates = p->n_aggregates ? aggregates_new(a, p->n_aggregates) : NULL;
-    if (!run->out || (p->n_aggregates && !run->aggregates)) return err_nomem(run->r->err);
+    run->times = ARENA_ARRAY(a, p->n_latches + 1, struct value);
+    if (!run->out || !run->times || (p->n_aggregates && !run->aggregates)) return err_nomem(run->r->err);
+    for (uint32_t i = 0; i < p->n_latches; i++) run->times[i] = value_null();
+    run->latched = run->times;
     bool several = p->where->partition_in || (run->as_keyspaces && p->where->clustering_in);
     if (p->ordered && several && !p->n_aggregates && !p->grouped) {
         run->sorted = ARENA_NEW(a, struct sorted_rows);
@@ -134,6 +137,19 @@ static int make_json_row(struct select_state *run, struct value *out) {
     return s.p ? 0 : err_nomem(run->r->err);
 }
 
+/* Copies values to where they outlive their row. */
+static struct value *keep_values(struct select_state *run, const struct value *values, uint32_t n) {
+    struct value *out = ARENA_ARRAY(&run->keep, n + 1, struct value);
+    for (uint32_t i = 0; out && i < n; i++) {
+        out[i] = values[i];
+        if (values[i].n <= 0) continue;
+        out[i].p = arena_dup(&run->keep, value_slice(values[i])).p;
+        if (!out[i].p) out = NULL;
+    }
+    if (!out) err_nomem(run->r->err);
+    return out;
+}
+
 static int keep_sorted(struct select_state *run, const struct value *values, uint32_t n) {
     struct sorted_rows *all = run->sorted;
     struct err *e = run->r->err;
@@ -147,14 +163,8 @@ static int keep_sorted(struct select_state *run, const struct value *values, uin
     struct sorted_row *row = &all->rows[all->n];
     row->arrival = all->n;
     row->ck = arena_dup(&run->keep, buf_slice(&run->ck));
-    row->values = ARENA_ARRAY(&run->keep, n + 1, struct value);
-    if (!row->ck.p || !row->values) return err_nomem(e);
-    for (uint32_t i = 0; i < n; i++) {
-        row->values[i] = values[i];
-        if (values[i].n <= 0) continue;
-        row->values[i].p = arena_dup(&run->keep, value_slice(values[i])).p;
-        if (!row->values[i].p) return err_nomem(e);
-    }
+    row->values = row->ck.p ? keep_values(run, values, n) : NULL;
+    if (!row->values) return row->ck.p ? -1 : err_nomem(e);
     all->n++;
     return 0;
 }
@@ -167,18 +177,16 @@ static void count_result_row(struct select_state *run) {
     if (!run->count_read_rows && run->page_left != UINT64_MAX && --run->page_left == 0) run->page_full = true;
 }
 
-/* Evaluates the select list. values: of the row, or of a group's first row. */
-static int project(struct select_state *run, const struct value *values) {
+/* Evaluates the select list on the row that the view is at, or on what a group kept of its first row. */
+static int project(struct select_state *run, const struct selector_context *c) {
     const struct select_plan *p = run->plan;
     if (run->skip) {
         run->skip--;
         return 0;
     }
     if (p->table->virt) run->partition++;
-    struct selector_context c = {.r = run->r, .view = run->view.row || run->view.statics ? &run->view : NULL, .values = values,
-                                 .aggregates = run->aggregates};
     for (uint32_t i = 0; i < p->n_selectors; i++)
-        if (selector_eval(p->selectors[i], &c, &run->out[i])) return -1;
+        if (selector_eval(p->selectors[i], c, &run->out[i])) return -1;
     struct value json, *out = run->out;
     if (p->json) {
         if (make_json_row(run, &json)) return -1;
@@ -192,25 +200,29 @@ static int project(struct select_state *run, const struct value *values) {
 
 /* ---- groups ---- */
 
+/* The row that the view is at; virtual tables have values only. */
+static struct selector_context context_of_row(struct select_state *run) {
+    return (struct selector_context){.r = run->r, .view = run->view.row || run->view.statics ? &run->view : NULL, .values = run->view.values};
+}
+
+/* An aggregate of nothing has a group without a row. */
 static int close_group(struct select_state *run) {
     if (!run->group_open && run->plan->grouped) return 0;
     run->group_open = false;
-    if (project(run, run->first)) return -1;
+    struct selector_context c = {.r = run->r, .values = run->first, .latched = run->latched, .aggregates = run->aggregates};
+    if (project(run, &c)) return -1;
     aggregates_clear(run->aggregates, run->plan->n_aggregates);
     return 0;
 }
 
 static int open_group(struct select_state *run) {
-    uint32_t n = run->plan->table->n_columns;
+    const struct select_plan *p = run->plan;
+    struct selector_context c = context_of_row(run);
     arena_reset(&run->keep);
-    run->first = ARENA_ARRAY(&run->keep, n + 1, struct value);
-    if (!run->first) return err_nomem(run->r->err);
-    for (uint32_t i = 0; i < n; i++) {
-        run->first[i] = run->view.values[i];
-        if (run->first[i].n <= 0) continue;
-        run->first[i].p = arena_dup(&run->keep, value_slice(run->first[i])).p;
-        if (!run->first[i].p) return err_nomem(run->r->err);
-    }
+    run->first = keep_values(run, run->view.values, p->table->n_columns);
+    if (!run->first || selector_latch_all(p->latches, &c, run->times)) return -1;
+    run->latched = keep_values(run, run->times, p->n_latches);
+    if (!run->latched) return -1;
     run->group_open = true;
     return 0;
 }
@@ -239,7 +251,7 @@ static int add_to_group(struct select_state *run) {
         run->given++;
         if (open_group(run)) return -1;
     }
-    struct selector_context c = {.r = run->r, .view = &run->view, .values = run->view.values};
+    struct selector_context c = context_of_row(run);
     for (uint32_t i = 0; i < run->plan->n_aggregates; i++) {
         if (selector_add(run->aggregates, run->plan->aggregates[i], &c)) return -1;
     }
@@ -261,7 +273,8 @@ int select_out_values(struct select_state *run) {
     if (p->n_aggregates || p->grouped) return add_to_group(run);
     run->given++;
     if ((run->partition_limit && run->given >= run->partition_limit) || p->distinct) run->partition_done = true;
-    return project(run, run->view.values);
+    struct selector_context c = context_of_row(run);
+    return project(run, &c);
 }
 
 static void count_read_row(struct select_state *run) {

@@ -310,7 +310,11 @@ class Table:
             return "DISTINCT " + ", ".join(n for n, _ in self.pk + self.some(self.static))
         if grouped or self.chance(0.1):
             plain = [n for n, _ in self.some(self.pk + self.ck)] if grouped else []
-            return ", ".join(plain + [self.aggregate() for _ in range(self.rng.choice([1, 1, 2]))])
+            of_first_row = [self.selector() for _ in range(self.rng.choice([0, 0, 1, 2]))]  # their write times too, latched with the group's first row
+            chosen = plain + of_first_row + [self.aggregate() for _ in range(self.rng.choice([0, 1, 1, 2] if grouped and plain + of_first_row else [1, 1, 2]))]
+            self.rng.shuffle(chosen)
+            columns = ", ".join(chosen)
+            return columns if self.chance(0.95) or "TTL(" in columns else f"JSON {columns}"
         if self.chance(0.45):
             return "*"
         columns = ", ".join(self.selector() for _ in range(self.rng.choice([1, 2, 3])))

@@ -152,6 +152,17 @@ static void test_select_aggregates(void **state) {
     assert_rows(h, "SELECT sum(v), max(v), count(*) FROM t WHERE k = 99", "0,null,0");
 }
 
+static void test_select_shows_the_write_time_of_a_groups_first_row(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (1, 1, 1, 10) USING TIMESTAMP 101");
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (1, 1, 2, 20) USING TIMESTAMP 102");
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (1, 2, 1, 30) USING TIMESTAMP 103");
+    assert_rows(h, "SELECT count(*), writetime(v), ttl(v) FROM t", "3,101,null");
+    assert_rows(h, "SELECT v, writetime(v), ttl(v) FROM t GROUP BY k, c", "10,101,null;30,103,null");
+    assert_rows(h, "SELECT writetime(v) + 1, max(writetime(v)), max(v) FROM t WHERE k = 1 GROUP BY k, c", "102,102,20;104,103,30");
+    assert_rows(h, "SELECT count(*), writetime(v), ttl(s) FROM t WHERE k = 99", "0,null,null");
+}
+
 static void test_select_words_errors_as_cassandra_does(void **state) {
     struct harness *h = *state;
     static const char *const cases[][2] = {
@@ -274,6 +285,7 @@ int main(void) {
         T(test_select_filters),
         T(test_select_projects),
         T(test_select_aggregates),
+        T(test_select_shows_the_write_time_of_a_groups_first_row),
         T(test_select_words_errors_as_cassandra_does),
         T(test_prepared_select_runs_by_id_and_survives_a_change_of_the_schema),
         T(test_prepared_statements_are_listed),
