@@ -23,7 +23,7 @@ static uint64_t mix2(uint64_t k) { return rotl(k * C2, 33) * C1; }
 
 static uint64_t signed_byte(uint8_t b) { return (uint64_t)(int64_t)(int8_t)b; }
 
-static uint64_t first_half(struct slice key) {
+uint64_t murmur3_hash(struct slice key) {
     uint64_t h1 = 0, h2 = 0;
     size_t blocks = key.n / 16;
     for (size_t i = 0; i < blocks; i++) {
@@ -50,6 +50,6 @@ static uint64_t first_half(struct slice key) {
 
 int64_t murmur3_token(struct slice key) {
     if (key.n == 0) return INT64_MIN;
-    int64_t t = (int64_t)first_half(key);
+    int64_t t = (int64_t)murmur3_hash(key);
     return t == INT64_MIN ? INT64_MAX : t;
 }

@@ -3,6 +3,9 @@
 
 #include "base/slice.h"
 
-/* The partitioner's token of a serialised partition key: the first half of the hash with seed 0; Long.MIN_VALUE becomes
+/* The first half of the hash with seed 0: of any bytes, for whatever wants a hash. */
+uint64_t murmur3_hash(struct slice bytes);
+
+/* The partitioner's token of a serialised partition key: murmur3_hash; Long.MIN_VALUE becomes
  * Long.MAX_VALUE, and the empty key has the minimum token (Murmur3Partitioner.getToken). */
 int64_t murmur3_token(struct slice key);

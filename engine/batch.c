@@ -1,4 +1,5 @@
 /* A batch of deltas: encoded as they come, handed to the store at the commit, which knows what each row was written with. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/murmur3.h"
@@ -6,7 +7,7 @@
 
 enum { BYTES_KEPT = 1 << 20 };
 
-struct mark { uint32_t table; uint16_t bucket; };
+struct tombstone_mark { uint32_t table; uint16_t bucket; };
 
 /* A delta: its key and then its value, from at on in the batch's bytes. */
 struct write {
@@ -16,7 +17,7 @@ struct write {
     int64_t oldest, newest;  /* timestamps */
     uint32_t table;
     uint32_t columns;        /* one more than the highest column id in it */
-    uint32_t whole;          /* as in struct eng_row */
+    uint32_t covers_below;   /* as in struct eng_row */
     bool fold;               /* the row is to be folded after the commit */
 };
 
@@ -27,10 +28,10 @@ struct eng_batch {
     struct arena arena; /* bounds of one range delete */
     struct write *writes;
     size_t n_writes, cap_writes;
-    struct mark *marks; /* buckets whose first tombstone is in this batch: recorded with it */
+    struct tombstone_mark *marks; /* buckets whose first tombstone is in this batch: recorded with it */
     size_t n_marks, cap_marks;
-    struct { size_t n_writes, n_bytes, n_marks; } *savepoints;
-    size_t n_savepoints, cap_savepoints;
+    struct { size_t n_writes, n_bytes, n_marks; } savepoints[ENG_SAVEPOINTS_MAX];
+    size_t n_savepoints;
 };
 
 /* Room for one more element of an array that doubles; -1: out of memory. */
@@ -49,10 +50,9 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     if (!b) return NULL;
     b->eng = eng;
     b->kv = eng->kv->ops->batch_new(eng->kv);
-    /* room for marks from the start: eng_batch_mark cannot fail */
-    if (!b->kv || reserve((void **)&b->savepoints, 0, &b->cap_savepoints, sizeof(*b->savepoints))) {
-        if (b->kv) b->kv->ops->batch_free(b->kv);
-        return free(b), NULL;
+    if (!b->kv) {
+        free(b);
+        return NULL;
     }
     buf_init(&b->key, 0);
     buf_init(&b->value, 0);
@@ -70,14 +70,13 @@ void eng_batch_free(struct eng_batch *b) {
     arena_fini(&b->arena);
     free(b->writes);
     free(b->marks);
-    free(b->savepoints);
     free(b);
 }
 
 static void clear(struct eng_batch *b) {
     b->kv->ops->batch_clear(b->kv);
     buf_clear(&b->bytes, BYTES_KEPT);
-    b->n_writes = b->n_marks = b->n_savepoints = 0;
+    b->n_writes = b->n_marks = 0;
 }
 
 /* Remembers the oldest timestamp that the table was ever written with, for purging. */
@@ -95,7 +94,7 @@ static void span(struct write *w, int64_t ts) {
 
 /* What the commit must know of the row. */
 static void describe(const struct eng_row *row, struct write *w) {
-    *w = (struct write){.oldest = INT64_MAX, .newest = ENG_NO_TS, .whole = row->whole};
+    *w = (struct write){.oldest = INT64_MAX, .newest = ENG_NO_TS, .covers_below = row->covers_below};
     span(w, row->live_ts);
     span(w, row->del_ts);
     for (uint32_t i = 0; i < row->n_cells; i++) span(w, row->cells[i].ts);
@@ -119,7 +118,7 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
     }
     w.n_key = (uint32_t)b->key.n;
     w.n_value = (uint32_t)b->value.n;
-    w.hash = (uint64_t)murmur3_token(buf_slice(&b->key));
+    w.hash = murmur3_hash(buf_slice(&b->key));
     w.table = table;
     b->writes[b->n_writes++] = w;
     note_ts(b->eng, table, w.oldest);
@@ -127,22 +126,22 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
     return 0;
 }
 
-/* Notes the persistent mark of a bucket, unless it is there. The mark in memory is set before anybody can see the tombstone. */
-static int mark_deleted(struct eng_batch *b, uint32_t table, uint16_t bucket, struct err *e) {
+/* Notes the persistent mark of a bucket of tombstones, unless it is there. The mark in memory is set before anybody can see the tombstone. */
+static int note_tombstone(struct eng_batch *b, uint32_t table, uint16_t bucket, struct err *e) {
     struct engi_table *t = engi_table(b->eng, table);
     uint64_t bit = 1ull << (bucket % 64);
     if (!t) return 0;
     atomic_fetch_or_explicit(&t->deleted[bucket / 64], bit, memory_order_release);
     if (atomic_load(&t->recorded[bucket / 64]) & bit) return 0;
     if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return err_nomem(e);
-    b->marks[b->n_marks++] = (struct mark){.table = table, .bucket = bucket};
+    b->marks[b->n_marks++] = (struct tombstone_mark){.table = table, .bucket = bucket};
     return 0;
 }
 
 int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
                   struct err *e) {
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    if (delta->del_ts != ENG_NO_TS && mark_deleted(b, part->table, ENGI_BUCKET_ROWS, e)) return -1;
+    if (delta->del_ts != ENG_NO_TS && note_tombstone(b, part->table, ENGI_BUCKET_ROWS, e)) return -1;
     b->key.n = 0;
     engi_key_row(&b->key, part, delta->kind, delta->ck);
     return add(b, part->table, delta, cost, e);
@@ -156,7 +155,7 @@ static int add_tombstone(struct eng_batch *b, const struct eng_part *part, int64
     row.del_ts = ts;
     row.del_at = now;
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    return mark_deleted(b, part->table, engi_bucket(part->token), e) ? -1 : add(b, part->table, &row, cost, e);
+    return note_tombstone(b, part->table, engi_bucket(part->token), e) ? -1 : add(b, part->table, &row, cost, e);
 }
 
 int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts, int64_t now,
@@ -177,23 +176,23 @@ int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part,
     return add_tombstone(b, part, ts, now, cost, e);
 }
 
-void eng_batch_mark(struct eng_batch *b) {
-    /* a request that cannot be taken back must not be written */
-    if (reserve((void **)&b->savepoints, b->n_savepoints, &b->cap_savepoints, sizeof(*b->savepoints))) abort();
+void eng_batch_savepoint(struct eng_batch *b) {
+    assert(b->n_savepoints < ENG_SAVEPOINTS_MAX);
     b->savepoints[b->n_savepoints].n_writes = b->n_writes;
     b->savepoints[b->n_savepoints].n_bytes = b->bytes.n;
     b->savepoints[b->n_savepoints++].n_marks = b->n_marks;
 }
 
 void eng_batch_rollback(struct eng_batch *b) {
-    if (!b->n_savepoints) return;
+    assert(b->n_savepoints);
     b->n_writes = b->savepoints[--b->n_savepoints].n_writes;
     b->bytes.n = b->savepoints[b->n_savepoints].n_bytes;
     b->n_marks = b->savepoints[b->n_savepoints].n_marks;
 }
 
-void eng_batch_keep(struct eng_batch *b) {
-    if (b->n_savepoints) b->n_savepoints--;
+void eng_batch_release(struct eng_batch *b) {
+    assert(b->n_savepoints);
+    b->n_savepoints--;
 }
 
 bool eng_batch_empty(const struct eng_batch *b) { return b->n_writes == 0; }
@@ -207,12 +206,12 @@ static void raise_columns(struct engi_table *t, uint32_t n) {
     while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
 }
 
-/* Under the row's stripe, alone when the row is whole: no other write comes between the question and the store's answer. */
+/* Under the row's stripe, alone when the delta covers the row: no other write comes between the question and the store's answer. */
 static int hand_over(struct eng_batch *b, struct write *w) {
     struct eng *eng = b->eng;
     struct engi_table *t = engi_table(eng, w->table);
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
-    bool replaces = w->whole && t && w->whole >= atomic_load_explicit(&t->columns, memory_order_relaxed) &&
+    bool replaces = w->covers_below && t && w->covers_below >= atomic_load_explicit(&t->columns, memory_order_relaxed) &&
                     !engi_bucket_deleted(t, ENGI_BUCKET_ROWS) && engi_newest_before(&eng->newest, w->hash, w->oldest);
     if (t) raise_columns(t, w->columns);
     engi_newest_raise(&eng->newest, w->hash, w->newest);
@@ -220,7 +219,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     return replaces ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
 }
 
-static int put_mark(struct eng_batch *b, const struct mark *m) {
+static int put_mark(struct eng_batch *b, const struct tombstone_mark *m) {
     uint8_t key[10];
     store_u32(key, ENGI_TABLE_MARKS);
     store_u32(key + 4, m->table);
@@ -251,7 +250,7 @@ static int write_all(struct eng_batch *b, struct err *e) {
     struct eng *eng = b->eng;
     struct engi_fold_set set = {0};
     int64_t horizon = INT64_MIN;
-    for (size_t i = 0; i < b->n_writes; i++) engi_fold_set_add(&set, b->writes[i].hash, b->writes[i].whole);
+    for (size_t i = 0; i < b->n_writes; i++) engi_fold_set_add(&set, b->writes[i].hash, b->writes[i].covers_below);
     engi_fold_enter(&eng->fold, &set);
     int rc = fill(b, &horizon) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, e);
     engi_fold_leave(&eng->fold, &set);
@@ -261,9 +260,10 @@ static int write_all(struct eng_batch *b, struct err *e) {
 
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) {
     struct eng *eng = b->eng;
+    assert(b->n_savepoints == 0);
     int rc = engi_commit_check(eng, e);
     if (!rc) rc = write_all(b, e);
-    if (!rc) *seq = engi_commit_written(eng);
+    if (!rc) *seq = engi_commit_next_seq(eng);
     for (size_t i = 0; !rc && i < b->n_writes; i++)
         if (b->writes[i].fold) engi_fold_row(eng, key_of(b, &b->writes[i]), b->writes[i].hash);
     clear(b);

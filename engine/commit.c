@@ -10,9 +10,9 @@
 
 enum { PERIOD_SECONDS = 10 };
 
-uint64_t engi_commit_written(struct eng *eng) { return atomic_fetch_add(&eng->commit.written, 1) + 1; }
+uint64_t engi_commit_next_seq(struct eng *eng) { return atomic_fetch_add(&eng->commit.written, 1) + 1; }
 
-uint64_t eng_barrier_seq(struct eng *eng) { return engi_commit_written(eng); }
+uint64_t eng_barrier_seq(struct eng *eng) { return engi_commit_next_seq(eng); }
 
 static void publish(struct eng *eng, uint64_t seq, bool failed) {
     struct engi_commit *c = &eng->commit;

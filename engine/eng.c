@@ -107,7 +107,7 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
         atomic_store(&t->recorded[i], 0);
         atomic_store(&t->deleted[i], 0);
     }
-    return eng_wait_durable(eng, engi_commit_written(eng), e);
+    return eng_wait_durable(eng, engi_commit_next_seq(eng), e);
 }
 
 int eng_compact(struct eng *eng, struct err *e) { return eng->kv->ops->compact(eng->kv, e); }
@@ -181,7 +181,7 @@ static int meta_write(struct eng *eng, struct slice name, const struct slice *va
     if (!rc) rc = ops->write(eng->kv, b, e);
     if (b) ops->batch_free(b);
     buf_fini(&key);
-    return rc ? rc : engi_commit_wait(eng, engi_commit_written(eng), e);
+    return rc ? rc : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
 }
 
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) { return meta_write(eng, key, &value, e); }

@@ -67,12 +67,14 @@ int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, con
                            struct op_cost *cost, struct err *e) MUST_CHECK;
 int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
                                struct err *e) MUST_CHECK;
-/* A mark before a request's deltas, and back to it when the request fails half-way. Marks nest. */
-void eng_batch_mark(struct eng_batch *b);
-void eng_batch_rollback(struct eng_batch *b); /* to the newest mark, which is removed */
-void eng_batch_keep(struct eng_batch *b);     /* removes the newest mark */
+/* A savepoint before a request's deltas, and back to it when the request fails half-way. Each is ended by a rollback or a release, and
+ * they nest ENG_SAVEPOINTS_MAX deep. */
+enum { ENG_SAVEPOINTS_MAX = 4 };
+void eng_batch_savepoint(struct eng_batch *b);
+void eng_batch_rollback(struct eng_batch *b); /* to the newest savepoint, which is removed */
+void eng_batch_release(struct eng_batch *b);  /* removes the newest savepoint */
 bool eng_batch_empty(const struct eng_batch *b);
-/* Writes the batch atomically and empties it. *seq: what eng_durable_seq must reach before it may be acknowledged.
+/* Writes the batch atomically and empties it; no savepoint is open. *seq: what eng_durable_seq must reach before it may be acknowledged.
  * On -1 nothing was written and the batch is empty; back-pressure is ERR_OVERLOADED. */
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
 

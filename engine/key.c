@@ -2,18 +2,33 @@
 
 void engi_key_table(struct buf *out, uint32_t table) { buf_u32(out, table); }
 
-void engi_key_token(struct buf *out, uint32_t table, int64_t token) {
-    uint8_t *p = buf_reserve(out, 12);
-    if (!p) return;
+/* The layout itself, to memory that has the room; returns what follows it. */
+static uint8_t *write_token(uint8_t *p, uint32_t table, int64_t token) {
     store_u32(p, table);
     store_u64(p + ENGI_KEY_TOKEN, (uint64_t)token ^ (1ull << 63));
-    buf_advance(out, 12);
+    return p + ENGI_KEY_LENGTH;
+}
+
+static uint8_t *write_prefix(uint8_t *p, const struct eng_part *part) {
+    p = write_token(p, part->table, part->token);
+    store_u16(p, (uint16_t)part->key.n);
+    if (part->key.n) memcpy(p + 2, part->key.p, part->key.n);
+    return p + 2 + part->key.n;
+}
+
+void engi_key_token(struct buf *out, uint32_t table, int64_t token) {
+    uint8_t *p = buf_reserve(out, ENGI_KEY_LENGTH);
+    if (!p) return;
+    write_token(p, table, token);
+    buf_advance(out, ENGI_KEY_LENGTH);
 }
 
 void engi_key_prefix(struct buf *out, const struct eng_part *part) {
-    engi_key_token(out, part->table, part->token);
-    buf_u16(out, (uint16_t)part->key.n);
-    buf_put_slice(out, part->key);
+    size_t n = ENGI_KEY_PREFIX_MIN + part->key.n;
+    uint8_t *p = buf_reserve(out, n);
+    if (!p) return;
+    write_prefix(p, part);
+    buf_advance(out, n);
 }
 
 void engi_key_kind(struct buf *out, const struct eng_part *part, enum engi_kind kind) {
@@ -21,14 +36,27 @@ void engi_key_kind(struct buf *out, const struct eng_part *part, enum engi_kind 
     buf_u8(out, (uint8_t)kind);
 }
 
+size_t engi_key_row_size(const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+    return ENGI_KEY_PREFIX_MIN + part->key.n + 1 + (kind == ENG_ROW ? ck.n : 0);
+}
+
+void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+    p = write_prefix(p, part);
+    *p = kind == ENG_STATIC ? ENGI_STATIC : ENGI_ROW;
+    if (kind == ENG_ROW && ck.n) memcpy(p + 1, ck.p, ck.n);
+}
+
 void engi_key_row(struct buf *out, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
-    engi_key_kind(out, part, kind == ENG_STATIC ? ENGI_STATIC : ENGI_ROW);
-    if (kind == ENG_ROW) buf_put_slice(out, ck);
+    size_t n = engi_key_row_size(part, kind, ck);
+    uint8_t *p = buf_reserve(out, n);
+    if (!p) return;
+    engi_key_row_write(p, part, kind, ck);
+    buf_advance(out, n);
 }
 
 size_t engi_prefix_len(struct slice key) {
     if (key.n < ENGI_KEY_PREFIX_MIN || load_u32(key.p) < ENGI_TABLE_FIRST) return 0;
-    size_t n = ENGI_KEY_PREFIX_MIN + (size_t)load_u16(key.p + 12);
+    size_t n = ENGI_KEY_PREFIX_MIN + (size_t)load_u16(key.p + ENGI_KEY_LENGTH);
     return n <= key.n ? n : 0;
 }
 

@@ -14,13 +14,16 @@
 
 enum engi_kind { ENGI_PARTITION_DELETION = 1, ENGI_STATIC = 2, ENGI_RANGE_TOMBSTONE = 3, ENGI_ROW = 4, ENGI_PAST = 5 };
 enum { ENGI_TABLE_META = 0, ENGI_TABLE_MARKS = 1, ENGI_TABLE_FIRST = 16 };
-enum { ENGI_KEY_TOKEN = 4, ENGI_KEY_PREFIX_MIN = 14 };
+enum { ENGI_KEY_TOKEN = 4, ENGI_KEY_LENGTH = 12, ENGI_KEY_PREFIX_MIN = 14 };
 
 void engi_key_table(struct buf *out, uint32_t table);
 void engi_key_token(struct buf *out, uint32_t table, int64_t token);
 void engi_key_prefix(struct buf *out, const struct eng_part *part);
 void engi_key_kind(struct buf *out, const struct eng_part *part, enum engi_kind kind);
 void engi_key_row(struct buf *out, const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
+/* The same to memory of engi_key_row_size bytes. */
+size_t engi_key_row_size(const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
+void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
 /* Bytes of a key's partition prefix; 0 when the key is not a partition's. */
 size_t engi_prefix_len(struct slice key);
 /* The prefix must be one. key points into it. */
@@ -41,6 +44,6 @@ int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_int
 void engi_key_range(struct buf *out, const struct eng_part *part, const struct engi_interval *range);
 /* rest: what follows the kind in such a key. -1: damaged. */
 int engi_interval_read(struct slice rest, struct engi_interval *out) MUST_CHECK;
-static inline bool engi_interval_holds(const struct engi_interval *i, struct slice ck) {
+static inline bool engi_interval_covers(const struct engi_interval *i, struct slice ck) {
     return slice_cmp(ck, i->from) >= 0 && (i->no_end || slice_cmp(ck, i->to) < 0);
 }

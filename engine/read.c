@@ -9,19 +9,14 @@ static void *memory(uint8_t *stack, size_t n, struct arena *a) { return n <= KEY
 /* The row's key, on the stack when it fits; p NULL on an error. */
 static struct slice row_key(uint8_t *stack, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, struct arena *a,
                             struct err *e) {
-    size_t n_ck = kind == ENG_ROW ? ck.n : 0, n = ENGI_KEY_PREFIX_MIN + part->key.n + 1 + n_ck;
+    size_t n = engi_key_row_size(part, kind, ck);
     if (part->key.n > UINT16_MAX) {
         err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
         return (struct slice){0};
     }
     uint8_t *p = memory(stack, n, a);
     if (!p) return err_nomem(e), (struct slice){0};
-    store_u32(p, part->table);
-    store_u64(p + ENGI_KEY_TOKEN, (uint64_t)part->token ^ (1ull << 63));
-    store_u16(p + 12, (uint16_t)part->key.n);
-    if (part->key.n) memcpy(p + ENGI_KEY_PREFIX_MIN, part->key.p, part->key.n);
-    p[ENGI_KEY_PREFIX_MIN + part->key.n] = kind == ENG_STATIC ? ENGI_STATIC : ENGI_ROW;
-    if (n_ck) memcpy(p + n - n_ck, ck.p, n_ck);
+    engi_key_row_write(p, part, kind, ck);
     return slice_of(p, n);
 }
 
@@ -55,7 +50,7 @@ static int walk_to_row(struct kv_iter *it, struct slice key, size_t prefix, stru
         if (rowi_open(&r, it->value)) return err_set(e, ERR_SERVER, "a stored tombstone is damaged");
         if (kind == ENGI_RANGE_TOMBSTONE) {
             if (engi_interval_read(rest, &range)) return err_set(e, ERR_SERVER, "a stored tombstone is damaged");
-            if (!engi_interval_holds(&range, ck)) continue;
+            if (!engi_interval_covers(&range, ck)) continue;
         }
         ++*passed;
         if (r.head.del_ts > *del_ts) *del_ts = r.head.del_ts;

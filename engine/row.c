@@ -105,7 +105,7 @@ int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struc
     r->live_expiry = rd.head.live_expiry;
     r->del_ts = rd.head.del_ts;
     r->del_at = rd.head.del_at;
-    r->whole = 0;
+    r->covers_below = 0;
     r->n_cells = rd.head.n_cells;
     r->cells = NULL;
     if (r->n_cells && !(r->cells = arena_alloc(a, (size_t)r->n_cells * sizeof(*r->cells)))) return err_nomem(e);

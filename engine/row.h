@@ -42,7 +42,9 @@ struct eng_row {
     int64_t live_expiry;
     int64_t del_ts; /* row deletion; ENG_NO_TS: none */
     int64_t del_at; /* seconds, when it was made */
-    uint32_t whole; /* a delta that sets every column of the row: above the ids of all columns its writer knows of; else 0 */
+    /* Of a delta alone. It sets every column with an id below this, which are all that its writer knows of, so that it hides
+     * whatever older write the row has; 0: it leaves columns out. */
+    uint32_t covers_below;
     uint32_t n_cells;
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };

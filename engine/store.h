@@ -54,8 +54,8 @@ static inline bool engi_bucket_deleted(const struct engi_table *t, uint16_t buck
 int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
 /* Ends the thread and syncs what the durability promises at a clean end. */
 void engi_commit_stop(struct eng *eng);
-/* The sequence of a write that the store has just taken. */
-uint64_t engi_commit_written(struct eng *eng);
+/* A new sequence, for a write that the store has just taken. */
+uint64_t engi_commit_next_seq(struct eng *eng);
 /* -1 when a sync has failed: nothing may be written any more. */
 int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
 /* Has seq synced, whatever is acknowledged early, and waits for it. Nobody but the commit thread syncs: a second fsync after

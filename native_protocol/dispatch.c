@@ -107,9 +107,9 @@ void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) 
                    o->capacity_payload != NP_CAPACITY_OFF);
     if (np_query_decode(&call->env, call->body, &call->arena, &call->r, &call->options, &call->err)) return;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
-    eng_batch_mark(batch);
+    eng_batch_savepoint(batch);
     call->outcome = cql_run(&call->r);
-    if (call->outcome == CQL_DONE || call->outcome == CQL_COMMIT) eng_batch_keep(batch);
+    if (call->outcome == CQL_DONE || call->outcome == CQL_COMMIT) eng_batch_release(batch);
     else eng_batch_rollback(batch);
 }
 

@@ -94,9 +94,9 @@ static int version_of(struct catalog *c, uint8_t version[16], struct err *e) {
         buf_u32(&b, x->id);
         buf_put_str(&b, x->name);
         buf_put_slice(&b, x->form);
-        sums[0] += (uint64_t)murmur3_token(buf_slice(&b));
+        sums[0] += murmur3_hash(buf_slice(&b));
         buf_u8(&b, 1);
-        sums[1] += (uint64_t)murmur3_token(buf_slice(&b));
+        sums[1] += murmur3_hash(buf_slice(&b));
     }
     store_u64(version, sums[0]);
     store_u64(version + 8, sums[1]);

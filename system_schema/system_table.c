@@ -76,7 +76,7 @@ static void name_id(const struct row *r, uint8_t id[16]) {
     char text[128];
     for (int i = 0; i < 2; i++) {
         int n = snprintf(text, sizeof text, "%s.%s.%d", r->keyspace, r->table, i);
-        store_u64(id + 8 * i, (uint64_t)murmur3_token(slice_of(text, (size_t)n)));
+        store_u64(id + 8 * i, murmur3_hash(slice_of(text, (size_t)n)));
     }
     id[6] = (uint8_t)((id[6] & 0x0f) | 0x30);
     id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);

@@ -5,7 +5,7 @@
 enum { PAGING_VERSION = 1, PAGING_HAS_CK = 1, PAGING_BEFORE = 2, PAGING_MAX = 256 << 10 };
 
 static uint32_t hash(struct slice bytes, uint32_t salt) {
-    uint64_t h = (uint64_t)murmur3_token(bytes) * 0x9e3779b97f4a7c15u ^ (uint64_t)salt * 0xff51afd7ed558ccdu;
+    uint64_t h = murmur3_hash(bytes) * 0x9e3779b97f4a7c15u ^ (uint64_t)salt * 0xff51afd7ed558ccdu;
     return (uint32_t)(h >> 32 ^ h);
 }
 

@@ -218,7 +218,7 @@ static int select_compile(struct compile *c, const struct ast_stmt *stmt, struct
     if (plan_reading(c, p, wanted)) return -1;
     out->n_pk = p->where->n_pk_binds;
     out->pk_indexes = p->where->pk_binds;
-    p->salt = (uint32_t)murmur3_token(stmt->source);
+    p->salt = (uint32_t)murmur3_hash(stmt->source);
     return result_meta_hash(&out->result, c->err);
 }
 

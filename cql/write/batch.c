@@ -197,12 +197,12 @@ static int add_all(struct batch *b, struct eng_batch *to) {
 
 static enum cql_outcome run_blind(struct batch *b) {
     struct eng_batch *to = b->r->batch;
-    eng_batch_mark(to);
+    eng_batch_savepoint(to);
     if (add_all(b, to)) {
         eng_batch_rollback(to);
         return CQL_FAILED;
     }
-    eng_batch_keep(to);
+    eng_batch_release(to);
     return CQL_COMMIT;
 }
 

@@ -7,12 +7,12 @@
 static enum cql_outcome run_blind(struct cql_request *r, const struct modify_plan *p) {
     struct modify_write w;
     if (modify_bind(r, p, ENG_NO_TS, &w)) return CQL_FAILED;
-    eng_batch_mark(r->batch);
+    eng_batch_savepoint(r->batch);
     if (modify_add(&w, r->batch)) {
         eng_batch_rollback(r->batch);
         return CQL_FAILED;
     }
-    eng_batch_keep(r->batch);
+    eng_batch_release(r->batch);
     return CQL_COMMIT;
 }
 

@@ -220,7 +220,7 @@ static int add_row(struct modify_write *w, const struct eng_part *part, const st
     if (make_cells(w, p->n_static_ops, p->n_ops, current, c, &row)) return -1;
     cost_ttl(w, c, &row);
     if (p->kind == OP_UPDATE && row.n_cells == 0) return 0;
-    if (is_whole(p, &row)) row.whole = p->table->n_column_ids;
+    if (is_whole(p, &row)) row.covers_below = p->table->n_column_ids;
     return eng_batch_row(b, part, &row, w->r->cost, w->r->err);
 }
 

@@ -83,11 +83,11 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     r->params.serial_consistency = CL_LOCAL_SERIAL;
     r->params.page_size = h->page_size;
     r->params.paging_state = state;
-    eng_batch_mark(h->batch);
+    eng_batch_savepoint(h->batch);
     enum cql_outcome outcome = cql_run(r);
     uint64_t seq;
     if (outcome == CQL_FAILED) eng_batch_rollback(h->batch);
-    else eng_batch_keep(h->batch);
+    else eng_batch_release(h->batch);
     if (!eng_batch_empty(h->batch) && eng_batch_commit(h->batch, &seq, &h->err)) outcome = CQL_FAILED;
     if (r->result.paging_state.p) buf_put_slice(&h->paging, r->result.paging_state);
     h->result = r->result;

@@ -151,18 +151,18 @@ static void test_rows_are_read_back(void **state) {
     assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "-");
 }
 
-static void test_rollback_takes_back_to_the_mark(void **state) {
+static void test_rollback_takes_back_to_the_savepoint(void **state) {
     struct world *w = *state;
     put_row(w, "p", ENG_ROW, "a", "1", 10);
-    eng_batch_mark(w->batch);
+    eng_batch_savepoint(w->batch);
     put_row(w, "p", ENG_ROW, "b", "2", 10);
-    eng_batch_mark(w->batch);
+    eng_batch_savepoint(w->batch);
     put_row(w, "p", ENG_ROW, "c", "3", 10);
-    eng_batch_keep(w->batch);
+    eng_batch_release(w->batch);
     eng_batch_rollback(w->batch);
-    eng_batch_mark(w->batch);
+    eng_batch_savepoint(w->batch);
     put_row(w, "p", ENG_ROW, "d", "4", 10);
-    eng_batch_keep(w->batch);
+    eng_batch_release(w->batch);
     assert_false(eng_batch_empty(w->batch));
     commit(w);
     assert_true(eng_batch_empty(w->batch));
@@ -667,7 +667,7 @@ static void test_long_scans_end_in_cache_tier(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(test_rows_are_read_back),
-        BOTH(test_rollback_takes_back_to_the_mark),
+        BOTH(test_rollback_takes_back_to_the_savepoint),
         BOTH(test_scan_gives_slices_in_both_orders),
         BOTH(test_scan_resumes_after_a_row),
         BOTH(test_scan_of_tokens_gives_every_partition),

@@ -58,7 +58,7 @@ static void apply(struct eng_batch *b, const struct step *s, bool merged) {
     if (s->kind == ONE) cells[0].column = s->column;
     if (s->kind == ADDED) cells[0].column = COLUMNS;
     if (s->kind == WHOLE) row.live_ts = s->ts;
-    if (s->kind == WHOLE && !merged) row.whole = COLUMNS;
+    if (s->kind == WHOLE && !merged) row.covers_below = COLUMNS;
     if (s->kind == DELETE) {
         row.del_ts = s->ts;
         row.del_at = NOW;
