@@ -1,5 +1,6 @@
 #include "cql/cql.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,10 @@ int cql_warn(struct cql_request *r, const char *fmt, ...) {
 }
 
 void cql_request_fini(struct cql_request *r) {
+    if (r->running_fini) r->running_fini(r);
+    r->running_fini = NULL;
+    r->running = NULL;
+    r->compiled = NULL;
     for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
     r->n_item_statements = 0;
     if (r->statement) cql_prepared_unref(r->statement); /* the schema reference is the statement's */
@@ -170,6 +175,11 @@ static enum cql_outcome run_batch(struct cql_request *r) {
         if (batch_statement(r, &r->items[i], keyspace, &items[i])) return CQL_FAILED;
     r->stmt_kind = STMT_BATCH;
     return batch_run(r, r->batch_kind, items, r->n_items);
+}
+
+enum cql_outcome cql_run_more(struct cql_request *r) {
+    assert(r->blocking && r->compiled && r->compiled->ops->more);
+    return r->compiled->ops->more(r, r->compiled);
 }
 
 enum cql_outcome cql_run(struct cql_request *r) {

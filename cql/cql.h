@@ -3,7 +3,9 @@
  * Life of a request: native_protocol fills a cql_request (arena, clock reading, session, options, a row sink) and calls
  * cql_run on a loop with blocking false. The answer is one of: DONE, the result is in the request; COMMIT, the same, but it
  * may be sent only after the batch it was added to is durable; OFFLOAD, nothing was done: call again on a blocking thread
- * with blocking true (cold data, DDL, LWT); FAILED, err says why. What a request did is in its op_cost in every case.
+ * with blocking true (cold data, DDL, LWT), which thread work_class says; FAILED, err says why. There a long read answers AGAIN
+ * after every bounded part: cql_run_more goes on with it, so that others get their turn between. What a request did is in its
+ * op_cost in every case.
  */
 #pragma once
 
@@ -13,7 +15,9 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) MUST_CH
 void cql_db_free(struct cql_db *db);
 
 enum cql_outcome cql_run(struct cql_request *r);
-/* Drops references; after the response is encoded. */
+/* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */
+enum cql_outcome cql_run_more(struct cql_request *r);
+/* Drops references and what a request between two parts holds; after the response is encoded, before the arena goes. */
 void cql_request_fini(struct cql_request *r);
 
 /* What a PREPARED response says. Valid while the reference is held. */

@@ -99,6 +99,7 @@ void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) 
         .batch = batch,
         .now_us = clock_wall_us(o->clock),
         .blocking = blocking,
+        .cancelled = blocking ? &c->gone : NULL,
         .stmt_kind = STMT_KINDS,
     };
     err_clear(&call->err);
@@ -111,6 +112,11 @@ void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) 
     call->outcome = cql_run(&call->r);
     if (call->outcome == CQL_DONE || call->outcome == CQL_COMMIT) eng_batch_release(batch);
     else eng_batch_rollback(batch);
+}
+
+void npi_call_more(struct np_call *call, struct eng_batch *batch) {
+    call->r.batch = batch;
+    call->outcome = cql_run_more(&call->r);
 }
 
 static void put_result(struct np_call *call) {

@@ -16,6 +16,8 @@ void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_
 
 /* Decodes and runs a call where it is: on the loop, or blocking on a worker with its own batch. */
 void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking);
+/* The next part of a call whose outcome is CQL_AGAIN; a worker, with its own batch. */
+void npi_call_more(struct np_call *call, struct eng_batch *batch);
 /* Drops the references a run took. */
 void npi_call_forget(struct np_call *call);
 /* The one exit. The loop's thread. */

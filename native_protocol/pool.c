@@ -33,7 +33,9 @@ static struct np_call *next_call(struct np_pool *p) {
 }
 
 static void run_call(struct np_call *c, struct eng_batch *batch) {
-    npi_call_run(c, batch, true);
+    if (c->outcome == CQL_AGAIN) npi_call_more(c, batch);
+    else npi_call_run(c, batch, true);
+    if (c->outcome == CQL_AGAIN) return;
     if (c->outcome == CQL_OFFLOAD) {
         c->outcome = CQL_FAILED;
         err_set(&c->err, ERR_SERVER, "The request could not run");
@@ -45,8 +47,20 @@ static void run_call(struct np_call *c, struct eng_batch *batch) {
     if (seq > c->seq) c->seq = seq;
 }
 
+/* To the back of the queue: others that wait are as worthy. */
+static void put_back(struct np_pool *p, struct np_call *c) {
+    c->next = NULL;
+    pthread_mutex_lock(&p->lock);
+    *p->tail = c;
+    p->tail = &c->next;
+    p->n_queued++;
+    p->n_bytes += c->arena.used;
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void fail_call(struct np_call *c, const struct err *why) {
-    np_reply_begin(&c->reply, &c->out, c->env.version, c->env.stream, NP_ERROR, false);
+    if (c->outcome == CQL_AGAIN) np_reply_cancel(&c->reply);
+    else np_reply_begin(&c->reply, &c->out, c->env.version, c->env.stream, NP_ERROR, false);
     c->err = *why;
     c->outcome = CQL_FAILED;
 }
@@ -60,7 +74,8 @@ static void *work(void *arg) {
         else if (!batch) err_nomem(&e);
         if (e.set) fail_call(c, &e);
         else run_call(c, batch);
-        npi_loop_give_call(c->conn->loop, c);
+        if (c->outcome == CQL_AGAIN) put_back(p, c);
+        else npi_loop_give_call(c->conn->loop, c);
     }
     if (batch) eng_batch_free(batch);
     return NULL;

@@ -96,7 +96,21 @@ struct cql_batch_item {
     const struct value *values;
 };
 
-enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_FAILED };
+/* What a request that leaves the loop is, and so which workers run it:
+ *
+ *   READ    may wait for the disk, and is short: a row, a slice, a few partitions
+ *   UPDATE  reads before it writes, under a partition's lock: conditions, counters, list indexes
+ *   SCAN    as long as its data: token ranges, whole tables, aggregates over them
+ *   DDL     waits for the catalogue
+ */
+enum cql_work_class { WORK_READ, WORK_UPDATE, WORK_SCAN, WORK_DDL, WORK_CLASSES };
+
+/* DONE and FAILED end a request. COMMIT: as DONE, and sent only when durable. OFFLOAD, on a loop only: nothing was done; run
+ * it again on a thread of its work_class. AGAIN, on such a thread only: a bounded part is done and nothing stands in the
+ * batch; cql_run_more does the next one, there or on another thread that may block. */
+enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_FAILED };
+
+struct cql_statement;
 
 struct cql_request {
     /* set by the caller */
@@ -110,6 +124,8 @@ struct cql_request {
     struct eng_batch *batch; /* where writes go; the caller commits it */
     int64_t now_us;          /* the request's one clock reading */
     bool blocking;           /* on a thread that may block */
+    const _Atomic bool *cancelled; /* true: nobody waits for the answer any more; NULL: somebody always does */
+    int64_t deadline_us;     /* on the monotonic clock of cql_db_options; 0: none */
     struct cql_params params;
     struct slice query;       /* QUERY, PREPARE */
     struct slice prepared_id; /* EXECUTE */
@@ -127,7 +143,19 @@ struct cql_request {
     struct cql_prepared **item_statements;
     enum stmt_kind stmt_kind;       /* STMT_KINDS when nothing was parsed */
     const char *fingerprint;        /* statement text of EXECUTE, for metrics and traces; may be NULL */
+    enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
+    const char *write_type;         /* of WORK_UPDATE, as ERR_WRITE_TIMEOUT tells it: SIMPLE, BATCH, CAS, ...; a literal */
+    /* A request between two parts. running is the statement's own, in the request's arena. running_fini, when set, gives back
+     * what the arena does not hold; cql_request_fini calls it once, on any thread, whether the request came to its end or was
+     * dropped half-way. */
+    const struct cql_statement *compiled; /* that runs, in the request's arena or in statement */
+    void *running;
+    void (*running_fini)(struct cql_request *r);
 };
+
+/* Between two parts, and wherever a request has waited: -1 and an error when nobody waits for it any more (ERR_SERVER) or its
+ * deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT). A write that has begun to commit does not ask. */
+int cql_check_running(struct cql_request *r) MUST_CHECK;
 
 /* Adds a warning to the response. */
 int cql_warn(struct cql_request *r, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -37,5 +37,6 @@ enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement
         r->cost->n_columns = (uint16_t)t->n_columns;
         r->cost->is_system = t->keyspace->is_system;
     }
+    r->compiled = s;
     return s->ops->run(r, s);
 }

@@ -30,6 +30,8 @@ struct statement_ops {
     int (*compile)(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out);
     /* Bound values are r->params.values, complete and in marker order, wire-checked by term_eval. */
     enum cql_outcome (*run)(struct cql_request *r, const struct cql_statement *s);
+    /* The next part, after a run or a more that answered CQL_AGAIN; NULL where run never does. */
+    enum cql_outcome (*more)(struct cql_request *r, const struct cql_statement *s);
 };
 
 /* Compiles a tree with the functions of its kind. */

@@ -18,7 +18,10 @@ struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, str
 }
 
 enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s) {
-    if (!r->blocking) return CQL_OFFLOAD;
+    if (!r->blocking) {
+        r->work_class = WORK_DDL;
+        return CQL_OFFLOAD;
+    }
     int rc = catalog_apply(r->db->options.catalog, s->plan, &r->result.change, r->err);
     if (rc < 0) return CQL_FAILED;
     r->result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;

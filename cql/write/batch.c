@@ -275,6 +275,12 @@ static enum cql_outcome run_locked(struct batch *b) {
     return outcome;
 }
 
+static const char *write_type(enum ast_batch_kind kind, const struct traits *traits) {
+    if (traits->conditional) return "CAS";
+    if (traits->counters) return "COUNTER";
+    return kind == BATCH_LOGGED ? "BATCH" : "UNLOGGED_BATCH";
+}
+
 static enum cql_outcome run(struct batch *b) {
     struct cql_request *r = b->r;
     struct traits traits = {0};
@@ -286,6 +292,8 @@ static enum cql_outcome run(struct batch *b) {
         b->locked = b->locked || modify_needs_lock(p);
     }
     if (check(&traits, b->kind, b->timestamp, r->err)) return CQL_FAILED;
+    r->work_class = WORK_UPDATE;
+    r->write_type = write_type(b->kind, &traits);
     if (b->locked && !r->blocking) return CQL_OFFLOAD;
     b->conditional = traits.conditional;
     b->counters = traits.counters;

@@ -72,5 +72,7 @@ static enum cql_outcome run_locked(struct cql_request *r, const struct modify_pl
 
 enum cql_outcome modify_run(struct cql_request *r, const struct modify_plan *p) {
     if (!modify_needs_lock(p)) return run_blind(r, p);
+    r->work_class = WORK_UPDATE;
+    r->write_type = p->conditional ? "CAS" : p->counter ? "COUNTER" : "SIMPLE";
     return r->blocking ? run_locked(r, p) : CQL_OFFLOAD;
 }
