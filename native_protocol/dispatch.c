@@ -152,11 +152,12 @@ static int complete(struct np_call *call, const struct charge *charge) {
     struct np_reply_extras x = {
         .n_warnings = call->r.n_warnings,
         .warnings = call->r.warnings,
+        .asked = call->options.wants_capacity || c->capacity_full,
         .charge = charge->total,
         .compression = c->framed ? NP_COMPRESS_NONE : c->compression,
         .scratch = &l->packed,
     };
-    if (call->reply.has_charge && (call->options.wants_capacity || c->capacity_full || l->o->capacity_payload == NP_CAPACITY_FULL)) {
+    if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
         charge_json(&call->cost, charge, &json);
         x.capacity = buf_slice(&json);
     }

@@ -30,13 +30,16 @@ void np_reply_cancel(struct np_reply *r) {
     r->out->failed = false;
 }
 
-static void insert(struct buf *out, size_t at, struct slice what) {
-    size_t tail = out->n - at;
-    if (!what.n || !buf_reserve(out, what.n)) return;
-    memmove(out->p + at + what.n, out->p + at, tail);
+/* What is at [at, at + old) becomes what; the rest moves. */
+static void replace(struct buf *out, size_t at, size_t old, struct slice what) {
+    size_t tail = out->n - at - old;
+    if (what.n > old && !buf_reserve(out, what.n - old)) return;
+    memmove(out->p + at + what.n, out->p + at + old, tail);
     memcpy(out->p + at, what.p, what.n);
-    buf_advance(out, what.n);
+    out->n = at + what.n + tail;
 }
+
+static bool warns(const struct np_reply *r, const struct np_reply_extras *x) { return x->n_warnings && r->version >= 4; }
 
 static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
     uint64_t bits;
@@ -49,14 +52,21 @@ static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
     np_put_string(&b, "capacity");
     buf_u32(&b, (uint32_t)x->capacity.n);
     buf_put_slice(&b, x->capacity);
-    insert(r->out, r->start + NP_HEADER + CHARGE_SLOT, buf_slice(&b));
+    replace(r->out, r->start + NP_HEADER + CHARGE_SLOT, 0, buf_slice(&b));
     r->out->failed |= b.failed;
     buf_fini(&b);
 }
 
+/* Java's native-protocol up to 1.5.1 (driver 4.19.0) reads the payload before the warnings and then loses the connection; Cassandra
+ * never sends a payload that nobody asked for, so no driver of that time met both. */
+static void drop_charge(struct np_reply *r) {
+    replace(r->out, r->start + NP_HEADER, CHARGE_SLOT, slice_of((const uint8_t *)"", 0));
+    r->out->p[r->start + 1] &= (uint8_t)~NP_FLAG_PAYLOAD;
+}
+
 /* [tracing id][warnings] go before the payload. */
 static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
-    bool warn = x->n_warnings && r->version >= 4;
+    bool warn = warns(r, x);
     if (!x->tracing_id && !warn) return;
     struct buf b;
     buf_init(&b, 0);
@@ -71,7 +81,7 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
         buf_u16(&b, (uint16_t)n);
         for (uint32_t i = 0; i < n; i++) np_put_string(&b, x->warnings[i]);
     }
-    insert(r->out, r->start + NP_HEADER, buf_slice(&b));
+    replace(r->out, r->start + NP_HEADER, 0, buf_slice(&b));
     r->out->p[r->start + 1] |= flags;
     r->out->failed |= b.failed;
     buf_fini(&b);
@@ -90,7 +100,8 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
 
 int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
     if (buf_failed(r->out)) return -1;
-    if (r->has_charge) fill_charge(r, x);
+    if (r->has_charge && warns(r, x) && !x->asked) drop_charge(r);
+    else if (r->has_charge) fill_charge(r, x);
     if (!buf_failed(r->out)) fill_front(r, x);
     if (!buf_failed(r->out)) compress(r, x);
     np_envelope_end(r->out, r->start);

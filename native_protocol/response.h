@@ -24,6 +24,7 @@ struct np_reply_extras {
     const uint8_t *tracing_id; /* 16 bytes, or NULL */
     uint32_t n_warnings;       /* left out before v4 */
     const char *const *warnings;
+    bool asked;                /* for the payload, by the client: else it gives way to warnings */
     double charge;             /* payload RequestCharge, when begun with_charge */
     struct slice capacity;     /* payload capacity; p NULL: none; needs with_charge */
     enum np_compression compression; /* of the body; NONE on v5 */

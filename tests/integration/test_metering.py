@@ -433,6 +433,18 @@ def test_details_come_as_the_server_is_set(new_server, setting, keys):
     server.stop()
 
 
+@pytest.mark.parametrize("version", [4, 5])
+def test_warnings_and_a_payload_come_together_only_when_asked_for(server, version):
+    count = "SELECT count(*) FROM system.local"
+    with server.cluster(protocol_version=version) as cluster:
+        s = cluster.connect()
+        for ask in (False, True):
+            future = s.execute_async(count, custom_payload=ASK if ask else None)
+            assert future.result().one()[0] == 1
+            assert future.warnings == ["Aggregation query used without partition key"]
+            assert set(future.custom_payload or {}) == ({"RequestCharge", "capacity"} if ask else set())
+
+
 def test_protocol_3_has_no_payload(server):
     with server.cluster(protocol_version=3) as cluster:
         assert payload_of(cluster.connect()) == {}

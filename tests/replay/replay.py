@@ -12,7 +12,7 @@ A script is a list of cases; each case has a connection of its own, and after it
   raw HEX                            bytes as they are, outside of segments
   segment [PART ...] [bad-header] [bad-payload] [split]         a v5 segment of raw parts; split: not self-contained
   slowly N                           from here on everything is sent in pieces of N bytes
-  expect OPCODE [v4] [stream=N] [code=HEX] [text="..."] [has="..."] [kind=N]
+  expect OPCODE [v4] [stream=N] [flags=N] [code=HEX] [text="..."] [has="..."] [kind=N]
                                      events are kept apart: the server pushes them when it likes
   expect closed                      the server ends the connection
   again N LINE                       repeats a send or expect line N times
@@ -185,6 +185,8 @@ def check(envelope, want):
             good = version == int(word[1:])
         elif key == 'stream':
             good = stream == int(value)
+        elif key == 'flags':
+            good = flags == int(value, 0)
         elif key == 'code':
             good = opcode == 0 and struct.unpack('>I', body[:4])[0] == int(value, 16)
         elif key == 'text':

@@ -41,7 +41,7 @@ static void test_reply_extras_in_the_order_of_the_specification(void **state) {
     np_put_void(&b);
     const char *warnings[] = {"careful"};
     struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef", .n_warnings = 1, .warnings = warnings,
-                                .capacity = slice_str("{}")};
+                                .asked = true, .capacity = slice_str("{}")};
     assert_int_equal(np_reply_end(&r, &x), 0);
     assert_int_equal(b.p[1], NP_FLAG_PAYLOAD | NP_FLAG_TRACING | NP_FLAG_WARNING);
     struct rd rd = rd_of(body_of(&b, 0));
@@ -54,6 +54,33 @@ static void test_reply_extras_in_the_order_of_the_specification(void **state) {
     assert_true(slice_is(rd_bytes(&rd, rd_u32(&rd)), "{}"));
     assert_int_equal(rd_u32(&rd), RESULT_VOID);
     buf_fini(&b);
+}
+
+static void test_reply_with_warnings_has_no_payload_that_nobody_asked_for(void **state) {
+    (void)state;
+    static const struct slice capacities[] = {{0}, {.p = (const uint8_t *)"{}", .n = 2}}; /* the second: the server is set to "full" */
+    for (uint8_t version = 4; version <= 5; version++) {
+        for (size_t i = 0; i < ARRAY_LEN(capacities); i++) {
+            struct buf b;
+            struct np_reply r;
+            const char *warnings[] = {"careful"};
+            struct np_reply_extras x = {.tracing_id = (const uint8_t *)"0123456789abcdef", .n_warnings = 1, .warnings = warnings, .charge = 1,
+                                        .capacity = capacities[i]};
+            buf_init(&b, 0);
+            np_reply_begin(&r, &b, version, 9, NP_RESULT, true);
+            np_put_set_keyspace(&b, "ks");
+            assert_int_equal(np_reply_end(&r, &x), 0);
+            assert_int_equal(b.p[1], NP_FLAG_TRACING | NP_FLAG_WARNING);
+            struct rd rd = rd_of(body_of(&b, 0));
+            rd_bytes(&rd, 16);
+            assert_int_equal(rd_u16(&rd), 1);
+            assert_true(slice_is(rd_bytes(&rd, rd_u16(&rd)), "careful"));
+            assert_int_equal(rd_u32(&rd), RESULT_SET_KEYSPACE);
+            assert_true(slice_is(rd_bytes(&rd, rd_u16(&rd)), "ks"));
+            assert_int_equal(rd_left(&rd), 0);
+            buf_fini(&b);
+        }
+    }
 }
 
 static void test_reply_v3_has_neither_payload_nor_warnings(void **state) {
@@ -156,6 +183,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reply_void_carries_the_charge),
         cmocka_unit_test(test_reply_extras_in_the_order_of_the_specification),
+        cmocka_unit_test(test_reply_with_warnings_has_no_payload_that_nobody_asked_for),
         cmocka_unit_test(test_reply_v3_has_neither_payload_nor_warnings),
         cmocka_unit_test(test_reply_failure_is_cancelled_cleanly),
         cmocka_unit_test(test_reply_compressed_body_keeps_its_header),
