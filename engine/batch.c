@@ -227,7 +227,16 @@ static int put_mark(struct eng_batch *b, const struct tombstone_mark *m) {
     return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
 }
 
-static int fill(struct eng_batch *b, int64_t *horizon) {
+struct ceilings { int64_t newest, clock; };
+
+/* What the store must know before it has the batch: invariant 1 of engine/horizon.h. */
+static int record_horizons(struct eng_batch *b, int64_t newest, struct ceilings *to) {
+    struct eng *eng = b->eng;
+    if (newest != ENG_NO_TS && engi_horizon_record(&eng->newest.horizon, b->kv, newest, &to->newest)) return -1;
+    return engi_horizon_record(&eng->write_clock.horizon, b->kv, engi_write_clock_end(&eng->write_clock), &to->clock);
+}
+
+static int fill(struct eng_batch *b, struct ceilings *ceilings) {
     int64_t newest = ENG_NO_TS;
     int rc = 0;
     for (size_t i = 0; i < b->n_writes && !rc; i++) {
@@ -235,11 +244,12 @@ static int fill(struct eng_batch *b, int64_t *horizon) {
         rc = hand_over(b, &b->writes[i]);
     }
     for (size_t i = 0; i < b->n_marks && !rc; i++) rc = put_mark(b, &b->marks[i]);
-    return rc || newest == ENG_NO_TS ? rc : engi_newest_record(&b->eng->newest, b->kv, newest, horizon);
+    return rc ? rc : record_horizons(b, newest, ceilings);
 }
 
-static void recorded(struct eng_batch *b, int64_t horizon) {
-    engi_newest_recorded(&b->eng->newest, horizon);
+static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
+    engi_horizon_recorded(&b->eng->newest.horizon, ceilings->newest);
+    engi_horizon_recorded(&b->eng->write_clock.horizon, ceilings->clock);
     for (size_t i = 0; i < b->n_marks; i++) {
         struct engi_table *t = engi_table(b->eng, b->marks[i].table);
         atomic_fetch_or(&t->recorded[b->marks[i].bucket / 64], 1ull << (b->marks[i].bucket % 64));
@@ -249,12 +259,12 @@ static void recorded(struct eng_batch *b, int64_t horizon) {
 static int write_all(struct eng_batch *b, struct err *e) {
     struct eng *eng = b->eng;
     struct engi_fold_set set = {0};
-    int64_t horizon = INT64_MIN;
+    struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
     for (size_t i = 0; i < b->n_writes; i++) engi_fold_set_add(&set, b->writes[i].hash, b->writes[i].covers_below);
     engi_fold_enter(&eng->fold, &set);
-    int rc = fill(b, &horizon) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, e);
+    int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, e);
     engi_fold_leave(&eng->fold, &set);
-    if (!rc) recorded(b, horizon);
+    if (!rc) recorded(b, &ceilings);
     return rc;
 }
 

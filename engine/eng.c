@@ -77,7 +77,7 @@ static int scan_keys(struct eng *eng, struct slice from, struct slice to,
 static int load_mark(void *arg, struct slice key, struct slice value, struct err *e) {
     (void)value, (void)e;
     struct eng *eng = arg;
-    if (engi_newest_load(&eng->newest, key)) return 0;
+    if (engi_horizon_load(&eng->newest.horizon, key) || engi_horizon_load(&eng->write_clock.horizon, key)) return 0;
     struct engi_table *t = key.n == 10 ? engi_table(eng, load_u32(key.p + 4)) : NULL;
     uint16_t bucket = t ? load_u16(key.p + 8) : 0;
     if (!t || bucket > ENGI_BUCKET_ROWS) return 0;
@@ -122,10 +122,14 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
     engi_fold_init(&eng->fold);
     engi_newest_init(&eng->newest);
+    engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir, .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
     eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
-    if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) return eng;
+    if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) {
+        engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
+        return eng;
+    }
     if (eng->kv) eng->kv->ops->close(eng->kv);
     engi_fold_fini(&eng->fold);
     tables_free(eng);

@@ -95,6 +95,17 @@ int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 /* A sync has failed: no write may be acknowledged any more. */
 bool eng_failed(const struct eng *eng);
 
+/* ---- write timestamps ---- */
+
+/* A timestamp in microseconds for a write that brings none: now_us, or the next one above all that were given out, in earlier runs
+ * too. Any thread. */
+int64_t eng_write_us(struct eng *eng, int64_t now_us);
+/* The first of n successive ticks of 100 ns since 1970, all later than any before: they order the elements of lists. */
+int64_t eng_write_ticks(struct eng *eng, int64_t now_us, uint32_t n);
+/* ts, or above newest (as eng_row_get found it under the lock), so that what was decided on the row takes effect on it, whoever gave
+ * the row its timestamps. At the end of time nothing is above. */
+static inline int64_t eng_ts_above(int64_t ts, int64_t newest) { return newest < ts || newest == INT64_MAX ? ts : newest + 1; }
+
 /* ---- read-modify-write ---- */
 
 /* The stripe lock of a partition: held by whoever reads before it writes, until its batch is committed. Blocking: not on a loop. */
@@ -109,7 +120,8 @@ void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint3
 /* CACHE is for loops: what is on disk only, or goes through many rows, is ENG_INCOMPLETE. */
 enum eng_tier { ENG_TIER_CACHE, ENG_TIER_ANY };
 
-/* One row or static row, resolved at now (seconds). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. What row points to lives in the arena. */
+/* One row or static row, resolved at now (seconds). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. What row points to lives in the arena.
+ * row->newest_ts is filled in with 1 and with 0. */
 int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, int64_t now,
                 struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) MUST_CHECK;
 

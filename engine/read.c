@@ -20,10 +20,19 @@ static struct slice row_key(uint8_t *stack, const struct eng_part *part, enum en
     return slice_of(p, n);
 }
 
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static int64_t newest_of(const struct eng_row *row, int64_t del_ts) {
+    int64_t newest = later(later(row->live_ts, row->del_ts), del_ts);
+    for (uint32_t i = 0; i < row->n_cells; i++) newest = later(newest, row->cells[i].ts);
+    return newest;
+}
+
 /* bytes must live as long as the row. */
 static int resolve(struct slice bytes, size_t key_n, struct arena *a, int64_t del_ts, int64_t now, struct eng_row *row,
                    struct op_cost *cost, struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
+    row->newest_ts = newest_of(row, del_ts);
     if (cost) {
         cost->rows_read++;
         cost->bytes_read += key_n + bytes.n;
@@ -74,6 +83,7 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     int64_t del_ts = ENG_NO_TS;
     uint64_t passed = 0;
     int got = walk_to_row(it, key, prefix, ck, &del_ts, &passed, e);
+    row->newest_ts = del_ts;
     if (got > 0) {
         struct slice bytes = arena_dup(a, it->value);
         got = bytes.p ? resolve(bytes, key.n, a, del_ts, now, row, cost, e) : err_nomem(e);

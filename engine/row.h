@@ -45,12 +45,13 @@ struct eng_row {
     /* Of a delta alone. It sets every column with an id below this, which are all that its writer knows of, so that it hides
      * whatever older write the row has; 0: it leaves columns out. */
     uint32_t covers_below;
+    int64_t newest_ts; /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
     uint32_t n_cells;
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };
 
 static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struct slice ck) {
-    *r = (struct eng_row){.kind = kind, .ck = ck, .live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS};
+    *r = (struct eng_row){.kind = kind, .ck = ck, .live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS, .newest_ts = ENG_NO_TS};
 }
 
 /* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted (eng_row_sort). */

@@ -2,14 +2,12 @@
 #pragma once
 
 #include "cql/request/request.h"
-#include "engine/write_clock.h"
 #include "system_schema/virtual.h"
 
 struct prepared_cache; /* prepared.c */
 
 struct cql_db {
     struct cql_db_options options;
-    struct write_clock write_clock;
     struct prepared_cache *prepared;
     /* Lists them for system.prepared_statements (system_schema/virtual.h). */
     int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);

@@ -108,7 +108,7 @@ static int find_timestamp(struct batch *b) {
     int rc = modify_timestamp(r, b->timestamp, &b->ts);
     if (rc) return rc < 0 ? -1 : 0;
     bool own_clock = b->conditional || b->counters;
-    b->ts = r->params.has_timestamp && !own_clock ? r->params.timestamp : write_clock_us(&r->db->write_clock, r->now_us);
+    b->ts = r->params.has_timestamp && !own_clock ? r->params.timestamp : eng_write_us(r->db->options.eng, r->now_us);
     return 0;
 }
 
@@ -187,7 +187,7 @@ static int add_all(struct batch *b, struct eng_batch *to) {
     for (uint32_t i = 0; i < b->n; i++) {
         use_values(b, i);
         b->writes[i].measures = true;
-        if (b->counters && i) b->writes[i].ts = write_clock_us(&b->r->db->write_clock, b->r->now_us); /* above what was just written */
+        if (b->counters && i) b->writes[i].ts = eng_write_us(b->r->db->options.eng, b->r->now_us); /* above what was just written */
         if (modify_add(&b->writes[i], to)) return -1;
         /* A counter may occur twice in a batch, and the second must read what the first wrote. */
         if (b->counters && !eng_batch_empty(to) && eng_batch_commit(to, &b->r->commit_seq, b->r->err)) return -1;
@@ -229,7 +229,7 @@ static int refuse(struct batch *b, const struct cas *c) {
 }
 
 /* 1: go on and write, 0: refused and answered, -1. */
-static int decide(struct batch *b) {
+static int decide(struct batch *b, int64_t *newest) {
     struct cas c;
     if (!b->conditional) return 1;
     if (cas_init(&c, b->r, b->writes[0].plan->table, b->parts[0], true)) return -1;
@@ -239,17 +239,22 @@ static int decide(struct batch *b) {
     }
     int rc = cas_check(&c);
     if (rc < 0 || cas_answer(&c, rc == 1)) return -1;
-    return rc == 0 && refuse(b, &c) ? -1 : rc;
+    if (rc == 0 && refuse(b, &c)) return -1;
+    for (uint32_t i = 0; rc == 1 && i < b->n; i++)
+        if (cas_newest(&c, &b->writes[i], newest)) return -1;
+    return rc;
 }
 
 static enum cql_outcome write_locked(struct batch *b) {
     struct cql_request *r = b->r;
-    int go = decide(b);
+    int64_t newest = ENG_NO_TS;
+    int go = decide(b, &newest);
     if (go < 0) return CQL_FAILED;
     if (go == 0) {
         r->commit_seq = eng_barrier_seq(r->db->options.eng); /* what refused it must not be lost once it was told */
         return CQL_COMMIT;
     }
+    b->ts = eng_ts_above(b->ts, newest);
     for (uint32_t i = 0; i < b->n; i++) modify_order(&b->writes[i], b->conditional, b->ts);
     struct eng_batch *to = eng_batch_new(r->db->options.eng);
     if (!to) {
@@ -269,7 +274,7 @@ static enum cql_outcome run_locked(struct batch *b) {
     if (b->n_parts == 0) return CQL_DONE;
     eng_lock_many(eng, b->parts, b->n_parts);
     /* The order of conditional writes is that of the lock. */
-    if (b->conditional || b->counters) b->ts = write_clock_us(&b->r->db->write_clock, b->r->now_us);
+    if (b->conditional || b->counters) b->ts = eng_write_us(b->r->db->options.eng, b->r->now_us);
     enum cql_outcome outcome = write_locked(b);
     eng_unlock_many(eng, b->parts, b->n_parts);
     return outcome;

@@ -121,6 +121,8 @@ static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
     struct slice ck = kind == ENG_STATIC ? slice_of("", 0) : to->ck;
     int rc = eng_row_get(c->r->db->options.eng, ENG_TIER_ANY, c->part, kind, ck, c->now, c->r->arena, row, c->r->cost, c->r->err);
     if (rc < 0) return -1;
+    to->read = true;
+    to->newest_ts = row->newest_ts;
     to->stored = rc ? row : NULL;
     to->row = rc && is_there(c, row) ? row : NULL;
     return 0;
@@ -149,6 +151,8 @@ static int read_first_row(struct cas *c) {
     if (!full) return err_nomem(r->err);
     rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, c->part, ENG_ROW, ck, c->now, r->arena, full, r->cost, r->err);
     row->row = rc == 1 ? full : NULL;
+    row->newest_ts = full->newest_ts;
+    row->read = true;
     return rc < 0 ? -1 : 0;
 }
 
@@ -186,6 +190,31 @@ void cas_stored(const struct cas *c, const struct modify_write *w, const struct 
     *statics = of_row ? NULL : c->statics.stored;
     for (uint32_t i = 0; of_row && w->n_keys && i < c->n_rows; i++)
         if (slice_eq(c->rows[i].ck, w->keys[0].ck)) *row = c->rows[i].stored;
+}
+
+/* ---- what is above all that is there ---- */
+
+/* Of a row that no condition looked at, too. */
+static int raise_newest(const struct cas *c, const struct cas_row *known, enum eng_row_kind kind, struct slice ck, int64_t *newest) {
+    struct eng_row row;
+    int64_t ts = known ? known->newest_ts : ENG_NO_TS;
+    if (!known || !known->read) {
+        if (eng_row_get(c->r->db->options.eng, ENG_TIER_ANY, c->part, kind, ck, c->now, c->r->arena, &row, NULL, c->r->err) < 0) return -1;
+        ts = row.newest_ts;
+    }
+    if (ts > *newest) *newest = ts;
+    return 0;
+}
+
+int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) {
+    if (w->plan->n_static_ops && raise_newest(c, &c->statics, ENG_STATIC, slice_of("", 0), newest)) return -1;
+    for (uint32_t k = 0; k < w->n_keys; k++) {
+        const struct cas_row *known = NULL;
+        for (uint32_t i = 0; i < c->n_rows; i++)
+            if (slice_eq(c->rows[i].ck, w->keys[k].ck)) known = &c->rows[i];
+        if (raise_newest(c, known, ENG_ROW, w->keys[k].ck, newest)) return -1;
+    }
+    return 0;
 }
 
 /* ---- the answer ---- */

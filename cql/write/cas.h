@@ -14,6 +14,8 @@ struct cas_row {
     struct bound_condition *conditions;
     const struct eng_row *row; /* as the conditions see it; NULL: none */
     const struct eng_row *stored; /* as read; may be there although no column that is looked at has a value */
+    int64_t newest_ts; /* of all that was read */
+    bool read;
 };
 
 struct cas {
@@ -39,4 +41,6 @@ int cas_check(struct cas *c) MUST_CHECK;
 /* What cas_check read for the conditions of a write, for the cost of a refused one: its row, or the static row when it has conditions on
  * static columns only. NULL: not there. */
 void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics);
+/* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that it takes effect on them. */
+int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) MUST_CHECK;
 int cas_answer(struct cas *c, bool applied) MUST_CHECK;

@@ -17,7 +17,7 @@ static enum cql_outcome run_blind(struct cql_request *r, const struct modify_pla
 }
 
 /* 1: go on and write, 0: refused and answered, -1. */
-static int decide(struct modify_write *w) {
+static int decide(struct modify_write *w, int64_t *newest) {
     struct cas c;
     if (!w->plan->conditional) return 1;
     if (cas_init(&c, w->r, w->plan->table, &w->parts[0], false) || cas_add(&c, w)) return -1;
@@ -28,14 +28,16 @@ static int decide(struct modify_write *w) {
         cas_stored(&c, w, &row, &statics);
         if (modify_cost_failed(w, &w->parts[0], row, statics)) return -1;
     }
-    return rc;
+    return rc == 1 && cas_newest(&c, w, newest) ? -1 : rc;
 }
 
 static enum cql_outcome write_locked(struct modify_write *w) {
     struct cql_request *r = w->r;
-    int go = decide(w);
+    struct eng *eng = r->db->options.eng;
+    int64_t newest = ENG_NO_TS;
+    int go = decide(w, &newest);
     /* The order of conditional writes and of counts is that of the lock. */
-    modify_order(w, w->plan->conditional, write_clock_us(&r->db->write_clock, r->now_us));
+    modify_order(w, w->plan->conditional, eng_ts_above(eng_write_us(eng, r->now_us), newest));
     if (go < 0) return CQL_FAILED;
     if (go == 0) {
         r->commit_seq = eng_barrier_seq(r->db->options.eng); /* what refused it must not be lost once it was told */

@@ -27,7 +27,7 @@ static int bind_timestamp(struct modify_write *w, int64_t batch_ts) {
     if (rc) w->ts = given;
     else if (batch_ts != ENG_NO_TS) w->ts = batch_ts;
     else if (r->params.has_timestamp && !p->conditional && !p->counter) w->ts = r->params.timestamp;
-    else w->ts = write_clock_us(&r->db->write_clock, r->now_us);
+    else w->ts = eng_write_us(r->db->options.eng, r->now_us);
     w->deletion_ts = w->ts;
     return 0;
 }

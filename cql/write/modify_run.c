@@ -151,7 +151,7 @@ static void measure(struct modify_write *w, const struct eng_row *row) {
 
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
 static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c, struct eng_row *out) {
-    struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .clock = &w->r->db->write_clock, .now_us = w->r->now_us, .ts = w->ts,
+    struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng, .now_us = w->r->now_us, .ts = w->ts,
                              .overwrite_ts = w->ts - 1, .deletion_ts = w->deletion_ts, .now = w->now, .ttl = w->ttl};
     if (cells_init(&cw, to - from)) return -1;
     for (uint32_t i = from; i < to; i++) {
@@ -182,6 +182,7 @@ static int read_current(struct modify_write *w, const struct eng_part *part, enu
     if (!w->plan->reads && !w->plan->counter) return 0;
     int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, part, kind, ck, w->now, w->r->arena, row, w->r->cost, w->r->err);
     if (rc == 1) *out = row;
+    if (rc >= 0 && w->plan->counter) w->ts = eng_ts_above(w->ts, row->newest_ts);
     return rc < 0 ? -1 : 0;
 }
 

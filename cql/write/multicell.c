@@ -107,7 +107,7 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
     if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
     uint32_t n = it.left;
     if (n == 0) return 0;
-    int64_t first = write_clock_ticks(w->clock, w->now_us, n);
+    int64_t first = eng_write_ticks(w->eng, w->now_us, n);
     if (prepend) {
         first = 2 * TICKS_1970_TO_2010 - (first + n - 1);
         w->unsorted = true;

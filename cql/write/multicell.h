@@ -6,14 +6,13 @@
  */
 #pragma once
 
-#include "engine/write_clock.h"
-#include "engine/row.h"
+#include "engine/engine.h"
 #include "system_schema/schema.h"
 
 struct cell_writer {
     struct arena *arena;
     struct err *err;
-    struct write_clock *clock;
+    struct eng *eng;    /* gives the list ticks */
     int64_t now_us;     /* for list ticks */
     int64_t ts;         /* of cells */
     int64_t overwrite_ts; /* of deletions before an overwrite: ts - 1 */

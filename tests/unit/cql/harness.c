@@ -30,11 +30,13 @@ static void sink_restart(struct row_sink *s) {
 
 static size_t sink_bytes(const struct row_sink *s) { return ((const struct harness *)((const char *)s - offsetof(struct harness, sink)))->rows.n; }
 
-void harness_open(struct harness *h, enum tally_mode mode) {
+void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us) {
     memset(h, 0, sizeof(*h));
-    h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = 1700000000000000};
+    h->mode = mode;
+    h->data_dir = data_dir;
+    h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = now_us};
     h->sink = (struct row_sink){.begin = sink_begin, .row = sink_row, .restart = sink_restart, .bytes = sink_bytes};
-    struct eng_options eo = {.durability = ENG_NONE, .clock = &h->clock.clock};
+    struct eng_options eo = {.data_dir = data_dir, .durability = ENG_NONE, .clock = &h->clock.clock};
     h->eng = eng_open(&eo, &h->err);
     assert_non_null(h->eng);
     struct catalog_options co = {.eng = h->eng,
@@ -55,6 +57,15 @@ void harness_open(struct harness *h, enum tally_mode mode) {
     arena_init(&h->arena, 4096, 0);
     buf_init(&h->rows, 0);
     buf_init(&h->paging, 0);
+}
+
+void harness_open(struct harness *h, enum tally_mode mode) { harness_open_in(h, mode, NULL, 1700000000000000); }
+
+void harness_restart(struct harness *h, int64_t now_us) {
+    enum tally_mode mode = h->mode;
+    const char *data_dir = h->data_dir;
+    harness_close(h);
+    harness_open_in(h, mode, data_dir, now_us);
 }
 
 void harness_close(struct harness *h) {

@@ -17,6 +17,8 @@ struct harness_clock {
 };
 
 struct harness {
+    enum tally_mode mode;
+    const char *data_dir; /* NULL: the memory store */
     struct harness_clock clock;
     struct eng *eng;
     struct catalog *catalog;
@@ -40,6 +42,10 @@ struct harness {
 
 void harness_open(struct harness *h, enum tally_mode mode);
 void harness_close(struct harness *h);
+/* With a store on disk, and a clock that says now_us. */
+void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us);
+/* Closes the database and opens it again, while the clock goes to now_us. */
+void harness_restart(struct harness *h, int64_t now_us);
 
 /* Runs one statement; values for its markers, or none. */
 enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values);
