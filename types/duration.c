@@ -13,8 +13,16 @@ int cqlt_vint_read(struct rd *r, uint64_t *out) {
     return r->bad ? -1 : 0;
 }
 
+/* How many bytes follow the first. */
+static int vint_more(uint64_t v) {
+    int bits = 64 - __builtin_clzll(v | 1);
+    return bits > 56 ? 8 : (bits - 1) / 7;
+}
+
+size_t cqlt_vint_bytes(uint64_t v) { return (size_t)vint_more(v) + 1; }
+
 void cqlt_vint_write(uint64_t v, struct buf *out) {
-    int bits = 64 - __builtin_clzll(v | 1), more = bits > 56 ? 8 : (bits - 1) / 7;
+    int more = vint_more(v);
     if (more == 8) {
         buf_u8(out, 0xFF);
     } else {

@@ -32,13 +32,14 @@ struct cql_type_info {
     uint16_t option;
     const char *cql, *marshal;
     int wire;
+    bool fixed;
     const struct cql_family *family;
 };
 const struct cql_type_info *cqlt_type_info(enum cql_type_id id);
 static inline const struct cql_family *cqlt_family(const struct cql_type *t) { return cqlt_type_info(t->id)->family; }
 
-/* Bytes of every value of a type, or -1: vectors of fixed-size elements are fixed too. */
-int64_t cqlt_type_wire(const struct cql_type *t);
+/* Bytes of every value of a type, or -1 where none are promised (type.def, fixed): vectors of fixed-size elements are fixed too. */
+int64_t cqlt_type_fixed(const struct cql_type *t);
 
 /* Milliseconds since 1970 as 2011-02-03T04:05:06.789Z, or with another separator than T. */
 void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out);

@@ -66,7 +66,7 @@ const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool f
             refuse_multicell(t, args[i], e);
             return NULL;
         }
-        copy[i] = t->frozen ? cql_type_freeze(a, args[i]) : args[i];
+        copy[i] = t->frozen && id != CQL_VECTOR ? cql_type_freeze(a, args[i]) : args[i];
         if (!copy[i]) goto nomem;
     }
     return t;
@@ -163,7 +163,10 @@ static const struct cql_type *parse_user_type(struct parser *p, const char *name
 }
 
 static const struct cql_type *parse_vector(struct parser *p, uint32_t depth) {
+    uint32_t frozen = p->frozen;
+    p->frozen = 0;
     const struct cql_type *element = parse_type(p, depth + 1);
+    p->frozen = frozen;
     if (!element) return NULL;
     if (!take(p, ',')) return syntax(p);
     char *number = take_name(p);
@@ -286,7 +289,8 @@ static void put_hex(const char *s, struct buf *out) {
     for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);
 }
 
-/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have it. */
+/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have it, and a vector's element is
+ * written as if it stood alone. */
 static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *out) {
     bool frozen = t->frozen && !in_frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
     if (frozen) buf_put_str(out, MARSHAL_PACKAGE "FrozenType(");
@@ -303,7 +307,7 @@ static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *
                 put_hex(t->field_names[i], out);
                 buf_u8(out, ':');
             }
-            print_marshal(t->args[i], in_frozen || t->frozen, out);
+            print_marshal(t->args[i], t->id != CQL_VECTOR && (in_frozen || t->frozen), out);
         }
         if (t->id == CQL_VECTOR) buf_printf(out, " , %u", t->dimension);
         buf_u8(out, ')');

@@ -12,7 +12,7 @@
 #include "types/value.h"
 
 enum cql_type_id {
-#define TYPE(id, option, cql, marshal, wire, family) CQL_##id,
+#define TYPE(id, option, cql, marshal, wire, fixed, family) CQL_##id,
 #include "types/type.def"
 #undef TYPE
     CQL_TYPES
@@ -43,7 +43,7 @@ static inline bool cql_type_is_multicell(const struct cql_type *t) {
 bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-ness counts */
 
 /* A list, set, map, tuple or vector of args (copied; n_args as the type asks, dimension for a vector only). What is inside a
- * frozen type is frozen too. NULL and ERR_INVALID when an argument is not frozen but must be, or nests too deep. */
+ * frozen type is frozen too, but a vector takes its element as it is written. NULL and ERR_INVALID when an argument is not frozen but must be, or nests too deep. */
 const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
                                     uint32_t dimension, struct err *e) MUST_CHECK;
 /* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */

@@ -2,14 +2,14 @@
 #include "types/family.h"
 
 static const struct cql_type_info infos[CQL_TYPES] = {
-#define TYPE(id_, option_, cql_, marshal_, wire_, family_)                                                                        \
-    [CQL_##id_] = {.id = #id_, .option = option_, .cql = cql_, .marshal = marshal_, .wire = wire_, .family = &cqlt_##family_},
+#define TYPE(id_, option_, cql_, marshal_, wire_, fixed_, family_)                                                                  \
+    [CQL_##id_] = {.id = #id_, .option = option_, .cql = cql_, .marshal = marshal_, .wire = wire_, .fixed = fixed_, .family = &cqlt_##family_},
 #include "types/type.def"
 #undef TYPE
 };
 
 static const struct cql_type scalars[CQL_TYPES] = {
-#define TYPE(id_, option, cql, marshal, wire, family) [CQL_##id_] = {.id = CQL_##id_},
+#define TYPE(id_, option, cql, marshal, wire, fixed, family) [CQL_##id_] = {.id = CQL_##id_},
 #include "types/type.def"
 #undef TYPE
 };
@@ -18,9 +18,9 @@ const struct cql_type_info *cqlt_type_info(enum cql_type_id id) { return &infos[
 
 const struct cql_type *cql_type_scalar(enum cql_type_id id) { return &scalars[id]; }
 
-int64_t cqlt_type_wire(const struct cql_type *t) {
-    if (t->id != CQL_VECTOR) return infos[t->id].wire;
-    int64_t element = cqlt_type_wire(t->args[0]);
+int64_t cqlt_type_fixed(const struct cql_type *t) {
+    if (t->id != CQL_VECTOR) return infos[t->id].fixed ? infos[t->id].wire : -1;
+    int64_t element = cqlt_type_fixed(t->args[0]);
     return element < 0 ? -1 : element * t->dimension;
 }
 

@@ -5,16 +5,20 @@
 #include "types/family.h"
 
 int cql_vector_next(const struct cql_type *t, struct rd *r, struct slice *element) {
-    int64_t wire = cqlt_type_wire(t->args[0]);
-    uint64_t n = (uint64_t)wire;
-    if (wire < 0 && cqlt_vint_read(r, &n) < 0) return -1;
+    int64_t fixed = cqlt_type_fixed(t->args[0]);
+    uint64_t n = (uint64_t)fixed;
+    const uint8_t *start = r->p;
+    if (fixed < 0) {
+        if (cqlt_vint_read(r, &n) < 0) return -1;
+        r->p = start + cqlt_vint_bytes(n); /* as Cassandra, which goes by the value and not by how it is written */
+    }
     if (n > rd_left(r)) return -1;
     *element = rd_bytes(r, (size_t)n);
     return r->bad ? -1 : 0;
 }
 
 void cql_vector_put(const struct cql_type *t, struct slice element, struct buf *out) {
-    if (cqlt_type_wire(t->args[0]) < 0) cqlt_vint_write(element.n, out);
+    if (cqlt_type_fixed(t->args[0]) < 0) cqlt_vint_write(element.n, out);
     buf_put_slice(out, element);
 }
 

@@ -25,7 +25,7 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
         return NULL;
     }
     for (uint32_t i = 0; i < t->n_args; i++) {
-        args[i] = resolve(c, t->args[i], inner, depth + 1);
+        args[i] = resolve(c, t->args[i], inner && made[kind].id != CQL_VECTOR, depth + 1);
         if (!args[i]) return NULL;
     }
     return cql_type_new(c->arena, made[kind].id, inner, args, t->n_args, t->dimension, c->err);

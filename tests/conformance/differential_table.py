@@ -4,10 +4,12 @@ import json
 from differential_values import LITERALS, Values, is_multicell, parameters
 
 KEY_TYPES = list(LITERALS)
-FROZEN_KEYS = ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>", "frozen<tuple<int, text>>"]
+FROZEN_KEYS = ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>", "frozen<tuple<int, text>>",
+               "vector<smallint, 2>", "vector<date, 1>", "vector<vector<tinyint, 2>, 2>"]
 COLLECTIONS = ["list<int>", "set<text>", "map<text, int>", "list<text>", "set<int>", "map<int, text>", "frozen<list<text>>",
                "frozen<map<int, text>>", "frozen<set<int>>", "frozen<tuple<int, text>>", "list<frozen<tuple<int, text>>>",
-               "map<int, frozen<list<text>>>", "set<frozen<list<int>>>"]
+               "map<int, frozen<list<text>>>", "set<frozen<list<int>>>", "vector<float, 2>", "vector<smallint, 3>",
+               "vector<time, 2>", "vector<text, 2>", "list<frozen<vector<tinyint, 2>>>"]
 NUMBERS = ["int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"]
 CASTS = {t: NUMBERS + ["text", "ascii"] for t in NUMBERS} | {"text": ["text"]}
 

@@ -100,7 +100,7 @@ class Values:
             text, value = "{%s}" % ", ".join(f"{k}: {v}" for k, v in pairs.items()), {k[0]: v[0] for k, v in sorted(both, key=lambda pair: pair[0][0])}
             js = "{%s}" % ", ".join(f"{k[1] if k[1].startswith(chr(34)) else json.dumps(k[1])}: {v[1]}" for k, v in both)
         else:
-            items = [self.plain(inner[0]) for _ in range(self.rng.randrange(least, 4))]
+            items = [self.plain(inner[0]) for _ in range(int(inner[1]) if kind == "vector" else self.rng.randrange(least, 4))]
             items = list(dict.fromkeys(items)) if kind == "set" else items
             values = [self.known[self.key(inner[0], i)] for i in items]
             text, value = ("{%s}" if kind == "set" else "[%s]") % ", ".join(items), [v for v, _ in values]

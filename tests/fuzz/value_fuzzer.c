@@ -11,7 +11,8 @@ static const struct cql_type *type_of(uint8_t n, struct arena *a) {
         "ascii", "bigint", "blob", "boolean", "decimal", "double", "float", "int", "timestamp", "uuid", "text", "varint", "timeuuid", "inet",
         "date", "time", "smallint", "tinyint", "duration", "counter", "frozen<list<int>>", "list<text>", "set<decimal>", "frozen<set<inet>>",
         "map<text, frozen<list<timeuuid>>>", "frozen<map<varint, boolean>>", "tuple<int, text, duration>", "frozen<tuple<tuple<blob>, date>>",
-        "vector<float, 3>", "vector<text, 2>", "frozen<map<int, frozen<map<text, frozen<set<double>>>>>>", "vector<vector<int, 2>, 2>"};
+        "vector<float, 3>", "vector<text, 2>", "frozen<map<int, frozen<map<text, frozen<set<double>>>>>>", "vector<vector<int, 2>, 2>",
+        "vector<smallint, 2>", "vector<vector<date, 2>, 2>"};
     struct err e = {0};
     const struct cql_type *t = cql_type_parse(a, slice_str(names[n % ARRAY_LEN(names)]), NULL, NULL, NULL, &e);
     if (!t) abort();

@@ -64,6 +64,24 @@ static bool may_be_empty(const struct cql_type *t) {
     return t->id != CQL_TINYINT && t->id != CQL_SMALLINT && t->id != CQL_DATE && t->id != CQL_TIME && t->n_args == 0;
 }
 
+/* What stands in a vector behind its length; the lengths here are below 128. */
+static bool is_sized(const struct cql_type *t) {
+    static const enum cql_type_id bare[] = {CQL_BIGINT, CQL_BOOLEAN, CQL_DOUBLE, CQL_FLOAT, CQL_INT, CQL_TIMESTAMP, CQL_UUID, CQL_TIMEUUID};
+    if (t->id == CQL_VECTOR) return is_sized(t->args[0]);
+    for (size_t i = 0; i < ARRAY_LEN(bare); i++)
+        if (t->id == bare[i]) return false;
+    return true;
+}
+
+static void put_vector(struct fixture *f, const struct cql_type *t, struct buf *out) {
+    for (uint32_t i = 0; i < t->dimension; i++) {
+        size_t at = out->n;
+        if (is_sized(t->args[0])) buf_u8(out, 0);
+        put_value(f, t->args[0], out, NO_EMPTY);
+        if (is_sized(t->args[0])) out->p[at] = (uint8_t)(out->n - at - 1);
+    }
+}
+
 static void put_value(struct fixture *f, const struct cql_type *t, struct buf *out, int depth) {
     if (depth < NO_EMPTY && may_be_empty(t) && pick(f, 12) == 0) return;
     if (cql_type_is_collection(t)) {
@@ -78,7 +96,7 @@ static void put_value(struct fixture *f, const struct cql_type *t, struct buf *o
             else
                 put_item(f, t->args[i], out, depth);
     } else if (t->id == CQL_VECTOR) {
-        for (uint32_t i = 0; i < t->dimension; i++) put_value(f, t->args[0], out, NO_EMPTY);
+        put_vector(f, t, out);
     } else {
         put_scalar(f, t, out);
     }
@@ -130,7 +148,9 @@ static void test_key_form_keeps_the_order_of_every_type(void **state) {
     static const char *const names[] = {
         "ascii", "bigint", "blob", "boolean", "decimal", "double", "float", "int", "timestamp", "uuid", "text", "varint", "timeuuid", "inet",
         "date", "time", "smallint", "tinyint", "frozen<list<text>>", "frozen<set<varint>>", "frozen<map<int, text>>", "tuple<int, text, decimal>",
-        "frozen<list<tuple<int, frozen<list<blob>>>>>", "vector<float, 3>", "vector<vector<int, 2>, 2>"};
+        "frozen<list<tuple<int, frozen<list<blob>>>>>", "vector<float, 3>", "vector<vector<int, 2>, 2>",
+        "vector<smallint, 2>", "vector<tinyint, 3>", "vector<date, 2>", "vector<time, 2>", "vector<text, 2>", "vector<vector<smallint, 2>, 2>",
+        "vector<vector<uuid, 1>, 2>", "vector<tuple<tinyint, text>, 2>"};
     struct fixture f = {.seed = 20220101};
     arena_init(&f.arena, 4096, 1 << 20);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
