@@ -1,9 +1,15 @@
 /* Compiling terms against their receivers. What has neither markers nor impure functions becomes a constant at once. */
 #include "cql/expr/term_form.h"
 
-enum { TERM_DEPTH_MAX = 64, TERM_WORK_MAX = 1 << 16 };
+/* Each step looks at one expression of the tree against one type. A literal is looked at once for each collection around it, and each has
+ * a byte of text, at least; calls within calls are looked at again and again. */
+enum { TERM_DEPTH_MAX = 64, TERM_STEPS = 1 << 16, TERM_STEPS_PER_BYTE = 16 };
 
-static bool may_go_on(struct compile *c, uint32_t depth) { return depth <= TERM_DEPTH_MAX && *c->work > 0 && --*c->work > 0; }
+/* Once it has said no, term_compile refuses the whole term: what was not looked at is not known to fit or not. */
+static bool may_go_on(struct compile *c, uint32_t depth) {
+    if (depth > TERM_DEPTH_MAX) *c->steps = 0;
+    return *c->steps > 0 && --*c->steps > 0;
+}
 
 /* ---- texts ---- */
 
@@ -426,8 +432,12 @@ static struct term *compile_term(struct compile *c, const struct ast_expr *x, co
 }
 
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
-    uint32_t work = TERM_WORK_MAX;
+    uint64_t steps = TERM_STEPS + TERM_STEPS_PER_BYTE * (uint64_t)x->source.n;
     struct compile mine = *c;
-    mine.work = &work;
-    return compile_term(&mine, x, to, 0);
+    mine.steps = &steps;
+    struct term *t = compile_term(&mine, x, to, 0);
+    if (steps) return t;
+    err_clear(c->err);
+    err_invalid(c->err, "A value nests too many calls for their types to be found");
+    return NULL;
 }

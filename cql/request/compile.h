@@ -23,5 +23,5 @@ struct compile {
     const char *keyspace; /* the session's, for unqualified functions and types; may be NULL */
     struct bind_specs *binds;
     struct err *err;
-    uint32_t *work; /* term.c's own: steps left for finding types, so that hostile nesting ends */
+    uint64_t *steps; /* term.c's own: steps left for finding types, so that hostile nesting ends */
 };

@@ -188,6 +188,67 @@ static void test_bound_set_is_put_in_order(void **state) {
     arena_fini(&f.arena);
 }
 
+/* One item each of a list, set and so on; %u is its number. */
+static const struct {
+    const char *type, *open, *item, *close;
+} large_literals[] = {
+    {"list<int>", "[", "%u", "]"},           {"frozen<list<int>>", "[", "%u", "]"},
+    {"set<int>", "{", "%u", "}"},            {"map<int, int>", "{", "%u:1", "}"},
+    {"vector<smallint, 65536>", "[", "1", "]"}, {"list<bigint>", "[", "-%u", "]"},
+    {"list<frozen<tuple<int>>>", "[", "(%u)", "]"},
+};
+
+static void test_collection_literals_have_no_limit_of_16_bits(void **state) {
+    (void)state;
+    static const uint32_t sizes[] = {65535, 65536, 65537, 100000};
+    for (size_t i = 0; i < ARRAY_LEN(large_literals) * ARRAY_LEN(sizes); i++) {
+        uint32_t n = sizes[i % ARRAY_LEN(sizes)];
+        struct fixture f;
+        struct buf text;
+        struct value v;
+        setup(&f);
+        buf_init(&text, 0);
+        buf_put_str(&text, large_literals[i / ARRAY_LEN(sizes)].open);
+        for (uint32_t k = 0; k < n; k++) {
+            char item[32];
+            snprintf(item, sizeof item, large_literals[i / ARRAY_LEN(sizes)].item, k);
+            if (k) buf_u8(&text, ',');
+            buf_put_str(&text, item);
+        }
+        buf_put_str(&text, large_literals[i / ARRAY_LEN(sizes)].close);
+        buf_u8(&text, 0);
+        const char *type = large_literals[i / ARRAY_LEN(sizes)].type;
+        struct term *t = compile(&f, type, (const char *)text.p);
+        if (type[0] == 'v' && n != 65536) {
+            assert_null(t);
+            assert_non_null(strstr(f.err.text, "expected 65536 elements, but given"));
+        } else {
+            if (!t) fail_msg("%s of %u: %s", type, n, f.err.text);
+            assert_int_equal(0, term_eval(t, &f.r, &v));
+            if (type[0] != 'v') assert_int_equal(n, load_u32(v.p));
+        }
+        buf_fini(&text);
+        arena_fini(&f.arena);
+    }
+}
+
+/* What cannot be typed in a bounded number of steps is refused as that, not as a wrong type. */
+static void test_calls_that_take_too_long_to_type_are_refused_as_such(void **state) {
+    (void)state;
+    struct fixture f;
+    struct buf text;
+    setup(&f);
+    buf_init(&text, 0);
+    for (int i = 0; i < 30; i++) buf_put_str(&text, "abs(round(");
+    buf_put_str(&text, "'a'");
+    for (int i = 0; i < 60; i++) buf_put_str(&text, ")");
+    buf_u8(&text, 0);
+    assert_null(compile(&f, "varint", (const char *)text.p));
+    assert_string_equal("A value nests too many calls for their types to be found", f.err.text);
+    buf_fini(&text);
+    arena_fini(&f.arena);
+}
+
 static void test_hostile_nesting_ends(void **state) {
     (void)state;
     struct fixture f;
@@ -209,6 +270,8 @@ int main(void) {
         cmocka_unit_test(test_term_literals_of_collections),       cmocka_unit_test(test_term_calls_functions),
         cmocka_unit_test(test_term_arithmetic),                    cmocka_unit_test(test_bound_value_is_checked_and_not_copied),
         cmocka_unit_test(test_bound_set_is_put_in_order),          cmocka_unit_test(test_hostile_nesting_ends),
+        cmocka_unit_test(test_collection_literals_have_no_limit_of_16_bits),
+        cmocka_unit_test(test_calls_that_take_too_long_to_type_are_refused_as_such),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
