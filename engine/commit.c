@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "engine/store.h"
 
-enum { PERIOD_SECONDS = 10 };
+enum { PERIOD_US = 10000000, IDLE_SECONDS = 1 };
 
 uint64_t engi_commit_next_seq(struct eng *eng) { return atomic_fetch_add(&eng->commit.written, 1) + 1; }
 
@@ -25,35 +25,47 @@ static void publish(struct eng *eng, uint64_t seq, bool failed) {
     for (uint32_t i = 0; i < n; i++) c->callbacks[i].cb(c->callbacks[i].arg);
 }
 
-static void sync_once(struct eng *eng) {
+/* False: there was nothing to sync. */
+static bool sync_once(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
     struct err e;
     err_clear(&e);
     uint64_t seq = atomic_load(&c->written);
-    if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return;
+    if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
     bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
     if (failed) log_error("%s: no write is acknowledged from here on", e.text);
     publish(eng, seq, failed);
+    return true;
 }
 
-/* Waits, with the lock held, until there is something to sync or the period is over. */
-static void wait_for_work(struct eng *eng) {
+/* Waits, with the lock held, until there is something to sync. False: nothing came for a while. */
+static bool wait_for_work(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += PERIOD_SECONDS;
+    until.tv_sec += IDLE_SECONDS;
     while (!c->stop && (atomic_load(&c->failed) || atomic_load(&c->wanted) <= atomic_load(&c->durable)))
-        if (pthread_cond_timedwait(&c->work, &c->lock, &until) == ETIMEDOUT) return;
+        if (pthread_cond_timedwait(&c->work, &c->lock, &until) == ETIMEDOUT) return false;
+    return true;
+}
+
+/* Nobody waits: what was acknowledged early is synced when its period is over, and what is synced is noted outside of the log. */
+static void idle(struct eng *eng, int64_t synced_us) {
+    if (clock_mono_us(&clock_real) - synced_us < PERIOD_US && eng->durability != ENG_FSYNC) return;
+    if (!sync_once(eng) && eng->durability != ENG_NONE && !eng_failed(eng)) eng->kv->ops->settle(eng->kv);
 }
 
 static void *run(void *arg) {
     struct eng *eng = arg;
     struct engi_commit *c = &eng->commit;
+    int64_t synced_us = clock_mono_us(&clock_real);
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
-        wait_for_work(eng);
+        bool asked = wait_for_work(eng);
         pthread_mutex_unlock(&c->lock);
-        sync_once(eng);
+        if (asked) sync_once(eng);
+        else idle(eng, synced_us);
+        if (asked || clock_mono_us(&clock_real) - synced_us >= PERIOD_US) synced_us = clock_mono_us(&clock_real);
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);

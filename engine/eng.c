@@ -123,7 +123,8 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_fold_init(&eng->fold);
     engi_newest_init(&eng->newest);
     engi_write_clock_init(&eng->write_clock);
-    struct kv_options kv = {.data_dir = o->data_dir, .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
+    struct kv_options kv = {.data_dir = o->data_dir, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
+                            .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
     eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
     if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) {

@@ -29,6 +29,7 @@ enum eng_durability {
 struct eng_options {
     const char *data_dir; /* NULL: the memory store */
     enum eng_durability durability;
+    bool cut_damage; /* open a store that is damaged in front of acknowledged rows, and lose what stands behind the damage */
     size_t block_cache_bytes, memtable_bytes; /* 0: defaults */
     struct clock *clock;
 };

@@ -16,8 +16,12 @@ enum { KV_INCOMPLETE = -2 };
 
 enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 
+/* What opening does with a store that is damaged in front of what was acknowledged: refuse it, or lose the rest. */
+enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT };
+
 struct kv_options {
     const char *data_dir; /* of stores that keep files; created with mode 0700 */
+    enum kv_damage damage;
     size_t block_cache_bytes, memtable_bytes;
     void *arg; /* of the functions below; they are called on any thread and must not call the store */
     /* out (empty) = combine(a, b); -1: the bytes are damaged. */
@@ -76,8 +80,10 @@ struct kv_ops {
     void (*batch_clear)(struct kv_batch *b);
     /* Visible on return, durable after sync. Never blocks for long: back-pressure is ERR_OVERLOADED. */
     int (*write)(struct kv *kv, struct kv_batch *b, struct err *e);
-    /* Everything written before the call is in the log; with to_disk, on disk. */
+    /* Everything written before the call is in the log; with to_disk, on disk. One thread. */
     int (*sync)(struct kv *kv, bool to_disk, struct err *e);
+    /* By the thread that syncs, when nothing is left to sync: notes outside of the log how far it must be whole. */
+    void (*settle)(struct kv *kv);
 
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e); /* frees whole files at once, then deletes */
     int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */

@@ -268,6 +268,8 @@ static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
     return fault_hit(FAULT_KV_SYNC) ? err_set(e, ERR_SERVER, "the log cannot be synced: injected fault") : 0;
 }
 
+static void settle(struct kv *kv) { (void)kv; }
+
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     struct memory *m = (struct memory *)kv;
     (void)e;
@@ -313,7 +315,7 @@ static const struct kv_ops memory_ops = {
     .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear, .write = write_batch,
-    .sync = sync_log, .drop_range = drop_range, .compact = compact,
+    .sync = sync_log, .settle = settle, .drop_range = drop_range, .compact = compact,
 };
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {

@@ -2,15 +2,25 @@
  *
  * The log is written without sync and with manual_wal_flush: sync() is the only way to disk, so that one thread pays for
  * all writers. unordered_write must stay off with it: together they deadlock on the first write (7.8.3).
+ *
+ * In the data folder: rows/ (RocksDB's) and tally.stamp, which knows what rows/ must hold (engine/kv_stamp.h). Before RocksDB opens
+ * rows/ it is checked (engine/kv_check.h): what RocksDB then finds has no torn end, so that it may be asked to be strict.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <rocksdb/c.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
-#include "engine/kv.h"
+#include "base/log.h"
+#include "engine/kv_check.h"
+#include "engine/kv_log.h"
 
 struct rocks {
     struct kv kv;
@@ -20,6 +30,13 @@ struct rocks {
     rocksdb_options_t *options;
     rocksdb_readoptions_t *read[2]; /* by tier */
     rocksdb_writeoptions_t *write;
+    char rows[PATH_MAX], stamp_path[PATH_MAX];
+    _Atomic uint64_t synced; /* every sequence up to this one is on disk */
+    /* Of the thread that syncs. */
+    bool sync_failed;        /* then nothing may be said to be on disk any more */
+    struct kv_stamp stamp;   /* the last one written */
+    uint64_t stamped;        /* synced as it was then */
+    int64_t stamped_us;
 };
 
 struct rocks_batch {
@@ -98,6 +115,9 @@ static int write_batch(struct kv *kv, struct kv_batch *b, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
     if (injected(FAULT_KV_WRITE, "the store cannot be written", e)) return -1;
+    uint8_t note[KV_LOG_NOTE];
+    kv_log_note(note, atomic_load_explicit(&r->synced, memory_order_relaxed));
+    rocksdb_writebatch_put_log_data(wb(b), (const char *)note, sizeof(note));
     rocksdb_write(r->db, r->write, wb(b), &text);
     if (!text) return 0;
     if (!strstr(text, "Result incomplete")) return failed(text, "the store cannot be written", e);
@@ -105,11 +125,66 @@ static int write_batch(struct kv *kv, struct kv_batch *b, struct err *e) {
     return err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; too many writes are waiting");
 }
 
-static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
+static int flush_log(struct rocks *r, bool to_disk, struct err *e) {
     char *text = NULL;
+    uint64_t last = rocksdb_get_latest_sequence_number(r->db);
+    rocksdb_flush_wal(r->db, to_disk, &text);
+    if (text) {
+        r->sync_failed = true;
+        return failed(text, "the log cannot be synced", e);
+    }
+    if (to_disk) atomic_store_explicit(&r->synced, last, memory_order_relaxed);
+    return 0;
+}
+
+/* The MANIFEST's bytes count only when they are on disk. */
+static int sync_manifest(const struct rocks *r, uint64_t number, struct err *e) {
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/MANIFEST-%06llu", r->rows, (unsigned long long)number) >= (int)sizeof(path))
+        return err_set(e, ERR_SERVER, "the path %s is too long", r->rows);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd >= 0 && !fdatasync(fd) ? 0 : err_set(e, ERR_SERVER, "cannot sync %s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+/* What the stamp says of the logs is their size before they are synced. */
+static int write_stamp(struct rocks *r, struct err *e) {
+    struct kv_stamp now;
+    r->stamped_us = clock_mono_us(&clock_real);
+    if (kv_stamp_take(r->rows, &now, e) || sync_manifest(r, now.manifest, e) || flush_log(r, true, e)) return -1;
+    if (kv_stamp_write(r->stamp_path, &now, e)) return -1;
+    r->stamp = now;
+    r->stamped = atomic_load_explicit(&r->synced, memory_order_relaxed);
+    return 0;
+}
+
+static bool manifest_grew(const struct rocks *r) {
+    char path[PATH_MAX];
+    struct stat st;
+    int n = snprintf(path, sizeof(path), "%s/MANIFEST-%06llu", r->rows, (unsigned long long)r->stamp.manifest);
+    return n >= (int)sizeof(path) || stat(path, &st) || (uint64_t)st.st_size != r->stamp.manifest_bytes;
+}
+
+/* An older stamp asks for less than it might, and is still true: so a full disk is no reason to stop. */
+static void renew_stamp(struct rocks *r) {
+    struct err e = {0};
+    if (!r->sync_failed && write_stamp(r, &e)) log_warn("the stamp of the data folder is not renewed: %s", e.text);
+}
+
+static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
+    enum { STAMP_US = 5000000, STAMP_AGAIN_US = 200000 };
+    struct rocks *r = (struct rocks *)kv;
     if (injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
-    rocksdb_flush_wal(((struct rocks *)kv)->db, to_disk, &text);
-    return text ? failed(text, "the log cannot be synced", e) : 0;
+    if (flush_log(r, to_disk, e)) return -1;
+    int64_t age = to_disk ? clock_mono_us(&clock_real) - r->stamped_us : 0;
+    if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(r))) renew_stamp(r);
+    return r->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
+}
+
+static void settle(struct kv *kv) {
+    struct rocks *r = (struct rocks *)kv;
+    if (atomic_load_explicit(&r->synced, memory_order_relaxed) != r->stamped || manifest_grew(r)) renew_stamp(r);
 }
 
 /* ---- reads ---- */
@@ -208,7 +283,10 @@ static int compact(struct kv *kv, struct err *e) {
 
 static void close_store(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
-    if (r->db) rocksdb_close(r->db);
+    if (r->db) {
+        renew_stamp(r);
+        rocksdb_close(r->db);
+    }
     if (r->write) rocksdb_writeoptions_destroy(r->write);
     for (int i = 0; i < 2; i++)
         if (r->read[i]) rocksdb_readoptions_destroy(r->read[i]);
@@ -346,7 +424,8 @@ static void set_options(struct rocks *r) {
     rocksdb_options_t *o = r->options = rocksdb_options_create();
     int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression, rocksdb_lz4_compression,
                           rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression};
-    rocksdb_options_set_create_if_missing(o, 1);
+    rocksdb_options_set_wal_recovery_mode(o, 1); /* kAbsoluteConsistency: kv_check has cut what a crash tore */
+    rocksdb_options_set_paranoid_checks(o, 1);
     rocksdb_options_set_write_buffer_size(o, r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20);
     rocksdb_options_set_max_write_buffer_number(o, 4);
     rocksdb_options_set_arena_block_size(o, 1 << 20);
@@ -373,30 +452,41 @@ static const struct kv_ops rocks_ops = {
     .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear,
-    .write = write_batch, .sync = sync_log, .drop_range = drop_range, .compact = compact,
+    .write = write_batch, .sync = sync_log, .settle = settle, .drop_range = drop_range, .compact = compact,
 };
 
+static int make_folder(const char *path, struct err *e) {
+    if (!mkdir(path, 0700) || errno == EEXIST) return 0;
+    return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
+static int open_store(struct rocks *r, struct err *e) {
+    const char *folder = r->o.data_dir;
+    bool store;
+    if (snprintf(r->rows, sizeof(r->rows), "%s/rows", folder) >= (int)sizeof(r->rows) ||
+        snprintf(r->stamp_path, sizeof(r->stamp_path), "%s/tally.stamp", folder) >= (int)sizeof(r->stamp_path))
+        return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (make_folder(folder, e)) return -1;
+    int stamped = kv_stamp_read(r->stamp_path, &r->stamp, e);
+    if (stamped < 0 || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
+    set_options(r);
+    rocksdb_options_set_create_if_missing(r->options, !store);
+    char *text = NULL;
+    r->db = rocksdb_open(r->options, r->rows, &text);
+    if (text) return failed(text, "cannot open the data folder", e);
+    return write_stamp(r, e);
+}
+
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
-    umask(077); /* rows are nobody else's to read; RocksDB creates files at any time, so it stays */
-    if (mkdir(o->data_dir, 0700) && errno != EEXIST) {
-        err_set(e, ERR_SERVER, "cannot create the data folder %s: %s", o->data_dir, strerror(errno));
-        return NULL;
-    }
     struct rocks *r = calloc(1, sizeof(*r));
     if (!r) return err_nomem(e), NULL;
     r->kv.ops = &rocks_ops;
     r->o = *o;
-    set_options(r);
     r->read[KV_CACHE_ONLY] = read_options(KV_CACHE_ONLY);
     r->read[KV_ANY] = read_options(KV_ANY);
     r->write = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_no_slowdown(r->write, 1);
-    char *text = NULL;
-    r->db = rocksdb_open(r->options, o->data_dir, &text);
-    if (text) {
-        failed(text, "cannot open the data folder", e);
-        close_store(&r->kv);
-        return NULL;
-    }
-    return &r->kv;
+    if (!open_store(r, e)) return &r->kv;
+    close_store(&r->kv);
+    return NULL;
 }

@@ -1,7 +1,5 @@
 #include "server/instance.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "server/data_dir.h"
@@ -9,14 +7,10 @@
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    char path[PATH_MAX];
-    struct eng_options o = {.durability = s->durability, .clock = &clock_real};
+    struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .clock = &clock_real};
     if (s->data_dir) {
         in->lock_fd = data_dir_open(s->data_dir, e);
         if (in->lock_fd < 0) return -1;
-        if (snprintf(path, sizeof(path), "%s/rows", s->data_dir) >= (int)sizeof(path))
-            return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
-        o.data_dir = path;
     }
     in->eng = eng_open(&o, e);
     return in->eng ? 0 : -1;

@@ -14,6 +14,7 @@ struct settings { /* texts belong to the config */
     enum size_model size_model;
     struct ddl_delay ddl_delay;
     enum eng_durability durability;
+    bool cut_damage;
     enum np_capacity_payload capacity_payload;
     struct node_info node; /* port: still to be filled in when it is picked */
     unsigned threads;

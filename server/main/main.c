@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -53,6 +54,7 @@ static int serve(const struct config *c) {
     int sig;
     struct instance in;
     raise_file_limit();
+    umask(077); /* rows are nobody else's to read, in whatever file */
     block_signals(&set);
     if (instance_open(&in, &s, &e)) {
         fprintf(stderr, "tallyd: %s\n", e.text);
