@@ -143,7 +143,7 @@ static enum cql_outcome run_execute(struct cql_request *r) {
 }
 
 /* Statements of a batch are numbered apart: each has markers and values of its own. */
-static int batch_statement(struct cql_request *r, const struct cql_batch_item *item, const char *keyspace, struct batch_item *out) {
+static int batch_statement(struct cql_request *r, const struct cql_batch_item *item, const char *keyspace, struct write_item *out) {
     if (item->query.p) {
         out->statement = compile_once(r, item->query, keyspace);
     } else {
@@ -165,7 +165,7 @@ static enum cql_outcome run_batch(struct cql_request *r) {
     const char *keyspace;
     if (default_keyspace(r, &keyspace)) return CQL_FAILED;
     r->schema = catalog_schema(r->db->options.catalog);
-    struct batch_item *items = ARENA_ARRAY(r->arena, r->n_items + 1, struct batch_item);
+    struct write_item *items = ARENA_ARRAY(r->arena, r->n_items + 1, struct write_item);
     r->item_statements = ARENA_ARRAY(r->arena, r->n_items + 1, struct cql_prepared *);
     if (!items || !r->item_statements) {
         err_nomem(r->err);
@@ -174,7 +174,8 @@ static enum cql_outcome run_batch(struct cql_request *r) {
     for (uint32_t i = 0; i < r->n_items; i++)
         if (batch_statement(r, &r->items[i], keyspace, &items[i])) return CQL_FAILED;
     r->stmt_kind = STMT_BATCH;
-    return batch_run(r, r->batch_kind, items, r->n_items);
+    const struct write_batch batch = {.kind = r->batch_kind};
+    return batch_run(r, &batch, items, r->n_items);
 }
 
 enum cql_outcome cql_run_more(struct cql_request *r) {

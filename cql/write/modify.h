@@ -1,14 +1,15 @@
 /* INSERT, UPDATE and DELETE: the plan that compiling makes, and one execution of it.
  *
  * Life of a write: modify_bind evaluates keys, attributes and row targets into a struct modify_write; modify_add turns it into
- * deltas of an engine batch and into the op_cost. A statement that reads before it writes (a condition, a list index, a
- * counter) does both on a blocking thread under the partition's lock (modify.c); batch.c does the same for many statements;
- * cas.c decides the conditions. Inside cql only; a plan is immutable, a write is one request's.
+ * changes of mutations and into the op_cost. write.c runs both for a statement as for a batch, under the partitions' locks when
+ * something reads before it writes; cas.c decides the conditions, counter.c adds up. Inside cql only; a plan is
+ * immutable, a write is one request's.
  */
 #pragma once
 
 #include "cql/write/condition.h"
 #include "cql/write/multicell.h"
+#include "cql/write/mutation.h"
 #include "cql/where/restrictions.h"
 #include "cql/request/statement.h"
 
@@ -50,7 +51,6 @@ struct modify_plan {
 struct modify_write {
     struct cql_request *r;
     const struct modify_plan *plan;
-    const struct value *values; /* of its markers */
     int64_t ts, now;            /* microseconds; seconds */
     int64_t deletion_ts;
     int32_t ttl;
@@ -63,8 +63,7 @@ struct modify_write {
     struct eng_slice *slices;
     const struct value *key_values; /* INSERT: by ordinal */
     const struct value *json;       /* by ordinal; unset where DEFAULT UNSET left it */
-    bool measures;                  /* add up data_bytes */
-    uint64_t data_bytes;            /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
+    struct mutations *mutations;    /* that modify_add adds to */
 };
 
 static inline const struct modify_plan *modify_plan_of(const struct cql_statement *s) { return s->plan; }
@@ -72,12 +71,22 @@ static inline const struct modify_plan *modify_plan_of(const struct cql_statemen
 static inline bool modify_needs_lock(const struct modify_plan *p) { return p->conditional || p->reads || p->counter; }
 static inline bool modify_writes_rows(const struct modify_plan *p) { return !p->static_only && (p->kind != OP_UPDATE || p->n_ops > p->n_static_ops); }
 
-/* modify_compile.c */
+/* modify_compile.c: a statement_ops.compile for each kind. */
+int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
+int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
+int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
+/* USING of a statement, or of a batch (p NULL). */
 int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using, const struct term **timestamp,
                          const struct term **ttl) MUST_CHECK;
 
-/* modify_bind.c: batch_ts: of the batch, or ENG_NO_TS. The request's values are those of the statement while this runs. */
-int modify_bind(struct cql_request *r, const struct modify_plan *p, int64_t batch_ts, struct modify_write *w) MUST_CHECK;
+/* What a write's timestamp is taken from when the statement has none of its own. */
+struct modify_times {
+    int64_t given;  /* by the batch or the protocol; ENG_NO_TS: neither */
+    int64_t server; /* of the write clock; ENG_NO_TS: not asked yet */
+};
+
+/* modify_bind.c. The request's values are those of the statement while this runs. */
+int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_times *times, struct modify_write *w) MUST_CHECK;
 /* USING TIMESTAMP of a statement or a batch: 1 and *out, 0: not given, -1. */
 int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) MUST_CHECK;
 
@@ -88,14 +97,7 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts);
 /* modify_json.c: values by ordinal of the table's columns. */
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
 
-/* modify_run.c: all rows of the write go to b, and what they cost to the request's op_cost. */
-int modify_add(struct modify_write *w, struct eng_batch *b) MUST_CHECK;
+/* modify_change.c: all rows of the write become changes of its partitions' mutations, and what they cost goes to the request's op_cost. */
+int modify_add(struct modify_write *w, struct mutations *to) MUST_CHECK;
 /* Not applied: notes the row that was there; existing may be NULL. */
 int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row, const struct eng_row *statics) MUST_CHECK;
-
-/* modify.c: the whole of a statement that stands alone. */
-enum cql_outcome modify_run(struct cql_request *r, const struct modify_plan *p);
-
-extern const struct statement_ops insert_ops, update_ops, delete_ops;
-/* Of INSERT, UPDATE, DELETE. */
-const struct statement_ops *modify_ops(enum stmt_kind kind);

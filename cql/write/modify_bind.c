@@ -17,17 +17,18 @@ int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) 
     return 1;
 }
 
-/* Statement, batch, protocol, server clock; a conditional write is ordered by the server alone. */
-static int bind_timestamp(struct modify_write *w, int64_t batch_ts) {
-    struct cql_request *r = w->r;
-    const struct modify_plan *p = w->plan;
+/* One reading for all statements of a batch. */
+static int64_t server_ts(struct cql_request *r, struct modify_times *times) {
+    if (times->server == ENG_NO_TS) times->server = eng_write_us(r->db->options.eng, r->now_us);
+    return times->server;
+}
+
+/* Statement, batch, protocol, server clock. */
+static int bind_timestamp(struct modify_write *w, struct modify_times *times) {
     int64_t given;
-    int rc = modify_timestamp(r, p->timestamp, &given);
+    int rc = modify_timestamp(w->r, w->plan->timestamp, &given);
     if (rc < 0) return -1;
-    if (rc) w->ts = given;
-    else if (batch_ts != ENG_NO_TS) w->ts = batch_ts;
-    else if (r->params.has_timestamp && !p->conditional && !p->counter) w->ts = r->params.timestamp;
-    else w->ts = eng_write_us(r->db->options.eng, r->now_us);
+    w->ts = rc ? given : times->given != ENG_NO_TS ? times->given : server_ts(w->r, times);
     w->deletion_ts = w->ts;
     return 0;
 }
@@ -102,10 +103,10 @@ static int bind_where(struct modify_write *w) {
     return where_slices(p->where, w->r, &w->slices, &w->n_slices);
 }
 
-int modify_bind(struct cql_request *r, const struct modify_plan *p, int64_t batch_ts, struct modify_write *w) {
-    *w = (struct modify_write){.r = r, .plan = p, .values = r->params.values};
+int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_times *times, struct modify_write *w) {
+    *w = (struct modify_write){.r = r, .plan = p};
     w->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
-    if (bind_timestamp(w, batch_ts) || bind_ttl(w)) return -1;
+    if (bind_timestamp(w, times) || bind_ttl(w)) return -1;
     if (p->json && modify_json_values(r, p, &w->json)) return -1;
     return p->where ? bind_where(w) : bind_insert(w);
 }

@@ -186,7 +186,7 @@ static int insert_values(struct builder *b, const struct ast_insert *ast, struct
     return check_insert_keys(b) || note_insert_binds(b, out) ? -1 : 0;
 }
 
-static int insert_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
+int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_insert *ast = &stmt->insert;
     struct builder b;
     const struct schema_table *t = statement_table(c, &ast->table);
@@ -375,7 +375,7 @@ static int check_assignments(struct compile *c, const struct ast_update *ast) {
     return 0;
 }
 
-static int update_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
+int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_update *ast = &stmt->update;
     struct builder b;
     if (check_assignments(c, ast) || begin(&b, c, &ast->table, OP_UPDATE, ast->n_assignments, out)) return -1;
@@ -419,7 +419,7 @@ static int delete_column(struct builder *b, const struct ast_deletion *d) {
     return 0;
 }
 
-static int delete_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
+int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_delete *ast = &stmt->delete_;
     struct builder b;
     if (begin(&b, c, &ast->table, OP_DELETE, ast->n_deletions, out)) return -1;
@@ -430,14 +430,4 @@ static int delete_compile(struct compile *c, const struct ast_stmt *stmt, struct
     sort_ops(p);
     if (compile_conditions(&b, &ast->conditions)) return -1;
     return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) ? -1 : 0;
-}
-
-static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s) { return modify_run(r, s->plan); }
-
-const struct statement_ops insert_ops = {.compile = insert_compile, .run = run};
-const struct statement_ops update_ops = {.compile = update_compile, .run = run};
-const struct statement_ops delete_ops = {.compile = delete_compile, .run = run};
-
-const struct statement_ops *modify_ops(enum stmt_kind kind) {
-    return kind == STMT_INSERT ? &insert_ops : kind == STMT_UPDATE ? &update_ops : &delete_ops;
 }

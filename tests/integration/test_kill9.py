@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from cassandra.query import BatchStatement, BatchType
 
 from tally_server import create_keyspace, create_table
 
@@ -91,4 +92,53 @@ def test_ddl_and_prepared_data_survive_kill9(new_server):
         assert (row.pk, row.v, row.extra) == (1, "kept", None)
         tables = {r.table_name for r in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'crash'")}
         assert tables == {"t"}
+    server.stop()
+
+
+def count_until_killed(session, batches):
+    """Counter batches, each adding one to every counter of one partition. Returns how many were acknowledged."""
+    done = 0
+    while True:
+        try:
+            session.execute(batches[done % len(batches)])
+        except Exception:  # the server was killed
+            return done
+        done += 1
+
+
+def test_a_counter_batch_survives_kill9_whole_or_not_at_all(new_server):
+    counters, partitions, writers = 150, 3, 6
+    server = new_server("--ddl-delay", "none", "--threads", "2")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "crash")
+        create_table(session, "crash", "n", "p int, c int, a counter, PRIMARY KEY (p, c)")
+    acknowledged = 0
+    for number in range(ROUNDS):
+        cluster = server.cluster()
+        session = cluster.connect()
+        update = session.prepare("UPDATE crash.n SET a = a + 1 WHERE p = ? AND c = ?")
+        batches = []
+        for p in range(partitions):
+            batches.append(BatchStatement(BatchType.COUNTER))
+            for c in range(counters):
+                batches[p].add(update, (p, c))
+        totals = []
+        threads = [threading.Thread(target=lambda: totals.append(count_until_killed(session, batches))) for _ in range(writers)]
+        for t in threads:
+            t.start()
+        time.sleep(random.uniform(0.3, 0.8))
+        server.kill9()
+        for t in threads:
+            t.join()
+        cluster.shutdown()
+        acknowledged += sum(totals)
+        server.start()
+        with server.cluster() as again:
+            found = {(r.p, r.c): r.a for r in again.connect().execute("SELECT p, c, a FROM crash.n")}
+        for p in range(partitions):
+            values = {found[p, c] for c in range(counters)}
+            assert len(values) == 1, f"round {number}: half a batch in partition {p}: {found}"
+        total = sum(found[p, 0] for p in range(partitions))
+        assert acknowledged <= total <= acknowledged + writers * (number + 1)
     server.stop()

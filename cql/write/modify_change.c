@@ -1,4 +1,4 @@
-/* From a bound write to deltas of an engine batch: cells of every row it touches, and what that costs. */
+/* From a bound write to changes of mutations: cells of every row it touches, and what that costs. */
 #include "cql/request/db.h"
 #include "cql/write/modify.h"
 #include "cql/row/row_key.h"
@@ -26,14 +26,14 @@ static struct op_write *new_cost(struct modify_write *w) {
 }
 
 /* Key columns of an address: those of INSERT are at hand, the others are read back from the keys. */
-static int cost_keys(struct modify_write *w, const struct eng_part *part, const struct row_key *key, struct op_write *c) {
+static int cost_keys(struct modify_write *w, const struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct schema_table *t = w->plan->table;
     enum size_model model = w->r->cost->size_model;
     const struct value *v = w->key_values;
     if (!v) {
         struct value *values = arena_alloc(w->r->arena, (t->n_partition_key + t->n_clustering) * sizeof *values);
         if (!values) return err_nomem(w->r->err);
-        if (row_key_split(t, part->key, values, w->r->err)) return -1;
+        if (row_key_split(t, m->part.key, values, w->r->err)) return -1;
         if (key && t->n_clustering && row_key_decode(t, key->ck, key->image, w->r->arena, values + t->n_partition_key, w->r->err)) return -1;
         v = values;
     }
@@ -45,7 +45,7 @@ static int cost_keys(struct modify_write *w, const struct eng_part *part, const 
     c->statics.rows = c->has_static;
     for (uint32_t i = 0; c->has_row && key && i < t->n_clustering; i++)
         size_add_clustering(&c->row, model, schema_clustering(t, i)->type, v[t->n_partition_key + i]);
-    for (uint32_t i = 0; w->measures && key && i < t->n_clustering; i++) w->data_bytes += value_slice(v[t->n_partition_key + i]).n;
+    for (uint32_t i = 0; key && i < t->n_clustering; i++) w->mutations->data_bytes += value_slice(v[t->n_partition_key + i]).n;
     return 0;
 }
 
@@ -105,17 +105,14 @@ static bool adds_to_list(const struct modify_op *op) {
            (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
 }
 
-static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v, const struct eng_row *current) {
-    uint32_t n;
+/* The increment: counter.c makes the new value of it. */
+static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v) {
     if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
     if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
-    const struct eng_cell *have = cells_of(current, op->column, &n);
-    uint64_t sum = n && have->value.n == 8 ? load_u64(have->value.p) : 0;
     uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
-    sum = op->negative ? sum - by : sum + by;
     uint8_t *p = arena_alloc(w->r->arena, 8);
     if (!p) return err_nomem(w->r->err);
-    store_u64(p, sum);
+    store_u64(p, op->negative ? -by : by);
     return cells_set(cw, op->column, value_of(p, 8));
 }
 
@@ -133,7 +130,7 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
     case MODIFY_LIST_SET: return cells_list_set(cw, op->column, element, v, current, false);
     case MODIFY_FIELD:
     case MODIFY_FIELD_DELETE: return cells_field(cw, op->column, op->field, v);
-    case MODIFY_COUNT: return count(w, cw, op, v, current);
+    case MODIFY_COUNT: return count(w, cw, op, v);
     case MODIFY_DELETE: return cells_delete(cw, op->column);
     case MODIFY_DISCARD: return cells_discard(cw, op->column, element);
     case MODIFY_LIST_DELETE: return cells_list_set(cw, op->column, element, value_null(), current, true);
@@ -144,9 +141,9 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
 static void measure(struct modify_write *w, const struct eng_row *row) {
     for (uint32_t i = 0; i < row->n_cells; i++) {
         const struct eng_cell *c = &row->cells[i];
-        w->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION : DATA_CELL + c->path.n + c->value.n;
+        w->mutations->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION : DATA_CELL + c->path.n + c->value.n;
     }
-    if (row->kind == ENG_ROW) w->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
+    if (row->kind == ENG_ROW) w->mutations->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
 }
 
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
@@ -161,9 +158,9 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
             if (run_op(w, &cw, op, current, k ? NULL : c)) return -1;
         cw.unsorted = cw.unsorted || times > 1;
     }
-    cw.unsorted = cw.unsorted || w->plan->repeats;
+    cw.unsorted = cw.unsorted || (w->plan->repeats && !w->plan->counter);
     cells_finish(&cw, out);
-    if (w->measures) measure(w, out);
+    measure(w, out);
     return 0;
 }
 
@@ -176,23 +173,24 @@ static void cost_ttl(const struct modify_write *w, struct op_write *c, const str
 
 /* ---- rows ---- */
 
-static int read_current(struct modify_write *w, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, struct eng_row *row,
-                        const struct eng_row **out) {
+static int read_current(struct modify_write *w, struct mutation *m, const struct eng_row *row, const struct eng_row **out) {
     *out = NULL;
-    if (!w->plan->reads && !w->plan->counter) return 0;
-    int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, part, kind, ck, w->now, w->r->arena, row, w->r->cost, w->r->err);
-    if (rc == 1) *out = row;
-    if (rc >= 0 && w->plan->counter) w->ts = eng_ts_above(w->ts, row->newest_ts);
-    return rc < 0 ? -1 : 0;
+    if (!w->plan->reads) return 0;
+    struct eng_row *before = ARENA_NEW(w->r->arena, struct eng_row);
+    if (!before) return err_nomem(w->r->err);
+    int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, &m->part, row->kind, row->ck, w->now, w->r->arena, before, w->r->cost, w->r->err);
+    if (rc < 0) return -1;
+    *out = rc ? before : NULL;
+    return mutation_note_read(w->mutations, m, row->kind, row->ck, *out);
 }
 
-static int add_statics(struct modify_write *w, const struct eng_part *part, struct eng_batch *b, struct op_write *c) {
-    struct eng_row row, before;
+static int add_statics(struct modify_write *w, struct mutation *m, struct op_write *c) {
     const struct eng_row *current;
-    eng_row_init(&row, ENG_STATIC, slice_of("", 0));
-    if (read_current(w, part, ENG_STATIC, row.ck, &before, &current)) return -1;
-    if (make_cells(w, 0, w->plan->n_static_ops, current, c, &row)) return -1;
-    return row.n_cells ? eng_batch_row(b, part, &row, w->r->cost, w->r->err) : 0;
+    struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
+    if (!change) return -1;
+    change->row.kind = ENG_STATIC;
+    change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
+    return read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row) ? -1 : 0;
 }
 
 /* Whether an INSERT sets every regular column. (One with an image of its key may hide another way to write the same key.) */
@@ -202,62 +200,74 @@ static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
     return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p;
 }
 
-static int add_row(struct modify_write *w, const struct eng_part *part, const struct row_key *key, struct eng_batch *b, struct op_write *c) {
+static void set_liveness(const struct modify_write *w, struct eng_row *row) {
     const struct modify_plan *p = w->plan;
-    struct eng_row row, before;
-    const struct eng_row *current;
-    eng_row_init(&row, ENG_ROW, key->ck);
-    row.key_image = key->image;
     if (p->kind == OP_INSERT) {
-        row.live_ts = w->ts;
-        row.live_ttl = w->ttl;
-        if (w->ttl) row.live_expiry = w->now + w->ttl;
+        row->live_ts = w->ts;
+        row->live_ttl = w->ttl;
+        if (w->ttl) row->live_expiry = w->now + w->ttl;
     }
     if (p->kind == OP_DELETE && p->n_ops == 0) {
-        row.del_ts = w->deletion_ts;
-        row.del_at = w->now;
+        row->del_ts = w->deletion_ts;
+        row->del_at = w->now;
     }
-    if (read_current(w, part, ENG_ROW, row.ck, &before, &current)) return -1;
-    if (make_cells(w, p->n_static_ops, p->n_ops, current, c, &row)) return -1;
-    cost_ttl(w, c, &row);
-    if (p->kind == OP_UPDATE && row.n_cells == 0) return 0;
-    if (is_whole(p, &row)) row.covers_below = p->table->n_column_ids;
-    return eng_batch_row(b, part, &row, w->r->cost, w->r->err);
 }
 
-static int add_ranges(struct modify_write *w, const struct eng_part *part, struct eng_batch *b) {
+static int add_row(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
+    const struct modify_plan *p = w->plan;
+    const struct eng_row *current;
+    struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
+    if (!change) return -1;
+    struct eng_row *row = &change->row;
+    row->ck = key->ck;
+    row->key_image = key->image;
+    change->counts = p->counter && p->kind == OP_UPDATE;
+    set_liveness(w, row);
+    if (read_current(w, m, row, &current) || make_cells(w, p->n_static_ops, p->n_ops, current, c, row)) return -1;
+    cost_ttl(w, c, row);
+    if (is_whole(p, row)) row->covers_below = p->table->n_column_ids;
+    return 0;
+}
+
+static int add_ranges(struct modify_write *w, struct mutation *m) {
     struct op_write *c = new_cost(w);
     if (!c) return -1;
     c->has_row = true;
-    if (cost_keys(w, part, NULL, c)) return -1;
-    if (w->plan->where->rows == WHERE_ALL_ROWS) return eng_batch_delete_partition(b, part, w->deletion_ts, w->now, w->r->cost, w->r->err);
-    for (uint32_t i = 0; i < w->n_slices; i++)
-        if (eng_batch_delete_range(b, part, &w->slices[i], w->deletion_ts, w->now, w->r->cost, w->r->err)) return -1;
+    if (cost_keys(w, m, NULL, c)) return -1;
+    bool all = w->plan->where->rows == WHERE_ALL_ROWS;
+    for (uint32_t i = 0; i < (all ? 1 : w->n_slices); i++) {
+        struct change *change = mutation_add(w->mutations, m, all ? CHANGE_PARTITION : CHANGE_RANGE);
+        if (!change) return -1;
+        if (!all) change->range = w->slices[i];
+        change->row.del_ts = w->deletion_ts;
+        change->row.del_at = w->now;
+    }
     return 0;
 }
 
 /* One address: the row and, with it, the static row of its partition. */
-static int add_address(struct modify_write *w, const struct eng_part *part, const struct row_key *key, bool statics, struct eng_batch *b) {
+static int add_address(struct modify_write *w, struct mutation *m, const struct row_key *key, bool statics) {
     struct op_write *c = new_cost(w);
     if (!c) return -1;
     c->has_static = statics;
     c->has_row = key && modify_writes_rows(w->plan);
-    if (cost_keys(w, part, key, c)) return -1;
-    if (statics && add_statics(w, part, b, c)) return -1;
-    return c->has_row ? add_row(w, part, key, b, c) : 0;
+    if (cost_keys(w, m, key, c)) return -1;
+    if (statics && add_statics(w, m, c)) return -1;
+    return c->has_row ? add_row(w, m, key, c) : 0;
 }
 
-int modify_add(struct modify_write *w, struct eng_batch *b) {
+int modify_add(struct modify_write *w, struct mutations *to) {
     bool statics = w->plan->n_static_ops > 0;
+    w->mutations = to;
     for (uint32_t i = 0; i < w->n_parts; i++) {
-        const struct eng_part *part = &w->parts[i];
+        struct mutation *m = mutations_find(to, &w->parts[i]);
         if (!w->rows_by_key) {
-            if (add_ranges(w, part, b)) return -1;
+            if (add_ranges(w, m)) return -1;
             continue;
         }
-        if (w->n_keys == 0 && w->plan->static_only && add_address(w, part, NULL, true, b)) return -1;
+        if (w->n_keys == 0 && w->plan->static_only && add_address(w, m, NULL, true)) return -1;
         for (uint32_t k = 0; k < w->n_keys; k++)
-            if (add_address(w, part, &w->keys[k], statics && k == 0, b)) return -1;
+            if (add_address(w, m, &w->keys[k], statics && k == 0)) return -1;
     }
     return 0;
 }

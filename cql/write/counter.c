@@ -1,0 +1,106 @@
+#include "cql/write/counter.h"
+
+#include <stdlib.h>
+
+#include "cql/request/db.h"
+#include "cql/write/multicell.h"
+
+/* One increment. */
+struct increment {
+    struct change *change;
+    struct eng_cell *cell;
+};
+
+static int compare_rows(const struct eng_row *a, const struct eng_row *b) { return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : slice_cmp(a->ck, b->ck); }
+
+static int by_counter(const void *a, const void *b) {
+    const struct increment *x = a, *y = b;
+    int c = compare_rows(&x->change->row, &y->change->row);
+    return c ? c : (x->cell->column > y->cell->column) - (x->cell->column < y->cell->column);
+}
+
+/* Takes the changes that count out of the mutation; their cells, all of them, sorted by row and column. NULL: no memory. */
+static struct increment *take(struct mutations *m, struct mutation *of, size_t *n) {
+    size_t cells = 0;
+    for (const struct change *c = of->first; c; c = c->next) cells += c->counts ? c->row.n_cells : 0;
+    struct increment *all = ARENA_ARRAY(m->arena, cells + 1, struct increment);
+    *n = 0;
+    if (!all) return NULL;
+    struct change **at = &of->first;
+    of->last = NULL;
+    while (*at) {
+        struct change *c = *at;
+        for (uint32_t i = 0; c->counts && i < c->row.n_cells; i++) all[(*n)++] = (struct increment){.change = c, .cell = &c->row.cells[i]};
+        if (c->counts) {
+            *at = c->next;
+        } else {
+            of->last = c;
+            at = &c->next;
+        }
+    }
+    if (*n) qsort(all, *n, sizeof *all, by_counter);
+    return all;
+}
+
+static uint64_t stored(const struct mutation *of, const struct eng_row *row, uint32_t column) {
+    uint32_t n;
+    const struct schema_column *c = schema_column_by_id(of->table, column);
+    const struct eng_cell *have = c ? cells_of(row, c, &n) : NULL;
+    return have && have->value.n == 8 ? load_u64(have->value.p) : 0;
+}
+
+/* The row of the first of n increments, which all are of one row. */
+static int settle_row(struct cql_request *r, struct mutations *m, struct mutation *of, const struct increment *all, size_t n, int64_t now,
+                      int64_t *newest) {
+    const struct eng_row *delta = &all[0].change->row;
+    struct eng_row *before = ARENA_NEW(m->arena, struct eng_row);
+    struct change *c = mutation_add(m, of, CHANGE_ROW);
+    if (!before || !c) return err_nomem(m->err);
+    int rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, &of->part, delta->kind, delta->ck, now, m->arena, before, r->cost, m->err);
+    if (rc < 0 || mutation_note_read(m, of, delta->kind, delta->ck, rc ? before : NULL)) return -1;
+    if (before->newest_ts > *newest) *newest = before->newest_ts;
+    c->row = *delta;
+    c->row.n_cells = 0;
+    c->row.cells = ARENA_ARRAY(m->arena, n, struct eng_cell);
+    if (!c->row.cells) return err_nomem(m->err);
+    for (size_t i = 0; i < n;) {
+        const struct eng_cell *cell = all[i].cell;
+        uint64_t sum = stored(of, rc ? before : NULL, cell->column);
+        for (; i < n && all[i].cell->column == cell->column; i++) sum += load_u64(all[i].cell->value.p);
+        uint8_t *p = arena_alloc(m->arena, 8);
+        if (!p) return err_nomem(m->err);
+        store_u64(p, sum);
+        c->row.cells[c->row.n_cells] = *cell;
+        c->row.cells[c->row.n_cells++].value = slice_of(p, 8);
+    }
+    return 0;
+}
+
+static int settle_partition(struct cql_request *r, struct mutations *m, struct mutation *of, int64_t now, int64_t *newest) {
+    size_t n, from = 0;
+    struct increment *all = take(m, of, &n);
+    if (!all) return err_nomem(m->err);
+    while (from < n) {
+        size_t to = from + 1;
+        while (to < n && compare_rows(&all[from].change->row, &all[to].change->row) == 0) to++;
+        if (settle_row(r, m, of, all + from, to - from, now, newest)) return -1;
+        from = to;
+    }
+    return 0;
+}
+
+/* Increments and deletions of a write have one timestamp, so that a deletion wins. */
+static void order(const struct mutation *m, int64_t newest) {
+    for (struct change *c = m->first; c; c = c->next) {
+        if (c->row.del_ts != ENG_NO_TS) c->row.del_ts = eng_ts_above(c->row.del_ts, newest);
+        for (uint32_t i = 0; i < c->row.n_cells; i++) c->row.cells[i].ts = eng_ts_above(c->row.cells[i].ts, newest);
+    }
+}
+
+int counter_settle(struct cql_request *r, struct mutations *m, int64_t now) {
+    int64_t newest = ENG_NO_TS;
+    for (uint32_t i = 0; i < m->n; i++)
+        if (settle_partition(r, m, &m->list[i], now, &newest)) return -1;
+    for (uint32_t i = 0; i < m->n; i++) order(&m->list[i], newest);
+    return 0;
+}

@@ -1,0 +1,57 @@
+/* What a statement or a batch writes, decided and not yet written: one mutation per partition, each a list of changes.
+ *
+ * Life: mutations_open makes one empty mutation for every partition that is addressed; every statement adds its changes and notes
+ * what it read to decide them; mutations_apply hands all of them to an engine batch. Whatever must see a write before it is
+ * made (its bound in bytes, its admission, an index, a view) sees this list. Everything lives in the request's arena.
+ */
+#pragma once
+
+#include "engine/engine.h"
+#include "system_schema/schema.h"
+
+enum change_kind { CHANGE_ROW, CHANGE_RANGE, CHANGE_PARTITION };
+
+struct change {
+    struct change *next;
+    enum change_kind kind;
+    bool counts;            /* ROW: the cells are increments, which counter.c turns into sums */
+    struct eng_row row;     /* ROW: the delta; RANGE, PARTITION: its del_ts and del_at */
+    struct eng_slice range; /* RANGE */
+};
+
+/* A row or static row that was looked at under the partition's lock. */
+struct mutation_read {
+    struct mutation_read *next;
+    enum eng_row_kind kind;
+    struct slice ck;
+    const struct eng_row *row; /* NULL: not there */
+};
+
+struct mutation {
+    const struct schema_table *table;
+    struct eng_part part;
+    struct change *first, *last;
+    struct mutation_read *reads; /* newest first */
+};
+
+struct mutations {
+    struct arena *arena;
+    struct err *err;
+    uint32_t n;
+    struct mutation *list;  /* by table, token and key; each partition once */
+    uint64_t data_bytes;    /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
+};
+
+/* The n addresses may repeat. */
+struct mutation_address {
+    const struct schema_table *table;
+    const struct eng_part *part;
+};
+int mutations_open(struct mutations *m, struct mutation_address *addresses, size_t n) MUST_CHECK;
+/* The mutation of a partition that was opened. */
+struct mutation *mutations_find(const struct mutations *m, const struct eng_part *part);
+/* Appends an empty change. NULL: no memory. */
+struct change *mutation_add(struct mutations *m, struct mutation *to, enum change_kind kind) MUST_CHECK;
+int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck, const struct eng_row *row) MUST_CHECK;
+/* Adds all changes to b, and their stored bytes to cost. On -1 the caller goes back to its savepoint. */
+int mutations_apply(const struct mutations *m, struct eng_batch *b, struct op_cost *cost) MUST_CHECK;

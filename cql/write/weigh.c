@@ -1,0 +1,50 @@
+#include "cql/write/weigh.h"
+
+#include <stdio.h>
+
+enum { UNLOGGED_PARTITIONS_WARN = 10, TABLE_NAMES_MAX = 900 };
+/* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and what it counts for a partition. */
+enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
+
+/* The tables of the batch, each once: "ks.t, ks.u". */
+static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MAX]) {
+    size_t used = 0;
+    uint32_t n_tables = 0;
+    names[0] = '\0';
+    for (uint32_t i = 0; i < m->n; i++) {
+        const struct schema_table *t = m->list[i].table;
+        if (i && m->list[i - 1].table == t) continue;
+        n_tables++;
+        int len = snprintf(names + used, TABLE_NAMES_MAX - used, "%s%s.%s", used ? ", " : "", t->keyspace->name, t->name);
+        if (len > 0 && used + (size_t)len < TABLE_NAMES_MAX) used += (size_t)len;
+        else names[used] = '\0';
+    }
+    return n_tables;
+}
+
+static int check_size(struct cql_request *r, const struct mutations *m) {
+    char names[TABLE_NAMES_MAX];
+    if (m->n <= 1) return 0;
+    uint64_t size = (uint64_t)m->n * DATA_PARTITION + m->data_bytes;
+    if (size > SIZE_FAIL) return err_invalid(r->err, "Batch too large");
+    if (size <= SIZE_WARN) return 0;
+    table_names(m, names);
+    return cql_warn(r, "Batch for [%s] is of size %llu, exceeding specified threshold of %d by %llu.", names, (unsigned long long)size, SIZE_WARN,
+                    (unsigned long long)(size - SIZE_WARN));
+}
+
+static int warn_of_partitions(struct cql_request *r, const struct mutations *m) {
+    char names[TABLE_NAMES_MAX];
+    if (m->n <= UNLOGGED_PARTITIONS_WARN) return 0;
+    uint32_t n_tables = table_names(m, names);
+    return cql_warn(r,
+                    "Unlogged batch covering %u partitions detected against table%s [%s]. You should use a logged batch for atomicity, or "
+                    "asynchronous writes for performance.",
+                    m->n, n_tables == 1 ? "" : "s", names);
+}
+
+int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
+    if (conditional) return 0;
+    if (check_size(r, m)) return -1;
+    return kind == BATCH_UNLOGGED ? warn_of_partitions(r, m) : 0;
+}

@@ -1,0 +1,29 @@
+/* The one path of everything that writes rows: a statement is a batch of one.
+ *
+ * Life: the statements are bound, the partitions they address opened as mutations; when something reads before it writes (a condition, a
+ * counter, a list index) that is done on a blocking thread with all partitions locked until the commit; conditions are decided
+ * together; every statement adds its changes; the whole is weighed and handed to the engine at once. Nothing is handed over
+ * before everything was decided, so a write that fails or is refused leaves nothing behind.
+ */
+#pragma once
+
+#include "cql/write/modify.h"
+
+struct write_item {
+    const struct cql_statement *statement; /* INSERT, UPDATE or DELETE */
+    uint32_t n_values;
+    const struct value *values; /* of its markers, in their order */
+};
+
+/* What makes a batch of the items; NULL: a statement that stands alone. */
+struct write_batch {
+    enum ast_batch_kind kind;
+    const struct term *timestamp; /* USING TIMESTAMP of the batch; NULL: none */
+};
+
+/* What goes together has been checked. The items live until the request ends. */
+enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items, uint32_t n);
+
+extern const struct statement_ops insert_ops, update_ops, delete_ops;
+/* Of INSERT, UPDATE, DELETE. */
+const struct statement_ops *write_ops(enum stmt_kind kind);

@@ -1,0 +1,131 @@
+/* What INSERT, UPDATE, DELETE and BATCH hand to the engine: all or nothing, once, and what it was decided on. */
+#include "harness.h"
+
+#include "cql/write/mutation.h"
+
+static int setup(void **state) {
+    struct harness *h = test_calloc(1, sizeof *h);
+    harness_open(h, MODE_CASSANDRA);
+    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run_ok(h, "USE k");
+    run_ok(h, "CREATE TABLE n (p int, c int, a counter, b counter, s counter static, PRIMARY KEY (p, c))");
+    run_ok(h, "CREATE TABLE t (p int, c int, v int, l list<int>, s int static, PRIMARY KEY (p, c))");
+    *state = h;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct harness *h = *state;
+    harness_close(h);
+    test_free(h);
+    return 0;
+}
+
+/* How often the engine was written to by a statement that must succeed. */
+static uint64_t writes_of(struct harness *h, const char *cql) {
+    uint64_t before = eng_durable_seq(h->eng);
+    run_ok(h, cql);
+    return eng_durable_seq(h->eng) - before;
+}
+
+static void test_a_batch_is_one_write(void **state) {
+    struct harness *h = *state;
+    assert_int_equal(writes_of(h, "BEGIN COUNTER BATCH UPDATE n SET a = a + 1 WHERE p = 1 AND c = 1; UPDATE n SET a = a + 1 WHERE p = 1 AND c = 1; "
+                                  "UPDATE n SET b = b + 1 WHERE p = 2 AND c = 1; DELETE FROM n WHERE p = 3 APPLY BATCH"),
+                     1);
+    assert_int_equal(writes_of(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (1, 1, 1); INSERT INTO t (p, c, v) VALUES (2, 1, 1) APPLY BATCH"), 1);
+    assert_int_equal(writes_of(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (5, 1, 1) IF NOT EXISTS; DELETE FROM t WHERE p = 5 AND c > 2; "
+                                  "UPDATE t SET s = 1 WHERE p = 5 APPLY BATCH"),
+                     1);
+    run_ok(h, "UPDATE t SET l = [1, 2] WHERE p = 1 AND c IN (1, 2)");
+    assert_int_equal(writes_of(h, "UPDATE t SET l[0] = 9 WHERE p = 1 AND c IN (1, 2)"), 1);
+    assert_int_equal(writes_of(h, "UPDATE n SET a = a + 1 WHERE p IN (7, 8, 9) AND c IN (1, 2)"), 1);
+}
+
+enum fault { FAULT_NULL, FAULT_SHORT, FAULT_NULL_KEY, FAULTS };
+
+/* A counter batch over three partitions whose statement at one place cannot be written. */
+static void run_faulty(struct harness *h, const uint8_t id[16], uint32_t n, uint32_t at, enum fault fault) {
+    uint8_t keys[8][4], increments[8][8] = {{0}};
+    struct value values[8][2];
+    struct cql_batch_item items[8];
+    for (uint32_t i = 0; i < n; i++) {
+        store_u32(keys[i], i % 3);
+        increments[i][7] = 1;
+        values[i][0] = value_of(increments[i], i == at && fault == FAULT_SHORT ? 4 : 8);
+        if (i == at && fault == FAULT_NULL) values[i][0] = value_null();
+        values[i][1] = i == at && fault == FAULT_NULL_KEY ? value_null() : value_of(keys[i], 4);
+        items[i] = (struct cql_batch_item){.prepared_id = slice_of(id, 16), .n_values = 2, .values = values[i]};
+    }
+    struct cql_request r = {.kind = REQUEST_BATCH, .batch_kind = BATCH_COUNTER, .n_items = n, .items = items};
+    assert_int_equal(harness_request(h, &r), at < n ? CQL_FAILED : CQL_COMMIT);
+}
+
+static void test_a_counter_batch_that_fails_anywhere_leaves_nothing(void **state) {
+    struct harness *h = *state;
+    uint8_t id[16];
+    harness_prepare(h, "UPDATE n SET a = a + ? WHERE p = ? AND c = 1", id);
+    run_faulty(h, id, 6, 6, FAULT_NULL);
+    assert_rows(h, "SELECT p, a FROM n WHERE p IN (0, 1, 2)", "0,2;1,2;2,2");
+    uint64_t before = eng_durable_seq(h->eng);
+    for (enum fault fault = 0; fault < FAULTS; fault++)
+        for (uint32_t at = 0; at < 6; at++) run_faulty(h, id, 6, at, fault);
+    assert_int_equal(eng_durable_seq(h->eng), before);
+    assert_rows(h, "SELECT p, a FROM n WHERE p IN (0, 1, 2)", "0,2;1,2;2,2");
+}
+
+static void test_a_batch_that_fails_late_leaves_nothing(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "INSERT INTO t (p, c, v) VALUES (1, 1, 1)");
+    uint64_t before = eng_durable_seq(h->eng);
+    harness_error(h, "BEGIN BATCH UPDATE t SET v = 2 WHERE p = 1 AND c = 1 IF v = 1; UPDATE t SET l[3] = 1 WHERE p = 1 AND c = 1 APPLY BATCH");
+    harness_error(h, "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (9, 9, 9); UPDATE t SET l[3] = 1 WHERE p = 1 AND c = 1 APPLY BATCH");
+    harness_error(h, "BEGIN BATCH UPDATE t SET v = 2 WHERE p = 1 AND c = 1 IF v = 1; UPDATE t SET l[-1] = 1 WHERE p = 1 AND c = 1 APPLY BATCH");
+    assert_int_equal(eng_durable_seq(h->eng), before);
+    assert_rows(h, "SELECT p, c, v FROM t", "1,1,1");
+}
+
+/* ---- mutations ---- */
+
+static void test_mutations_are_one_for_each_partition(void **state) {
+    (void)state;
+    enum { PARTS = 40, ADDRESSES = 200 };
+    struct arena a;
+    struct err e = {0};
+    uint8_t keys[PARTS];
+    struct eng_part parts[ADDRESSES];
+    struct mutation_address addresses[ADDRESSES];
+    arena_init(&a, 4096, 0);
+    struct mutations m = {.arena = &a, .err = &e};
+    for (uint32_t i = 0; i < ADDRESSES; i++) {
+        uint32_t p = i * 7 % PARTS;
+        keys[p] = (uint8_t)p;
+        parts[i] = (struct eng_part){.table = 20 + p % 2, .token = p % 5, .key = slice_of(&keys[p], 1)};
+        addresses[i].part = &parts[i];
+    }
+    assert_int_equal(mutations_open(&m, addresses, ADDRESSES), 0);
+    assert_int_equal(m.n, PARTS);
+    for (uint32_t i = 0; i < ADDRESSES; i++) {
+        const struct mutation *found = mutations_find(&m, &parts[i]);
+        assert_int_equal(found->part.table, parts[i].table);
+        assert_int_equal(found->part.token, parts[i].token);
+        assert_true(slice_eq(found->part.key, parts[i].key));
+    }
+    struct change *first = mutation_add(&m, &m.list[3], CHANGE_ROW), *second = mutation_add(&m, &m.list[3], CHANGE_PARTITION);
+    assert_ptr_equal(m.list[3].first, first);
+    assert_ptr_equal(first->next, second);
+    assert_ptr_equal(m.list[3].last, second);
+    arena_fini(&a);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CASE(test_a_batch_is_one_write),
+        CASE(test_a_counter_batch_that_fails_anywhere_leaves_nothing),
+        CASE(test_a_batch_that_fails_late_leaves_nothing),
+        cmocka_unit_test(test_mutations_are_one_for_each_partition),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
