@@ -12,7 +12,8 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/segment.h"
 
-enum { READ_STEP = 64 << 10, LOOP_IN_MAX = 256 << 20, SEND_EARLY = 64 << 10 };
+enum { READ_STEP = 64 << 10, SEND_EARLY = 64 << 10 };
+enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_EVERY_S = 15, KEEPALIVE_PROBES = 4 };
 
 /* ---- state ---- */
 
@@ -32,12 +33,17 @@ void npi_conn_unref(struct np_conn *c) {
     free(c);
 }
 
+static void drop_input(struct np_conn *c) {
+    buf_fini(&c->in);
+    buf_fini(&c->large);
+    npi_share_fini(&c->unfinished);
+    c->begun_us = 0;
+}
+
 static void give_buffers(struct np_conn *c) {
     c->loop->out_bytes -= c->counted;
     c->counted = 0;
-    c->loop->in_bytes -= c->in.n + c->large.n;
-    buf_fini(&c->in);
-    buf_fini(&c->large);
+    drop_input(c);
     npi_buf_give(c->loop, &c->out);
     npi_buf_give(c->loop, &c->wire);
     c->wire_at = 0;
@@ -64,6 +70,8 @@ void npi_conn_close(struct np_conn *c) {
     if (c->prev) c->prev->next = c->next;
     else l->conns = c->next;
     if (c->next) c->next->prev = c->prev;
+    if (c->counted_as) npi_peers_leave(&l->bounds->peers, c->counted_as);
+    c->counted_as = NULL;
     npi_conn_unref(c);
 }
 
@@ -114,6 +122,7 @@ static void all_sent(struct np_conn *c) {
     npi_buf_give(c->loop, &c->out);
     npi_buf_give(c->loop, &c->wire);
     c->wire_at = 0;
+    c->taken_us = 0;
     ev_io_stop(c->loop->ev, &c->write_io);
     /* the peer reads our last words, then closes; what it still sends is thrown away meanwhile */
     if (c->state == NP_CONN_CLOSING && !c->in_flight) np_transport_shutdown(&c->transport);
@@ -132,6 +141,7 @@ static void wait_for_room(struct np_conn *c) {
         npi_conn_close(c);
         return;
     }
+    if (!c->taken_us) c->taken_us = c->loop->tick_us;
     ev_io_start(c->loop->ev, &c->write_io);
     may_read_again(c);
 }
@@ -154,6 +164,7 @@ void npi_conn_flush(struct np_conn *c) {
             return;
         }
         c->wire_at += (size_t)n;
+        c->taken_us = c->loop->tick_us;
         np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, n);
     }
     all_sent(c);
@@ -194,6 +205,7 @@ static void may_read_again(struct np_conn *c) {
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
+    if (c->begun_us) c->begun_us = c->loop->tick_us; /* that it did not go on was our doing */
     if (!c->in.n && !np_transport_pending(&c->transport)) return;
     ev_feed_event(c->loop->ev, &c->read_io, EV_CUSTOM);
     npi_loop_wake(c->loop); /* what it answers must not wait for the next input */
@@ -262,7 +274,6 @@ static void take_part(struct np_conn *c, struct slice in) {
     size_t passed = pass_over(c, in.n);
     if (passed) return;
     buf_put_slice(&c->large, in);
-    c->loop->in_bytes += in.n;
     if (buf_failed(&c->large)) {
         bad_segment(c, "No memory for the request");
         return;
@@ -273,7 +284,6 @@ static void take_part(struct np_conn *c, struct slice in) {
     if (active(c) && c->skip) pass_over(c, rest);
     else if (rest) bad_segment(c, "Bytes behind the envelope of a segment that is not self-contained");
     if (c->state == NP_CONN_CLOSED) return;
-    c->loop->in_bytes -= c->large.n;
     buf_fini(&c->large);
 }
 
@@ -311,25 +321,35 @@ static size_t consume(struct np_conn *c, struct slice in) {
         ssize_t n = c->framed ? take_segment(c, rest) : take_envelope(c, rest);
         if (n <= 0) break;
         done += (size_t)n;
+        c->begun_us = 0;
         send_early(c);
     }
     return done;
 }
 
+/* After the input of one event: what is kept is charged, and has a time. */
+static void count_input(struct np_conn *c) {
+    if (!active(c)) {
+        drop_input(c);
+        return;
+    }
+    bool unfinished = c->in.n || c->large.n;
+    if (!unfinished) c->begun_us = 0;
+    else if (!c->begun_us) c->begun_us = c->loop->tick_us;
+    size_t held = c->in.cap + c->large.cap;
+    if (held < NP_SHARE_SMALL) held = 0;
+    if (held > c->unfinished.bytes) npi_share_add(&c->unfinished, held - c->unfinished.bytes, c->loop->tick_us);
+    else if (held < c->unfinished.bytes) npi_share_sub(&c->unfinished, c->unfinished.bytes - held);
+}
+
 static void keep(struct np_conn *c, struct slice rest) {
-    if (!active(c)) return;
     if (rest.n) buf_put_slice(&c->in, rest); /* an empty put would allocate */
-    c->loop->in_bytes += rest.n;
-    if (!buf_failed(&c->in) && c->loop->in_bytes <= LOOP_IN_MAX) return;
-    struct err e = {0};
-    err_set(&e, ERR_OVERLOADED, "The server holds too many incomplete requests");
-    npi_conn_fail(c, c->version ? c->version : 4, 0, &e);
+    if (buf_failed(&c->in)) npi_conn_close(c);
 }
 
 static void consume_kept(struct np_conn *c) {
     size_t done = consume(c, buf_slice(&c->in));
     if (c->state == NP_CONN_CLOSED) return;
-    c->loop->in_bytes -= done;
     memmove(c->in.p, c->in.p + done, c->in.n - done);
     c->in.n -= done;
     if (!c->in.n) buf_fini(&c->in);
@@ -359,13 +379,11 @@ static void read_more(struct np_conn *c) {
     if (!active(c)) return; /* closing: thrown away */
     if (c->in.n) {
         buf_advance(&c->in, (size_t)n);
-        l->in_bytes += (size_t)n;
         consume_kept(c);
-        keep(c, slice_of("", 0));
         return;
     }
     size_t done = consume(c, slice_of(l->window, (size_t)n));
-    keep(c, slice_of(l->window + done, (size_t)n - done));
+    if (active(c)) keep(c, slice_of(l->window + done, (size_t)n - done));
 }
 
 static void on_readable(struct ev_loop *ev, ev_io *w, int revents) {
@@ -373,6 +391,7 @@ static void on_readable(struct ev_loop *ev, ev_io *w, int revents) {
     npi_conn_ref(c);
     if (revents & EV_CUSTOM && c->in.n && active(c) && !c->paused) consume_kept(c);
     else if (!c->paused || c->state == NP_CONN_CLOSING) read_more(c);
+    count_input(c);
     if (active(c) && !c->paused && np_transport_pending(&c->transport)) ev_feed_event(ev, w, EV_READ);
     npi_conn_unref(c);
 }
@@ -381,12 +400,54 @@ static void on_writable(struct ev_loop *ev, ev_io *w, int revents) {
     (void)revents;
     struct np_conn *c = w->data;
     npi_conn_ref(c);
-    if (c->transport.wants_write) {
+    if (c->transport.wants_write && !c->paused) {
         if (npi_conn_unsent(c) == 0) ev_io_stop(ev, w);
         read_more(c);
+        count_input(c);
     }
     npi_conn_flush(c);
     npi_conn_unref(c);
+}
+
+/* ---- out of time, out of bounds ---- */
+
+/* The client hears why, and what it sent so far goes at once. */
+static void expel(struct np_conn *c, enum np_metric why, enum err_code code, const char *text) {
+    struct err e = {0};
+    err_set(&e, code, "%s", text);
+    np_metric_add(&c->loop->metrics, why, 1);
+    npi_conn_fail(c, c->version ? c->version : 4, 0, &e);
+    drop_input(c);
+}
+
+static bool past(const struct np_conn *c, int64_t since_us, int64_t limit_us) {
+    enum { TICK_US = 1000000 }; /* since is known to a tick */
+    return since_us && limit_us && c->loop->tick_us - since_us > limit_us + TICK_US;
+}
+
+/* A slow reader empties the socket's own buffer for long before it makes room in it. */
+static void note_taken(struct np_conn *c) {
+    if (!c->taken_us) return;
+    size_t queued = np_transport_queued(&c->transport);
+    if (queued < c->queued) c->taken_us = c->loop->tick_us;
+    c->queued = queued;
+}
+
+void npi_conn_tick(struct np_conn *c) {
+    const struct np_options *o = c->loop->o;
+    note_taken(c);
+    int64_t age = clock_mono_us(o->clock) - c->state_us;
+    bool mute = c->state == NP_CONN_NEW && o->handshake_us && age > o->handshake_us;
+    bool stuck = past(c, c->taken_us, o->write_us);
+    if (stuck) np_metric_add(&c->loop->metrics, NP_METRIC_TIMED_OUT, 1);
+    if (mute || stuck || (c->state == NP_CONN_CLOSING && age > NP_CLOSE_US)) npi_conn_close(c);
+    else if (active(c) && !c->paused && past(c, c->begun_us, o->request_us))
+        expel(c, NP_METRIC_TIMED_OUT, ERR_PROTOCOL, "The request did not arrive as a whole in time");
+}
+
+void npi_conn_check_evicted(struct np_conn *c) {
+    if (active(c) && atomic_load(&c->unfinished.evicted))
+        expel(c, NP_METRIC_EVICTED, ERR_OVERLOADED, "The server holds too many unfinished requests, and most of that is this connection's");
 }
 
 /* ---- birth ---- */
@@ -394,6 +455,7 @@ static void on_writable(struct ev_loop *ev, ev_io *w, int revents) {
 static void note_addresses(struct np_conn *c, int fd) {
     struct sockaddr_storage a;
     socklen_t n = sizeof(a);
+    c->peer_n = 4;
     if (!getsockname(fd, (struct sockaddr *)&a, &n)) {
         const void *ip = a.ss_family == AF_INET6 ? (const void *)&((struct sockaddr_in6 *)&a)->sin6_addr
                                                  : (const void *)&((struct sockaddr_in *)&a)->sin_addr;
@@ -407,15 +469,38 @@ static void note_addresses(struct np_conn *c, int fd) {
     else memcpy(c->peer, &((struct sockaddr_in *)&a)->sin_addr, 4);
 }
 
+static void set_options(int fd) {
+    int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+/* -1: there are too many already. */
+static int enter(struct np_conn *c, struct np_loop *l) {
+    c->counted_as = npi_peers_enter(&l->bounds->peers, c->peer, c->peer_n);
+    if (c->counted_as) return 0;
+    np_metric_add(&l->metrics, NP_METRIC_CONNECTIONS_REFUSED, 1);
+    return -1;
+}
+
 struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
     struct np_conn *c = calloc(1, sizeof(*c));
-    if (!c || np_transport_init(&c->transport, fd, tls)) {
+    if (c) note_addresses(c, fd);
+    if (!c || enter(c, l)) {
         free(c);
         close(fd);
         return NULL;
     }
-    int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (np_transport_init(&c->transport, fd, tls)) {
+        npi_peers_leave(&l->bounds->peers, c->counted_as);
+        free(c);
+        close(fd);
+        return NULL;
+    }
+    set_options(fd);
     c->loop = l;
     c->refs = 1;
     c->state_us = clock_mono_us(l->o->clock);
@@ -424,7 +509,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
     buf_init(&c->large, 0);
     buf_init(&c->out, 0);
     buf_init(&c->wire, 0);
-    note_addresses(c, fd);
+    npi_share_init(&c->unfinished, &l->bounds->unfinished, l);
     c->next = l->conns;
     if (c->next) c->next->prev = c;
     l->conns = c;

@@ -10,14 +10,19 @@
  * NP_OUT_HIGH bytes wait to be sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. Results
  * that come from workers to a connection that holds NP_OUT_MAX unsent become errors; and a connection with more than
  * NP_OUT_HIGH unsent is closed while all of the loop's together hold more than NP_LOOP_OUT_MAX.
+ *
+ * A request that has begun to arrive must be whole in time, and what waits to be sent must be taken in time (request_us, write_us of the
+ * options): else the connection is closed. All unfinished requests of the server have one budget; who holds the most of it goes when it is used up.
  */
 #pragma once
 
 #include <ev.h>
 #include <stdatomic.h>
 
+#include "native_protocol/budget.h"
 #include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
+#include "native_protocol/peers.h"
 #include "native_protocol/transport.h"
 #include "cql/cql.h"
 
@@ -48,10 +53,15 @@ struct np_conn {
     struct cql_session session;
     uint8_t peer[16];
     uint8_t peer_n; /* 4 or 16 */
+    struct np_peer *counted_as;
 
     struct buf in;    /* an incomplete envelope or segment */
     struct buf large; /* v5: an envelope that comes in several segments */
     uint64_t skip;    /* bytes of an oversized body still to be passed over */
+    struct np_share unfinished; /* in and large, of the server's budget */
+    int64_t begun_us; /* when the request that in or large holds the beginning of arrived, as of the loop's tick; 0: there is none */
+    int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0: none wait */
+    size_t queued;    /* of what was sent, not taken by the peer at the last tick */
     struct buf out;   /* responses, not framed yet */
     struct buf wire;  /* bytes as they go out; the first wire_at are sent */
     size_t wire_at;
@@ -59,7 +69,7 @@ struct np_conn {
     _Atomic bool gone; /* closed; for workers, which need not run what nobody waits for */
 };
 
-/* Takes over fd. NULL: no memory; fd is closed. */
+/* Takes over fd. NULL: no memory, or too many connections; fd is closed. */
 struct np_conn *npi_conn_new(struct np_loop *loop, int fd, SSL_CTX *tls);
 void npi_conn_ref(struct np_conn *c);
 void npi_conn_unref(struct np_conn *c);
@@ -78,3 +88,7 @@ void npi_conn_flush(struct np_conn *c);
 void npi_conn_answered(struct np_conn *c);
 size_t npi_conn_unsent(const struct np_conn *c);
 void npi_conn_stop_reading(struct np_conn *c);
+/* A second has passed: closes what is out of time. c may be gone from the loop's list afterwards. */
+void npi_conn_tick(struct np_conn *c);
+/* Closes it if a budget chose it. */
+void npi_conn_check_evicted(struct np_conn *c);

@@ -4,16 +4,18 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "native_protocol/loop.h"
 
-enum { BACKLOG = 1024, FRAME_MAX = 16 << 20 };
-
+enum { BACKLOG = 1024, FRAME_MAX = 16 << 20, UNFINISHED_BYTES = 256 << 20 };
 
 struct np_front {
     struct np_options o;
+    struct np_bounds bounds;
     uint16_t port, tls_port;
     SSL_CTX *tls;
     struct np_pool *pool;
@@ -101,6 +103,29 @@ static int listen_all(struct np_front *f, int slot, uint16_t want, SSL_CTX *tls,
     return 0;
 }
 
+/* ---- bounds ---- */
+
+/* Connections are the descriptors that clients make us open: the store keeps enough for its files, the log and the admin port. */
+static uint32_t descriptors_for_connections(void) {
+    enum { STORE_FILES = 4096 };
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur == RLIM_INFINITY || r.rlim_cur > INT32_MAX) return INT32_MAX;
+    uint32_t all = (uint32_t)r.rlim_cur;
+    return all / 2 > STORE_FILES ? all - STORE_FILES : all / 2;
+}
+
+static void set_bounds(struct np_options *o, struct np_bounds *b) {
+    uint32_t room = descriptors_for_connections();
+    if (o->connections > room)
+        log_warn("at most %u connections instead of %u: the limit of open files leaves no more beside the store's", room, o->connections);
+    if (!o->connections || o->connections > room) o->connections = room;
+    /* no one address may take all that there is */
+    if (!o->connections_each) o->connections_each = o->connections - o->connections / 4;
+    if (!o->unfinished_bytes) o->unfinished_bytes = UNFINISHED_BYTES;
+    npi_peers_init(&b->peers, o->connections, o->connections_each);
+    npi_budget_init(&b->unfinished, o->unfinished_bytes, npi_loop_evict);
+}
+
 /* ---- life ---- */
 
 static void on_durable(void *arg) {
@@ -125,7 +150,7 @@ static int start_threads(struct np_front *f, struct err *e) {
 
 static int open_all(struct np_front *f, struct err *e) {
     for (unsigned i = 0; i < f->n_loops; i++)
-        if (npi_loop_init(&f->loops[i], f, &f->o, e)) return -1;
+        if (npi_loop_init(&f->loops[i], f, &f->o, &f->bounds, e)) return -1;
     if (listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
     if (f->o.tls) {
         f->tls = np_tls_context(f->o.tls_cert, f->o.tls_key, e);
@@ -144,6 +169,7 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     f->o = *o;
     f->n_loops = n;
     if (!f->o.frame_max) f->o.frame_max = FRAME_MAX;
+    set_bounds(&f->o, &f->bounds);
     return open_all(f, e);
 }
 
@@ -161,6 +187,8 @@ void np_front_free(struct np_front *f) {
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].o) npi_loop_fini(&f->loops[i]);
     if (f->pool) npi_pool_free(f->pool);
+    npi_peers_fini(&f->bounds.peers);
+    npi_budget_fini(&f->bounds.unfinished);
     if (f->tls) SSL_CTX_free(f->tls);
     free(f);
 }

@@ -263,6 +263,14 @@ static void tell_event(struct np_loop *l, const struct schema_change *change) {
             np_event_schema(npi_conn_out(c), c->version, change);
 }
 
+static void evict(struct np_loop *l) {
+    if (!atomic_exchange(&l->evicts, false)) return;
+    for (struct np_conn *c = l->conns, *next; c; c = next) {
+        next = c->next;
+        npi_conn_check_evicted(c);
+    }
+}
+
 static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     (void)ev, (void)revents;
     struct np_loop *l = w->data;
@@ -287,17 +295,17 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
         free(n);
     }
     release_durable(l);
+    evict(l);
     if (stop && !l->stopping) begin_stop(l);
 }
 
 static void on_tick(struct ev_loop *ev, ev_timer *w, int revents) {
     (void)ev, (void)revents;
     struct np_loop *l = w->data;
-    int64_t now = clock_mono_us(l->o->clock);
+    l->tick_us = clock_mono_us(l->o->clock);
     for (struct np_conn *c = l->conns, *next; c; c = next) {
         next = c->next;
-        bool mute = c->state == NP_CONN_NEW && l->o->handshake_us && now - c->state_us > l->o->handshake_us;
-        if (mute || (c->state == NP_CONN_CLOSING && now - c->state_us > NP_CLOSE_US)) npi_conn_close(c);
+        npi_conn_tick(c);
     }
 }
 
@@ -354,6 +362,12 @@ void npi_loop_give_event(struct np_loop *l, const struct schema_change *change) 
     npi_loop_wake(l);
 }
 
+void npi_loop_evict(void *owner) {
+    struct np_loop *l = owner;
+    atomic_store(&l->evicts, true);
+    npi_loop_wake(l);
+}
+
 void npi_loop_stop(struct np_loop *l) {
     pthread_mutex_lock(&l->inbox_lock);
     l->stop_asked = true;
@@ -363,9 +377,11 @@ void npi_loop_stop(struct np_loop *l) {
 
 /* ---- life ---- */
 
-int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct err *e) {
+int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct np_bounds *bounds, struct err *e) {
     l->front = f;
     l->o = o;
+    l->bounds = bounds;
+    l->tick_us = clock_mono_us(o->clock);
     pthread_mutex_init(&l->inbox_lock, NULL);
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events_tail = &l->inbox_events;

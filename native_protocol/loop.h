@@ -44,9 +44,16 @@ struct np_listener {
     struct np_loop *loop;
 };
 
+/* What all loops share of the bounds on clients. */
+struct np_bounds {
+    struct np_peers peers;
+    struct np_budget unfinished; /* bytes of requests that have not arrived as a whole */
+};
+
 struct np_loop {
     struct np_front *front;
     const struct np_options *o;
+    struct np_bounds *bounds;
     struct np_metrics metrics;
     pthread_t thread;
     bool started;
@@ -56,7 +63,8 @@ struct np_loop {
     ev_timer tick, accept_again;
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
-    size_t in_bytes; /* held in the in and large buffers of all connections */
+    int64_t tick_us; /* monotonic, of the last tick: good enough for time-outs, and costs nothing to ask */
+    _Atomic bool evicts; /* a budget chose connections of this loop */
     size_t out_bytes; /* unsent on all connections, as of their last flush */
 
     uint8_t *window;
@@ -80,7 +88,7 @@ struct np_loop {
     int64_t stop_us;
 };
 
-int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct err *e) MUST_CHECK;
+int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct np_bounds *bounds, struct err *e) MUST_CHECK;
 /* After the thread has ended (or never ran): connections, calls and the batch go. Other threads may still wake the loop. */
 void npi_loop_close(struct np_loop *l);
 /* Nobody knows the loop any more. */
@@ -95,6 +103,8 @@ void npi_loop_wake(struct np_loop *l);
 /* The durable sequence has moved, or a sync failed. */
 void npi_loop_durable(struct np_loop *l);
 void npi_loop_stop(struct np_loop *l);
+/* A budget chose a connection of the loop (np_budget's tell; owner is the loop). */
+void npi_loop_evict(void *owner);
 
 /* The loop's thread. */
 struct np_call *npi_call_take(struct np_loop *l);

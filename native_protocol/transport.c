@@ -1,7 +1,9 @@
 #include "native_protocol/transport.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <openssl/err.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,6 +55,11 @@ ssize_t np_transport_write(struct np_transport *t, const void *p, size_t n) {
 }
 
 bool np_transport_pending(const struct np_transport *t) { return t->ssl && SSL_pending(t->ssl) > 0; }
+
+size_t np_transport_queued(const struct np_transport *t) {
+    int n = 0;
+    return ioctl(t->fd, SIOCOUTQ, &n) || n < 0 ? 0 : (size_t)n;
+}
 
 void np_transport_shutdown(struct np_transport *t) {
     if (t->ssl) SSL_shutdown(t->ssl);

@@ -46,6 +46,11 @@ static int open_front(struct instance *in, struct err *e) {
         .threads = s->threads,
         .frame_max = s->frame_max,
         .handshake_us = (int64_t)s->handshake_timeout * 1000000,
+        .request_us = (int64_t)s->request_timeout * 1000000,
+        .write_us = (int64_t)s->write_timeout * 1000000,
+        .connections = s->connections,
+        .connections_each = s->connections_each,
+        .unfinished_bytes = s->unfinished_bytes,
     };
     return np_front_start(&in->options, &in->front, e);
 }

@@ -26,20 +26,35 @@ static int number(const struct config *c, enum config_option o, unsigned long mi
     return 0;
 }
 
-static int read_network(struct settings *s, const struct config *c, struct err *e) {
-    unsigned long port, tls_port, admin_port, threads, handshake_timeout, frame_max;
-    if (number(c, CONFIG_PORT, 0, 65535, &port, e) || number(c, CONFIG_TLS_PORT, 0, 65535, &tls_port, e) ||
-        number(c, CONFIG_ADMIN_PORT, 0, 65535, &admin_port, e) || number(c, CONFIG_THREADS, 0, 256, &threads, e) ||
-        number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, 86400, &handshake_timeout, e) ||
+static int read_bounds(struct settings *s, const struct config *c, struct err *e) {
+    enum { DAY = 86400, CONNECTIONS_MAX = 10000000 };
+    unsigned long handshake, request, write, connections, each, unfinished, frame_max;
+    if (number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, DAY, &handshake, e) || number(c, CONFIG_REQUEST_TIMEOUT, 0, DAY, &request, e) ||
+        number(c, CONFIG_WRITE_TIMEOUT, 0, DAY, &write, e) || number(c, CONFIG_CONNECTIONS, 0, CONNECTIONS_MAX, &connections, e) ||
+        number(c, CONFIG_CONNECTIONS_EACH, 0, CONNECTIONS_MAX, &each, e) ||
+        number(c, CONFIG_UNFINISHED_MAX, 1 << 20, 1ul << 40, &unfinished, e) ||
         number(c, CONFIG_FRAME_MAX, 1 << 16, 256 << 20, &frame_max, e))
+        return -1;
+    s->handshake_timeout = (unsigned)handshake;
+    s->request_timeout = (unsigned)request;
+    s->write_timeout = (unsigned)write;
+    s->connections = (uint32_t)connections;
+    s->connections_each = (uint32_t)each;
+    s->unfinished_bytes = unfinished;
+    s->frame_max = (uint32_t)frame_max;
+    return 0;
+}
+
+static int read_network(struct settings *s, const struct config *c, struct err *e) {
+    unsigned long port, tls_port, admin_port, threads;
+    if (number(c, CONFIG_PORT, 0, 65535, &port, e) || number(c, CONFIG_TLS_PORT, 0, 65535, &tls_port, e) ||
+        number(c, CONFIG_ADMIN_PORT, 0, 65535, &admin_port, e) || number(c, CONFIG_THREADS, 0, 256, &threads, e))
         return -1;
     s->listen = c->values[CONFIG_LISTEN];
     s->port = (uint16_t)port;
     s->tls_port = (uint16_t)tls_port;
     s->admin_port = (uint16_t)admin_port;
     s->threads = (unsigned)threads;
-    s->handshake_timeout = (unsigned)handshake_timeout;
-    s->frame_max = (uint32_t)frame_max;
     s->tls_cert = c->values[CONFIG_TLS_CERT];
     s->tls_key = c->values[CONFIG_TLS_KEY];
     s->tls = *s->tls_cert && *s->tls_key;
@@ -79,7 +94,7 @@ static void read_node(struct settings *s, const struct config *c) {
 
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     *s = (struct settings){0};
-    if (read_network(s, c, e)) return -1;
+    if (read_network(s, c, e) || read_bounds(s, c, e)) return -1;
     int mode = ONE_OF(c, CONFIG_MODE, e, "keyspaces", "cassandra");
     int model = ONE_OF(c, CONFIG_SIZE_MODEL, e, "documented-2022", "current");
     int durability = ONE_OF(c, CONFIG_DURABILITY, e, "fsync", "periodic", "none");

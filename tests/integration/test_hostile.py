@@ -6,12 +6,13 @@ import resource
 import socket
 import struct
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tally_server import PRESET, Server
+from tally_server import PRESET, TALLYD, Server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "replay"))
 from replay import SEGMENT_MAX, segment, string  # noqa: E402
@@ -28,11 +29,13 @@ SERVED_WITHIN = 5.0  # seconds for a point read of somebody else, on a loaded ma
 class Raw:
     """A connection without a driver's manners."""
 
-    def __init__(self, server, version=4, startup=True, receive_buffer=None):
+    def __init__(self, server, version=4, startup=True, receive_buffer=None, source=None):
         self.sock = socket.socket()
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.sock.settimeout(30)
+        if source:
+            self.sock.bind((source, 0))
         self.sock.connect((server.host, server.port))
         self.version = version
         if startup:
@@ -456,3 +459,186 @@ def test_requests_over_the_frame_limit_are_refused_and_the_connection_goes_on(se
         opcode, _ = c.ask(QUERY, query_body("INSERT INTO h.big (pk, ck, v) VALUES (3, 3, ?)", [bytes(17 << 20)]))
         assert opcode == ERROR
         c.must("SELECT * FROM h.t WHERE pk = 1 AND ck = 1")
+
+
+# ---- bounds on what clients hold, each with an innocent client beside the guilty one ----
+
+
+@contextlib.contextmanager
+def background(work):
+    """Runs work() again and again on a thread; gives the list of what went wrong."""
+    wrong, ended = [], threading.Event()
+
+    def loop():
+        while not ended.is_set():
+            try:
+                work()
+            except Exception as e:  # noqa: BLE001: whatever it is, the test tells it
+                wrong.append(e)
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield wrong
+    finally:
+        ended.set()
+        thread.join()
+
+
+def own_server(new_server, *flags):
+    s = new_server("--mode", "cassandra", "--threads", "2", *flags)
+    with Raw(s) as c:
+        c.must("CREATE KEYSPACE h WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        c.must("CREATE TABLE h.t (pk int, ck int, v blob, PRIMARY KEY (pk, ck))")
+    return s
+
+
+def is_closed(c, seconds):
+    """Whether the server ends the connection in that time, whatever it still says."""
+    c.sock.settimeout(seconds)
+    with contextlib.suppress(ConnectionError):
+        try:
+            while c.sock.recv(1 << 16):
+                pass
+        except TimeoutError:
+            return False
+    return True
+
+
+def test_connections_that_hold_the_most_of_unfinished_requests_are_closed_and_no_other(new_server):
+    s = own_server(new_server, "--max-unfinished-bytes", str(64 << 20))
+    begun = Raw(s).envelope(QUERY, bytes(15 << 20), length=16 << 20)
+    innocents = [Raw(s) for _ in range(4)]
+
+    def insert():
+        for n, c in enumerate(innocents):  # large enough to come in many pieces
+            c.must("INSERT INTO h.t (pk, ck, v) VALUES (1, ?, ?)", [struct.pack(">i", n), bytes(500_000)])
+
+    def harm():
+        guilty = []
+        for _ in range(12):
+            guilty.append(Raw(s, source="127.0.0.2"))
+            with contextlib.suppress(OSError):
+                guilty[-1].send(begun)
+        assert any(is_closed(c, 0.1) for c in guilty)
+        for c in guilty:
+            c.close()
+
+    with background(insert) as wrong:
+        for _ in range(5):
+            harm()
+    assert not wrong, wrong[:3]
+    assert PRESET != "release" or status(s, "VmHWM") < 300 << 20
+    s.stop()
+
+
+def unfinished(c):
+    whole = c.envelope(QUERY, query_body("SELECT key FROM system.local"))
+    if c.version == 5:
+        whole = segment(whole)
+    return whole
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_unfinished_requests_time_out(new_server, version):
+    s = own_server(new_server, "--request-timeout", "1")
+    guilty, dripping, patient, slow = (Raw(s, version) for _ in range(4))
+    parts = [c.envelope(QUERY, bytes(200_000), length=1 << 20) for c in (guilty,)]
+    if version == 5:  # whole segments, of an envelope that does not end
+        parts = [segment(parts[0][at:at + SEGMENT_MAX], False) for at in range(0, len(parts[0]), SEGMENT_MAX)]
+    for part in parts:
+        guilty.send(part)
+    whole = unfinished(slow)
+    for i in range(12):  # six seconds; slow needs half a second for each of its requests, dripping would need long for its one
+        slow.send(whole[:20] if i % 2 == 0 else whole[20:])
+        with contextlib.suppress(OSError):
+            dripping.send(unfinished(dripping)[i:i + 1])
+        time.sleep(0.5)
+    assert is_closed(guilty, 5) and is_closed(dripping, 5)
+    assert not is_closed(patient, 0.1)  # it has sent nothing
+    slow.sock.settimeout(5)
+    assert len(slow.read(6 * 20)) == 120  # and has its answers
+    s.stop()
+
+
+def test_one_address_cannot_take_all_connections(new_server):
+    s = own_server(new_server, "--max-connections", "40", "--max-connections-per-address", "25")
+    taken = []
+    for _ in range(35):
+        c = Raw(s, startup=False, source="127.0.0.2")
+        taken.append(c)
+    closed = [c for c in taken if is_closed(c, 0.05)]
+    assert len(closed) == 10
+    for _ in range(3):
+        with Raw(s) as c:
+            c.must("SELECT key FROM system.local")
+    for c in taken:
+        c.close()
+    with background(lambda: Raw(s).close()):
+        time.sleep(0.5)
+    deadline = time.monotonic() + SERVED_WITHIN
+    while time.monotonic() < deadline:  # who left makes room
+        with contextlib.suppress(OSError), Raw(s, source="127.0.0.2") as c:
+            c.must("SELECT key FROM system.local")
+            break
+    else:
+        raise AssertionError("no connection from an address that has closed all of its own")
+    s.stop()
+
+
+def test_connections_leave_the_store_its_files(tmp_path):
+    few = tmp_path / "few-files"
+    few.write_text(f'#!/bin/sh\nulimit -n 200\nexec {TALLYD} "$@"\n')
+    few.chmod(0o755)
+    s = Server(tmp_path, "--mode", "cassandra", "--threads", "2", binary=few).start()
+    with Raw(s) as c:
+        flood = []
+        for i in range(300):
+            with contextlib.suppress(OSError):
+                flood.append(Raw(s, startup=False, source=f"127.0.0.{i % 5 + 2}"))
+        c.must("CREATE KEYSPACE h WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        c.must("CREATE TABLE h.t (pk int, ck int, v blob, PRIMARY KEY (pk, ck))")
+        for ck in range(200):  # enough for flushes, which open files
+            c.must("INSERT INTO h.t (pk, ck, v) VALUES (1, ?, ?)", [struct.pack(">i", ck), os.urandom(1_000_000)])
+        open_files = len(os.listdir(f"/proc/{s.process.pid}/fd"))
+        assert open_files < 190, open_files
+        assert sum(not is_closed(f, 0.01) for f in flood) < 110
+        for f in flood:
+            f.close()
+    s.stop()
+    assert "cannot accept" not in s.log_tail()
+
+
+def test_client_that_takes_nothing_is_closed_after_the_write_timeout(new_server):
+    s = own_server(new_server, "--write-timeout", "1")
+    with Raw(s) as c:
+        for ck in range(20):
+            c.must("INSERT INTO h.t (pk, ck, v) VALUES (1, ?, ?)", [struct.pack(">i", ck), bytes(500_000)])
+    stuck, steady = Raw(s, receive_buffer=4096), Raw(s, receive_buffer=4096)
+    ask = stuck.envelope(QUERY, query_body("SELECT * FROM h.t WHERE pk = 1"))
+    stuck.send(ask)
+    steady.send(ask)
+    (whole,) = struct.unpack_from(">I", steady.read(9), 5)
+    for _ in range(100):  # slower than the server, but never still for long
+        steady.read(1000)
+        time.sleep(0.05)
+    steady.read(whole - 100 * 1000)
+    stuck.sock.settimeout(5)
+    got = 0
+    with contextlib.suppress(ConnectionError):
+        while part := stuck.sock.recv(1 << 20):
+            got += len(part)
+    assert got < 20 * 500_000
+    s.stop()
+
+
+def test_connections_are_kept_alive(server):
+    """What is idle is asked by TCP, so that who vanished without a word does not stay for ever."""
+    with Raw(server) as c:
+        port = c.sock.getsockname()[1]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(f":{server.port:04X}") and fields[2].endswith(f":{port:04X}"):
+                assert fields[5].split(":")[0] == "02", line
+                return
+    raise AssertionError("the connection is not in /proc/net/tcp")

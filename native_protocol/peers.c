@@ -1,0 +1,74 @@
+#include "native_protocol/peers.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY = 9 }; /* 4 or 6, then the address or its prefix */
+
+struct np_peer {
+    struct np_peer *next;
+    uint8_t key[KEY];
+    uint32_t n; /* connections */
+};
+
+void npi_peers_init(struct np_peers *p, uint32_t max, uint32_t max_each) {
+    *p = (struct np_peers){.max = max, .max_each = max_each};
+    pthread_mutex_init(&p->lock, NULL);
+}
+
+void npi_peers_fini(struct np_peers *p) {
+    assert(!p->n);
+    pthread_mutex_destroy(&p->lock);
+}
+
+/* FNV-1a. Whoever owns the addresses to make this table slow owns enough to fill it. */
+static struct np_peer **slot_of(struct np_peers *p, const uint8_t key[KEY]) {
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < KEY; i++) h = (h ^ key[i]) * 16777619u;
+    return &p->slots[h % NP_PEER_SLOTS];
+}
+
+static struct np_peer **find(struct np_peers *p, const uint8_t key[KEY]) {
+    struct np_peer **at = slot_of(p, key);
+    while (*at && memcmp((*at)->key, key, KEY)) at = &(*at)->next;
+    return at;
+}
+
+static struct np_peer *enter(struct np_peers *p, const uint8_t key[KEY]) {
+    if (p->n >= p->max) return NULL;
+    struct np_peer **at = find(p, key);
+    if (!*at) {
+        *at = calloc(1, sizeof(**at));
+        if (!*at) return NULL;
+        memcpy((*at)->key, key, KEY);
+    }
+    if ((*at)->n >= p->max_each) return NULL;
+    (*at)->n++;
+    p->n++;
+    return *at;
+}
+
+struct np_peer *npi_peers_enter(struct np_peers *p, const uint8_t *address, uint8_t n) {
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* an IPv4 address as an IPv6 socket shows it */
+    bool v4 = n == 4 || !memcmp(address, mapped, sizeof(mapped));
+    uint8_t key[KEY] = {v4 ? 4 : 6};
+    memcpy(key + 1, v4 ? address + n - 4 : address, v4 ? 4 : 8);
+    pthread_mutex_lock(&p->lock);
+    struct np_peer *peer = enter(p, key);
+    pthread_mutex_unlock(&p->lock);
+    return peer;
+}
+
+void npi_peers_leave(struct np_peers *p, struct np_peer *peer) {
+    pthread_mutex_lock(&p->lock);
+    assert(peer->n && p->n);
+    p->n--;
+    if (!--peer->n) {
+        struct np_peer **at = find(p, peer->key);
+        assert(*at == peer);
+        *at = peer->next;
+        free(peer);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
