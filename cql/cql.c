@@ -180,6 +180,7 @@ static enum cql_outcome run_batch(struct cql_request *r) {
 
 enum cql_outcome cql_run_more(struct cql_request *r) {
     assert(r->blocking && r->compiled && r->compiled->ops->more);
+    r->again_us = 0;
     return r->compiled->ops->more(r, r->compiled);
 }
 

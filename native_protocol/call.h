@@ -1,4 +1,4 @@
-/* One query request from its envelope to its response: what dispatch, the loop and the worker pool hand to each other.
+/* One query request from its envelope to its response: what dispatch, the loop and the workers hand to each other.
  *
  * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, or its body is copied, it runs
  * once more on a worker and comes back to the loop to be finished. Then it goes back to the spare ones with its arena.
@@ -8,6 +8,7 @@
 
 #include "native_protocol/request.h"
 #include "native_protocol/rows.h"
+#include "native_protocol/work_queue.h"
 
 struct np_conn;
 
@@ -29,6 +30,8 @@ struct np_call {
     int64_t started_us; /* monotonic; only when traced */
     /* offloaded only */
     bool offloaded;
+    struct np_work work;
+    uint32_t n_parts;           /* that were run */
     struct cql_session session; /* a copy: the connection's stays with the loop */
     struct buf out;             /* rows are encoded here */
     uint64_t seq;               /* of the commit */

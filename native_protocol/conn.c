@@ -11,6 +11,7 @@
 #include "native_protocol/dispatch.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/segment.h"
+#include "native_protocol/workers.h"
 
 enum { READ_STEP = 64 << 10, SEND_EARLY = 64 << 10 };
 enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_EVERY_S = 15, KEEPALIVE_PROBES = 4 };
@@ -62,6 +63,7 @@ void npi_conn_close(struct np_conn *c) {
     struct np_loop *l = c->loop;
     npi_conn_set_state(c, NP_CONN_CLOSED);
     atomic_store(&c->gone, true);
+    if (c->offloaded) np_workers_look(npi_front_workers(l->front));
     ev_io_stop(l->ev, &c->read_io);
     ev_io_stop(l->ev, &c->write_io);
     unlink_dirty(c);
@@ -505,6 +507,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
     c->refs = 1;
     c->state_us = clock_mono_us(l->o->clock);
     c->session.role = "anonymous";
+    np_work_client_init(&c->work);
     buf_init(&c->in, 0);
     buf_init(&c->large, 0);
     buf_init(&c->out, 0);

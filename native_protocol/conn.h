@@ -24,6 +24,7 @@
 #include "native_protocol/frame.h"
 #include "native_protocol/peers.h"
 #include "native_protocol/transport.h"
+#include "native_protocol/work_queue.h"
 #include "cql/cql.h"
 
 struct np_loop;
@@ -67,6 +68,7 @@ struct np_conn {
     size_t wire_at;
     size_t counted; /* of what is unsent, in the loop's out_bytes */
     _Atomic bool gone; /* closed; for workers, which need not run what nobody waits for */
+    struct np_work_client work; /* what waits for workers; under the lock of their queue */
 };
 
 /* Takes over fd. NULL: no memory, or too many connections; fd is closed. */

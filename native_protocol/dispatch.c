@@ -2,6 +2,7 @@
 
 #include "metering/charge.h"
 #include "native_protocol/loop.h"
+#include "native_protocol/offload.h"
 #include "native_protocol/trace.h"
 
 /* ---- responses that need no call ---- */
@@ -99,7 +100,8 @@ void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) 
         .batch = batch,
         .now_us = clock_wall_us(o->clock),
         .blocking = blocking,
-        .cancelled = blocking ? &c->gone : NULL,
+        .cancelled = blocking ? call->work.cancelled : NULL,
+        .deadline_us = blocking ? call->work.deadline_us : 0,
         .stmt_kind = STMT_KINDS,
     };
     err_clear(&call->err);
@@ -135,7 +137,11 @@ static void put_result(struct np_call *call) {
 static void put_failure(struct np_call *call) {
     bool with_charge = call->reply.has_charge;
     struct np_reply *r = &call->reply;
-    np_reply_cancel(r);
+    if (r->out) np_reply_cancel(r);
+    else { /* it never ran on the worker that it went to */
+        r->out = &call->out;
+        with_charge = call->conn->loop->o->capacity_payload != NP_CAPACITY_OFF;
+    }
     np_reply_begin(r, r->out, call->env.version, call->env.stream, NP_ERROR, with_charge);
     np_put_error(r->out, call->env.version, &call->err);
 }
@@ -178,6 +184,12 @@ static int complete(struct np_call *call, const struct charge *charge) {
 
 static void count(struct np_call *call, const struct charge *charge) {
     struct np_metrics *m = &call->conn->loop->metrics;
+    bool timeout = call->err.set && (call->err.code == ERR_READ_TIMEOUT || call->err.code == ERR_WRITE_TIMEOUT);
+    if (timeout) np_metric_add(m, NP_METRIC_TIMEOUTS, 1);
+    if (call->offloaded) {
+        np_metric_add(m, NP_METRIC_WORKER_PARTS, call->n_parts);
+        np_metric_add(m, NP_METRIC_WORKER_WAIT_US, call->work.waited_us);
+    }
     np_metric_request(m, call->env.opcode, np_outcome_of(&call->err));
     if (charge->read_units > 0) np_metric_add(m, NP_METRIC_READ_UNITS, (int64_t)(charge->read_units * 2));
     double written = charge->write_units + charge->static_write_units;
@@ -255,28 +267,6 @@ void npi_call_finish(struct np_call *call) {
     npi_conn_unref(c);
 }
 
-/* To a worker: the body must outlive the window. */
-static void offload(struct np_call *call) {
-    struct np_conn *c = call->conn;
-    np_reply_cancel(&call->reply);
-    cql_request_fini(&call->r);
-    call->r = (struct cql_request){.stmt_kind = STMT_KINDS};
-    call->body = arena_dup(&call->arena, call->body);
-    call->session = c->session;
-    call->offloaded = true;
-    c->offloaded++;
-    c->in_flight++;
-    np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
-    np_metric_add(&c->loop->metrics, NP_METRIC_OFFLOADED, 1);
-    if (!call->body.p) err_nomem(&call->err);
-    else if (npi_pool_submit(npi_front_pool(c->loop->front), call)) err_set(&call->err, ERR_OVERLOADED, "Too many requests wait for storage");
-    else return;
-    call->outcome = CQL_FAILED;
-    np_reply_begin(&call->reply, &call->out, call->env.version, call->env.stream, NP_ERROR,
-                   c->loop->o->capacity_payload != NP_CAPACITY_OFF);
-    npi_call_finish(call);
-}
-
 static bool overloaded(const struct np_conn *c) {
     return npi_conn_unsent(c) > NP_OUT_MAX || (c->throw_on_overload && c->in_flight >= NP_IN_FLIGHT_MAX - 1);
 }
@@ -295,7 +285,7 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     call->body = body;
     if (env->flags & NP_FLAG_TRACING) call->started_us = clock_mono_us(c->loop->o->clock);
     npi_call_run(call, c->loop->batch, false);
-    if (call->outcome == CQL_OFFLOAD) offload(call);
+    if (call->outcome == CQL_OFFLOAD) npi_offload(call);
     else npi_call_finish(call);
 }
 

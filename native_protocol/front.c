@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "native_protocol/loop.h"
+#include "native_protocol/offload.h"
 
 enum { BACKLOG = 1024, FRAME_MAX = 16 << 20, UNFINISHED_BYTES = 256 << 20 };
 
@@ -18,12 +19,12 @@ struct np_front {
     struct np_bounds bounds;
     uint16_t port, tls_port;
     SSL_CTX *tls;
-    struct np_pool *pool;
+    struct np_workers *workers;
     unsigned n_loops;
     struct np_loop loops[];
 };
 
-struct np_pool *npi_front_pool(struct np_front *f) { return f->pool; }
+struct np_workers *npi_front_workers(struct np_front *f) { return f->workers; }
 uint16_t np_front_port(const struct np_front *f) { return f->port; }
 uint16_t np_front_tls_port(const struct np_front *f) { return f->tls_port; }
 
@@ -138,9 +139,16 @@ static void on_change(void *arg, const struct schema_change *change) {
     for (unsigned i = 0; i < f->n_loops; i++) npi_loop_give_event(&f->loops[i], change);
 }
 
+static int start_workers(struct np_front *f, struct err *e) {
+    struct np_workers_options o = {.ops = &npi_offload_ops, .eng = f->o.eng, .clock = f->o.clock, .queue_max = f->o.queue_max,
+                                   .queue_bytes_max = f->o.queue_bytes_max};
+    memcpy(o.threads, f->o.workers, sizeof(o.threads));
+    f->workers = np_workers_new(&o, e);
+    return f->workers ? 0 : -1;
+}
+
 static int start_threads(struct np_front *f, struct err *e) {
-    f->pool = npi_pool_new(&f->o, e);
-    if (!f->pool) return -1;
+    if (start_workers(f, e)) return -1;
     for (unsigned i = 0; i < f->n_loops; i++) {
         if (pthread_create(&f->loops[i].thread, NULL, npi_loop_run, &f->loops[i])) return err_set(e, ERR_SERVER, "cannot start a thread");
         f->loops[i].started = true;
@@ -174,11 +182,12 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
 }
 
 void np_front_stop(struct np_front *f) {
+    if (f->workers) np_workers_stop_waiting(f->workers);
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].started) npi_loop_stop(&f->loops[i]);
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].started) pthread_join(f->loops[i].thread, NULL);
-    if (f->pool) npi_pool_stop(f->pool);
+    if (f->workers) np_workers_stop(f->workers);
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].o) npi_loop_close(&f->loops[i]);
 }
@@ -186,7 +195,7 @@ void np_front_stop(struct np_front *f) {
 void np_front_free(struct np_front *f) {
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].o) npi_loop_fini(&f->loops[i]);
-    if (f->pool) npi_pool_free(f->pool);
+    if (f->workers) np_workers_free(f->workers);
     npi_peers_fini(&f->bounds.peers);
     npi_budget_fini(&f->bounds.unfinished);
     if (f->tls) SSL_CTX_free(f->tls);

@@ -1,4 +1,4 @@
-/* The front of the server: listeners, one event loop per thread, a pool of blocking workers, on one database.
+/* The front of the server: listeners, one event loop per thread, blocking workers, on one database.
  *
  * Life: np_front_start binds, starts the threads and returns; np_front_stop stops accepting, lets what is in flight finish
  * (bounded) and joins every thread; np_front_free comes after engine and catalogue are closed, whose threads call back into
@@ -24,7 +24,11 @@ struct np_options { /* what it points to must outlive the front */
     bool tls;           /* with tls_port, tls_cert and tls_key */
     uint16_t tls_port;
     const char *tls_cert, *tls_key;
-    unsigned threads, workers; /* 0: one per core; 0: default */
+    unsigned threads; /* 0: one per core */
+    unsigned workers[WORK_CLASSES]; /* threads of each class; 0: by cores */
+    unsigned queue_max;             /* requests that wait for workers; 0: default */
+    size_t queue_bytes_max;         /* what they hold; 0: default */
+    int64_t timeout_us[WORK_CLASSES]; /* from when a request goes to the workers; 0: none */
     uint32_t frame_max;        /* bytes of a request body */
     int64_t handshake_us;      /* a connection without STARTUP is closed after it; 0: never */
     int64_t request_us, write_us; /* for a request to arrive as a whole; for unread bytes to be taken; 0: for ever */

@@ -52,6 +52,7 @@ static void call_free(struct np_call *c) {
 void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->conn = NULL;
     c->offloaded = false;
+    c->n_parts = 0;
     c->seq = 0;
     npi_buf_give(l, &c->out);
     if (l->n_calls >= NP_SPARE_CALLS) {

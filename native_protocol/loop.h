@@ -116,13 +116,6 @@ int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, c
 /* The same for a call that was committed elsewhere: its out until seq is durable. */
 int npi_hold_call(struct np_loop *l, struct np_call *c) MUST_CHECK;
 
-/* ---- of front.c and pool.c ---- */
+/* ---- of front.c ---- */
 
-struct np_pool;
-struct np_pool *npi_pool_new(const struct np_options *o, struct err *e) MUST_CHECK;
-/* Runs what is queued, then ends. */
-void npi_pool_stop(struct np_pool *p);
-void npi_pool_free(struct np_pool *p);
-/* -1: too many wait already. */
-int npi_pool_submit(struct np_pool *p, struct np_call *c) MUST_CHECK;
-struct np_pool *npi_front_pool(struct np_front *f);
+struct np_workers *npi_front_workers(struct np_front *f);

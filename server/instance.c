@@ -44,14 +44,20 @@ static int open_front(struct instance *in, struct err *e) {
         .tls_cert = s->tls_cert,
         .tls_key = s->tls_key,
         .threads = s->threads,
+        .queue_max = s->queue_requests,
+        .queue_bytes_max = s->queue_bytes,
         .frame_max = s->frame_max,
         .handshake_us = (int64_t)s->handshake_timeout * 1000000,
         .request_us = (int64_t)s->request_timeout * 1000000,
-        .write_us = (int64_t)s->write_timeout * 1000000,
+        .write_us = (int64_t)s->send_timeout * 1000000,
         .connections = s->connections,
         .connections_each = s->connections_each,
         .unfinished_bytes = s->unfinished_bytes,
     };
+    for (int i = 0; i < WORK_CLASSES; i++) {
+        in->options.workers[i] = s->workers[i];
+        in->options.timeout_us[i] = (int64_t)s->timeout_ms[i] * 1000;
+    }
     return np_front_start(&in->options, &in->front, e);
 }
 

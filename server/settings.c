@@ -28,16 +28,16 @@ static int number(const struct config *c, enum config_option o, unsigned long mi
 
 static int read_bounds(struct settings *s, const struct config *c, struct err *e) {
     enum { DAY = 86400, CONNECTIONS_MAX = 10000000 };
-    unsigned long handshake, request, write, connections, each, unfinished, frame_max;
+    unsigned long handshake, request, send, connections, each, unfinished, frame_max;
     if (number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, DAY, &handshake, e) || number(c, CONFIG_REQUEST_TIMEOUT, 0, DAY, &request, e) ||
-        number(c, CONFIG_WRITE_TIMEOUT, 0, DAY, &write, e) || number(c, CONFIG_CONNECTIONS, 0, CONNECTIONS_MAX, &connections, e) ||
+        number(c, CONFIG_SEND_TIMEOUT, 0, DAY, &send, e) || number(c, CONFIG_CONNECTIONS, 0, CONNECTIONS_MAX, &connections, e) ||
         number(c, CONFIG_CONNECTIONS_EACH, 0, CONNECTIONS_MAX, &each, e) ||
         number(c, CONFIG_UNFINISHED_MAX, 1 << 20, 1ul << 40, &unfinished, e) ||
         number(c, CONFIG_FRAME_MAX, 1 << 16, 256 << 20, &frame_max, e))
         return -1;
     s->handshake_timeout = (unsigned)handshake;
     s->request_timeout = (unsigned)request;
-    s->write_timeout = (unsigned)write;
+    s->send_timeout = (unsigned)send;
     s->connections = (uint32_t)connections;
     s->connections_each = (uint32_t)each;
     s->unfinished_bytes = unfinished;
@@ -60,6 +60,28 @@ static int read_network(struct settings *s, const struct config *c, struct err *
     s->tls = *s->tls_cert && *s->tls_key;
     if (!s->tls && (*s->tls_cert || *s->tls_key))
         return err_set(e, ERR_CONFIG, "TLS needs both --tls-cert and --tls-key");
+    return 0;
+}
+
+static int read_workers(struct settings *s, const struct config *c, struct err *e) {
+    static const enum config_option threads[WORK_CLASSES] = {
+        [WORK_READ] = CONFIG_READ_WORKERS, [WORK_UPDATE] = CONFIG_UPDATE_WORKERS, [WORK_SCAN] = CONFIG_SCAN_WORKERS, [WORK_DDL] = CONFIG_DDL_WORKERS};
+    static const struct {
+        enum cql_work_class class;
+        enum config_option option;
+    } timeouts[] = {{WORK_READ, CONFIG_READ_TIMEOUT}, {WORK_SCAN, CONFIG_RANGE_TIMEOUT}, {WORK_UPDATE, CONFIG_WRITE_TIMEOUT}};
+    unsigned long n, requests, bytes;
+    for (int i = 0; i < WORK_CLASSES; i++) {
+        if (number(c, threads[i], 0, 256, &n, e)) return -1;
+        s->workers[i] = (unsigned)n;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(timeouts); i++) {
+        if (number(c, timeouts[i].option, 0, 86400000, &n, e)) return -1;
+        s->timeout_ms[timeouts[i].class] = (unsigned)n;
+    }
+    if (number(c, CONFIG_QUEUE_REQUESTS, 1, 1 << 20, &requests, e) || number(c, CONFIG_QUEUE_BYTES, 1 << 20, 1ul << 40, &bytes, e)) return -1;
+    s->queue_requests = (unsigned)requests;
+    s->queue_bytes = bytes;
     return 0;
 }
 
@@ -94,7 +116,7 @@ static void read_node(struct settings *s, const struct config *c) {
 
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     *s = (struct settings){0};
-    if (read_network(s, c, e) || read_bounds(s, c, e)) return -1;
+    if (read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
     int mode = ONE_OF(c, CONFIG_MODE, e, "keyspaces", "cassandra");
     int model = ONE_OF(c, CONFIG_SIZE_MODEL, e, "documented-2022", "current");
     int durability = ONE_OF(c, CONFIG_DURABILITY, e, "fsync", "periodic", "none");

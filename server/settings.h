@@ -18,9 +18,13 @@ struct settings { /* texts belong to the config */
     enum np_capacity_payload capacity_payload;
     struct node_info node; /* port: still to be filled in when it is picked */
     unsigned threads;
-    unsigned handshake_timeout, request_timeout, write_timeout; /* seconds; 0: none */
+    unsigned handshake_timeout, request_timeout, send_timeout; /* seconds; 0: none */
     uint32_t connections, connections_each; /* 0: by the limit of open files */
     size_t unfinished_bytes;
+    unsigned workers[WORK_CLASSES]; /* 0: by cores */
+    unsigned queue_requests;
+    size_t queue_bytes;
+    unsigned timeout_ms[WORK_CLASSES]; /* 0: none */
     uint32_t frame_max;
 };
 

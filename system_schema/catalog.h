@@ -96,9 +96,12 @@ struct catalog_change {
 };
 
 /* Checks the change against the current state, persists it and starts it. 1: done, *out is what clients are told; 0: nothing
- * to do (IF [NOT] EXISTS), *out is filled too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode it
- * answers at once; in cassandra mode when the object has its final status. Blocking: not on a loop. */
-int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, struct err *e) MUST_CHECK;
+ * to do (IF [NOT] EXISTS), *out is filled too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode clients
+ * are told at once; in cassandra mode when the object has its final status: *unfinished is what catalog_is_unfinished is
+ * asked for until then, or 0. Waits for the disk: not on a loop. */
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
+                  struct err *e) MUST_CHECK;
+bool catalog_is_unfinished(struct catalog *c, uint32_t id);
 
 /* With --ddl-delay held: lets every unfinished change go on now. Those that start later are held again. */
 void catalog_release_held(struct catalog *c);

@@ -334,13 +334,8 @@ static void undo(struct catalog *c, struct entry *x, const struct entry *before)
     x->next = slice_of(NULL, 0);
 }
 
-static void wait_until_final(struct catalog *c, enum entry_kind kind, uint32_t id) {
-    const struct entry *x;
-    while (!c->closing && (x = entry_by_id(c, kind, id)) && entry_is_pending(x)) pthread_cond_wait(&c->moved, &c->lock);
-}
-
 /* Recorded with its first status and, when the delay is none, carried to its last by entry_begin before it is published. */
-static int begin(struct apply *a, struct schema_change *out) {
+static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
     struct catalog *c = a->c;
     struct entry *x = a->subject;
     struct entry before = a->kind == CHANGE_CREATED ? (struct entry){0} : *x;
@@ -361,18 +356,28 @@ static int begin(struct apply *a, struct schema_change *out) {
     }
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
     pthread_cond_broadcast(&c->moved);
-    if (c->mode == MODE_CASSANDRA) wait_until_final(c, kind, id);
+    if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = id;
     return 1;
 }
 
-int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, struct err *e) {
+int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished, struct err *e) {
     struct apply a = {.c = c, .change = change, .err = e};
     arena_init(&a.arena, 16 * 1024, 0);
+    *unfinished = 0;
     pthread_mutex_lock(&c->lock);
     int rc = check_and_change(&a);
-    if (rc == BEGUN) rc = begin(&a, out);
+    if (rc == BEGUN) rc = begin(&a, out, unfinished);
     else if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
     pthread_mutex_unlock(&c->lock);
     arena_fini(&a.arena);
     return rc;
+}
+
+bool catalog_is_unfinished(struct catalog *c, uint32_t id) {
+    pthread_mutex_lock(&c->lock);
+    const struct entry *x = entry_by_id(c, ENTRY_TABLE, id);
+    if (!x) x = entry_by_id(c, ENTRY_KEYSPACE, id);
+    bool unfinished = x && entry_is_pending(x);
+    pthread_mutex_unlock(&c->lock);
+    return unfinished;
 }

@@ -104,6 +104,7 @@ enum cql_outcome select_run(struct cql_request *r, const struct cql_statement *s
     struct paging_state state;
     const struct paging_state *resume = NULL;
     r->work_class = run.plan->where->partitions == WHERE_TOKENS ? WORK_SCAN : WORK_READ;
+    r->deadline_per_part = run.plan->n_aggregates || run.plan->grouped;
     if (belongs_elsewhere(r, run.plan)) return CQL_OFFLOAD;
     r->cost->is_read = true;
     op_cost_class(r->cost, class_of(run.plan));

@@ -148,6 +148,8 @@ struct cql_request {
     /* A request between two parts. running is the statement's own, in the request's arena. running_fini, when set, gives back
      * what the arena does not hold; cql_request_fini calls it once, on any thread, whether the request came to its end or was
      * dropped half-way. */
+    bool deadline_per_part; /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
+    int64_t again_us; /* with CQL_AGAIN: there is nothing to do before this moment of the monotonic clock; 0: more at once */
     const struct cql_statement *compiled; /* that runs, in the request's arena or in statement */
     void *running;
     void (*running_fini)(struct cql_request *r);

@@ -17,15 +17,30 @@ struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, str
     return change;
 }
 
+/* No thread waits with the client: a change may take long, or be held. */
+enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s) {
+    enum { LOOK_EVERY_US = 10000 };
+    const uint32_t *unfinished = r->running;
+    (void)s;
+    if (!catalog_is_unfinished(r->db->options.catalog, *unfinished)) return CQL_DONE;
+    r->again_us = clock_mono_us(r->db->options.clock) + LOOK_EVERY_US;
+    return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
+}
+
 enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s) {
     if (!r->blocking) {
         r->work_class = WORK_DDL;
         return CQL_OFFLOAD;
     }
-    int rc = catalog_apply(r->db->options.catalog, s->plan, &r->result.change, r->err);
+    uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
+    if (!unfinished) {
+        err_nomem(r->err);
+        return CQL_FAILED;
+    }
+    int rc = catalog_apply(r->db->options.catalog, s->plan, &r->result.change, unfinished, r->err);
     if (rc < 0) return CQL_FAILED;
     r->result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
-    return CQL_DONE;
+    return *unfinished ? ddl_more(r, s) : CQL_DONE;
 }
 
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {

@@ -105,4 +105,4 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     return 0;
 }
 
-const struct statement_ops alter_table_ops = {compile_alter_table, ddl_run};
+const struct statement_ops alter_table_ops = {compile_alter_table, ddl_run, ddl_more};

@@ -219,4 +219,4 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     return 0;
 }
 
-const struct statement_ops create_table_ops = {compile_create_table, ddl_run};
+const struct statement_ops create_table_ops = {compile_create_table, ddl_run, ddl_more};

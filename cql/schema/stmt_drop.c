@@ -9,4 +9,4 @@ static int compile_drop_table(struct compile *c, const struct ast_stmt *ast, str
     return change->keyspace ? 0 : -1;
 }
 
-const struct statement_ops drop_table_ops = {compile_drop_table, ddl_run};
+const struct statement_ops drop_table_ops = {compile_drop_table, ddl_run, ddl_more};

@@ -104,6 +104,6 @@ static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cq
     return 0;
 }
 
-const struct statement_ops create_keyspace_ops = {compile_create, ddl_run};
-const struct statement_ops alter_keyspace_ops = {compile_alter, ddl_run};
-const struct statement_ops drop_keyspace_ops = {compile_drop, ddl_run};
+const struct statement_ops create_keyspace_ops = {compile_create, ddl_run, ddl_more};
+const struct statement_ops alter_keyspace_ops = {compile_alter, ddl_run, ddl_more};
+const struct statement_ops drop_keyspace_ops = {compile_drop, ddl_run, ddl_more};

@@ -610,7 +610,7 @@ def test_connections_leave_the_store_its_files(tmp_path):
 
 
 def test_client_that_takes_nothing_is_closed_after_the_write_timeout(new_server):
-    s = own_server(new_server, "--write-timeout", "1")
+    s = own_server(new_server, "--send-timeout", "1")
     with Raw(s) as c:
         for ck in range(20):
             c.must("INSERT INTO h.t (pk, ck, v) VALUES (1, ?, ?)", [struct.pack(">i", ck), bytes(500_000)])

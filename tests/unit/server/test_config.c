@@ -34,6 +34,29 @@ static void test_config_defaults_make_settings(void **state) {
     assert_string_equal(s.node.cluster_name, "Amazon Keyspaces");
     assert_string_equal(s.node.release_version, "3.11.2");
     assert_string_equal(s.node.datacenter, "datacenter1");
+    assert_int_equal(s.workers[WORK_SCAN], 0);
+    assert_int_equal(s.queue_requests, 16384);
+    assert_int_equal(s.queue_bytes, 256 << 20);
+    assert_int_equal(s.timeout_ms[WORK_READ], 5000);
+    assert_int_equal(s.timeout_ms[WORK_SCAN], 10000);
+    assert_int_equal(s.timeout_ms[WORK_UPDATE], 2000);
+    assert_int_equal(s.timeout_ms[WORK_DDL], 0);
+    config_fini(&c);
+}
+
+static void test_config_workers_of_each_class(void **state) {
+    (void)state;
+    struct config c;
+    struct settings s;
+    struct err e;
+    assert_int_equal(LOAD(&c, &e, "--read-workers=1", "--update-workers=2", "--scan-workers=3", "--ddl-workers=4", "--range-timeout=0"), 0);
+    assert_int_equal(settings_read(&s, &c, &e), 0);
+    for (int i = 0; i < WORK_CLASSES; i++) assert_int_equal(s.workers[i], i + 1);
+    assert_int_equal(s.timeout_ms[WORK_SCAN], 0);
+    config_fini(&c);
+    assert_int_equal(LOAD(&c, &e, "--scan-workers=257"), 0);
+    assert_int_equal(settings_read(&s, &c, &e), -1);
+    assert_string_equal(e.text, "--scan-workers must be a number from 0 to 256, not '257'");
     config_fini(&c);
 }
 
@@ -137,6 +160,7 @@ static void test_data_dir_is_private_and_locked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config_defaults_make_settings),
+        cmocka_unit_test(test_config_workers_of_each_class),
         cmocka_unit_test(test_config_mode_decides_other_defaults),
         cmocka_unit_test(test_config_flags_go_before_environment_before_file),
         cmocka_unit_test(test_config_refuses_what_it_does_not_know),

@@ -81,8 +81,9 @@ static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"rep
 
 static int apply(struct world *w, const struct catalog_change *change) {
     struct schema_change out;
+    uint32_t unfinished;
     err_clear(&w->err);
-    return catalog_apply(w->catalog, change, &out, &w->err);
+    return catalog_apply(w->catalog, change, &out, &unfinished, &w->err);
 }
 
 static int make_keyspace(struct world *w, const char *name) {

@@ -116,8 +116,9 @@ static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"rep
 
 static int apply(struct world *w, const struct catalog_change *change, struct err *e) {
     struct schema_change out;
+    uint32_t unfinished;
     err_clear(e);
-    int rc = catalog_apply(w->catalog, change, &out, e);
+    int rc = catalog_apply(w->catalog, change, &out, &unfinished, e);
     check(rc >= 0 || (e->set && *e->text), "a refusal without words", change->keyspace);
     check(rc >= 0 || e->code == ERR_INVALID || e->code == ERR_ALREADY_EXISTS, "refused for a wrong reason", e->text);
     return rc;

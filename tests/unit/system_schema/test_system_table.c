@@ -31,14 +31,15 @@ static void world_init(struct world *w, enum tally_mode mode) {
     assert_non_null(w->catalog = catalog_open(&o, &w->err));
     arena_init(&w->arena, 4096, 0);
     struct schema_change out;
+    uint32_t unfinished;
     struct catalog_change ks = {.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks", .durable_writes = -1, .n_replication = 2, .replication = simple};
-    assert_int_equal(catalog_apply(w->catalog, &ks, &out, &w->err), 1);
+    assert_int_equal(catalog_apply(w->catalog, &ks, &out, &unfinished, &w->err), 1);
     const struct catalog_column col = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
     static const struct schema_option options[] = {
         {"caching.keys", "NONE"}, {"comment", "x"}, {"custom_properties.ttl.status", "enabled"}, {"tags.a.b", "c"}};
     struct catalog_change table = {.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "t", .durable_writes = -1,
                                    .n_columns = 1, .columns = &col, .n_options = ARRAY_LEN(options), .options = options};
-    assert_int_equal(catalog_apply(w->catalog, &table, &out, &w->err), 1);
+    assert_int_equal(catalog_apply(w->catalog, &table, &out, &unfinished, &w->err), 1);
     w->schema = catalog_schema(w->catalog);
 }
 

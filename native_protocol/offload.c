@@ -1,0 +1,126 @@
+#include "native_protocol/offload.h"
+
+#include <stddef.h>
+
+#include "native_protocol/dispatch.h"
+#include "native_protocol/loop.h"
+
+static struct np_call *call_of(struct np_work *w) { return (struct np_call *)((char *)w - offsetof(struct np_call, work)); }
+
+static void count(struct np_call *call) {
+    static const enum np_metric metrics[WORK_CLASSES] = {
+        [WORK_READ] = NP_METRIC_OFFLOADED_READS,
+        [WORK_UPDATE] = NP_METRIC_OFFLOADED_UPDATES,
+        [WORK_SCAN] = NP_METRIC_OFFLOADED_SCANS,
+        [WORK_DDL] = NP_METRIC_OFFLOADED_DDL,
+    };
+    struct np_metrics *m = &call->conn->loop->metrics;
+    np_metric_add(m, NP_METRIC_IN_FLIGHT, 1);
+    np_metric_add(m, metrics[call->work.class], 1);
+}
+
+static void set_deadline(struct np_call *call, enum cql_work_class class) {
+    const struct np_options *o = call->conn->loop->o;
+    if (o->timeout_us[class]) call->work.deadline_us = clock_mono_us(o->clock) + o->timeout_us[class];
+}
+
+/* What is left of the request while it waits: enough to say why it did not run. */
+static void keep_request(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    const struct np_options *o = c->loop->o;
+    const struct cql_request *ran = &call->r;
+    call->work = (struct np_work){.client = &c->work, .class = ran->work_class, .cancelled = &c->gone};
+    set_deadline(call, ran->work_class);
+    call->r = (struct cql_request){
+        .db = o->db,
+        .err = &call->err,
+        .stmt_kind = STMT_KINDS,
+        .work_class = ran->work_class,
+        .write_type = ran->write_type,
+        .params.consistency = ran->params.consistency,
+        .cancelled = call->work.cancelled,
+        .deadline_us = call->work.deadline_us,
+    };
+}
+
+static size_t held_bytes(const struct np_call *call) { return sizeof(*call) + call->arena.used + call->out.cap; }
+
+void npi_offload(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    np_reply_cancel(&call->reply);
+    cql_request_fini(&call->r);
+    keep_request(call);
+    call->body = arena_dup(&call->arena, call->body); /* must outlive the loop's window */
+    call->session = c->session;
+    call->offloaded = true;
+    call->reply = (struct np_reply){0};
+    c->offloaded++;
+    c->in_flight++;
+    count(call);
+    if (!call->body.p) {
+        err_nomem(&call->err);
+        call->outcome = CQL_FAILED;
+        npi_loop_give_call(c->loop, call);
+        return;
+    }
+    call->work.bytes = held_bytes(call);
+    np_workers_submit(npi_front_workers(c->loop->front), &call->work);
+}
+
+/* ---- on a worker ---- */
+
+static void commit(struct np_call *call, struct eng_batch *batch) {
+    uint64_t seq = 0;
+    call->seq = call->r.commit_seq;
+    if (eng_batch_empty(batch)) return;
+    if (eng_batch_commit(batch, &seq, &call->err)) call->outcome = CQL_FAILED;
+    if (seq > call->seq) call->seq = seq;
+}
+
+static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
+    struct np_call *call = call_of(w);
+    call->n_parts++;
+    if (call->outcome == CQL_AGAIN) npi_call_more(call, batch);
+    else npi_call_run(call, batch, true);
+    if (call->outcome == CQL_AGAIN) {
+        w->bytes = held_bytes(call);
+        if (call->r.deadline_per_part) {
+            set_deadline(call, call->r.work_class);
+            call->r.deadline_us = w->deadline_us;
+        }
+        w->not_before_us = call->r.again_us;
+        return w->not_before_us ? NP_PART_LATER : NP_PART_MORE;
+    }
+    if (call->outcome == CQL_OFFLOAD) {
+        call->outcome = CQL_FAILED;
+        err_set(&call->err, ERR_SERVER, "The request could not run");
+    }
+    commit(call, batch);
+    return NP_PART_LAST;
+}
+
+static void say_why(struct np_call *call, enum np_work_end why) {
+    bool ddl = call->work.class == WORK_DDL;
+    call->outcome = CQL_FAILED;
+    switch (why) {
+    case NP_WORK_STALE:
+        if (!cql_check_running(&call->r)) err_set(&call->err, ERR_SERVER, "The request could not run in time");
+        return;
+    case NP_WORK_NO_ROOM:
+        err_set(&call->err, ERR_OVERLOADED, "Too many requests wait for the storage, and this connection has the most of them");
+        return;
+    case NP_WORK_STOPPING:
+        if (ddl) err_set(&call->err, ERR_SERVER, "The server is stopping; a change of the schema that has begun goes on when it starts again");
+        else err_set(&call->err, ERR_OVERLOADED, "The server is stopping");
+        return;
+    case NP_WORK_DONE: return;
+    }
+}
+
+static void ended(struct np_work *w, enum np_work_end why) {
+    struct np_call *call = call_of(w);
+    if (why != NP_WORK_DONE) say_why(call, why);
+    npi_loop_give_call(call->conn->loop, call);
+}
+
+const struct np_work_ops npi_offload_ops = {.run = run, .ended = ended};

@@ -1,0 +1,171 @@
+#include "native_protocol/work_queue.h"
+
+#include <assert.h>
+
+void np_work_client_init(struct np_work_client *c) {
+    *c = (struct np_work_client){0};
+    for (int i = 0; i < WORK_CLASSES; i++) {
+        c->turns[i].client = c;
+        TAILQ_INIT(&c->turns[i].works);
+    }
+}
+
+void np_queue_init(struct np_queue *q, unsigned n_max, size_t bytes_max) {
+    *q = (struct np_queue){.n_max = n_max, .bytes_max = bytes_max};
+    for (int i = 0; i < WORK_CLASSES; i++) TAILQ_INIT(&q->turns[i]);
+    TAILQ_INIT(&q->aside);
+    TAILQ_INIT(&q->clients);
+}
+
+/* ---- what is in the queue is counted, for the queue and for its client ---- */
+
+static void count_in(struct np_queue *q, struct np_work *w, int64_t now_us) {
+    struct np_work_client *c = w->client;
+    w->since_us = now_us;
+    if (!c->n++) TAILQ_INSERT_TAIL(&q->clients, c, entry);
+    c->bytes += w->bytes;
+    q->n++;
+    q->bytes += w->bytes;
+}
+
+static void count_out(struct np_queue *q, struct np_work *w) {
+    struct np_work_client *c = w->client;
+    assert(c->n && q->n && c->bytes >= w->bytes);
+    if (!--c->n) TAILQ_REMOVE(&q->clients, c, entry);
+    c->bytes -= w->bytes;
+    q->n--;
+    q->bytes -= w->bytes;
+}
+
+static void append(struct np_queue *q, struct np_work *w) {
+    struct np_turn *t = &w->client->turns[w->class];
+    if (TAILQ_EMPTY(&t->works)) TAILQ_INSERT_TAIL(&q->turns[w->class], t, entry);
+    TAILQ_INSERT_TAIL(&t->works, w, entry);
+}
+
+static void unlink_work(struct np_queue *q, struct np_turn *t, struct np_work *w) {
+    TAILQ_REMOVE(&t->works, w, entry);
+    if (TAILQ_EMPTY(&t->works)) TAILQ_REMOVE(&q->turns[w->class], t, entry);
+    count_out(q, w);
+}
+
+/* ---- bounds ---- */
+
+static struct np_work_client *who_pays(const struct np_queue *q) {
+    bool by_bytes = q->bytes > q->bytes_max;
+    struct np_work_client *most = NULL, *c;
+    TAILQ_FOREACH(c, &q->clients, entry)
+        if (!most || (by_bytes ? c->bytes > most->bytes : c->n > most->n)) most = c;
+    return most;
+}
+
+/* Its newest, and a scan before anything else. NULL: all it has is aside. */
+static struct np_work *newest(struct np_work_client *c) {
+    static const enum cql_work_class order[WORK_CLASSES] = {WORK_SCAN, WORK_READ, WORK_UPDATE, WORK_DDL};
+    for (int i = 0; i < WORK_CLASSES; i++) {
+        struct np_work *w = TAILQ_LAST(&c->turns[order[i]].works, np_works);
+        if (w) return w;
+    }
+    return NULL;
+}
+
+struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) {
+    append(q, w);
+    count_in(q, w, now_us);
+    if (q->n <= q->n_max && q->bytes <= q->bytes_max) return NULL;
+    struct np_work *out = newest(who_pays(q));
+    if (!out) out = w;
+    unlink_work(q, &out->client->turns[out->class], out);
+    return out;
+}
+
+/* ---- turns ---- */
+
+struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class) {
+    struct np_turn *t = TAILQ_FIRST(&q->turns[class]);
+    if (!t) return NULL;
+    struct np_work *w = TAILQ_FIRST(&t->works);
+    unlink_work(q, t, w);
+    if (TAILQ_EMPTY(&t->works)) return w;
+    TAILQ_REMOVE(&q->turns[class], t, entry);
+    TAILQ_INSERT_TAIL(&q->turns[class], t, entry);
+    return w;
+}
+
+void np_queue_put_aside(struct np_queue *q, struct np_work *w, int64_t now_us) {
+    TAILQ_INSERT_TAIL(&q->aside, w, entry);
+    count_in(q, w, now_us);
+}
+
+static void take_aside(struct np_queue *q, struct np_work *w) {
+    TAILQ_REMOVE(&q->aside, w, entry);
+    count_out(q, w);
+}
+
+unsigned np_queue_resume(struct np_queue *q, int64_t now_us) {
+    unsigned classes = 0;
+    for (struct np_work *w = TAILQ_FIRST(&q->aside), *next; w; w = next) {
+        next = TAILQ_NEXT(w, entry);
+        if (w->not_before_us > now_us) continue;
+        TAILQ_REMOVE(&q->aside, w, entry);
+        append(q, w);
+        classes |= 1u << w->class;
+    }
+    return classes;
+}
+
+/* ---- what nobody waits for any more ---- */
+
+bool np_work_is_stale(const struct np_work *w, int64_t now_us) {
+    return (w->deadline_us && w->deadline_us <= now_us) || (w->cancelled && atomic_load_explicit(w->cancelled, memory_order_relaxed));
+}
+
+typedef bool (*wanted_fn)(const struct np_work *w, int64_t now_us);
+static bool is_any(const struct np_work *w, int64_t now_us) { return (void)w, (void)now_us, true; }
+
+static void take_aside_out(struct np_queue *q, wanted_fn wanted, int64_t now_us, struct np_works *out) {
+    for (struct np_work *w = TAILQ_FIRST(&q->aside), *next; w; w = next) {
+        next = TAILQ_NEXT(w, entry);
+        if (!wanted(w, now_us)) continue;
+        take_aside(q, w);
+        TAILQ_INSERT_TAIL(out, w, entry);
+    }
+}
+
+static void take_turn_out(struct np_queue *q, struct np_turn *t, wanted_fn wanted, int64_t now_us, struct np_works *out) {
+    for (struct np_work *w = TAILQ_FIRST(&t->works), *next; w; w = next) {
+        next = TAILQ_NEXT(w, entry);
+        if (!wanted(w, now_us)) continue;
+        unlink_work(q, t, w);
+        TAILQ_INSERT_TAIL(out, w, entry);
+    }
+}
+
+static void take_out(struct np_queue *q, wanted_fn wanted, int64_t now_us, struct np_works *out) {
+    take_aside_out(q, wanted, now_us, out);
+    for (int i = 0; i < WORK_CLASSES; i++)
+        for (struct np_turn *t = TAILQ_FIRST(&q->turns[i]), *next; t; t = next) {
+            next = TAILQ_NEXT(t, entry);
+            take_turn_out(q, t, wanted, now_us, out);
+        }
+}
+
+void np_queue_stale(struct np_queue *q, int64_t now_us, struct np_works *out) { take_out(q, np_work_is_stale, now_us, out); }
+
+void np_queue_empty(struct np_queue *q, bool only_aside, struct np_works *out) {
+    if (only_aside) take_aside_out(q, is_any, 0, out);
+    else take_out(q, is_any, 0, out);
+}
+
+static int64_t earlier(int64_t a, int64_t b) { return b && b < a ? b : a; }
+
+int64_t np_queue_next_moment(const struct np_queue *q) {
+    int64_t at = INT64_MAX;
+    const struct np_turn *t;
+    const struct np_work *w;
+    TAILQ_FOREACH(w, &q->aside, entry) at = earlier(earlier(at, w->not_before_us), w->deadline_us);
+    for (int i = 0; i < WORK_CLASSES; i++)
+        TAILQ_FOREACH(t, &q->turns[i], entry)
+            TAILQ_FOREACH(w, &t->works, entry) at = earlier(at, w->deadline_us);
+    return at;
+}

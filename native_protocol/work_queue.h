@@ -1,0 +1,74 @@
+/* What waits for a worker: a queue for every class of work, shared fairly by the clients whose work it is.
+ *
+ * Life of a work: put, taken by a worker of its class, and perhaps put again for its next part, or put aside until a moment.
+ * Within a class the clients take turns, whatever each of them has waiting; a client's own works go in the order they were
+ * put. So one client with a thousand scans delays another's one scan by one part, not by a thousand.
+ *
+ * The queue is bounded in works and in bytes. When a bound is hit the client that holds the most of it pays: its newest work
+ * comes back from np_queue_put, which need not be the one just put.
+ *
+ * A work in a queue may become stale: its deadline passes, or its client goes. np_queue_stale finds those.
+ * No locks, no clock: the owner (workers.c) has both.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "cql/cql.h"
+
+struct np_work {
+    TAILQ_ENTRY(np_work) entry;
+    struct np_work_client *client;
+    enum cql_work_class class;
+    size_t bytes;                  /* that it holds while it waits; set before each put */
+    int64_t deadline_us;           /* 0: none */
+    int64_t not_before_us;         /* put aside until then */
+    int64_t since_us, waited_us;   /* when it was put; how long it has waited in all, before its parts */
+    const _Atomic bool *cancelled; /* true: its client is gone */
+};
+TAILQ_HEAD(np_works, np_work);
+
+/* A client's place in the turn of one class. */
+struct np_turn {
+    TAILQ_ENTRY(np_turn) entry;
+    struct np_work_client *client;
+    struct np_works works;
+};
+TAILQ_HEAD(np_turns, np_turn);
+
+/* In the connection. */
+struct np_work_client {
+    TAILQ_ENTRY(np_work_client) entry;
+    unsigned n; /* in the queue, of all classes */
+    size_t bytes;
+    struct np_turn turns[WORK_CLASSES];
+};
+TAILQ_HEAD(np_work_clients, np_work_client);
+
+struct np_queue {
+    struct np_turns turns[WORK_CLASSES]; /* clients with waiting work, whose turn is next first */
+    struct np_works aside;
+    struct np_work_clients clients; /* with any work here */
+    unsigned n, n_max;
+    size_t bytes, bytes_max;
+};
+
+void np_work_client_init(struct np_work_client *c);
+void np_queue_init(struct np_queue *q, unsigned n_max, size_t bytes_max);
+/* NULL, or the work that has no room, which is out of the queue. */
+struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) MUST_CHECK;
+/* Until its not_before_us; counted like the rest, and never without room. */
+void np_queue_put_aside(struct np_queue *q, struct np_work *w, int64_t now_us);
+/* The next of the class; NULL: none waits. */
+struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class);
+/* Moves those whose moment has come from aside to their queues. Bit per class that got some. */
+unsigned np_queue_resume(struct np_queue *q, int64_t now_us);
+/* Its deadline has passed, or its client is gone. */
+bool np_work_is_stale(const struct np_work *w, int64_t now_us);
+/* Takes out all that are stale and appends them to out. */
+void np_queue_stale(struct np_queue *q, int64_t now_us, struct np_works *out);
+/* Takes out everything, or only what is aside. */
+void np_queue_empty(struct np_queue *q, bool only_aside, struct np_works *out);
+/* The first moment at which a deadline passes or something aside goes on; INT64_MAX: none. Walks the queue. */
+int64_t np_queue_next_moment(const struct np_queue *q);

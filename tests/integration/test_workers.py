@@ -1,0 +1,114 @@
+"""What waits for blocking workers: no class of work holds up another, nobody waits for ever, and the server stops when it is told to."""
+import time
+
+import pytest
+from cassandra import InvalidRequest, OperationTimedOut, ReadTimeout
+from cassandra.cluster import NoHostAvailable
+from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.protocol import ServerError
+
+ROWS, ROWS_OF_A_BATCH = 40_000, 200
+SLOW_SCAN = "SELECT p FROM w.big WHERE v = 'nowhere' ALLOW FILTERING"
+
+
+def fill(session):
+    session.execute("CREATE KEYSPACE w WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE w.big (p int, c int, v text, PRIMARY KEY (p, c))")
+    session.execute("CREATE TABLE w.t (p int PRIMARY KEY, v int)")
+    batch = "BEGIN UNLOGGED BATCH " + " ".join(
+        f"INSERT INTO w.big (p, c, v) VALUES (?, {c}, '{'x' * 100}')" for c in range(ROWS_OF_A_BATCH)) + " APPLY BATCH"
+    prepared = session.prepare(batch)
+    args = [(p,) * ROWS_OF_A_BATCH for p in range(ROWS // ROWS_OF_A_BATCH)]
+    for done, result in execute_concurrent_with_args(session, prepared, args, concurrency=8):
+        assert done, result
+
+
+def test_held_ddl_holds_no_worker_and_no_stop(new_server):
+    first = new_server("--mode", "cassandra")
+    with first.cluster() as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE w WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE w.t (p int PRIMARY KEY, v int)")
+    first.stop()
+    server = new_server("--mode", "cassandra", "--ddl-delay", "held")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        held = [session.execute_async(f"CREATE TABLE w.h{i} (p int PRIMARY KEY)") for i in range(12)]
+        with server.cluster() as other:
+            innocent = other.connect()
+            assert innocent.execute("INSERT INTO w.t (p, v) VALUES (1, 1) IF NOT EXISTS").one()[0]
+            assert innocent.execute("SELECT count(*) FROM w.t").one()[0] == 1
+            with pytest.raises(InvalidRequest):
+                innocent.execute("CREATE TABLE nowhere.t (p int PRIMARY KEY)")
+        assert not any(f._event.is_set() for f in held)
+        started = time.monotonic()
+        server.stop()
+        assert time.monotonic() - started < 15
+        for f in held:
+            with pytest.raises((ServerError, NoHostAvailable, OperationTimedOut)):
+                f.result()
+
+
+def many_scans(server):
+    """Of four clients with as many under way as a connection may have: (clusters, futures)."""
+    clusters = [server.cluster() for _ in range(4)]
+    sessions = [c.connect() for c in clusters]
+    return clusters, [s.execute_async(SLOW_SCAN) for _ in range(16) for s in sessions]
+
+
+def assert_goes_before(scans, statement, session):
+    session.execute(statement)
+    answered = sum(f._event.is_set() for f in scans)
+    assert answered < len(scans) / 4, f"{answered} of {len(scans)} scans of others went before {statement}"
+    for f in scans:
+        f.result()
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO w.t (p, v) VALUES (1, 1) IF NOT EXISTS", SLOW_SCAN,
+                                       "SELECT v FROM w.big WHERE p IN (1, 2, 3) AND c = 1", "CREATE TABLE w.u (p int PRIMARY KEY)"])
+def test_many_scans_of_others_hold_up_nobody(new_server, statement):
+    server = new_server("--mode", "cassandra")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        fill(session)
+        clusters, scans = many_scans(server)
+        assert_goes_before(scans, statement, session)
+        for c in clusters:
+            c.shutdown()
+
+
+def test_scan_that_takes_too_long_is_a_read_timeout(new_server):
+    server = new_server("--mode", "cassandra", "--scan-workers", "1", "--range-timeout", "50")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        fill(session)
+        scans = [session.execute_async(SLOW_SCAN) for _ in range(16)]
+        errors = []
+        for f in scans:
+            try:
+                f.result()
+            except ReadTimeout as e:
+                errors.append(e)
+        assert errors
+        for e in errors:
+            assert (e.received_responses, e.required_responses, e.data_retrieved) == (0, 1, False)
+            assert "Operation timed out - received only 0 responses." in str(e)
+        assert session.execute("SELECT v FROM w.big WHERE p = 1 LIMIT 1").one()
+
+
+def test_scans_of_clients_that_went_are_not_run(new_server):
+    server = new_server("--mode", "cassandra", "--scan-workers", "1")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        fill(session)
+        for _ in range(4):
+            with server.cluster() as gone:
+                guilty = gone.connect()
+                for _ in range(16):
+                    guilty.execute_async(SLOW_SCAN)
+        started = time.monotonic()
+        session.execute(SLOW_SCAN)
+        one = time.monotonic() - started
+        started = time.monotonic()
+        session.execute(SLOW_SCAN)
+        assert one < 16 * (time.monotonic() - started) + 1
