@@ -6,6 +6,8 @@ static _Atomic int64_t countdown[FAULT_POINTS];
 
 void fault_arm(enum fault_point point, int64_t nth) { atomic_store(&countdown[point], nth); }
 
+int64_t fault_left(enum fault_point point) { return atomic_load(&countdown[point]); }
+
 bool fault_hit(enum fault_point point) {
     if (atomic_load_explicit(&countdown[point], memory_order_relaxed) <= 0) return false;
     return atomic_fetch_sub(&countdown[point], 1) == 1;

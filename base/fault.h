@@ -8,5 +8,7 @@ enum fault_point { FAULT_ALLOC, FAULT_KV_READ, FAULT_KV_WRITE, FAULT_KV_SYNC, FA
 
 /* The nth hit from now (1 = the next) fails, once; 0 disarms. */
 void fault_arm(enum fault_point point, int64_t nth);
+/* Hits until the armed one: how often the code came by since, for tests that count steps. */
+int64_t fault_left(enum fault_point point);
 /* True when this hit must fail. Any thread. */
 bool fault_hit(enum fault_point point);

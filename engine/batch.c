@@ -18,7 +18,8 @@ struct write {
     uint32_t table;
     uint32_t columns;        /* one more than the highest column id in it */
     uint32_t covers_below;   /* as in struct eng_row */
-    bool fold;               /* the row is to be folded after the commit */
+    uint32_t n_prefix;       /* of a range tombstone: bytes of its partition's prefix; else 0 */
+    bool fold;               /* the row is to be folded after the commit, the range tombstones of the partition settled */
 };
 
 struct eng_batch {
@@ -147,15 +148,17 @@ int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct
     return add(b, part->table, delta, cost, e);
 }
 
-/* The key is in b->key. */
-static int add_tombstone(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
+/* The key is in b->key. n_prefix: as in struct write. */
+static int add_tombstone(struct eng_batch *b, uint32_t n_prefix, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
                          struct err *e) {
     struct eng_row row;
     eng_row_init(&row, ENG_ROW, slice_of("", 0));
     row.del_ts = ts;
     row.del_at = now;
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    return note_tombstone(b, part->table, engi_bucket(part->token), e) ? -1 : add(b, part->table, &row, cost, e);
+    if (note_tombstone(b, part->table, engi_bucket(part->token), e) || add(b, part->table, &row, cost, e)) return -1;
+    b->writes[b->n_writes - 1].n_prefix = n_prefix;
+    return 0;
 }
 
 int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, const struct eng_slice *range, int64_t ts, int64_t now,
@@ -165,15 +168,20 @@ int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, con
     if (engi_interval_of(range, &b->arena, &interval)) return err_nomem(e);
     if (!interval.no_end && slice_cmp(interval.from, interval.to) >= 0) return 0; /* no row is in it */
     b->key.n = 0;
-    engi_key_range(&b->key, part, &interval);
-    return add_tombstone(b, part, ts, now, cost, e);
+    engi_key_prefix(&b->key, part);
+    size_t n = b->key.n;
+    struct slice prefix = arena_dup(&b->arena, buf_slice(&b->key)); /* the key is built behind itself */
+    if (!prefix.p) return err_nomem(e);
+    b->key.n = 0;
+    engi_key_loose(&b->key, prefix, &interval, ts);
+    return add_tombstone(b, (uint32_t)n, part, ts, now, cost, e);
 }
 
 int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
                                struct err *e) {
     b->key.n = 0;
     engi_key_kind(&b->key, part, ENGI_PARTITION_DELETION);
-    return add_tombstone(b, part, ts, now, cost, e);
+    return add_tombstone(b, 0, part, ts, now, cost, e);
 }
 
 void eng_batch_savepoint(struct eng_batch *b) {
@@ -215,6 +223,10 @@ static int hand_over(struct eng_batch *b, struct write *w) {
                     !engi_bucket_deleted(t, ENGI_BUCKET_ROWS) && engi_newest_before(&eng->newest, w->hash, w->oldest);
     if (t) raise_columns(t, w->columns);
     engi_newest_raise(&eng->newest, w->hash, w->newest);
+    if (w->n_prefix) {
+        w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
+        return b->kv->ops->batch_put(b->kv, key, value); /* whoever writes the same key writes the same */
+    }
     w->fold = !replaces && engi_fold_count(&eng->fold, w->hash);
     return replaces ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
 }
@@ -268,6 +280,15 @@ static int write_all(struct eng_batch *b, struct err *e) {
     return rc;
 }
 
+/* After the commit, which may be a loop's: only what is in memory. What fails is left for later. */
+static void fold(struct eng_batch *b, const struct write *w) {
+    struct slice key = key_of(b, w);
+    struct err e;
+    err_clear(&e);
+    if (!w->n_prefix) engi_fold_row(b->eng, key, w->hash);
+    else if (engi_settle_step(b->eng, ENG_TIER_CACHE, slice_of(key.p, w->n_prefix), &e) < 0) return;
+}
+
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) {
     struct eng *eng = b->eng;
     assert(b->n_savepoints == 0);
@@ -275,7 +296,7 @@ int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) {
     if (!rc) rc = write_all(b, e);
     if (!rc) *seq = engi_commit_next_seq(eng);
     for (size_t i = 0; !rc && i < b->n_writes; i++)
-        if (b->writes[i].fold) engi_fold_row(eng, key_of(b, &b->writes[i]), b->writes[i].hash);
+        if (b->writes[i].fold) fold(b, &b->writes[i]);
     clear(b);
     return rc;
 }

@@ -122,6 +122,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
     engi_fold_init(&eng->fold);
     engi_newest_init(&eng->newest);
+    engi_settle_init(&eng->settle);
     engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
                             .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
@@ -133,6 +134,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     }
     if (eng->kv) eng->kv->ops->close(eng->kv);
     engi_fold_fini(&eng->fold);
+    engi_settle_fini(&eng->settle);
     tables_free(eng);
     free(eng);
     return NULL;
@@ -142,6 +144,7 @@ void eng_close(struct eng *eng) {
     engi_commit_stop(eng);
     eng->kv->ops->close(eng->kv);
     engi_fold_fini(&eng->fold);
+    engi_settle_fini(&eng->settle);
     tables_free(eng);
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_destroy(&eng->stripes[i]);
     free(eng);

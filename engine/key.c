@@ -88,18 +88,47 @@ int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_int
     return 0;
 }
 
-void engi_key_range(struct buf *out, const struct eng_part *part, const struct engi_interval *range) {
-    engi_key_kind(out, part, ENGI_RANGE_TOMBSTONE);
+static void put_range_kind(struct buf *out, struct slice prefix, enum engi_range_form form) {
+    buf_put_slice(out, prefix);
+    buf_u8(out, ENGI_RANGE_TOMBSTONE);
+    buf_u8(out, (uint8_t)form);
+}
+
+void engi_key_loose(struct buf *out, struct slice prefix, const struct engi_interval *range, int64_t ts) {
+    put_range_kind(out, prefix, ENGI_LOOSE);
+    buf_u64(out, (uint64_t)ts ^ (1ull << 63));
     buf_u32(out, (uint32_t)range->from.n);
     buf_put_slice(out, range->from);
     buf_u8(out, range->no_end);
     if (!range->no_end) buf_put_slice(out, range->to);
 }
 
-int engi_interval_read(struct slice rest, struct engi_interval *out) {
+void engi_key_loose_after(struct buf *out, struct slice prefix, int64_t ts) {
+    put_range_kind(out, prefix, ENGI_LOOSE);
+    buf_u64(out, ((uint64_t)ts ^ (1ull << 63)) + (ts != INT64_MAX));
+    if (ts == INT64_MAX) buf_u8(out, 0xff); /* no start is so long */
+}
+
+void engi_key_settled(struct buf *out, struct slice prefix, const struct engi_interval *range) {
+    put_range_kind(out, prefix, ENGI_SETTLED);
+    buf_u8(out, range->no_end);
+    if (!range->no_end) buf_put_slice(out, range->to);
+}
+
+void engi_key_settled_after(struct buf *out, struct slice prefix, struct slice ck) {
+    put_range_kind(out, prefix, ENGI_SETTLED);
+    buf_u8(out, false);
+    buf_put_slice(out, ck);
+    buf_u8(out, 0); /* the next possible end */
+}
+
+int engi_range_read(struct slice rest, struct engi_interval *out) {
     struct rd r = rd_of(rest);
-    out->from = rd_bytes(&r, rd_u32(&r));
+    enum engi_range_form form = rest.n ? rest.p[0] : ENGI_LOOSE_OLD;
+    if (form != ENGI_LOOSE_OLD) rd_u8(&r); /* the first byte of an old one's length is 0 */
+    if (form == ENGI_LOOSE) rd_u64(&r);
+    if (form != ENGI_SETTLED) out->from = rd_bytes(&r, rd_u32(&r));
     out->no_end = rd_u8(&r);
     out->to = rd_bytes(&r, rd_left(&r));
-    return r.bad ? -1 : 0;
+    return r.bad || form > ENGI_SETTLED ? -1 : 0;
 }

@@ -40,10 +40,19 @@ struct engi_interval {
 
 /* What a slice means in bytes; memory for changed bounds comes from the arena. 0, or -1: out of memory. */
 int engi_interval_of(const struct eng_slice *s, struct arena *a, struct engi_interval *out) MUST_CHECK;
-/* The key of a range tombstone; its value is a row with nothing but a deletion. */
-void engi_key_range(struct buf *out, const struct eng_part *part, const struct engi_interval *range);
-/* rest: what follows the kind in such a key. -1: damaged. */
-int engi_interval_read(struct slice rest, struct engi_interval *out) MUST_CHECK;
+/* Range tombstones, behind the kind. Loose, as they were written: [u8 ENGI_LOOSE][u64 ts, sign flipped][u32 n][from][u8 no end][to]
+ * (ENGI_LOOSE_OLD: without the timestamp), so that those newer than a partition's deletion stand together, and writing one
+ * again changes nothing. Settled, disjoint: [u8 ENGI_SETTLED][u8 no end][to] with the start in the value, so that the first
+ * one behind a place is the one that may cover it. */
+enum engi_range_form { ENGI_LOOSE_OLD, ENGI_LOOSE, ENGI_SETTLED };
+/* The value of each is a row with nothing but a deletion. prefix: the partition's. */
+void engi_key_loose(struct buf *out, struct slice prefix, const struct engi_interval *range, int64_t ts);
+void engi_key_settled(struct buf *out, struct slice prefix, const struct engi_interval *range);
+/* Where the first loose tombstone newer than ts is sought, and the first settled one that ends after ck. */
+void engi_key_loose_after(struct buf *out, struct slice prefix, int64_t ts);
+void engi_key_settled_after(struct buf *out, struct slice prefix, struct slice ck);
+/* rest: what follows the kind in such a key; a settled one's from is left alone. -1: damaged. */
+int engi_range_read(struct slice rest, struct engi_interval *out) MUST_CHECK;
 static inline bool engi_interval_covers(const struct engi_interval *i, struct slice ck) {
     return slice_cmp(ck, i->from) >= 0 && (i->no_end || slice_cmp(ck, i->to) < 0);
 }

@@ -1,5 +1,4 @@
-/* One row: a single pinned get, or a walk over the head of the partition where something was deleted as a whole. */
-#include "engine/row_codec.h"
+/* One row: a single pinned get, or a walk over what may cover it where something was deleted as a whole. */
 #include "engine/store.h"
 
 enum { KEY_ON_STACK = 512 };
@@ -40,33 +39,81 @@ static int resolve(struct slice bytes, size_t key_n, struct arena *a, int64_t de
     return eng_row_resolve(row, del_ts, now, cost ? &cost->tombstones : NULL);
 }
 
-/* The newest deletion of the partition or of a range that covers the row, and then the iterator's move to the row. */
-static int walk_to_row(struct kv_iter *it, struct slice key, size_t prefix, struct slice ck, int64_t *del_ts, uint64_t *passed,
-                       struct err *e) {
-    struct slice head = slice_of(key.p, prefix);
-    bool is_static = key.p[prefix] == ENGI_STATIC;
-    int got = it->ops->iter_move(it, KV_SEEK, head, e);
-    for (; got > 0 && it->key.n > prefix && it->key.p[prefix] <= ENGI_RANGE_TOMBSTONE; got = it->ops->iter_move(it, KV_NEXT, head, e)) {
-        struct slice rest = slice_of(it->key.p + prefix + 1, it->key.n - prefix - 1);
-        struct engi_interval range;
-        struct rowi_reader r;
-        uint8_t kind = it->key.p[prefix];
-        if (kind == ENGI_STATIC) {
-            if (is_static) return 1;
-            continue;
-        }
-        if (is_static && kind == ENGI_RANGE_TOMBSTONE) return 0;
-        if (rowi_open(&r, it->value)) return err_set(e, ERR_SERVER, "a stored tombstone is damaged");
-        if (kind == ENGI_RANGE_TOMBSTONE) {
-            if (engi_interval_read(rest, &range)) return err_set(e, ERR_SERVER, "a stored tombstone is damaged");
-            if (!engi_interval_covers(&range, ck)) continue;
-        }
-        ++*passed;
-        if (r.head.del_ts > *del_ts) *del_ts = r.head.del_ts;
+/* What is above a row: the walk of one get. */
+struct walk {
+    struct kv_iter *it;
+    enum eng_tier tier;
+    struct slice key, prefix, ck; /* of the row */
+    struct buf seek;
+    int64_t del_ts;  /* the newest deletion that covers it */
+    uint64_t passed; /* tombstones that do */
+    uint32_t loose;  /* range tombstones looked at one by one */
+};
+
+static enum engi_kind kind_at(const struct walk *w) { return w->it->key.p[w->prefix.n]; }
+
+static struct slice rest_at(const struct walk *w) {
+    return slice_of(w->it->key.p + w->prefix.n + 1, w->it->key.n - w->prefix.n - 1);
+}
+
+static void covered(struct walk *w, int64_t ts) {
+    w->passed++;
+    if (ts > w->del_ts) w->del_ts = ts;
+}
+
+static int walk_next(struct walk *w, struct err *e) { return w->it->ops->iter_move(w->it, KV_NEXT, w->prefix, e); }
+
+static int walk_seek(struct walk *w, struct err *e) {
+    return buf_failed(&w->seek) ? err_nomem(e) : w->it->ops->iter_move(w->it, KV_SEEK, buf_slice(&w->seek), e);
+}
+
+/* Past the partition's deletion and its static row, unless that is what is read. */
+static int walk_head(struct walk *w, struct err *e) {
+    int got = w->it->ops->iter_move(w->it, KV_SEEK, w->prefix, e);
+    if (got > 0 && kind_at(w) == ENGI_PARTITION_DELETION) {
+        int64_t ts, at;
+        if (engi_tomb_deletion(w->it->value, &ts, &at, e)) return -1;
+        covered(w, ts);
+        got = walk_next(w, e);
     }
-    if (got <= 0 || is_static) return got < 0 ? got : 0;
-    got = it->ops->iter_move(it, KV_SEEK, key, e);
-    return got > 0 ? slice_eq(it->key, key) : got;
+    if (w->key.p[w->prefix.n] == ENGI_STATIC) return got;
+    return got > 0 && kind_at(w) == ENGI_STATIC ? walk_next(w, e) : got;
+}
+
+/* Those that are newer than the partition's deletion. */
+static int walk_loose(struct walk *w, int got, struct err *e) {
+    struct engi_tomb tomb;
+    if (got > 0 && kind_at(w) == ENGI_RANGE_TOMBSTONE && w->del_ts != ENG_NO_TS) {
+        engi_key_loose_after(&w->seek, w->prefix, w->del_ts);
+        got = walk_seek(w, e);
+    }
+    for (; got > 0 && kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_settled(w->it, w->prefix); got = walk_next(w, e)) {
+        if (++w->loose > ENGI_LOOSE_MAX && w->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
+        if (engi_tomb_read(rest_at(w), w->it->value, &tomb, e)) return -1;
+        if (engi_interval_covers(&tomb.range, w->ck)) covered(w, tomb.ts);
+    }
+    return got;
+}
+
+static int walk_settled(struct walk *w, int got, struct err *e) {
+    struct engi_tomb tomb;
+    if (got <= 0 || !engi_on_settled(w->it, w->prefix)) return got;
+    w->seek.n = 0;
+    engi_key_settled_after(&w->seek, w->prefix, w->ck);
+    got = walk_seek(w, e);
+    if (got <= 0 || !engi_on_settled(w->it, w->prefix)) return got;
+    if (engi_tomb_read(rest_at(w), w->it->value, &tomb, e)) return -1;
+    if (engi_interval_covers(&tomb.range, w->ck)) covered(w, tomb.ts);
+    return got;
+}
+
+/* Everything that may cover the row, and then the iterator's move to it. */
+static int walk_to_row(struct walk *w, struct err *e) {
+    int got = walk_head(w, e);
+    if (w->key.p[w->prefix.n] == ENGI_ROW) got = walk_settled(w, walk_loose(w, got, e), e);
+    if (got <= 0) return got;
+    if (slice_cmp(w->it->key, w->key) < 0) got = w->it->ops->iter_move(w->it, KV_SEEK, w->key, e);
+    return got > 0 ? slice_eq(w->it->key, w->key) : got;
 }
 
 /* Tombstones and row come from one moment of the store, so that a row is never seen without what deleted its past. */
@@ -80,16 +127,18 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     struct kv_iter_spec spec = {.tier = engi_tier(tier), .one_prefix = true, .upper = slice_of(end, prefix + 1)};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
     if (!it) return -1;
-    int64_t del_ts = ENG_NO_TS;
-    uint64_t passed = 0;
-    int got = walk_to_row(it, key, prefix, ck, &del_ts, &passed, e);
-    row->newest_ts = del_ts;
+    struct walk w = {.it = it, .tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS};
+    buf_init(&w.seek, 0);
+    int got = walk_to_row(&w, e);
+    row->newest_ts = w.del_ts;
     if (got > 0) {
         struct slice bytes = arena_dup(a, it->value);
-        got = bytes.p ? resolve(bytes, key.n, a, del_ts, now, row, cost, e) : err_nomem(e);
+        got = bytes.p ? resolve(bytes, key.n, a, w.del_ts, now, row, cost, e) : err_nomem(e);
     }
-    if (cost && got != ENG_INCOMPLETE) cost->tombstones += passed;
+    if (cost && got != ENG_INCOMPLETE) cost->tombstones += w.passed;
+    buf_fini(&w.seek);
     it->ops->iter_free(it);
+    if (got >= 0 && w.loose > ENGI_LOOSE_MAX && engi_settle_all(eng, w.prefix, e)) err_clear(e); /* the next one has it easier */
     return got;
 }
 

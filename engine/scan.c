@@ -28,12 +28,16 @@ struct eng_scan {
     struct buf prefix;        /* of the current partition */
     struct buf seek;          /* scratch; also where AT_SEEK goes */
     struct buf lower, upper;
-    struct engi_tombs tombs;
+    struct engi_tombs tombs;   /* the partition's deletion and the loose range tombstones */
+    struct engi_window window; /* what is settled around the row */
+    struct kv_iter_spec kv;
     struct eng_row statics, row;
     enum state state;
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
     bool expired;                         /* the row at AT_PENDING is */
     bool on_key;                          /* the iterator stands on a key */
+    bool settled;                         /* the partition has settled range tombstones */
+    bool relieved;                        /* its loose ones were settled for this scan */
 };
 
 /* ---- opening ---- */
@@ -90,6 +94,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     arena_init(&s->spec_arena, 1024, 0);
     arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
     arena_init(&s->row_arena, ROW_CHUNK, 0);
+    engi_window_init(&s->window);
     buf_init(&s->prefix, 0);
     buf_init(&s->seek, 0);
     buf_init(&s->lower, 0);
@@ -102,9 +107,9 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     else if (buf_failed(&s->lower) || buf_failed(&s->upper) || buf_failed(&s->seek))
         err_nomem(e);
     else if (!set_slices(s, e)) {
-        struct kv_iter_spec kv = {.tier = engi_tier(tier), .one_prefix = spec->part && !spec->reverse,
+        s->kv = (struct kv_iter_spec){.tier = engi_tier(tier), .one_prefix = spec->part && !spec->reverse,
                                   .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
-        s->it = eng->kv->ops->iter_new(eng->kv, &kv, e);
+        s->it = eng->kv->ops->iter_new(eng->kv, &s->kv, e);
     }
     if (s->it) return s;
     eng_scan_close(s);
@@ -117,6 +122,7 @@ void eng_scan_close(struct eng_scan *s) {
     arena_fini(&s->spec_arena);
     arena_fini(&s->partition_arena);
     arena_fini(&s->row_arena);
+    engi_window_fini(&s->window);
     buf_fini(&s->prefix);
     buf_fini(&s->seek);
     buf_fini(&s->lower);
@@ -165,24 +171,72 @@ static int read_static(struct eng_scan *s, struct err *e) {
     return visible < 0 ? -1 : 0;
 }
 
-static int read_head_item(struct eng_scan *s, struct err *e) {
-    enum engi_kind kind = s->it->key.p[s->prefix.n];
-    if (kind == ENGI_STATIC) return read_static(s, e);
-    s->cost->tombstones++;
-    return engi_tombs_add(&s->tombs, kind, key_rest(s), s->it->value, e);
+/* Whether some slice may have rows in the range. */
+static bool is_wanted(const struct eng_scan *s, const struct engi_interval *range) {
+    const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
+    return (range->no_end || slice_cmp(range->to, first->from) > 0) && (last->no_end || slice_cmp(range->from, last->to) < 0);
 }
 
-/* Reads what stands before the rows, where there may be anything; the iterator ends up anywhere. */
+static int read_loose(struct eng_scan *s, struct err *e) {
+    struct engi_tomb tomb;
+    s->cost->tombstones++;
+    if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
+    return is_wanted(s, &tomb.range) ? engi_tombs_add(&s->tombs, &tomb, e) : 0;
+}
+
+static int read_partition_deletion(struct eng_scan *s, struct err *e) {
+    int64_t at;
+    s->cost->tombstones++;
+    return engi_tomb_deletion(s->it->value, &s->tombs.partition_ts, &at, e);
+}
+
+/* Loose range tombstones, those that are newer than the partition's deletion. 1: all, 0: more than a scan takes. */
+static int read_all_loose(struct eng_scan *s, struct err *e) {
+    size_t bytes = 0;
+    int got = s->on_key;
+    if (got > 0 && s->tombs.partition_ts != ENG_NO_TS && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE) {
+        s->seek.n = 0;
+        engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
+        got = move(s, KV_SEEK, e);
+    }
+    for (uint32_t n = 0; got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE; n++) {
+        s->settled = engi_on_settled(s->it, buf_slice(&s->prefix));
+        if (s->settled) return 1;
+        bytes += s->it->key.n;
+        if (!s->relieved && (n >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
+        if (read_loose(s, e)) return -1;
+        got = move(s, KV_NEXT, e);
+    }
+    return got < 0 ? got : 1;
+}
+
+/* Reads what stands before the rows, where there may be anything; the iterator ends up anywhere. 1, 0 as above. */
 static int read_head(struct eng_scan *s, struct err *e) {
     struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
     bool deleted = engi_table_deleted(s->eng, part.table, part.token);
-    if (!deleted && !s->spec.statics) return 0;
+    if (!deleted && !s->spec.statics) return 1;
     int got = s->on_key;
-    while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_RANGE_TOMBSTONE) {
-        if (read_head_item(s, e)) return -1;
+    while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_STATIC) {
+        if (s->it->key.p[s->prefix.n] == ENGI_STATIC ? read_static(s, e) : read_partition_deletion(s, e)) return -1;
         got = move(s, KV_NEXT, e);
     }
-    return got < 0 ? got : engi_tombs_paint(&s->tombs, e);
+    if (got < 0) return got;
+    got = read_all_loose(s, e);
+    return got > 0 && engi_tombs_paint(&s->tombs, e) ? -1 : got;
+}
+
+/* Has the loose range tombstones settled, and begins the partition again at the moment that then is. */
+static int relieve(struct eng_scan *s, struct err *e) {
+    if (s->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
+    s->relieved = true; /* or it takes them as they are, up to the arena's bound */
+    if (engi_settle_all(s->eng, buf_slice(&s->prefix), e)) err_clear(e);
+    s->it->ops->iter_free(s->it);
+    s->it = s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
+    if (!s->it) return -1;
+    s->on_key = false;
+    s->seek.n = 0;
+    buf_put_slice(&s->seek, buf_slice(&s->prefix));
+    return 0;
 }
 
 /* Onto a key of the partition that the scan goes to, when it has to look at the head: its prefix is then known.
@@ -218,8 +272,12 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     s->slice = 0;
     struct slice resume = s->spec.resume_key, key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
-    s->cost->partitions++;
+    s->settled = false;
+    engi_window_reset(&s->window);
     if ((got = read_head(s, e)) < 0) return got;
+    if (got == 0) return relieve(s, e);
+    s->relieved = false;
+    s->cost->partitions++;
     s->state = !s->spec.rows && s->has_static ? AT_PARTITION_END : AT_SLICE;
     return 0;
 }
@@ -288,8 +346,28 @@ static int next_row(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
+/* The settled pieces at the row, and the iterator back on it. */
+static int load_window(struct eng_scan *s, struct err *e) {
+    struct slice prefix = buf_slice(&s->prefix);
+    s->seek.n = 0;
+    buf_put_slice(&s->seek, s->it->key);
+    if (buf_failed(&s->seek)) return err_nomem(e);
+    size_t n = prefix.n + 1;
+    int rc = engi_window_load(&s->window, s->it, prefix, slice_of(s->seek.p + n, s->seek.n - n), s->spec.reverse, e);
+    if (rc) return rc;
+    s->cost->tombstones += s->window.n;
+    if (s->tier == ENG_TIER_CACHE && s->rows_left < s->window.n) return ENG_INCOMPLETE;
+    s->rows_left -= s->window.n;
+    int got = move(s, KV_SEEK, e);
+    return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
+}
+
 /* AT_ROW */
 static int look_at_row(struct eng_scan *s, struct err *e) {
+    if (s->settled && !engi_window_knows(&s->window, key_rest(s))) {
+        int rc = load_window(s, e);
+        if (rc) return rc;
+    }
     if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < s->it->value.n)) return ENG_INCOMPLETE;
     s->rows_left--;
     s->bytes_left -= s->it->value.n;
@@ -297,12 +375,14 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     struct slice ck = key_rest(s);
     s->row.kind = ENG_ROW;
     s->row.ck = ck;
-    int visible = decode(s, s->it->value, &s->row_arena, engi_tombs_at(&s->tombs, ck), &s->row, e);
+    int64_t del_ts = engi_tombs_at(&s->tombs, ck), settled_ts = s->settled ? engi_window_at(&s->window, ck) : ENG_NO_TS;
+    if (settled_ts > del_ts) del_ts = settled_ts;
+    int visible = decode(s, s->it->value, &s->row_arena, del_ts, &s->row, e);
     if (visible < 0) return -1;
     s->expired = false;
     if (!visible && s->spec.expired) {
         if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
-        visible = eng_row_resolve(&s->row, engi_tombs_at(&s->tombs, ck), ENG_NEVER_EXPIRES, NULL);
+        visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
         s->expired = visible > 0;
     }
     s->state = visible ? AT_PENDING : AT_NEXT;

@@ -8,6 +8,7 @@
 #include "engine/key.h"
 #include "engine/kv.h"
 #include "engine/newest.h"
+#include "engine/settle.h"
 #include "engine/write_clock.h"
 
 enum { ENGI_STRIPES = 1024, ENGI_TABLE_BLOCKS = 4096, ENGI_TABLE_BLOCK = 1024, ENGI_CALLBACKS_MAX = 64 };
@@ -40,6 +41,7 @@ struct eng {
     struct engi_commit commit;
     struct engi_fold fold;
     struct engi_newest newest;
+    struct engi_settle settle;
     struct engi_write_clock write_clock;
     pthread_mutex_t stripes[ENGI_STRIPES];
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */

@@ -2,7 +2,10 @@
 
 #include <stdlib.h>
 
+#include "engine/kv.h"
 #include "engine/row_codec.h"
+
+/* ---- painting ---- */
 
 void engi_tombs_init(struct engi_tombs *t, struct arena *a) {
     *t = (struct engi_tombs){.arena = a, .partition_ts = ENG_NO_TS};
@@ -18,19 +21,18 @@ static int grow(struct engi_tombs *t, struct err *e) {
     return 0;
 }
 
-int engi_tombs_add(struct engi_tombs *t, enum engi_kind kind, struct slice rest, struct slice value, struct err *e) {
-    struct rowi_reader r;
-    if (rowi_open(&r, value)) return err_set(e, ERR_SERVER, "a stored tombstone is damaged");
-    int64_t ts = r.head.del_ts;
-    if (kind == ENGI_PARTITION_DELETION) {
-        if (ts > t->partition_ts) t->partition_ts = ts;
-        return 0;
-    }
-    struct slice copy = arena_dup(t->arena, rest);
-    struct engi_tomb tomb = {.ts = ts};
-    if (!copy.p || (t->n == t->cap && grow(t, e))) return err_nomem(e);
-    if (engi_interval_read(copy, &tomb.range)) return err_set(e, ERR_SERVER, "a stored tombstone is damaged");
-    t->tombs[t->n++] = tomb;
+/* Copies an interval's bounds to the arena. */
+static int keep(struct engi_interval *i, struct arena *a) {
+    i->from = arena_dup(a, i->from);
+    i->to = i->no_end ? slice_of("", 0) : arena_dup(a, i->to);
+    return i->from.p && i->to.p ? 0 : -1;
+}
+
+int engi_tombs_add(struct engi_tombs *t, const struct engi_tomb *tomb, struct err *e) {
+    struct engi_tomb kept = *tomb;
+    if (t->n == t->cap && grow(t, e)) return -1;
+    if (keep(&kept.range, t->arena)) return err_set(e, ERR_READ_FAILURE, "a partition has too many range tombstones: %u", t->n);
+    t->tombs[t->n++] = kept;
     return 0;
 }
 
@@ -81,18 +83,18 @@ int engi_tombs_paint(struct engi_tombs *t, struct err *e) {
     t->bounds = ARENA_ARRAY(t->arena, (size_t)t->n * 2, struct slice);
     if (!t->bounds) return err_nomem(e);
     collect_bounds(t);
-    t->piece_ts = ARENA_ARRAY(t->arena, t->n_bounds, int64_t);
+    t->piece = ARENA_ARRAY(t->arena, t->n_bounds, const struct engi_tomb *);
     uint32_t *next = ARENA_ARRAY(t->arena, (size_t)t->n_bounds + 1, uint32_t);
-    if (!t->piece_ts || !next) return err_nomem(e);
-    for (uint32_t i = 0; i < t->n_bounds; i++) t->piece_ts[i] = ENG_NO_TS;
+    if (!t->piece || !next) return err_nomem(e);
+    for (uint32_t i = 0; i < t->n_bounds; i++) t->piece[i] = NULL;
     for (uint32_t i = 0; i <= t->n_bounds; i++) next[i] = i;
-    /* The newest first: a piece once painted has its timestamp. */
+    /* The newest first: a piece once painted has its tombstone. */
     qsort(t->tombs, t->n, sizeof(*t->tombs), newest_first);
     for (uint32_t i = 0; i < t->n; i++) {
         const struct engi_interval *r = &t->tombs[i].range;
         uint32_t end = r->no_end ? t->n_bounds : bounds_after(t, r->to) - 1;
         for (uint32_t p = unpainted(next, bounds_after(t, r->from) - 1); p < end; p = unpainted(next, p)) {
-            t->piece_ts[p] = t->tombs[i].ts;
+            t->piece[p] = &t->tombs[i];
             next[p] = p + 1;
         }
     }
@@ -101,6 +103,141 @@ int engi_tombs_paint(struct engi_tombs *t, struct err *e) {
 
 int64_t engi_tombs_at(const struct engi_tombs *t, struct slice ck) {
     uint32_t i = t->n ? bounds_after(t, ck) : 0;
-    int64_t ts = i ? t->piece_ts[i - 1] : ENG_NO_TS;
+    int64_t ts = i && t->piece[i - 1] ? t->piece[i - 1]->ts : ENG_NO_TS;
     return ts > t->partition_ts ? ts : t->partition_ts;
+}
+
+/* ---- records ---- */
+
+static int damaged(struct err *e) { return err_set(e, ERR_SERVER, "a stored tombstone is damaged"); }
+
+int engi_tomb_deletion(struct slice value, int64_t *ts, int64_t *at, struct err *e) {
+    struct rowi_reader r;
+    if (rowi_open(&r, value)) return damaged(e);
+    *ts = r.head.del_ts;
+    *at = r.head.del_at;
+    return 0;
+}
+
+int engi_tomb_read(struct slice rest, struct slice value, struct engi_tomb *out, struct err *e) {
+    struct rowi_reader r;
+    if (rowi_open(&r, value) || engi_range_read(rest, &out->range)) return damaged(e);
+    out->ts = r.head.del_ts;
+    out->at = r.head.del_at;
+    if (rest.p[0] == ENGI_SETTLED) out->range.from = r.head.key_image;
+    return out->range.from.p ? 0 : damaged(e);
+}
+
+void engi_tomb_value(struct buf *out, const struct engi_tomb *tomb, bool settled) {
+    struct rowi_head head = {.live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = tomb->ts, .del_at = tomb->at};
+    struct rowi_writer w;
+    if (settled) head.key_image = tomb->range.from;
+    rowi_begin(&w, out, &head);
+    rowi_end(&w);
+}
+
+/* ---- the window ---- */
+
+void engi_window_init(struct engi_window *w) {
+    arena_init(&w->arena, 1024, 0);
+    engi_window_reset(w);
+}
+
+void engi_window_fini(struct engi_window *w) { arena_fini(&w->arena); }
+
+void engi_window_reset(struct engi_window *w) {
+    w->n = 0;
+    w->size = ENGI_WINDOW_MIN;
+    w->loaded = false;
+}
+
+bool engi_on_settled(const struct kv_iter *it, struct slice prefix) {
+    return it->key.n > prefix.n + 2 && memcmp(it->key.p, prefix.p, prefix.n) == 0 && it->key.p[prefix.n] == ENGI_RANGE_TOMBSTONE &&
+           it->key.p[prefix.n + 1] == ENGI_SETTLED;
+}
+
+/* Takes the piece that the iterator stands on; 1: there is room for more. */
+static int take(struct engi_window *w, const struct kv_iter *it, size_t prefix, size_t *bytes, struct err *e) {
+    struct engi_tomb *t = &w->tombs[w->n];
+    if (engi_tomb_read(slice_of(it->key.p + prefix + 1, it->key.n - prefix - 1), it->value, t, e)) return -1;
+    *bytes += t->range.from.n + t->range.to.n;
+    if (keep(&t->range, &w->arena)) return err_nomem(e);
+    w->n++;
+    return w->n < w->size && *bytes < ENGI_WINDOW_BYTES_MAX;
+}
+
+static void turn_round(struct engi_window *w) {
+    for (uint32_t i = 0; i < w->n / 2; i++) {
+        struct engi_tomb t = w->tombs[i];
+        w->tombs[i] = w->tombs[w->n - 1 - i];
+        w->tombs[w->n - 1 - i] = t;
+    }
+}
+
+/* From the first piece that ends after ck, on which the iterator stands if it is there, onwards. */
+static int load_forward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes, struct err *e) {
+    int more = 1;
+    while (got > 0 && more > 0 && engi_on_settled(it, prefix)) {
+        more = take(w, it, prefix.n, bytes, e);
+        if (more > 0) got = it->ops->iter_move(it, KV_NEXT, prefix, e);
+    }
+    if (more < 0 || got < 0) return more < 0 ? more : got;
+    w->known.no_end = more > 0;
+    if (!w->known.no_end) w->known.to = w->tombs[w->n - 1].range.to, w->known.no_end = w->tombs[w->n - 1].range.no_end;
+    return 0;
+}
+
+/* That piece, which bounds what is known, and backwards from it. */
+static int load_backward(struct engi_window *w, struct kv_iter *it, struct slice prefix, int got, size_t *bytes, struct err *e) {
+    int more = 1;
+    if (got > 0 && engi_on_settled(it, prefix)) {
+        more = take(w, it, prefix.n, bytes, e);
+        w->known.to = w->tombs[0].range.to;
+        w->known.no_end = w->tombs[0].range.no_end;
+    } else {
+        w->known.no_end = true;
+    }
+    while (got > 0 && more > 0) {
+        got = it->ops->iter_move(it, KV_PREV, prefix, e);
+        if (got <= 0 || !engi_on_settled(it, prefix)) break;
+        more = take(w, it, prefix.n, bytes, e);
+    }
+    if (more < 0 || got < 0) return more < 0 ? more : got;
+    w->known.from = more > 0 ? slice_of("", 0) : w->tombs[w->n - 1].range.from;
+    turn_round(w);
+    return 0;
+}
+
+int engi_window_load(struct engi_window *w, struct kv_iter *it, struct slice prefix, struct slice ck, bool reverse, struct err *e) {
+    size_t bytes = 0;
+    if (w->loaded && w->size < ENGI_WINDOW_MAX) w->size *= 2;
+    w->n = 0;
+    w->loaded = false;
+    arena_reset(&w->arena);
+    w->known = (struct engi_interval){.from = arena_dup(&w->arena, ck), .to = slice_of("", 0)};
+    struct buf seek;
+    buf_init(&seek, 0);
+    engi_key_settled_after(&seek, prefix, ck);
+    w->tombs = ARENA_ARRAY(&w->arena, w->size, struct engi_tomb);
+    if (!w->known.from.p || !w->tombs || buf_failed(&seek)) {
+        buf_fini(&seek);
+        return err_nomem(e);
+    }
+    int got = it->ops->iter_move(it, KV_SEEK, buf_slice(&seek), e);
+    buf_fini(&seek);
+    if (got < 0) return got;
+    int rc = reverse ? load_backward(w, it, prefix, got, &bytes, e) : load_forward(w, it, prefix, got, &bytes, e);
+    w->loaded = rc == 0;
+    return rc;
+}
+
+int64_t engi_window_at(const struct engi_window *w, struct slice ck) {
+    uint32_t lo = 0, hi = w->n;
+    while (lo < hi) { /* the first piece that ends after ck */
+        uint32_t mid = lo + (hi - lo) / 2;
+        const struct engi_interval *r = &w->tombs[mid].range;
+        if (!r->no_end && slice_cmp(r->to, ck) <= 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < w->n && engi_interval_covers(&w->tombs[lo].range, ck) ? w->tombs[lo].ts : ENG_NO_TS;
 }

@@ -1,0 +1,336 @@
+/* Random writes, deletions of rows, ranges and partitions, times to live, compactions and restarts, against a plain model that keeps
+ * every event and looks through all of them for every cell. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/murmur3.h"
+#include "engine/engine.h"
+
+enum { TABLE = 20, PARTS = 3, KEYS = 24, COLUMNS = 2, EVENTS_MAX = 6000, ROUNDS = 700, GC_GRACE = 50 };
+
+enum kind { ROW, ROW_DELETION, RANGE, PARTITION };
+
+struct model_cell { bool set, tombstone; int64_t expiry; uint8_t value; };
+
+struct event {
+    enum kind kind;
+    uint32_t part, key, end;   /* of a range: [key, end) */
+    int64_t ts, live_expiry;
+    bool live;
+    struct model_cell cells[COLUMNS];
+};
+
+struct test_clock {
+    struct clock clock;
+    int64_t seconds;
+};
+
+static int64_t read_clock(struct clock *c) { return ((struct test_clock *)c)->seconds * 1000000; }
+
+struct model {
+    char path[64];
+    bool rocks;
+    struct test_clock clock;
+    struct eng *eng;
+    struct eng_batch *batch;
+    struct arena arena;
+    struct err e;
+    uint64_t seed;
+    uint32_t n;
+    struct event events[EVENTS_MAX];
+};
+
+static uint32_t draw(struct model *m, uint32_t below) {
+    m->seed ^= m->seed << 13;
+    m->seed ^= m->seed >> 7;
+    m->seed ^= m->seed << 17;
+    return (uint32_t)(m->seed >> 20) % below;
+}
+
+static const char *part_names[PARTS] = {"p", "q", "r"};
+
+static struct eng_part part_at(uint32_t i) {
+    struct slice key = slice_str(part_names[i]);
+    return (struct eng_part){.table = TABLE, .token = murmur3_token(key), .key = key};
+}
+
+static void open_engine(struct model *m) {
+    struct eng_options o = {.data_dir = m->rocks ? m->path : NULL, .durability = ENG_PERIODIC, .clock = &m->clock.clock, .memtable_bytes = 1 << 20,
+                            .block_cache_bytes = 1 << 20};
+    m->eng = eng_open(&o, &m->e);
+    if (!m->eng) fail_msg("%s", m->e.text);
+    eng_table_set(m->eng, TABLE, GC_GRACE);
+    m->batch = eng_batch_new(m->eng);
+}
+
+static void close_engine(struct model *m) {
+    eng_batch_free(m->batch);
+    eng_close(m->eng);
+}
+
+/* ---- the model ---- */
+
+static int64_t deleted_at(const struct model *m, uint32_t part, uint32_t key) {
+    int64_t ts = ENG_NO_TS;
+    for (uint32_t i = 0; i < m->n; i++) {
+        const struct event *v = &m->events[i];
+        bool covers = v->part == part && (v->kind == PARTITION || (v->kind == RANGE && v->key <= key && key < v->end) ||
+                                          (v->kind == ROW_DELETION && v->key == key));
+        if (covers && v->ts > ts) ts = v->ts;
+    }
+    return ts;
+}
+
+static bool beats(int64_t ts, int rank, int64_t expiry, uint8_t value, int64_t ts2, int rank2, int64_t expiry2, uint8_t value2) {
+    if (ts != ts2) return ts > ts2;
+    if (rank != rank2) return rank > rank2;
+    if (rank && expiry != expiry2) return expiry > expiry2;
+    return value > value2;
+}
+
+static int rank_of(const struct model_cell *c) { return c->tombstone ? 2 : c->expiry != ENG_NO_EXPIRY; }
+
+/* "x1.x2" with - for what is not there; NULL: no such row. */
+static bool model_row(const struct model *m, uint32_t part, uint32_t key, char *text) {
+    int64_t del = deleted_at(m, part, key), live_ts = ENG_NO_TS, live_expiry = 0;
+    const struct event *won[COLUMNS] = {NULL};
+    for (uint32_t i = 0; i < m->n; i++) {
+        const struct event *v = &m->events[i];
+        if (v->kind != ROW || v->part != part || v->key != key || v->ts <= del) continue;
+        if (v->live && beats(v->ts, v->live_expiry != ENG_NO_EXPIRY, v->live_expiry, 0, live_ts, live_expiry != ENG_NO_EXPIRY, live_expiry, 0))
+            live_ts = v->ts, live_expiry = v->live_expiry;
+        for (int c = 0; c < COLUMNS; c++) {
+            const struct model_cell *x = &v->cells[c], *y = won[c] ? &won[c]->cells[c] : NULL;
+            if (x->set && (!y || beats(v->ts, rank_of(x), x->expiry, x->value, won[c]->ts, rank_of(y), y->expiry, y->value))) won[c] = v;
+        }
+    }
+    bool there = live_ts != ENG_NO_TS && live_expiry > m->clock.seconds;
+    for (int c = 0; c < COLUMNS; c++) {
+        const struct model_cell *x = won[c] ? &won[c]->cells[c] : NULL;
+        bool alive = x && !x->tombstone && x->expiry > m->clock.seconds;
+        text[c] = alive ? (char)x->value : '-';
+        there = there || alive;
+    }
+    text[COLUMNS] = 0;
+    return there;
+}
+
+static void model_slice(const struct model *m, uint32_t part, uint32_t from, uint32_t to, bool reverse, struct buf *out) {
+    char text[COLUMNS + 1];
+    for (uint32_t i = from; i < to; i++) {
+        uint32_t key = reverse ? to - 1 - (i - from) : i;
+        if (model_row(m, part, key, text)) buf_printf(out, "%02u=%s ", key, text);
+    }
+    buf_u8(out, 0);
+}
+
+/* ---- the engine, as text of the same form ---- */
+
+static void row_text(const struct eng_row *row, struct buf *out) {
+    char text[COLUMNS + 1] = "--";
+    for (uint32_t i = 0; i < row->n_cells; i++) text[row->cells[i].column] = (char)row->cells[i].value.p[0];
+    buf_printf(out, "%.*s=%s ", SLICE_FMT(row->ck), text);
+}
+
+static void engine_slice(struct model *m, uint32_t part, struct eng_slice *slice, const char *resume, bool reverse, struct buf *out) {
+    struct eng_part p = part_at(part);
+    struct eng_scan_spec spec = {.table = TABLE, .part = &p, .slices = slice, .n_slices = slice != NULL, .rows = true, .statics = draw(m, 2),
+                                 .reverse = reverse, .now = m->clock.seconds};
+    if (resume) spec.resume_key = p.key, spec.resume_ck = slice_str(resume);
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(m->eng, ENG_TIER_ANY, &spec, NULL, &m->e);
+    int got;
+    assert_non_null(s);
+    while ((got = eng_scan_next(s, &item, &m->e)) > 0)
+        if (item.kind == ENG_ITEM_ROW) row_text(&item.row, out);
+    if (got < 0) fail_msg("%s", m->e.text);
+    eng_scan_close(s);
+    buf_u8(out, 0);
+}
+
+static void check_slice(struct model *m, uint32_t part, uint32_t from, uint32_t to, bool reverse, bool resumed) {
+    struct buf want, have;
+    char keys[2][8], at[8];
+    buf_init(&want, 0);
+    buf_init(&have, 0);
+    snprintf(keys[0], sizeof(keys[0]), "%02u", from);
+    snprintf(keys[1], sizeof(keys[1]), "%02u", to);
+    struct eng_slice slice = {.from = {.key = slice_str(keys[0])}, .to = {.key = slice_str(keys[1])}};
+    uint32_t resume = from + draw(m, to - from);
+    snprintf(at, sizeof(at), "%02u", resume);
+    if (resumed && reverse) to = resume;
+    if (resumed && !reverse) from = resume + 1;
+    model_slice(m, part, from, to, reverse, &want);
+    engine_slice(m, part, &slice, resumed ? at : NULL, reverse, &have);
+    assert_string_equal((char *)have.p, (char *)want.p);
+    buf_fini(&want);
+    buf_fini(&have);
+}
+
+static void check_gets(struct model *m, uint32_t part) {
+    struct eng_part p = part_at(part);
+    for (uint32_t key = 0; key < KEYS; key++) {
+        char ck[8], text[COLUMNS + 1];
+        struct buf want, have;
+        struct eng_row row;
+        buf_init(&want, 0);
+        buf_init(&have, 0);
+        snprintf(ck, sizeof(ck), "%02u", key);
+        if (model_row(m, part, key, text)) buf_printf(&want, "%s=%s ", ck, text);
+        if (eng_row_get(m->eng, ENG_TIER_ANY, &p, ENG_ROW, slice_str(ck), m->clock.seconds, &m->arena, &row, NULL, &m->e) == 1) row_text(&row, &have);
+        buf_u8(&want, 0);
+        buf_u8(&have, 0);
+        assert_string_equal((char *)have.p, (char *)want.p);
+        buf_fini(&want);
+        buf_fini(&have);
+    }
+}
+
+static void check(struct model *m) {
+    uint32_t part = draw(m, PARTS), from = draw(m, KEYS), to = from + 1 + draw(m, KEYS - from);
+    arena_reset(&m->arena);
+    check_slice(m, part, 0, KEYS, draw(m, 2), false);
+    check_slice(m, part, from, to, draw(m, 2), false);
+    check_slice(m, part, from, to, draw(m, 2), true);
+    check_gets(m, part);
+}
+
+/* ---- events ---- */
+
+/* A deletion's time is before those that compaction may have dropped; a write is never older than that. */
+static struct event *add_event(struct model *m, enum kind kind) {
+    assert_true(m->n < EVENTS_MAX);
+    struct event *v = &m->events[m->n++];
+    *v = (struct event){.kind = kind, .part = draw(m, PARTS), .key = draw(m, KEYS), .ts = m->clock.seconds * 1000000 - draw(m, 8) * 1000000,
+                        .live_expiry = ENG_NO_EXPIRY};
+    return v;
+}
+
+static void write_row(struct model *m) {
+    struct event *v = add_event(m, ROW);
+    struct eng_part part = part_at(v->part);
+    struct eng_cell cells[COLUMNS];
+    struct eng_row row;
+    char ck[8];
+    snprintf(ck, sizeof(ck), "%02u", v->key);
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.cells = cells;
+    int32_t ttl = draw(m, 3) ? 0 : 1 + (int32_t)draw(m, 40);
+    if ((v->live = draw(m, 4) != 0)) {
+        row.live_ts = v->ts;
+        row.live_ttl = ttl;
+        if (ttl) row.live_expiry = v->live_expiry = m->clock.seconds + ttl;
+    }
+    bool whole = v->live && draw(m, 2);
+    for (uint32_t c = 0; c < COLUMNS; c++) {
+        struct model_cell *x = &v->cells[c];
+        if (!whole && draw(m, 2)) continue;
+        *x = (struct model_cell){.set = true, .tombstone = draw(m, 6) == 0, .expiry = ttl ? m->clock.seconds + ttl : ENG_NO_EXPIRY,
+                                 .value = (uint8_t)('a' + draw(m, 26))};
+        struct eng_cell *to = &cells[row.n_cells++];
+        *to = (struct eng_cell){.column = c, .ts = v->ts, .ttl = ttl, .expiry = x->expiry, .flags = ttl ? ENG_CELL_EXPIRING : 0,
+                                .value = slice_of(&x->value, 1)};
+        if (!x->tombstone) continue;
+        x->expiry = m->clock.seconds;
+        *to = (struct eng_cell){.column = c, .ts = v->ts, .expiry = m->clock.seconds, .flags = ENG_CELL_TOMBSTONE};
+    }
+    if (whole) row.covers_below = COLUMNS;
+    assert_int_equal(eng_batch_row(m->batch, &part, &row, NULL, &m->e), 0);
+}
+
+static void delete_row(struct model *m) {
+    struct event *v = add_event(m, ROW_DELETION);
+    struct eng_part part = part_at(v->part);
+    struct eng_row row;
+    char ck[8];
+    snprintf(ck, sizeof(ck), "%02u", v->key);
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.del_ts = v->ts;
+    row.del_at = m->clock.seconds;
+    assert_int_equal(eng_batch_row(m->batch, &part, &row, NULL, &m->e), 0);
+}
+
+static void delete_range(struct model *m) {
+    struct event *v = add_event(m, RANGE);
+    struct eng_part part = part_at(v->part);
+    char keys[2][8];
+    v->end = v->key + 1 + draw(m, draw(m, 4) ? 3 : KEYS - v->key);
+    if (v->end > KEYS) v->end = KEYS;
+    bool open = v->end == KEYS && draw(m, 2);
+    snprintf(keys[0], sizeof(keys[0]), "%02u", v->key);
+    snprintf(keys[1], sizeof(keys[1]), "%02u", v->end - 1);
+    struct eng_slice range = {.from = {.key = slice_str(keys[0])}, .to = {.key = slice_str(open ? "" : keys[1]), .after = true}};
+    if (v->key == 0 && draw(m, 2)) range.from.key = slice_str("");
+    assert_int_equal(eng_batch_delete_range(m->batch, &part, &range, v->ts, m->clock.seconds, NULL, &m->e), 0);
+}
+
+static void delete_partition(struct model *m) {
+    struct event *v = add_event(m, PARTITION);
+    struct eng_part part = part_at(v->part);
+    assert_int_equal(eng_batch_delete_partition(m->batch, &part, v->ts, m->clock.seconds, NULL, &m->e), 0);
+}
+
+static void commit(struct model *m) {
+    uint64_t seq;
+    if (eng_batch_commit(m->batch, &seq, &m->e)) fail_msg("%s", m->e.text);
+}
+
+static void step(struct model *m) {
+    uint32_t what = draw(m, 100);
+    for (uint32_t i = draw(m, 6); i > 0; i--) {
+        if (what < 45) write_row(m);
+        else if (what < 60) delete_row(m);
+        else if (what < 85) delete_range(m);
+        else if (what < 88) delete_partition(m);
+    }
+    commit(m);
+    m->clock.seconds += draw(m, 3);
+    if (what >= 96 && eng_compact(m->eng, &m->e)) fail_msg("%s", m->e.text);
+    if (what == 95 && m->rocks) {
+        close_engine(m);
+        open_engine(m);
+    }
+}
+
+static void run_model(bool rocks, uint64_t seed) {
+    struct model *m = calloc(1, sizeof(*m));
+    m->rocks = rocks;
+    m->seed = seed * 0x9e3779b97f4a7c15u;
+    m->clock = (struct test_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .seconds = 1000000};
+    arena_init(&m->arena, 4096, 0);
+    strcpy(m->path, "/tmp/tally-model-XXXXXX");
+    if (rocks) assert_non_null(mkdtemp(m->path));
+    open_engine(m);
+    for (int i = 0; i < ROUNDS; i++) {
+        step(m);
+        check(m);
+    }
+    close_engine(m);
+    arena_fini(&m->arena);
+    char command[96];
+    snprintf(command, sizeof(command), "rm -rf %s", m->path);
+    if (rocks && system(command)) fail();
+    free(m);
+}
+
+static void test_memory_agrees_with_the_model(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 2; seed++) run_model(false, seed);
+}
+
+static void test_rocksdb_agrees_with_the_model(void **state) {
+    (void)state;
+    for (uint64_t seed = 11; seed <= 11; seed++) run_model(true, seed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_agrees_with_the_model),
+        cmocka_unit_test(test_rocksdb_agrees_with_the_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

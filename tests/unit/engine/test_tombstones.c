@@ -1,0 +1,183 @@
+/* Many range deletions in one partition: what reading costs does not grow with them, counted in moves over the store. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/murmur3.h"
+#include "engine/store.h"
+
+enum { TABLE = 20, NOW = 1000, FEW = 1500, MANY = 12000 };
+
+struct world {
+    struct eng *eng;
+    struct eng_batch *batch;
+    struct arena arena;
+    struct err e;
+};
+
+static int setup(void **state) {
+    struct world *w = calloc(1, sizeof(*w));
+    struct eng_options o = {.durability = ENG_NONE};
+    w->eng = eng_open(&o, &w->e);
+    assert_non_null(w->eng);
+    w->batch = eng_batch_new(w->eng);
+    arena_init(&w->arena, 4096, 0);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    eng_batch_free(w->batch);
+    eng_close(w->eng);
+    arena_fini(&w->arena);
+    free(w);
+    return 0;
+}
+
+static struct eng_part part_of(const char *key) {
+    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
+}
+
+static void commit(struct world *w) {
+    uint64_t seq;
+    assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), 0);
+}
+
+static void put_row(struct world *w, const char *pk, const char *ck, int64_t ts) {
+    struct eng_part part = part_of(pk);
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.live_ts = ts;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+    commit(w);
+}
+
+/* n small ranges, each of its own; key_size pads their bounds. */
+static void delete_ranges(struct world *w, const char *pk, int n, size_t key_size, int64_t ts) {
+    struct eng_part part = part_of(pk);
+    char *key = malloc(key_size + 16);
+    for (int i = 0; i < n; i++) {
+        snprintf(key, 16, "r%08d", i);
+        memset(key + 9, 'x', key_size);
+        struct slice ck = slice_of(key, 9 + key_size);
+        struct eng_slice range = {.from = {.key = ck}, .to = {.key = ck, .after = true}};
+        assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, ts + i, NOW, NULL, &w->e), 0);
+        commit(w);
+    }
+    free(key);
+}
+
+static int get(struct world *w, enum eng_tier tier, const char *pk, const char *ck) {
+    struct eng_part part = part_of(pk);
+    struct eng_row row;
+    return eng_row_get(w->eng, tier, &part, ENG_ROW, slice_str(ck), NOW, &w->arena, &row, NULL, &w->e);
+}
+
+/* Rows, or what ended it. */
+static int scan(struct world *w, enum eng_tier tier, const char *pk, struct eng_slice *slice, bool reverse) {
+    struct eng_part part = part_of(pk);
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .slices = slice, .n_slices = slice != NULL, .reverse = reverse, .now = NOW};
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(w->eng, tier, &spec, NULL, &w->e);
+    int got, rows = 0;
+    while ((got = eng_scan_next(s, &item, &w->e)) > 0) rows += item.kind == ENG_ITEM_ROW;
+    eng_scan_close(s);
+    return got < 0 ? got : rows;
+}
+
+static int64_t steps_of_reading(struct world *w, const char *pk) {
+    struct eng_slice slice = {.from = {.key = slice_str("r000007")}, .to = {.key = slice_str("r00000720")}};
+    const int64_t far = 1 << 30;
+    fault_arm(FAULT_KV_READ, far);
+    assert_int_equal(get(w, ENG_TIER_CACHE, pk, "r00000700"), 0);
+    assert_int_equal(get(w, ENG_TIER_CACHE, pk, "r0000070"), 1);
+    for (int reverse = 0; reverse < 2; reverse++) {
+        assert_int_equal(scan(w, ENG_TIER_CACHE, pk, &slice, reverse), 1);
+        assert_int_equal(scan(w, ENG_TIER_CACHE, pk, NULL, reverse), 2);
+    }
+    int64_t steps = far - fault_left(FAULT_KV_READ);
+    fault_arm(FAULT_KV_READ, 0);
+    return steps;
+}
+
+static void test_reading_does_not_grow_with_range_deletions(void **state) {
+    struct world *w = *state;
+    const char *pks[] = {"few", "many"};
+    int64_t steps[2];
+    for (int i = 0; i < 2; i++) {
+        put_row(w, pks[i], "r00000700", 10);
+        put_row(w, pks[i], "r0000070", 10);
+        put_row(w, pks[i], "z", 10);
+        delete_ranges(w, pks[i], i ? MANY : FEW, 0, 100);
+        steps[i] = steps_of_reading(w, pks[i]);
+    }
+    assert_in_range(steps[1], 1, steps[0] * 3 / 2);
+    assert_in_range(steps[0], 1, 400);
+}
+
+static void test_long_keys_of_range_deletions_stay_readable(void **state) {
+    struct world *w = *state;
+    put_row(w, "p", "z", 10);
+    delete_ranges(w, "p", 1200, 30000, 100);
+    assert_int_equal(get(w, ENG_TIER_ANY, "p", "z"), 1);
+    assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, false), 1);
+    assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, true), 1);
+}
+
+/* A commit that finds the partition's settle lock taken goes on; a loop leaves what then piles up, and who may block settles it. */
+static void test_loose_range_deletions_are_settled_by_who_may_block(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("p");
+    put_row(w, "p", "r5", 10);
+    put_row(w, "p", "z", 10);
+    for (int i = 0; i < 3000; i++) {
+        char a[16];
+        snprintf(a, sizeof(a), "r%d", i);
+        struct eng_slice range = {.from = {.key = slice_str(a)}, .to = {.key = slice_str(a), .after = true}};
+        assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, 100 + i, NOW, NULL, &w->e), 0);
+    }
+    struct buf prefix;
+    buf_init(&prefix, 0);
+    engi_key_prefix(&prefix, &part);
+    pthread_mutex_t *lock = engi_settle_lock(&w->eng->settle, buf_slice(&prefix));
+    pthread_mutex_lock(lock);
+    commit(w);
+    pthread_mutex_unlock(lock);
+    buf_fini(&prefix);
+    assert_int_equal(get(w, ENG_TIER_CACHE, "p", "z"), ENG_INCOMPLETE);
+    assert_int_equal(scan(w, ENG_TIER_CACHE, "p", NULL, false), ENG_INCOMPLETE);
+    assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, false), 1);
+    assert_int_equal(scan(w, ENG_TIER_CACHE, "p", NULL, false), 1);
+    assert_int_equal(get(w, ENG_TIER_CACHE, "p", "r5"), 0);
+    assert_int_equal(get(w, ENG_TIER_CACHE, "p", "z"), 1);
+}
+
+static void test_deleting_the_partition_frees_its_reads_of_range_deletions(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("p");
+    delete_ranges(w, "p", FEW, 0, 100);
+    assert_int_equal(eng_batch_delete_partition(w->batch, &part, 1000000, NOW, NULL, &w->e), 0);
+    commit(w);
+    put_row(w, "p", "r00000700", 2000000);
+    const int64_t far = 1 << 30;
+    fault_arm(FAULT_KV_READ, far);
+    assert_int_equal(get(w, ENG_TIER_CACHE, "p", "r00000700"), 1);
+    assert_int_equal(scan(w, ENG_TIER_CACHE, "p", NULL, false), 1);
+    assert_in_range(far - fault_left(FAULT_KV_READ), 1, 40);
+    fault_arm(FAULT_KV_READ, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_reading_does_not_grow_with_range_deletions, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_keys_of_range_deletions_stay_readable, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_loose_range_deletions_are_settled_by_who_may_block, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deleting_the_partition_frees_its_reads_of_range_deletions, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
