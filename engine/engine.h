@@ -126,6 +126,16 @@ enum eng_tier { ENG_TIER_CACHE, ENG_TIER_ANY };
 int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, int64_t now,
                 struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) MUST_CHECK;
 
+/* A row and the static row of its partition, as they were at one moment. */
+struct eng_pair {
+    bool has_row, has_statics; /* visible */
+    bool expired;              /* the row is not, for its time to live has ended, and is here as it is still stored */
+    struct eng_row row, statics; /* newest_ts of both is filled in whether visible or not */
+};
+/* 0, -1: error, ENG_INCOMPLETE. Memory as for eng_row_get. */
+int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now, struct arena *a,
+                 struct eng_pair *out, struct op_cost *cost, struct err *e) MUST_CHECK;
+
 struct eng_scan_spec {
     uint32_t table;
     const struct eng_part *part;      /* one partition, or NULL: a range of tokens */

@@ -48,6 +48,10 @@ struct walk {
     int64_t del_ts;  /* the newest deletion that covers it */
     uint64_t passed; /* tombstones that do */
     uint32_t loose;  /* range tombstones looked at one by one */
+    struct arena *statics_arena; /* where the static row on the way is copied to; NULL: it is not wanted */
+    struct slice statics;        /* p NULL: there is none */
+    size_t statics_key_n;
+    int64_t partition_ts;
 };
 
 static enum engi_kind kind_at(const struct walk *w) { return w->it->key.p[w->prefix.n]; }
@@ -67,17 +71,24 @@ static int walk_seek(struct walk *w, struct err *e) {
     return buf_failed(&w->seek) ? err_nomem(e) : w->it->ops->iter_move(w->it, KV_SEEK, buf_slice(&w->seek), e);
 }
 
+static int keep_statics(struct walk *w, struct err *e) {
+    if (!w->statics_arena) return 0;
+    w->statics_key_n = w->it->key.n;
+    w->statics = arena_dup(w->statics_arena, w->it->value);
+    return w->statics.p ? 0 : err_nomem(e);
+}
+
 /* Past the partition's deletion and its static row, unless that is what is read. */
 static int walk_head(struct walk *w, struct err *e) {
     int got = w->it->ops->iter_move(w->it, KV_SEEK, w->prefix, e);
     if (got > 0 && kind_at(w) == ENGI_PARTITION_DELETION) {
-        int64_t ts, at;
-        if (engi_tomb_deletion(w->it->value, &ts, &at, e)) return -1;
-        covered(w, ts);
+        int64_t at;
+        if (engi_tomb_deletion(w->it->value, &w->partition_ts, &at, e)) return -1;
+        covered(w, w->partition_ts);
         got = walk_next(w, e);
     }
-    if (w->key.p[w->prefix.n] == ENGI_STATIC) return got;
-    return got > 0 && kind_at(w) == ENGI_STATIC ? walk_next(w, e) : got;
+    if (got <= 0 || w->key.p[w->prefix.n] == ENGI_STATIC || kind_at(w) != ENGI_STATIC) return got;
+    return keep_statics(w, e) ? -1 : walk_next(w, e);
 }
 
 /* Those that are newer than the partition's deletion. */
@@ -116,29 +127,43 @@ static int walk_to_row(struct walk *w, struct err *e) {
     return got > 0 ? slice_eq(w->it->key, w->key) : got;
 }
 
+/* An iterator over the partition of the key. end: memory of the prefix's length and one more, which lives as long. */
+static struct kv_iter *partition_iter(struct eng *eng, enum eng_tier tier, struct slice key, uint8_t *end, struct err *e) {
+    size_t prefix = engi_prefix_len(key);
+    memcpy(end, key.p, prefix);
+    end[prefix] = ENGI_PAST;
+    struct kv_iter_spec spec = {.tier = engi_tier(tier), .one_prefix = true, .upper = slice_of(end, prefix + 1)};
+    return eng->kv->ops->iter_new(eng->kv, &spec, e);
+}
+
+/* After the walk: the row's bytes go to the arena before the iterator moves on. 1, 0, -1 */
+static int take_row(struct walk *w, int got, struct arena *a, struct slice *bytes, struct err *e) {
+    if (got <= 0) return got;
+    *bytes = arena_dup(a, w->it->value);
+    return bytes->p ? 1 : err_nomem(e);
+}
+
+static void end_walk(struct eng *eng, struct walk *w, int got, struct op_cost *cost, struct err *e) {
+    if (cost && got != ENG_INCOMPLETE) cost->tombstones += w->passed;
+    buf_fini(&w->seek);
+    w->it->ops->iter_free(w->it);
+    if (got >= 0 && w->loose > ENGI_LOOSE_MAX && engi_settle_all(eng, w->prefix, e)) err_clear(e); /* the next one has it easier */
+}
+
 /* Tombstones and row come from one moment of the store, so that a row is never seen without what deleted its past. */
 static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, struct slice ck, int64_t now, struct arena *a,
                        struct eng_row *row, struct op_cost *cost, struct err *e) {
     size_t prefix = engi_prefix_len(key);
     uint8_t stack[KEY_ON_STACK], *end = memory(stack, prefix + 1, a);
     if (!end) return err_nomem(e);
-    memcpy(end, key.p, prefix);
-    end[prefix] = ENGI_PAST;
-    struct kv_iter_spec spec = {.tier = engi_tier(tier), .one_prefix = true, .upper = slice_of(end, prefix + 1)};
-    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
-    if (!it) return -1;
-    struct walk w = {.it = it, .tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS};
+    struct walk w = {.tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS};
+    if (!(w.it = partition_iter(eng, tier, key, end, e))) return -1;
+    struct slice bytes;
     buf_init(&w.seek, 0);
-    int got = walk_to_row(&w, e);
+    int got = take_row(&w, walk_to_row(&w, e), a, &bytes, e);
     row->newest_ts = w.del_ts;
-    if (got > 0) {
-        struct slice bytes = arena_dup(a, it->value);
-        got = bytes.p ? resolve(bytes, key.n, a, w.del_ts, now, row, cost, e) : err_nomem(e);
-    }
-    if (cost && got != ENG_INCOMPLETE) cost->tombstones += w.passed;
-    buf_fini(&w.seek);
-    it->ops->iter_free(it);
-    if (got >= 0 && w.loose > ENGI_LOOSE_MAX && engi_settle_all(eng, w.prefix, e)) err_clear(e); /* the next one has it easier */
+    if (got > 0) got = resolve(bytes, key.n, a, w.del_ts, now, row, cost, e);
+    end_walk(eng, &w, got, cost, e);
     return got;
 }
 
@@ -176,5 +201,51 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
     if (!key.p) return -1;
     int got = get_any(eng, tier, part, key, now, a, row, cost, e);
     if (cost && got != ENG_INCOMPLETE) cost->partitions++; /* the blocking tier counts it then */
+    return got;
+}
+
+/* ---- a row with its static row ---- */
+
+/* A row that is not visible may have expired alone. */
+static int resolve_expired(struct slice bytes, int64_t del_ts, struct arena *a, struct eng_pair *out, struct err *e) {
+    if (eng_row_decode(bytes, a, &out->row, e)) return -1;
+    out->expired = eng_row_resolve(&out->row, del_ts, ENG_NEVER_EXPIRES, NULL);
+    return 0;
+}
+
+static int resolve_pair(struct walk *w, bool found, struct slice bytes, struct arena *a, int64_t now, struct eng_pair *out,
+                        struct op_cost *cost, struct err *e) {
+    if (w->statics.p) {
+        int got = resolve(w->statics, w->statics_key_n, a, w->partition_ts, now, &out->statics, cost, e);
+        if (got < 0) return got;
+        out->has_statics = got;
+    }
+    if (!found) return 0;
+    int got = resolve(bytes, w->key.n, a, w->del_ts, now, &out->row, cost, e);
+    out->has_row = got > 0;
+    return got == 0 ? resolve_expired(bytes, w->del_ts, a, out, e) : got < 0 ? got : 0;
+}
+
+int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now, struct arena *a,
+                 struct eng_pair *out, struct op_cost *cost, struct err *e) {
+    uint8_t stack[2][KEY_ON_STACK];
+    *out = (struct eng_pair){.has_row = false};
+    eng_row_init(&out->row, ENG_ROW, ck);
+    eng_row_init(&out->statics, ENG_STATIC, slice_of("", 0));
+    struct slice key = row_key(stack[0], part, ENG_ROW, ck, a, e), bytes;
+    if (!key.p) return -1;
+    size_t prefix = engi_prefix_len(key);
+    uint8_t *end = memory(stack[1], prefix + 1, a);
+    if (!end) return err_nomem(e);
+    struct walk w = {.tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS, .partition_ts = ENG_NO_TS,
+                     .statics_arena = a};
+    if (!(w.it = partition_iter(eng, tier, key, end, e))) return -1;
+    buf_init(&w.seek, 0);
+    int got = take_row(&w, walk_to_row(&w, e), a, &bytes, e);
+    out->row.newest_ts = w.del_ts;
+    out->statics.newest_ts = w.partition_ts;
+    if (got >= 0) got = resolve_pair(&w, got > 0, bytes, a, now, out, cost, e);
+    end_walk(eng, &w, got, cost, e);
+    if (cost && got != ENG_INCOMPLETE) cost->partitions++;
     return got;
 }

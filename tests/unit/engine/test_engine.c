@@ -202,6 +202,82 @@ static void test_scan_gives_slices_in_both_orders(void **state) {
     assert_string_equal(scan_text(w, &spec), "p a2=a2");
 }
 
+static void test_pair_is_of_one_moment(void **state) {
+    struct world *w = *state;
+    struct eng_pair pair;
+    fill(w);
+    struct eng_part part = part_of("p"), row_only = part_of("r"), static_only = part_of("q"), none = part_of("x");
+    for (int deleted = 0; deleted < 2; deleted++) {
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("b1"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_true(pair.has_statics && slice_eq(pair.statics.cells[0].value, slice_str("s")));
+        assert_int_equal(pair.has_row, !deleted);
+        if (!deleted) assert_true(slice_eq(pair.row.cells[0].value, slice_str("b1")));
+        assert_int_equal(pair.row.newest_ts, deleted ? 20 : 10);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &row_only, slice_str(""), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_true(pair.has_row && !pair.has_statics);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &static_only, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_true(!pair.has_row && pair.has_statics && !pair.expired);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &none, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_true(!pair.has_row && !pair.has_statics);
+        delete_range(w, "p", slice_between("b", false, "b", true), 20);
+        commit(w);
+    }
+    assert_int_equal(eng_batch_delete_partition(w->batch, &part, 30, NOW, NULL, &w->e), 0);
+    put_row(w, "p", ENG_ROW, "b1", "again", 31);
+    commit(w);
+    assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("b1"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+    assert_true(pair.has_row && !pair.has_statics);
+    assert_int_equal(pair.statics.newest_ts, 30);
+}
+
+struct pair_writer {
+    struct world *w;
+    _Atomic bool stop;
+};
+
+/* Row and static row always change together. */
+static void *write_pairs(void *arg) {
+    struct pair_writer *p = arg;
+    struct eng_batch *b = eng_batch_new(p->w->eng);
+    struct eng_part part = part_of("p");
+    struct err e = {0};
+    for (uint64_t i = 1; !p->stop; i++) {
+        uint64_t seq;
+        struct eng_cell cell = {.column = 1, .ts = (int64_t)i, .expiry = ENG_NO_EXPIRY, .value = slice_of(&i, sizeof(i))};
+        for (int k = 0; k < 2; k++) {
+            struct eng_row row;
+            eng_row_init(&row, k ? ENG_ROW : ENG_STATIC, slice_str(k ? "a" : ""));
+            row.cells = &cell;
+            row.n_cells = 1;
+            if (eng_batch_row(b, &part, &row, NULL, &e)) return "failed";
+        }
+        if (eng_batch_commit(b, &seq, &e)) return "failed";
+    }
+    eng_batch_free(b);
+    return NULL;
+}
+
+static void test_pair_is_never_torn(void **state) {
+    struct pair_writer writer = {.w = *state};
+    struct world *w = *state;
+    struct eng_part part = part_of("p");
+    pthread_t thread;
+    void *failed;
+    assert_int_equal(pthread_create(&thread, NULL, write_pairs, &writer), 0);
+    for (int found = 0; found < 2000;) {
+        struct eng_pair pair;
+        arena_reset(&w->arena);
+        assert_int_equal(eng_pair_get(w->eng, ENG_TIER_ANY, &part, slice_str("a"), NOW, &w->arena, &pair, NULL, &w->e), 0);
+        assert_int_equal(pair.has_row, pair.has_statics);
+        if (!pair.has_row) continue;
+        assert_true(slice_eq(pair.row.cells[0].value, pair.statics.cells[0].value));
+        found++;
+    }
+    writer.stop = true;
+    pthread_join(thread, &failed);
+    assert_null(failed);
+}
+
 static void test_scan_resumes_after_a_row(void **state) {
     struct world *w = *state;
     fill(w);
@@ -669,6 +745,8 @@ int main(void) {
         BOTH(test_rows_are_read_back),
         BOTH(test_rollback_takes_back_to_the_savepoint),
         BOTH(test_scan_gives_slices_in_both_orders),
+        BOTH(test_pair_is_of_one_moment),
+        ROCKSDB(test_pair_is_never_torn),
         BOTH(test_scan_resumes_after_a_row),
         BOTH(test_scan_of_tokens_gives_every_partition),
         BOTH(test_deletions_shadow_by_timestamp),
