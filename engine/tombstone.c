@@ -11,10 +11,16 @@ void engi_tombs_init(struct engi_tombs *t, struct arena *a) {
     *t = (struct engi_tombs){.arena = a, .partition_ts = ENG_NO_TS};
 }
 
+/* The arena has no more: it is full, or memory is out. */
+static int too_many(const struct engi_tombs *t, struct err *e) {
+    if (!t->arena->limit || t->arena->used < t->arena->limit / 2) return err_nomem(e);
+    return err_set(e, ERR_READ_FAILURE, "a partition has too many range tombstones: %u", t->n);
+}
+
 static int grow(struct engi_tombs *t, struct err *e) {
     uint32_t cap = t->cap ? t->cap * 2 : 8;
     struct engi_tomb *grown = ARENA_ARRAY(t->arena, cap, struct engi_tomb);
-    if (!grown) return err_set(e, ERR_READ_FAILURE, "a partition has too many range tombstones: %u", t->n);
+    if (!grown) return too_many(t, e);
     if (t->n) memcpy(grown, t->tombs, t->n * sizeof(*grown));
     t->tombs = grown;
     t->cap = cap;
@@ -31,7 +37,7 @@ static int keep(struct engi_interval *i, struct arena *a) {
 int engi_tombs_add(struct engi_tombs *t, const struct engi_tomb *tomb, struct err *e) {
     struct engi_tomb kept = *tomb;
     if (t->n == t->cap && grow(t, e)) return -1;
-    if (keep(&kept.range, t->arena)) return err_set(e, ERR_READ_FAILURE, "a partition has too many range tombstones: %u", t->n);
+    if (keep(&kept.range, t->arena)) return too_many(t, e);
     t->tombs[t->n++] = kept;
     return 0;
 }
