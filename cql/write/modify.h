@@ -35,6 +35,7 @@ struct modify_plan {
     bool conditional, if_exists, if_not_exists;
     bool reads;       /* some operation needs the current row */
     bool counter;     /* of a counter table */
+    bool server_times; /* keyspaces mode, a table without client-side timestamps: what the driver sends as its own time is not used */
     uint32_t n_conditions;
     struct condition **conditions;
     const struct term *timestamp, *ttl;
@@ -79,10 +80,11 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
 int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using, const struct term **timestamp,
                          const struct term **ttl) MUST_CHECK;
 
-/* What a write's timestamp is taken from when the statement has none of its own. */
+/* What a write's timestamp is taken from when the statement has none of its own, the first of those that are not ENG_NO_TS. */
 struct modify_times {
-    int64_t given;  /* by the batch or the protocol; ENG_NO_TS: neither */
-    int64_t server; /* of the write clock; ENG_NO_TS: not asked yet */
+    int64_t batch;    /* USING TIMESTAMP of the batch */
+    int64_t protocol; /* the driver's; not for tables whose times are the server's */
+    int64_t server;   /* of the write clock; ENG_NO_TS: not asked yet */
 };
 
 /* modify_bind.c. The request's values are those of the statement while this runs. */

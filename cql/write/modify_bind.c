@@ -23,12 +23,11 @@ static int64_t server_ts(struct cql_request *r, struct modify_times *times) {
     return times->server;
 }
 
-/* Statement, batch, protocol, server clock. */
 static int bind_timestamp(struct modify_write *w, struct modify_times *times) {
-    int64_t given;
-    int rc = modify_timestamp(w->r, w->plan->timestamp, &given);
-    if (rc < 0) return -1;
-    w->ts = rc ? given : times->given != ENG_NO_TS ? times->given : server_ts(w->r, times);
+    int64_t given = times->batch;
+    if (given == ENG_NO_TS && !w->plan->server_times) given = times->protocol;
+    if (modify_timestamp(w->r, w->plan->timestamp, &given) < 0) return -1;
+    w->ts = given != ENG_NO_TS ? given : server_ts(w->r, times);
     w->deletion_ts = w->ts;
     return 0;
 }

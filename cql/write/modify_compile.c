@@ -42,6 +42,7 @@ static int begin(struct builder *b, struct compile *c, const struct ast_name *na
     p->kind = kind;
     p->table = t;
     p->counter = is_counter_table(t);
+    p->server_times = !c->schema->cassandra_mode && !schema_has_client_timestamps(t);
     out->table = t;
     out->plan = p;
     *b = (struct builder){.c = c, .table = t, .plan = p};

@@ -27,11 +27,10 @@ static const struct modify_plan *plan_of(const struct write *w, uint32_t i) { re
 
 static int find_times(struct write *w) {
     struct cql_request *r = w->r;
-    w->times = (struct modify_times){.given = ENG_NO_TS, .server = ENG_NO_TS};
-    int rc = modify_timestamp(r, w->batch ? w->batch->timestamp : NULL, &w->times.given);
+    w->times = (struct modify_times){.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
     /* The order of conditional writes and of counts is the server's alone. */
-    if (rc == 0 && r->params.has_timestamp && !w->conditional && !w->counters) w->times.given = r->params.timestamp;
-    return rc < 0 ? -1 : 0;
+    if (r->params.has_timestamp && !w->conditional && !w->counters) w->times.protocol = r->params.timestamp;
+    return modify_timestamp(r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0 ? -1 : 0;
 }
 
 static int open_mutations(struct write *w) {

@@ -85,6 +85,34 @@ static void test_a_batch_that_fails_late_leaves_nothing(void **state) {
     assert_rows(h, "SELECT p, c, v FROM t", "1,1,1");
 }
 
+/* A statement with a timestamp of the driver's own. */
+static void run_at(struct harness *h, const char *cql, int64_t ts) {
+    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql), .params = {.has_timestamp = true, .timestamp = ts}};
+    if (harness_request(h, &r) == CQL_FAILED) fail_msg("%s: %s", cql, h->err.text);
+}
+
+static void test_in_keyspaces_mode_client_side_timestamps_are_asked_for(void **state) {
+    (void)state;
+    struct harness *h = test_calloc(1, sizeof *h);
+    harness_open(h, MODE_KEYSPACES);
+    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'}");
+    run_ok(h, "USE k");
+    run_ok(h, "CREATE TABLE plain (p int PRIMARY KEY, v int)");
+    run_ok(h, "CREATE TABLE timed (p int PRIMARY KEY, v int) WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}");
+    run_at(h, "INSERT INTO plain (p, v) VALUES (1, 1)", 2000);
+    run_at(h, "INSERT INTO plain (p, v) VALUES (1, 2)", 1000);
+    assert_rows(h, "SELECT v FROM plain", "2");
+    run_at(h, "INSERT INTO timed (p, v) VALUES (1, 1)", 2000);
+    run_at(h, "INSERT INTO timed (p, v) VALUES (1, 2)", 1000);
+    assert_rows(h, "SELECT v, writetime(v) FROM timed", "1,2000");
+    run_at(h, "BEGIN BATCH INSERT INTO timed (p, v) VALUES (2, 1); INSERT INTO plain (p, v) VALUES (2, 1) APPLY BATCH", 3000);
+    assert_rows(h, "SELECT writetime(v) FROM timed WHERE p = 2", "3000");
+    run_at(h, "DELETE FROM plain WHERE p = 2", 1000);
+    assert_rows(h, "SELECT v FROM plain WHERE p = 2", "");
+    harness_close(h);
+    test_free(h);
+}
+
 /* ---- mutations ---- */
 
 static void test_mutations_are_one_for_each_partition(void **state) {
@@ -125,6 +153,7 @@ int main(void) {
         CASE(test_a_batch_is_one_write),
         CASE(test_a_counter_batch_that_fails_anywhere_leaves_nothing),
         CASE(test_a_batch_that_fails_late_leaves_nothing),
+        cmocka_unit_test(test_in_keyspaces_mode_client_side_timestamps_are_asked_for),
         cmocka_unit_test(test_mutations_are_one_for_each_partition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
