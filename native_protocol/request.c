@@ -114,9 +114,6 @@ static int read_tail(struct decode *d, uint32_t flags, struct cql_params *p) {
     if (flags & QUERY_SERIAL) {
         p->serial_consistency = rd_u16(&d->rd);
         if (check_consistency(d, p->serial_consistency)) return -1;
-        if (p->serial_consistency != CL_SERIAL && p->serial_consistency != CL_LOCAL_SERIAL)
-            return err_set(d->err, ERR_INVALID,
-                           "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
     }
     if (flags & QUERY_TIMESTAMP && read_timestamp(d, p)) return -1;
     if (d->version >= 5 && flags & QUERY_KEYSPACE) p->keyspace = read_string(&d->rd);

@@ -2,6 +2,7 @@
 
 #include <openssl/rand.h>
 
+#include "cql/request/consistency.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
@@ -32,12 +33,6 @@ static const char *request_title(const struct np_call *call) {
 static const char *query_text(struct np_call *call) {
     if (call->r.query.p) return (const char *)arena_dup(&call->arena, call->r.query).p;
     return call->r.fingerprint ? call->r.fingerprint : "";
-}
-
-static const char *consistency_name(uint16_t cl) {
-    static const char *const names[] = {"ANY", "ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_QUORUM", "EACH_QUORUM", "SERIAL",
-                                        "LOCAL_SERIAL", "LOCAL_ONE"};
-    return cl < ARRAY_LEN(names) ? names[cl] : "UNKNOWN";
 }
 
 static uint32_t parameters(struct np_call *call, struct schema_option *out) {

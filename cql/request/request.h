@@ -70,7 +70,13 @@ struct cql_result {
 
 /* ---- requests ---- */
 
-enum cql_consistency { CL_ANY, CL_ONE, CL_TWO, CL_THREE, CL_QUORUM, CL_ALL, CL_LOCAL_QUORUM, CL_EACH_QUORUM, CL_SERIAL, CL_LOCAL_SERIAL, CL_LOCAL_ONE };
+enum cql_consistency {
+#define CONSISTENCY(id, replicas) CL_##id,
+#define CONSISTENCY_REFUSED(...)
+#include "cql/request/consistency.def"
+#undef CONSISTENCY
+#undef CONSISTENCY_REFUSED
+};
 
 /* <query_parameters> of QUERY and EXECUTE (v5 specification, section 4.1.4). */
 struct cql_params {

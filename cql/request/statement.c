@@ -1,5 +1,7 @@
 #include "cql/request/statement.h"
 
+#include "cql/request/consistency.h"
+
 struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt *ast, const struct statement_ops *ops) {
     struct cql_statement *s = ARENA_NEW(c->arena, struct cql_statement);
     if (s && !c->binds->specs) {
@@ -37,6 +39,7 @@ enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement
         r->cost->n_columns = (uint16_t)t->n_columns;
         r->cost->is_system = t->keyspace->is_system;
     }
+    if (s->kind == STMT_SELECT && (consistency_check(r, CONSISTENCY_READ, t) || consistency_reach(r, t->keyspace))) return CQL_FAILED;
     r->compiled = s;
     return s->ops->run(r, s);
 }

@@ -1,5 +1,6 @@
 #include "cql/write/write.h"
 
+#include "cql/request/consistency.h"
 #include "cql/request/db.h"
 #include "cql/write/cas.h"
 #include "cql/write/counter.h"
@@ -57,10 +58,25 @@ static int bind(struct write *w) {
     return open_mutations(w);
 }
 
+/* ---- consistency levels ---- */
+
+/* A batch is only asked for its conditions. */
+static int check_level(const struct write *w) {
+    const struct schema_table *t = plan_of(w, 0)->table;
+    if (w->conditional) return consistency_check(w->r, CONSISTENCY_CONDITION, t);
+    return w->batch ? 0 : consistency_check(w->r, w->counters ? CONSISTENCY_COUNTER : CONSISTENCY_WRITE, t);
+}
+
+static int reach_all(const struct write *w) {
+    for (uint32_t i = 0; i < w->m.n; i++)
+        if (consistency_reach(w->r, w->m.list[i].table->keyspace)) return -1;
+    return 0;
+}
+
 /* ---- deciding ---- */
 
 static int check_conditional(struct write *w) {
-    if (!w->conditional) return 0;
+    if (!w->batch) return 0;
     if (w->m.n > 1) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
     for (uint32_t i = 0; i < w->n; i++) {
         const struct modify_plan *p = w->writes[i].plan;
@@ -114,6 +130,7 @@ static int change_all(struct write *w) {
         use_values(w, i);
         if (modify_add(&w->writes[i], &w->m)) return -1;
     }
+    if (reach_all(w)) return -1;
     if (w->counters && counter_settle(w->r, &w->m, w->writes[0].now)) return -1;
     return w->batch ? weigh_batch(w->r, &w->m, w->batch->kind, w->conditional) : 0;
 }
@@ -173,7 +190,8 @@ static enum cql_outcome run(struct write *w) {
     w->r->work_class = WORK_UPDATE;
     w->r->write_type = write_type(w);
     if (w->locked && !w->r->blocking) return CQL_OFFLOAD;
-    if (bind(w) || (w->batch && check_conditional(w))) return CQL_FAILED;
+    if (!w->conditional && check_level(w)) return CQL_FAILED;
+    if (bind(w) || (w->conditional && (check_level(w) || check_conditional(w)))) return CQL_FAILED;
     if (w->m.n == 0) return CQL_DONE;
     if (w->locked) return run_locked(w);
     return change_all(w) || mutations_apply(&w->m, w->r->batch, w->r->cost) ? CQL_FAILED : CQL_COMMIT;

@@ -53,6 +53,7 @@ void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_d
     h->batch = eng_batch_new(h->eng);
     assert_non_null(h->batch);
     h->session.protocol_version = 5;
+    h->consistency = CL_LOCAL_QUORUM;
     snprintf(h->session.local_address, sizeof(h->session.local_address), "127.0.0.1");
     arena_init(&h->arena, 4096, 0);
     buf_init(&h->rows, 0);
@@ -90,7 +91,7 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     r->batch = h->batch;
     r->now_us = h->clock.now_us;
     r->blocking = true;
-    r->params.consistency = CL_LOCAL_QUORUM;
+    r->params.consistency = h->consistency;
     r->params.serial_consistency = CL_LOCAL_SERIAL;
     r->params.page_size = h->page_size;
     r->params.paging_state = state;

@@ -37,6 +37,7 @@ struct harness {
     uint32_t n_warnings;
     /* for the next requests */
     int32_t page_size;
+    uint16_t consistency;
     bool resume;           /* go on where the newest page ended */
 };
 

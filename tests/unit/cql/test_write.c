@@ -1,4 +1,6 @@
 /* What INSERT, UPDATE, DELETE and BATCH hand to the engine: all or nothing, once, and what it was decided on. */
+#include <stdio.h>
+
 #include "harness.h"
 
 #include "cql/write/mutation.h"
@@ -113,6 +115,50 @@ static void test_in_keyspaces_mode_client_side_timestamps_are_asked_for(void **s
     test_free(h);
 }
 
+/* ---- consistency levels ---- */
+
+static enum cql_outcome run_with(struct harness *h, const char *cql, uint16_t level) {
+    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql)};
+    h->consistency = level;
+    enum cql_outcome outcome = harness_request(h, &r);
+    h->consistency = CL_LOCAL_QUORUM;
+    return outcome;
+}
+
+static void test_levels_are_reached_by_the_replication_factor(void **state) {
+    static const char *const statements[] = {"INSERT INTO %s.t (p, v) VALUES (1, 1)", "SELECT v FROM %s.t",
+                                             "BEGIN BATCH INSERT INTO k.t (p, c, v) VALUES (9, 1, 1); DELETE FROM %s.t WHERE p = 1 APPLY BATCH"};
+    static const struct { const char *keyspace, *replication; int replicas; } keyspaces[] = {
+        {"one", "{'class': 'SimpleStrategy', 'replication_factor': 1}", 1},
+        {"two", "{'class': 'NetworkTopologyStrategy', 'datacenter1': 2}", 2},
+        {"three", "{'class': 'SimpleStrategy', 'replication_factor': 3}", 3},
+    };
+    struct harness *h = *state;
+    char text[200];
+    run_ok(h, "ALTER KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}");
+    for (size_t k = 0; k < ARRAY_LEN(keyspaces); k++) {
+        snprintf(text, sizeof(text), "CREATE KEYSPACE %s WITH replication = %s", keyspaces[k].keyspace, keyspaces[k].replication);
+        run_ok(h, text);
+        snprintf(text, sizeof(text), "CREATE TABLE %s.t (p int PRIMARY KEY, v int)", keyspaces[k].keyspace);
+        run_ok(h, text);
+        for (size_t i = 0; i < ARRAY_LEN(statements); i++) {
+            snprintf(text, sizeof(text), statements[i], keyspaces[k].keyspace);
+            for (uint16_t level = CL_ONE; level <= CL_ALL; level++) {
+                int needed = level == CL_TWO ? 2 : level == CL_THREE ? 3 : 1;
+                uint64_t before = eng_durable_seq(h->eng);
+                enum cql_outcome outcome = run_with(h, text, level);
+                assert_int_equal(outcome == CQL_FAILED, needed > keyspaces[k].replicas);
+                if (outcome != CQL_FAILED) continue;
+                assert_int_equal(h->err.code, ERR_UNAVAILABLE);
+                assert_int_equal(h->err.detail.consistency, level);
+                assert_int_equal(h->err.detail.required, needed);
+                assert_int_equal(h->err.detail.received, keyspaces[k].replicas);
+                assert_int_equal(eng_durable_seq(h->eng), before);
+            }
+        }
+    }
+}
+
 /* ---- mutations ---- */
 
 static void test_mutations_are_one_for_each_partition(void **state) {
@@ -153,6 +199,7 @@ int main(void) {
         CASE(test_a_batch_is_one_write),
         CASE(test_a_counter_batch_that_fails_anywhere_leaves_nothing),
         CASE(test_a_batch_that_fails_late_leaves_nothing),
+        CASE(test_levels_are_reached_by_the_replication_factor),
         cmocka_unit_test(test_in_keyspaces_mode_client_side_timestamps_are_asked_for),
         cmocka_unit_test(test_mutations_are_one_for_each_partition),
     };
