@@ -7,7 +7,9 @@
 
 enum { BYTES_KEPT = 1 << 20 };
 
-struct tombstone_mark { uint32_t table; uint16_t bucket; };
+static const int64_t FAR_US = 3600000000;
+
+struct mark { uint32_t table; uint16_t place; };
 
 /* A delta: its key and then its value, from at on in the batch's bytes. */
 struct write {
@@ -18,6 +20,8 @@ struct write {
     uint32_t table;
     uint32_t columns;        /* one more than the highest column id in it */
     uint32_t covers_below;   /* as in struct eng_row */
+    uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
+    bool claimed;            /* its slot is, by this commit */
     uint32_t n_prefix;       /* of a range tombstone: bytes of its partition's prefix; else 0 */
     bool fold;               /* the row is to be folded after the commit, the range tombstones of the partition settled */
 };
@@ -29,10 +33,12 @@ struct eng_batch {
     struct arena arena; /* bounds of one range delete */
     struct write *writes;
     size_t n_writes, cap_writes;
-    struct tombstone_mark *marks; /* buckets whose first tombstone is in this batch: recorded with it */
+    struct mark *marks; /* recorded with this batch; filled by the commit */
     size_t n_marks, cap_marks;
-    struct { size_t n_writes, n_bytes, n_marks; } savepoints[ENG_SAVEPOINTS_MAX];
+    struct { size_t n_writes, n_bytes; } savepoints[ENG_SAVEPOINTS_MAX];
     size_t n_savepoints;
+    uint32_t gate;          /* where its commits pass */
+    uint32_t puts, merges;  /* of the commit */
 };
 
 /* Room for one more element of an array that doubles; -1: out of memory. */
@@ -50,6 +56,7 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     struct eng_batch *b = calloc(1, sizeof(*b));
     if (!b) return NULL;
     b->eng = eng;
+    b->gate = atomic_fetch_add(&eng->gate.next, 1) % ENGI_GATES;
     b->kv = eng->kv->ops->batch_new(eng->kv);
     if (!b->kv) {
         free(b);
@@ -99,6 +106,10 @@ static void describe(const struct eng_row *row, struct write *w) {
     span(w, row->live_ts);
     span(w, row->del_ts);
     for (uint32_t i = 0; i < row->n_cells; i++) span(w, row->cells[i].ts);
+    uint8_t flags = 0;
+    for (uint32_t i = 0; i < row->n_cells; i++) flags |= row->cells[i].flags;
+    if (row->del_ts != ENG_NO_TS) w->marks |= 1 << ENGI_MARK_ROWS;
+    if (flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION | ENG_CELL_EXPIRING) || row->live_expiry != ENG_NO_EXPIRY) w->marks |= 1 << ENGI_MARK_DEAD;
     if (row->n_cells) w->columns = row->cells[row->n_cells - 1].column + 1;
 }
 
@@ -127,22 +138,9 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
     return 0;
 }
 
-/* Notes the persistent mark of a bucket of tombstones, unless it is there. The mark in memory is set before anybody can see the tombstone. */
-static int note_tombstone(struct eng_batch *b, uint32_t table, uint16_t bucket, struct err *e) {
-    struct engi_table *t = engi_table(b->eng, table);
-    uint64_t bit = 1ull << (bucket % 64);
-    if (!t) return 0;
-    atomic_fetch_or_explicit(&t->deleted[bucket / 64], bit, memory_order_release);
-    if (atomic_load(&t->recorded[bucket / 64]) & bit) return 0;
-    if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return err_nomem(e);
-    b->marks[b->n_marks++] = (struct tombstone_mark){.table = table, .bucket = bucket};
-    return 0;
-}
-
 int eng_batch_row(struct eng_batch *b, const struct eng_part *part, const struct eng_row *delta, struct op_cost *cost,
                   struct err *e) {
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    if (delta->del_ts != ENG_NO_TS && note_tombstone(b, part->table, ENGI_BUCKET_ROWS, e)) return -1;
     b->key.n = 0;
     engi_key_row(&b->key, part, delta->kind, delta->ck);
     return add(b, part->table, delta, cost, e);
@@ -156,8 +154,9 @@ static int add_tombstone(struct eng_batch *b, uint32_t n_prefix, const struct en
     row.del_ts = ts;
     row.del_at = now;
     if (part->key.n > UINT16_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of 65535", part->key.n);
-    if (note_tombstone(b, part->table, engi_bucket(part->token), e) || add(b, part->table, &row, cost, e)) return -1;
+    if (add(b, part->table, &row, cost, e)) return -1;
     b->writes[b->n_writes - 1].n_prefix = n_prefix;
+    b->writes[b->n_writes - 1].marks = 1 << ENGI_MARK_COVER;
     return 0;
 }
 
@@ -187,15 +186,13 @@ int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part,
 void eng_batch_savepoint(struct eng_batch *b) {
     assert(b->n_savepoints < ENG_SAVEPOINTS_MAX);
     b->savepoints[b->n_savepoints].n_writes = b->n_writes;
-    b->savepoints[b->n_savepoints].n_bytes = b->bytes.n;
-    b->savepoints[b->n_savepoints++].n_marks = b->n_marks;
+    b->savepoints[b->n_savepoints++].n_bytes = b->bytes.n;
 }
 
 void eng_batch_rollback(struct eng_batch *b) {
     assert(b->n_savepoints);
     b->n_writes = b->savepoints[--b->n_savepoints].n_writes;
     b->bytes.n = b->savepoints[b->n_savepoints].n_bytes;
-    b->n_marks = b->savepoints[b->n_savepoints].n_marks;
 }
 
 void eng_batch_release(struct eng_batch *b) {
@@ -214,29 +211,55 @@ static void raise_columns(struct engi_table *t, uint32_t n) {
     while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
 }
 
-/* Under the row's stripe, alone when the delta covers the row: no other write comes between the question and the store's answer. */
+static uint16_t bucket_of(struct slice key) { return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63))); }
+
+static int put_mark(struct eng_batch *b, uint32_t table, uint16_t place) {
+    uint8_t key[ENGI_MARK_RECORD];
+    if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
+    b->marks[b->n_marks++] = (struct mark){.table = table, .place = place};
+    store_u32(key, ENGI_TABLE_MARKS);
+    store_u32(key + 4, table);
+    store_u16(key + 8, place);
+    return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
+}
+
+/* Invariant 4: before the store has what they stand for. */
+static int note_marks(struct eng_batch *b, struct engi_table *t, const struct write *w) {
+    uint16_t bucket = bucket_of(key_of(b, w));
+    for (uint32_t bits = t ? w->marks : 0; bits; bits &= bits - 1) {
+        uint16_t place = engi_mark_place((enum engi_mark)__builtin_ctz(bits), bucket);
+        if (engi_mark_note(&t->marks, place) && put_mark(b, w->table, place)) return -1;
+    }
+    return 0;
+}
+
+/* Whether the delta reconciles with all that its row was ever written with to itself. Asks for the slot last: then it is claimed. */
+static bool replaces(struct eng_batch *b, const struct engi_table *t, struct write *w) {
+    struct eng *eng = b->eng;
+    if (!w->covers_below || !t || w->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
+    if (w->oldest < eng->newest.opened || eng->newest.opened == INT64_MAX) return false;
+    uint16_t bucket = bucket_of(key_of(b, w));
+    if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, bucket))) return false;
+    if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_FAR, bucket))) return false;
+    w->claimed = engi_slot_before(&eng->slots, w->hash, w->oldest) && engi_slot_claim(&eng->slots, w->hash);
+    return w->claimed && engi_slot_before(&eng->slots, w->hash, w->oldest);
+}
+
 static int hand_over(struct eng_batch *b, struct write *w) {
     struct eng *eng = b->eng;
     struct engi_table *t = engi_table(eng, w->table);
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
-    bool replaces = w->covers_below && t && w->covers_below >= atomic_load_explicit(&t->columns, memory_order_relaxed) &&
-                    !engi_bucket_deleted(t, ENGI_BUCKET_ROWS) && engi_newest_before(&eng->newest, w->hash, w->oldest);
+    bool alone = replaces(b, t, w);
     if (t) raise_columns(t, w->columns);
-    engi_newest_raise(&eng->newest, w->hash, w->newest);
+    engi_slot_raise(&eng->slots, w->hash, w->newest);
+    if (UNLIKELY(w->marks) && note_marks(b, t, w)) return -1;
     if (w->n_prefix) {
         w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
         return b->kv->ops->batch_put(b->kv, key, value); /* whoever writes the same key writes the same */
     }
-    w->fold = !replaces && engi_fold_count(&eng->fold, w->hash);
-    return replaces ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
-}
-
-static int put_mark(struct eng_batch *b, const struct tombstone_mark *m) {
-    uint8_t key[10];
-    store_u32(key, ENGI_TABLE_MARKS);
-    store_u32(key + 4, m->table);
-    store_u16(key + 8, m->bucket);
-    return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
+    w->fold = !alone && engi_fold_count(&eng->fold, w->hash);
+    ++*(alone ? &b->puts : &b->merges);
+    return alone ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
 }
 
 struct ceilings { int64_t newest, clock; };
@@ -244,39 +267,58 @@ struct ceilings { int64_t newest, clock; };
 /* What the store must know before it has the batch: invariant 1 of engine/horizon.h. */
 static int record_horizons(struct eng_batch *b, int64_t newest, struct ceilings *to) {
     struct eng *eng = b->eng;
-    if (newest != ENG_NO_TS && engi_horizon_record(&eng->newest.horizon, b->kv, newest, &to->newest)) return -1;
+    if (newest != ENG_NO_TS && engi_horizon_record(&eng->newest, b->kv, newest, &to->newest)) return -1;
     return engi_horizon_record(&eng->write_clock.horizon, b->kv, engi_write_clock_end(&eng->write_clock), &to->clock);
 }
 
+/* A timestamp so far ahead marks its bucket, or the horizon that covers it would end all proofs after a restart. */
+static bool is_far(struct eng *eng, int64_t ts) { return ts > clock_wall_us(eng->clock) + FAR_US; }
+
 static int fill(struct eng_batch *b, struct ceilings *ceilings) {
-    int64_t newest = ENG_NO_TS;
-    int rc = 0;
-    for (size_t i = 0; i < b->n_writes && !rc; i++) {
-        if (b->writes[i].newest > newest) newest = b->writes[i].newest;
-        rc = hand_over(b, &b->writes[i]);
+    int64_t newest = ENG_NO_TS, ceiling = atomic_load(&b->eng->newest.ceiling);
+    for (size_t i = 0; i < b->n_writes; i++) {
+        struct write *w = &b->writes[i];
+        if (UNLIKELY(w->newest >= ceiling) && is_far(b->eng, w->newest)) w->marks |= 1 << ENGI_MARK_FAR;
+        else if (w->newest > newest) newest = w->newest;
+        if (hand_over(b, w)) return -1;
     }
-    for (size_t i = 0; i < b->n_marks && !rc; i++) rc = put_mark(b, &b->marks[i]);
-    return rc ? rc : record_horizons(b, newest, ceilings);
+    return record_horizons(b, newest, ceilings);
 }
 
 static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
-    engi_horizon_recorded(&b->eng->newest.horizon, ceilings->newest);
+    engi_horizon_recorded(&b->eng->newest, ceilings->newest);
     engi_horizon_recorded(&b->eng->write_clock.horizon, ceilings->clock);
     for (size_t i = 0; i < b->n_marks; i++) {
         struct engi_table *t = engi_table(b->eng, b->marks[i].table);
-        atomic_fetch_or(&t->recorded[b->marks[i].bucket / 64], 1ull << (b->marks[i].bucket % 64));
+        if (t) engi_mark_put(t->marks.recorded, b->marks[i].place, true);
     }
 }
 
+static void leave_slots(struct eng_batch *b) {
+    struct engi_slots *slots = &b->eng->slots;
+    for (size_t i = 0; i < b->n_writes; i++) {
+        if (b->writes[i].claimed) engi_slot_release(slots, b->writes[i].hash);
+        else engi_slot_leave(slots, b->writes[i].hash);
+    }
+}
+
+static void count(struct eng_batch *b) {
+    atomic_fetch_add_explicit(&b->eng->gate.gates[b->gate].puts, b->puts, memory_order_relaxed);
+    atomic_fetch_add_explicit(&b->eng->gate.gates[b->gate].merges, b->merges, memory_order_relaxed);
+}
+
+/* Through the gate, and with a share of every row's slot before the first one is claimed. */
 static int write_all(struct eng_batch *b, struct err *e) {
     struct eng *eng = b->eng;
-    struct engi_fold_set set = {0};
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
-    for (size_t i = 0; i < b->n_writes; i++) engi_fold_set_add(&set, b->writes[i].hash, b->writes[i].covers_below);
-    engi_fold_enter(&eng->fold, &set);
+    b->puts = b->merges = 0;
+    pthread_rwlock_rdlock(&eng->gate.gates[b->gate].lock);
+    for (size_t i = 0; i < b->n_writes; i++) engi_slot_share(&eng->slots, b->writes[i].hash);
     int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, e);
-    engi_fold_leave(&eng->fold, &set);
+    leave_slots(b);
     if (!rc) recorded(b, &ceilings);
+    pthread_rwlock_unlock(&eng->gate.gates[b->gate].lock);
+    if (!rc) count(b);
     return rc;
 }
 

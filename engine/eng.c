@@ -51,7 +51,7 @@ static void tables_free(struct eng *eng) {
 
 bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token) {
     struct engi_table *t = engi_table(eng, table);
-    return !t || engi_bucket_deleted(t, engi_bucket(token));
+    return !t || engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_COVER, engi_bucket(token)));
 }
 
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
@@ -77,13 +77,16 @@ static int scan_keys(struct eng *eng, struct slice from, struct slice to,
 static int load_mark(void *arg, struct slice key, struct slice value, struct err *e) {
     (void)value, (void)e;
     struct eng *eng = arg;
-    if (engi_horizon_load(&eng->newest.horizon, key) || engi_horizon_load(&eng->write_clock.horizon, key)) return 0;
-    struct engi_table *t = key.n == 10 ? engi_table(eng, load_u32(key.p + 4)) : NULL;
-    uint16_t bucket = t ? load_u16(key.p + 8) : 0;
-    if (!t || bucket > ENGI_BUCKET_ROWS) return 0;
-    uint64_t bit = 1ull << (bucket % 64);
-    atomic_fetch_or(&t->deleted[bucket / 64], bit);
-    atomic_fetch_or(&t->recorded[bucket / 64], bit);
+    if (engi_horizon_load(&eng->newest, key) || engi_horizon_load(&eng->write_clock.horizon, key)) return 0;
+    struct engi_table *t = key.n == ENGI_MARK_RECORD ? engi_table(eng, load_u32(key.p + 4)) : NULL;
+    uint16_t place = t ? load_u16(key.p + 8) : 0;
+    if (!t || place >= ENGI_MARKS * ENGI_BUCKETS) return 0;
+    if (place == engi_mark_place(ENGI_MARK_OLD_ROWS, 0)) {
+        for (uint16_t i = 0; i < ENGI_BUCKETS; i++) engi_mark_put(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, i), true);
+        return 0;
+    }
+    engi_mark_put(t->marks.set, place, true);
+    engi_mark_put(t->marks.recorded, place, true);
     return 0;
 }
 
@@ -103,11 +106,20 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e)) return -1;
     if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e)) return -1;
     struct engi_table *t = engi_table(eng, table);
-    for (int i = 0; t && i < ENGI_BUCKET_WORDS; i++) {
-        atomic_store(&t->recorded[i], 0);
-        atomic_store(&t->deleted[i], 0);
+    for (int i = 0; t && i < ENGI_MARK_WORDS; i++) {
+        atomic_store(&t->marks.recorded[i], 0);
+        atomic_store(&t->marks.set[i], 0);
     }
     return eng_wait_durable(eng, engi_commit_next_seq(eng), e);
+}
+
+uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
+    uint64_t n = atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
+    for (int i = 0; i < ENGI_GATES && (stat == ENG_STAT_PUTS || stat == ENG_STAT_MERGES); i++)
+        n += atomic_load_explicit(stat == ENG_STAT_PUTS ? &eng->gate.gates[i].puts : &eng->gate.gates[i].merges, memory_order_relaxed);
+    if (stat == ENG_STAT_SLOT_WAITS) n += atomic_load_explicit(&eng->slots.waits, memory_order_relaxed);
+    if (stat == ENG_STAT_SLOT_WAITED) n += atomic_load_explicit(&eng->slots.waited_us, memory_order_relaxed);
+    return n;
 }
 
 int eng_compact(struct eng *eng, struct err *e) { return eng->kv->ops->compact(eng->kv, e); }
@@ -120,8 +132,9 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     eng->durability = o->durability;
     eng->clock = o->clock ? o->clock : &clock_real;
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
-    engi_fold_init(&eng->fold);
-    engi_newest_init(&eng->newest);
+    engi_slots_init(&eng->slots);
+    engi_gate_init(&eng->gate);
+    engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_settle_init(&eng->settle);
     engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
@@ -133,7 +146,8 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
         return eng;
     }
     if (eng->kv) eng->kv->ops->close(eng->kv);
-    engi_fold_fini(&eng->fold);
+    engi_slots_fini(&eng->slots);
+    engi_gate_fini(&eng->gate);
     engi_settle_fini(&eng->settle);
     tables_free(eng);
     free(eng);
@@ -143,7 +157,8 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
 void eng_close(struct eng *eng) {
     engi_commit_stop(eng);
     eng->kv->ops->close(eng->kv);
-    engi_fold_fini(&eng->fold);
+    engi_slots_fini(&eng->slots);
+    engi_gate_fini(&eng->gate);
     engi_settle_fini(&eng->settle);
     tables_free(eng);
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_destroy(&eng->stripes[i]);

@@ -173,6 +173,17 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
 int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) MUST_CHECK;
 void eng_scan_close(struct eng_scan *s);
 
+/* ---- counters ---- */
+
+enum eng_stat {
+#define STAT(id, name, scale, help) ENG_STAT_##id,
+#include "engine/stat.def"
+#undef STAT
+    ENG_STATS
+};
+/* Any thread. */
+uint64_t eng_stat(const struct eng *eng, enum eng_stat stat);
+
 /* ---- whole tables and small things ---- */
 
 /* gc_grace decides what compaction may drop; told once per table at start and on change. Any thread. */

@@ -12,9 +12,11 @@
 struct kv_batch;
 
 enum engi_horizon_kind {
-    ENGI_HORIZON_NEWEST, /* every timestamp, whoever gave it (engine/newest.h) */
+    ENGI_HORIZON_NEWEST, /* every timestamp, whoever gave it, but those that a mark of far ones stands for (engine/marks.h) */
     ENGI_HORIZON_CLOCK,  /* those that this server gave out (engine/write_clock.h) */
 };
+
+enum { ENGI_HORIZON_STEP = 60000000 /* microseconds, of the first kind */ };
 
 struct engi_horizon {
     enum engi_horizon_kind kind;

@@ -4,9 +4,8 @@
  *    `------------------------ prefix of the partition ------------'
  *
  * Big-endian, so that byte order is table, token, partition, and in a partition: its deletion, its static row, its range
- * tombstones, its rows in clustering order. Table 0 holds the catalogue's named records, table 1 which buckets of which
- * tables ever had a range or partition tombstone, and which tables a row deletion: [u32 1][u32 table][u16 bucket], and the horizon of
- * engine/newest.h.
+ * tombstones, its rows in clustering order. Table 0 holds the catalogue's named records, table 1 what buckets of tables may hold
+ * (engine/marks.h) and the horizons (engine/horizon.h).
  */
 #pragma once
 
@@ -28,8 +27,7 @@ void engi_key_row_write(uint8_t *p, const struct eng_part *part, enum eng_row_ki
 size_t engi_prefix_len(struct slice key);
 /* The prefix must be one. key points into it. */
 struct eng_part engi_prefix_part(struct slice prefix);
-/* 256 buckets of tokens, for range and partition tombstones; and one more a table, for row deletions. */
-enum { ENGI_BUCKET_ROWS = 256, ENGI_BUCKET_WORDS = 5 };
+/* Of 256, for what a part of a table's partitions may hold (engine/marks.h). */
 static inline uint16_t engi_bucket(int64_t token) { return (uint16_t)((uint64_t)token >> 56); }
 
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */

@@ -164,7 +164,9 @@ static int run(struct step *s, struct err *e) {
     if (!rc) rc = read_loose(s, e);
     if (rc || !s->n_loose) return rc;
     if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_paint(&s->tombs, e)) || (rc = put_pieces(s, e))) return rc;
-    return s->eng->kv->ops->write(s->eng->kv, s->batch, e) ? -1 : s->more;
+    if (s->eng->kv->ops->write(s->eng->kv, s->batch, e)) return -1;
+    engi_count(s->eng, ENG_STAT_SETTLED);
+    return s->more;
 }
 
 static int step_with(struct step *s, enum eng_tier tier, struct slice upper, struct err *e) {

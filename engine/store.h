@@ -7,7 +7,8 @@
 #include "engine/fold.h"
 #include "engine/key.h"
 #include "engine/kv.h"
-#include "engine/newest.h"
+#include "engine/marks.h"
+#include "engine/slot.h"
 #include "engine/settle.h"
 #include "engine/write_clock.h"
 
@@ -18,8 +19,7 @@ struct engi_table {
     _Atomic int64_t gc_grace; /* seconds */
     _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
     _Atomic uint32_t columns; /* above every column id written since */
-    _Atomic uint64_t deleted[ENGI_BUCKET_WORDS];  /* buckets that may hold tombstones (engine/key.h) */
-    _Atomic uint64_t recorded[ENGI_BUCKET_WORDS]; /* those whose mark is in the store */
+    struct engi_marks marks;
 };
 
 struct engi_commit {
@@ -40,7 +40,10 @@ struct eng {
     struct clock *clock;
     struct engi_commit commit;
     struct engi_fold fold;
-    struct engi_newest newest;
+    struct engi_slots slots;
+    struct engi_horizon newest; /* of the timestamps of all rows */
+    struct engi_gate gate;
+    _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
     struct engi_settle settle;
     struct engi_write_clock write_clock;
     pthread_mutex_t stripes[ENGI_STRIPES];
@@ -51,9 +54,7 @@ struct eng {
 struct engi_table *engi_table(struct eng *eng, uint32_t table);
 /* Whether the bucket may hold range or partition tombstones. */
 bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token);
-static inline bool engi_bucket_deleted(const struct engi_table *t, uint16_t bucket) {
-    return atomic_load_explicit(&t->deleted[bucket / 64], memory_order_acquire) >> (bucket % 64) & 1;
-}
+static inline void engi_count(struct eng *eng, enum eng_stat stat) { atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed); }
 
 int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
 /* Ends the thread and syncs what the durability promises at a clean end. */

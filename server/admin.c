@@ -26,6 +26,21 @@ static void put_requests(const struct np_front *front, struct buf *out) {
     }
 }
 
+static void put_engine(const struct eng *eng, struct buf *out) {
+    static const struct {
+        const char *name, *help;
+        double scale;
+    } rows[ENG_STATS] = {
+#define STAT(id, name_, scale_, help_) {.name = name_, .scale = scale_, .help = help_},
+#include "engine/stat.def"
+#undef STAT
+    };
+    for (int i = 0; i < ENG_STATS; i++) {
+        put_header(out, rows[i].name, "counter", rows[i].help);
+        buf_printf(out, "%s %.15g\n", rows[i].name, (double)eng_stat(eng, (enum eng_stat)i) * rows[i].scale);
+    }
+}
+
 void admin_metrics(const struct np_front *front, const struct eng *eng, struct buf *out) {
     static const struct {
         const char *name, *type, *help;
@@ -40,6 +55,7 @@ void admin_metrics(const struct np_front *front, const struct eng *eng, struct b
         put_header(out, rows[i].name, rows[i].type, rows[i].help);
         buf_printf(out, "%s %.15g\n", rows[i].name, (double)(int64_t)np_front_count(front, (enum np_metric)i) * rows[i].scale);
     }
+    put_engine(eng, out);
     put_header(out, "tally_storage_failed", "gauge", "1 when a sync of the log has failed and no write is acknowledged any more");
     buf_printf(out, "tally_storage_failed %d\n", eng_failed(eng) ? 1 : 0);
 }

@@ -559,6 +559,7 @@ static void test_many_operands_of_one_row_are_folded(void **state) {
         commit(w);
     }
     assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "99");
+    assert_in_range(eng_stat(w->eng, ENG_STAT_FOLDS), OPERANDS / 16 - 1, OPERANDS / 16 + 1);
 }
 
 struct column_writer {

@@ -204,6 +204,27 @@ static void test_whole_row_keeps_a_column_it_does_not_know(void **state) {
     eng_close(model);
 }
 
+/* The first write of a row puts it, and so does every newer one that covers it. */
+static void test_whole_rows_are_put(void **state) {
+    (void)state;
+    struct eng *eng = open_engine(NULL);
+    struct eng_batch *b = eng_batch_new(eng);
+    for (int i = 0; i < 20; i++) {
+        apply(b, &(struct step){.row = i % 10, .kind = WHOLE, .ts = 100 + i}, false);
+        commit(b);
+    }
+    assert_int_equal(eng_stat(eng, ENG_STAT_PUTS), 20);
+    apply(b, &(struct step){.row = 1, .kind = WHOLE, .ts = 50}, false); /* not the newest */
+    apply(b, &(struct step){.row = 2, .kind = ONE, .ts = 500}, false);
+    apply(b, &(struct step){.row = 3, .kind = WHOLE, .ts = 500}, false);
+    apply(b, &(struct step){.row = 3, .kind = WHOLE, .ts = 501}, false); /* twice in a batch */
+    commit(b);
+    assert_int_equal(eng_stat(eng, ENG_STAT_PUTS), 20);
+    assert_int_equal(eng_stat(eng, ENG_STAT_MERGES), 4);
+    eng_batch_free(b);
+    eng_close(eng);
+}
+
 /* A deletion covers a column that the table gets later; the whole row between the two must not have dropped it. */
 static void test_whole_row_keeps_the_deletion_before_it(void **state) {
     (void)state;
@@ -243,6 +264,7 @@ int main(void) {
         cmocka_unit_test(test_whole_rows_of_many_threads_lose_no_write),
         cmocka_unit_test(test_whole_rows_and_deletions_of_many_threads_lose_no_write),
         cmocka_unit_test(test_whole_row_keeps_a_column_it_does_not_know),
+        cmocka_unit_test(test_whole_rows_are_put),
         cmocka_unit_test(test_whole_row_keeps_the_deletion_before_it),
         cmocka_unit_test(test_whole_row_does_not_hide_what_an_earlier_run_wrote),
     };

@@ -1,0 +1,61 @@
+/* What a bucket of a table's partitions may hold, so that reads and writes need not ask the store, in memory and as records there:
+ * [u32 ENGI_TABLE_MARKS][u32 table][u16 mark * 256 + bucket]. Private to engine/.
+ *
+ * Invariant 4: a mark is set in memory before anybody can see what it stands for, and is in the store with it or before it. A commit
+ * notes its marks while it holds the gate; the reclaimer, which takes a mark away when it has found a bucket clean, shuts the gate
+ * and asks whether the mark was touched since it began.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+enum engi_mark {
+    ENGI_MARK_COVER,     /* partition deletions and range tombstones */
+    ENGI_MARK_OLD_ROWS,  /* an older version's mark of row deletions, of a whole table: its bucket is 0 */
+    ENGI_MARK_ROWS,      /* deletions of rows */
+    ENGI_MARK_DEAD,      /* cells that are deleted or will expire */
+    ENGI_MARK_FAR,       /* timestamps far ahead of the clock, which the horizon leaves out */
+    ENGI_MARKS,
+};
+enum { ENGI_MARK_RECORD = 10 /* bytes */, ENGI_BUCKETS = 256, ENGI_MARK_WORDS = ENGI_MARKS * ENGI_BUCKETS / 64, ENGI_GATES = 8 };
+
+struct engi_marks {
+    _Atomic uint64_t set[ENGI_MARK_WORDS];
+    _Atomic uint64_t touched[ENGI_MARK_WORDS];  /* noted since the reclaimer last looked */
+    _Atomic uint64_t recorded[ENGI_MARK_WORDS]; /* in the store */
+};
+
+static inline uint16_t engi_mark_place(enum engi_mark mark, uint16_t bucket) { return (uint16_t)(mark * ENGI_BUCKETS + bucket); }
+static inline bool engi_mark_has(const _Atomic uint64_t *words, uint16_t place) {
+    return atomic_load_explicit(&words[place / 64], memory_order_acquire) >> (place % 64) & 1;
+}
+static inline void engi_mark_put(_Atomic uint64_t *words, uint16_t place, bool on) {
+    uint64_t bit = 1ull << (place % 64);
+    if (on) atomic_fetch_or(&words[place / 64], bit);
+    else atomic_fetch_and(&words[place / 64], ~bit);
+}
+/* Notes it in memory; true: it is still to be recorded. */
+static inline bool engi_mark_note(struct engi_marks *m, uint16_t place) {
+    if (!engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
+    if (!engi_mark_has(m->touched, place)) engi_mark_put(m->touched, place, true);
+    return !engi_mark_has(m->recorded, place);
+}
+
+/* Commits pass it, each at one of its locks, and count there what they did; shut, none is under way. */
+struct engi_gate {
+    struct {
+        pthread_rwlock_t lock;
+        _Atomic uint64_t puts, merges;
+        char apart[64]; /* from the next one's cache line */
+    } gates[ENGI_GATES];
+    _Atomic uint32_t next; /* where the next batch will pass */
+};
+void engi_gate_init(struct engi_gate *g);
+void engi_gate_fini(struct engi_gate *g);
+void engi_gate_shut(struct engi_gate *g);
+void engi_gate_open(struct engi_gate *g);

@@ -1,0 +1,73 @@
+#include "engine/slot.h"
+
+#include <assert.h>
+
+enum { CLAIMED = 1u << 31, SPINS = 64 };
+
+void engi_slots_init(struct engi_slots *s) {
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->released, NULL);
+}
+
+void engi_slots_fini(struct engi_slots *s) {
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->released);
+}
+
+/* Sharing, unless it is claimed. */
+static bool try_share(struct engi_slot *slot) {
+    uint32_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    while (!(seen & CLAIMED))
+        if (atomic_compare_exchange_weak_explicit(&slot->state, &seen, seen + 1, memory_order_acquire, memory_order_relaxed)) return true;
+    return false;
+}
+
+static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
+    for (int i = 0; i < SPINS; i++)
+        if (try_share(slot)) return;
+    int64_t since = clock_mono_us(&clock_real);
+    pthread_mutex_lock(&s->lock);
+    /* The count before the look at the slot, and a release the other way round: one of the two sees the other. */
+    atomic_fetch_add(&s->waiting, 1);
+    while (atomic_load(&slot->state) & CLAIMED || !try_share(slot)) pthread_cond_wait(&s->released, &s->lock);
+    atomic_fetch_sub(&s->waiting, 1);
+    pthread_mutex_unlock(&s->lock);
+    atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->waited_us, (uint64_t)(clock_mono_us(&clock_real) - since), memory_order_relaxed);
+}
+
+void engi_slot_share(struct engi_slots *s, uint64_t hash) {
+    struct engi_slot *slot = engi_slot(s, hash);
+    if (UNLIKELY(!try_share(slot))) wait_and_share(s, slot);
+}
+
+void engi_slot_leave(struct engi_slots *s, uint64_t hash) {
+    uint32_t before = atomic_fetch_sub_explicit(&engi_slot(s, hash)->state, 1, memory_order_release);
+    assert(before && !(before & CLAIMED));
+}
+
+bool engi_slot_claim(struct engi_slots *s, uint64_t hash) {
+    uint32_t mine = 1;
+    return atomic_compare_exchange_strong_explicit(&engi_slot(s, hash)->state, &mine, CLAIMED, memory_order_acquire, memory_order_relaxed);
+}
+
+bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) {
+    uint32_t nobody = 0;
+    return atomic_compare_exchange_strong_explicit(&engi_slot(s, hash)->state, &nobody, CLAIMED, memory_order_acquire, memory_order_relaxed);
+}
+
+void engi_slot_release(struct engi_slots *s, uint64_t hash) {
+    uint32_t before = atomic_exchange(&engi_slot(s, hash)->state, 0);
+    assert(before == CLAIMED);
+    if (LIKELY(!atomic_load(&s->waiting))) return;
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_broadcast(&s->released);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void engi_slot_raise(struct engi_slots *s, uint64_t hash, int64_t ts) {
+    struct engi_slot *slot = engi_slot(s, hash);
+    assert(atomic_load_explicit(&slot->state, memory_order_relaxed));
+    int64_t seen = atomic_load_explicit(&slot->newest, memory_order_relaxed);
+    while (seen < ts && !atomic_compare_exchange_weak_explicit(&slot->newest, &seen, ts, memory_order_relaxed, memory_order_relaxed)) {}
+}

@@ -1,0 +1,54 @@
+/* Slots of rows by the hash of their key: who writes the row just now, and the newest timestamp it was ever written with. Private to engine/.
+ *
+ * A commit shares the slots of its rows from before it asks anything of them until the store has the batch. A delta that sets
+ * every column of its row, and is newer than anything the row was ever written with, reconciles to itself: it is put instead of merged,
+ * and reading it merges nothing. For that the commit claims the slot, which succeeds when it is the only one that shares it; whoever
+ * writes a row of that slot meanwhile waits until the put is in the store. Nobody waits while he holds a claim, so that no circle is
+ * possible; and no row waits for another's, but for one slot in ENGI_SLOTS.
+ *
+ * Invariant 3: a put that replaces a row, by a commit, a fold or the reclaimer, is written under a claim of the row's slot, taken before
+ * what proves or makes the put was read.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+
+enum { ENGI_SLOTS = 65536 };
+
+struct engi_slot {
+    _Atomic int64_t newest;
+    _Atomic uint32_t state; /* ENGI_SLOT_CLAIMED, or how many commits share it */
+};
+
+struct engi_slots {
+    struct engi_slot slots[ENGI_SLOTS];
+    pthread_mutex_t lock;
+    pthread_cond_t released;
+    _Atomic uint32_t waiting;          /* threads that wait for a claim to end */
+    _Atomic uint64_t waits, waited_us;
+};
+
+static inline struct engi_slot *engi_slot(struct engi_slots *s, uint64_t hash) { return &s->slots[hash % ENGI_SLOTS]; }
+
+void engi_slots_init(struct engi_slots *s);
+void engi_slots_fini(struct engi_slots *s);
+/* May wait for a claim of another thread; the caller holds none. Slots may be shared several times. */
+void engi_slot_share(struct engi_slots *s, uint64_t hash);
+void engi_slot_leave(struct engi_slots *s, uint64_t hash);
+/* From the one share that there is; false: others share it. Left by engi_slot_release. */
+bool engi_slot_claim(struct engi_slots *s, uint64_t hash) MUST_CHECK;
+/* Without a share: false when anybody is there. */
+bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) MUST_CHECK;
+void engi_slot_release(struct engi_slots *s, uint64_t hash);
+
+/* Whether everything that was written to the row since the engine was opened is older than ts. Under a claim. */
+static inline bool engi_slot_before(struct engi_slots *s, uint64_t hash, int64_t ts) {
+    return atomic_load_explicit(&engi_slot(s, hash)->newest, memory_order_relaxed) < ts;
+}
+/* Before the write, under a share or a claim. */
+void engi_slot_raise(struct engi_slots *s, uint64_t hash, int64_t ts);
