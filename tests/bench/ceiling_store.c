@@ -70,7 +70,7 @@ static void *commit_loop(void *arg) {
 static void set_options(struct ceiling_store *s) {
     s->options = rocksdb_options_create();
     s->table = rocksdb_block_based_options_create();
-    s->cache = rocksdb_cache_create_lru(256u << 20);
+    s->cache = rocksdb_cache_create_lru(128u << 20) /* what tallyd has by default */;
     rocksdb_block_based_options_set_block_cache(s->table, s->cache);
     rocksdb_block_based_options_set_block_size(s->table, 16384);
     rocksdb_block_based_options_set_filter_policy(s->table, rocksdb_filterpolicy_create_bloom_full(10));

@@ -14,7 +14,7 @@
 #include "tests/bench/proc.h"
 #include "tests/bench/wire.h"
 
-enum { READ_CHUNK = 256 * 1024, PAGE_SIZE = 5000 /* as the drivers ask for */ };
+enum { READ_CHUNK = 256 * 1024 };
 
 struct conn {
     struct load *load;
@@ -31,22 +31,13 @@ struct load {
     ev_timer deadline;
     unsigned n, in_flight;
     struct conn *conns;
-    uint8_t ids[3][16]; /* read, insert, slice */
-    enum workload workload;
-    bool loading, stopping;
-    uint64_t next_row, left_to_send, outstanding;
+    uint8_t ids[STATEMENTS][16];
+    enum statement request;
+    unsigned fills; /* while filling; else 0 */
+    bool stopping;
+    uint64_t next_row, n_rows, outstanding;
     uint64_t seed;
     struct load_result *result;
-};
-
-static const char *const schema[] = {
-    "CREATE KEYSPACE IF NOT EXISTS bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-    "CREATE TABLE IF NOT EXISTS bench.rows (pk int, ck int, c1 text, c2 text, c3 text, c4 text, c5 text, PRIMARY KEY (pk, ck))",
-};
-static const char *const statements[] = {
-    "SELECT c1, c2, c3, c4, c5 FROM bench.rows WHERE pk = ? AND ck = ?",
-    "INSERT INTO bench.rows (pk, ck, c1, c2, c3, c4, c5) VALUES (?, ?, ?, ?, ?, ?, ?)",
-    "SELECT ck, c1, c2, c3, c4, c5 FROM bench.rows WHERE pk = ?",
 };
 
 /* xorshift64*: the same sequence every run. */
@@ -59,54 +50,26 @@ static uint64_t next_random(struct load *l) {
 
 /* ---- requests ---- */
 
-static void put_int(struct buf *b, uint32_t v) {
-    buf_u32(b, 4);
-    buf_u32(b, v);
-}
-
-static void execute(struct conn *c, uint16_t stream, const uint8_t id[16], uint32_t pk, int64_t ck, bool values) {
-    size_t at = wire_begin(&c->out, stream, WIRE_EXECUTE);
-    buf_u16(&c->out, 16);
-    buf_put(&c->out, id, 16);
-    buf_u16(&c->out, WIRE_LOCAL_QUORUM);
-    buf_u8(&c->out, 0x01 | 0x02 | (values ? 0 : 0x04)); /* values, skip metadata, page size */
-    buf_u16(&c->out, (uint16_t)(1 + (ck >= 0) + (values ? LOAD_VALUES : 0)));
-    put_int(&c->out, pk);
-    if (ck >= 0) put_int(&c->out, (uint32_t)ck);
-    for (int i = 0; values && i < LOAD_VALUES; i++) {
-        char text[LOAD_VALUE_BYTES + 1];
-        snprintf(text, sizeof(text), "%08x-%08x-%02x", pk, (uint32_t)ck, (unsigned)i);
-        buf_u32(&c->out, LOAD_VALUE_BYTES);
-        buf_put(&c->out, text, LOAD_VALUE_BYTES);
-    }
-    if (!values) buf_u32(&c->out, PAGE_SIZE);
-    wire_end(&c->out, at);
-    c->started[stream] = now_ns();
-    c->load->outstanding++;
-}
-
-static void send_load_row(struct conn *c, uint16_t stream) {
+static bool send_fill(struct conn *c, uint16_t stream) {
     struct load *l = c->load;
-    uint64_t row = l->next_row++;
+    if (l->next_row >= l->n_rows) return false;
+    fill_put(&c->out, stream, l->fills, l->next_row++, (const uint8_t(*)[16])l->ids);
     c->expected[stream] = -1;
-    if (row < LOAD_POINTS) execute(c, stream, l->ids[1], (uint32_t)row, 0, true);
-    else {
-        row -= LOAD_POINTS;
-        execute(c, stream, l->ids[1], (uint32_t)(LOAD_POINTS + row / LOAD_SLICE_ROWS), (int64_t)(row % LOAD_SLICE_ROWS), true);
-    }
+    return true;
 }
 
 static void send_next(struct conn *c, uint16_t stream) {
     struct load *l = c->load;
-    if (l->stopping || (l->loading && l->next_row >= l->left_to_send)) return;
-    if (l->loading) return send_load_row(c, stream);
-    enum workload w = l->workload;
-    uint64_t r = next_random(l);
-    if (w == LOAD_MIXED) w = r >> 60 < 3 ? LOAD_INSERT : LOAD_READ; /* 3 of 16 */
-    c->expected[stream] = w == LOAD_READ ? 1 : w == LOAD_SLICE ? LOAD_SLICE_ROWS : -1;
-    if (w == LOAD_READ) execute(c, stream, l->ids[0], (uint32_t)(r % LOAD_POINTS), 0, false);
-    else if (w == LOAD_INSERT) execute(c, stream, l->ids[1], (uint32_t)(r % LOAD_POINTS), 0, true);
-    else execute(c, stream, l->ids[2], (uint32_t)(LOAD_POINTS + r % LOAD_SLICES), -1, false);
+    if (l->stopping) return;
+    if (l->fills) {
+        if (!send_fill(c, stream)) return;
+    } else {
+        uint64_t r = next_random(l);
+        enum statement s = workload_pick(l->request, r);
+        c->expected[stream] = workload_put(&c->out, stream, s, l->ids[s], r);
+    }
+    c->started[stream] = now_ns();
+    l->outstanding++;
 }
 
 /* ---- connection ---- */
@@ -213,22 +176,28 @@ static int startup(struct conn *c) {
     return exchange(c, &r);
 }
 
+static int prepare(struct load *l, enum statement s) {
+    struct conn *c = &l->conns[0];
+    struct wire_response r;
+    wire_prepare(&c->out, 0, statement_text(s));
+    if (exchange(c, &r)) return -1;
+    struct rd in = rd_of(r.body);
+    rd_u32(&in);
+    struct slice id = rd_bytes(&in, rd_u16(&in));
+    if (id.n != 16) return -1;
+    memcpy(l->ids[s], id.p, 16);
+    return 0;
+}
+
 static int make_schema(struct load *l) {
     struct conn *c = &l->conns[0];
     struct wire_response r;
-    for (size_t i = 0; i < ARRAY_LEN(schema); i++) {
-        wire_query(&c->out, 0, schema[i]);
+    for (const char *const *text = workload_schema; *text; text++) {
+        wire_query(&c->out, 0, *text);
         if (exchange(c, &r)) return -1;
     }
-    for (size_t i = 0; i < ARRAY_LEN(statements); i++) {
-        wire_prepare(&c->out, 0, statements[i]);
-        if (exchange(c, &r)) return -1;
-        struct rd in = rd_of(r.body);
-        rd_u32(&in);
-        struct slice id = rd_bytes(&in, rd_u16(&in));
-        if (id.n != 16) return -1;
-        memcpy(l->ids[i], id.p, 16);
-    }
+    for (int s = 0; s < STATEMENTS; s++)
+        if (statement_is_prepared((enum statement)s) && prepare(l, (enum statement)s)) return -1;
     return 0;
 }
 
@@ -253,9 +222,9 @@ struct load *load_open(const char *host, uint16_t port, unsigned connections, un
     l->conns = calloc(connections, sizeof(*l->conns));
     bool ok = l->loop && l->conns;
     for (unsigned i = 0; ok && i < connections; i++) ok = conn_init(&l->conns[i], l, host, port) == 0 && (!with_schema || startup(&l->conns[i]) == 0);
-    l->ids[0][0] = LOAD_ID_READ;
-    l->ids[1][0] = LOAD_ID_INSERT;
-    l->ids[2][0] = LOAD_ID_SLICE;
+    l->ids[ST_READ][0] = LOAD_ID_READ;
+    l->ids[ST_INSERT][0] = LOAD_ID_INSERT;
+    l->ids[ST_SLICE][0] = LOAD_ID_SLICE;
     if (ok && (!with_schema || make_schema(l) == 0)) return l;
     load_close(l);
     return NULL;
@@ -285,23 +254,23 @@ static void set_nonblocking(struct load *l) {
     for (unsigned i = 0; i < l->n; i++) fcntl(l->conns[i].fd, F_SETFL, O_NONBLOCK);
 }
 
-int load_rows(struct load *l) {
+int load_fill(struct load *l, unsigned fills) {
     struct load_result r = {0};
     l->result = &r;
-    l->loading = true;
+    l->fills = fills;
+    l->stopping = false;
     l->next_row = 0;
-    l->left_to_send = LOAD_POINTS + LOAD_SLICES * LOAD_SLICE_ROWS;
+    l->n_rows = fill_size(fills);
     set_nonblocking(l);
     run_loop(l);
-    l->loading = false;
+    l->fills = 0;
     if (r.failed) fprintf(stderr, "%llu of %llu rows were not written: %s\n", (unsigned long long)r.failed, (unsigned long long)r.requests, r.first_error);
     return r.failed ? -1 : 0;
 }
 
 void load_run(struct load *l, enum workload w, double seconds, struct load_result *out) {
-    *out = (struct load_result){0};
     l->result = out;
-    l->workload = w;
+    l->request = workload_rows[w].request;
     l->stopping = false;
     set_nonblocking(l);
     ev_timer_init(&l->deadline, on_deadline, seconds, 0);
@@ -310,7 +279,7 @@ void load_run(struct load *l, enum workload w, double seconds, struct load_resul
     ev_timer_start(l->loop, &l->deadline);
     double t0 = now_seconds();
     run_loop(l);
-    out->seconds = now_seconds() - t0;
+    out->seconds += now_seconds() - t0;
     ev_timer_stop(l->loop, &l->deadline);
 }
 

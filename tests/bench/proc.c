@@ -46,7 +46,7 @@ static int read_line(int fd, const char *prefix, char *line, size_t cap) {
     return rc;
 }
 
-int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability) {
+int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability, const char *threads) {
     int fds[2];
     if (make_dir(p) || pipe(fds)) return -1;
     double t0 = now_seconds();
@@ -55,7 +55,7 @@ int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(fds[1], 1);
         close(fds[0]);
-        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", "0", "--threads", "1", "--mode", "keyspaces", "--ddl-delay",
+        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", "0", "--threads", threads, "--mode", "keyspaces", "--ddl-delay",
               "none", "--durability", durability, (char *)NULL);
         perror(tallyd);
         _exit(127);

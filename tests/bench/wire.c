@@ -46,6 +46,19 @@ void wire_prepare(struct buf *b, uint16_t stream, const char *text) {
     wire_end(b, at);
 }
 
+/* What stands before the body: warnings, a list of strings, and the custom payload, a map of strings to bytes. */
+static void skip_extras(uint8_t flags, struct wire_response *out) {
+    struct rd r = rd_of(out->body);
+    uint16_t warnings = flags & 0x08 ? rd_u16(&r) : 0;
+    while (warnings--) rd_bytes(&r, rd_u16(&r));
+    uint16_t entries = flags & 0x04 ? rd_u16(&r) : 0;
+    while (entries--) {
+        rd_bytes(&r, rd_u16(&r));
+        rd_bytes(&r, rd_u32(&r));
+    }
+    out->body = slice_of(r.p, rd_left(&r));
+}
+
 size_t wire_parse(struct slice in, struct wire_response *out) {
     if (in.n < WIRE_HEADER) return 0;
     uint32_t n = load_u32(in.p + 5);
@@ -53,15 +66,7 @@ size_t wire_parse(struct slice in, struct wire_response *out) {
     out->stream = load_u16(in.p + 2);
     out->opcode = in.p[4];
     out->body = slice_of(in.p + WIRE_HEADER, n);
-    if (in.p[1] & 0x04) { /* custom payload: a bytes map before the body */
-        struct rd r = rd_of(out->body);
-        uint16_t entries = rd_u16(&r);
-        while (entries--) {
-            rd_bytes(&r, rd_u16(&r));
-            rd_bytes(&r, rd_u32(&r));
-        }
-        out->body = slice_of(r.p, rd_left(&r));
-    }
+    skip_extras(in.p[1], out);
     return WIRE_HEADER + n;
 }
 

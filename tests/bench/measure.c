@@ -1,0 +1,191 @@
+#include "tests/bench/measure.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/bench/ceiling.h"
+#include "tests/bench/proc.h"
+
+enum { SERVER_CONFIG = FSYNC | LOOPS4, FEW_CONNECTIONS = 8, SCANNERS = 50, TURNS = 6 };
+static const unsigned configs[] = {0, LOOPS4, FSYNC};
+
+const char *target_name(const struct bench_options *o, enum target t) {
+    switch (t) {
+    case CANNED: return "loop, canned";
+    case ROCKSDB: return "loop + RocksDB";
+    case AGAINST: return "against";
+    case OTHER: return o->name;
+    default: return "tallyd";
+    }
+}
+
+bool workload_asked(const struct bench_options *o, enum workload w) {
+    const char *name = workload_rows[w].name, *at = o->workloads;
+    size_t n = strlen(name);
+    if (!at) return true;
+    for (; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!strncmp(at, name, n) && (!at[n] || at[n] == ',')) return true;
+    return false;
+}
+
+/* ---- which workload runs where ---- */
+
+static bool runs(const struct bench_options *o, enum target t, enum workload w, unsigned config) {
+    unsigned wanted = workload_rows[w].config;
+    if (!workload_asked(o, w)) return false;
+    if (t == OTHER) return true;
+    if (t == CANNED || t == ROCKSDB) return (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
+    return (wanted & SERVER_CONFIG) == config;
+}
+
+static unsigned fills_of(const struct bench_options *o, enum target t, unsigned config) {
+    unsigned fills = 0;
+    for (int w = 0; w < WORKLOADS; w++)
+        if (runs(o, t, (enum workload)w, config)) fills |= workload_rows[w].fills;
+    return t == CANNED ? 0 : fills;
+}
+
+static bool any_runs(const struct bench_options *o, enum target t, unsigned config) {
+    for (int w = 0; w < WORKLOADS; w++)
+        if (runs(o, t, (enum workload)w, config)) return true;
+    return false;
+}
+
+/* ---- one server ---- */
+
+static void progress(const struct bench_options *o, enum target t, const char *what) {
+    fprintf(stderr, "  %-16s %s\n", target_name(o, t), what);
+}
+
+static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
+    struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC};
+    const char *durability = config & FSYNC ? "fsync" : "periodic", *threads = config & LOOPS4 ? "4" : "1";
+    *p = (struct proc){0};
+    if (t == CANNED || t == ROCKSDB) return proc_start_child(p, ceiling_main, &c);
+    if (t != OTHER) return proc_start_tallyd(p, t == AGAINST ? o->against : o->tallyd, durability, threads);
+    p->pid = o->pid;
+    p->port = o->port;
+    snprintf(p->host, sizeof(p->host), "%s", o->host);
+    return 0;
+}
+
+static void stop(enum target t, struct proc *p) {
+    if (t != OTHER) proc_stop(p);
+}
+
+static int fill(const struct bench_options *o, enum target t, const struct proc *p, unsigned fills) {
+    if (!fills) return 0;
+    struct load *l = load_open(p->host, p->port, o->connections, o->in_flight, t >= TALLYD);
+    if (!l) return -1;
+    progress(o, t, "writing rows");
+    int rc = load_fill(l, fills);
+    load_close(l);
+    return rc;
+}
+
+/* A process of its own, whose parsing of answers takes nothing from the load's. */
+static pid_t start_scanners(const struct proc *p) {
+    pid_t pid = fork();
+    if (pid) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct load_result *r = calloc(1, sizeof(*r));
+    struct load *l = r ? load_open(p->host, p->port, SCANNERS, 1, true) : NULL;
+    if (l) load_run(l, LOAD_SCAN, 3600, r);
+    _exit(1);
+}
+
+static void stop_scanners(pid_t pid) {
+    if (pid <= 0) return;
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static int run(const struct bench_options *o, enum target t, const struct proc *p, enum workload w, double seconds, struct measure *m) {
+    unsigned config = workload_rows[w].config;
+    bool few = config & FEW, beside = config & BESIDE_SCANS;
+    struct load_result *warm = calloc(1, sizeof(*warm));
+    struct load *l = load_open(p->host, p->port, few ? FEW_CONNECTIONS : o->connections, few ? 1 : o->in_flight, t >= TALLYD);
+    pid_t scanners = l && beside ? start_scanners(p) : 0;
+    if (!warm || !l || scanners < 0) exit(1);
+    load_run(l, w, seconds / 5, warm);
+    uint64_t cpu_ns = p->pid ? proc_cpu_ns(p->pid) : 0;
+    load_run(l, w, seconds, &m->r);
+    if (p->pid && !beside) m->cpu_ns += proc_cpu_ns(p->pid) - cpu_ns; /* of these requests alone, or not told */
+    stop_scanners(scanners);
+    load_close(l);
+    free(warm);
+    if (!m->r.failed) return 0;
+    fprintf(stderr, "    %s: %" PRIu64 " of %" PRIu64 " failed: %s\n", workload_rows[w].name, m->r.failed, m->r.requests, m->r.first_error);
+    return -1;
+}
+
+/* ---- all ---- */
+
+static int measure_target(const struct bench_options *o, enum target t, unsigned config, measures m) {
+    struct proc p;
+    if (!any_runs(o, t, config)) return 0;
+    if (start(o, t, config, &p)) return -1;
+    int rc = fill(o, t, &p, fills_of(o, t, config));
+    for (int w = 0; w < WORKLOADS && !rc; w++) {
+        if (!runs(o, t, (enum workload)w, config)) continue;
+        progress(o, t, workload_rows[w].name);
+        rc = run(o, t, &p, (enum workload)w, o->seconds, &m[w][t]);
+    }
+    stop(t, &p);
+    return rc;
+}
+
+/* Now this one first, now the other. */
+static int take_turns(const struct bench_options *o, const struct proc p[2], enum workload w, measures m) {
+    static const enum target targets[] = {TALLYD, AGAINST};
+    int rc = 0;
+    progress(o, TALLYD, workload_rows[w].name);
+    for (int turn = 0; turn < TURNS * 2 && !rc; turn++) {
+        int who = (turn ^ turn >> 1) & 1;
+        rc = run(o, targets[who], &p[who], w, o->seconds / TURNS, &m[w][targets[who]]);
+    }
+    return rc;
+}
+
+static int measure_against(const struct bench_options *o, unsigned config, measures m) {
+    struct proc p[2] = {0};
+    if (!any_runs(o, TALLYD, config)) return 0;
+    unsigned fills = fills_of(o, TALLYD, config);
+    int rc = start(o, TALLYD, config, &p[0]) || start(o, AGAINST, config, &p[1]) || fill(o, TALLYD, &p[0], fills) || fill(o, AGAINST, &p[1], fills);
+    for (int w = 0; w < WORKLOADS && !rc; w++)
+        if (runs(o, TALLYD, (enum workload)w, config)) rc = take_turns(o, p, (enum workload)w, m);
+    stop(TALLYD, &p[0]);
+    stop(AGAINST, &p[1]);
+    return rc ? -1 : 0;
+}
+
+int measure_all(const struct bench_options *o, measures m) {
+    int rc = 0;
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+        if (o->against) {
+            if (measure_against(o, configs[i], m)) rc = -1;
+            continue;
+        }
+        for (int t = CANNED; t <= TALLYD; t++)
+            if (measure_target(o, (enum target)t, configs[i], m)) rc = -1;
+    }
+    if (o->host && measure_target(o, OTHER, 0, m)) rc = -1;
+    return rc;
+}
+
+int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_kib) {
+    struct proc p = {0};
+    double t0 = now_seconds();
+    if (proc_start_tallyd(&p, o->tallyd, "fsync", "1")) return -1;
+    struct load *l = load_open(p.host, p.port, 1, 1, true);
+    *seconds = now_seconds() - t0;
+    *rss_kib = proc_rss_kib(p.pid);
+    if (l) load_close(l);
+    proc_stop(&p);
+    return l ? 0 : -1;
+}

@@ -1,0 +1,47 @@
+/* What the load sends: the workloads (workload.def), their statements (statement.def), the rows that must be there before. */
+#pragma once
+
+#include "base/buf.h"
+
+enum { LOAD_POINTS = 100000, LOAD_SLICES = 1000, LOAD_SLICE_ROWS = 100, LOAD_VALUES = 5, LOAD_VALUE_BYTES = 20 };
+enum { LOAD_WIDE = 4, LOAD_PAGE_ROWS = 5000, LOAD_FOLDED = 1000, LOAD_COUNTERS = 10000 };
+/* Prepared ids when there is no PREPARE: the first byte tells a ceiling server which statement it is. */
+enum { LOAD_ID_READ = 'r', LOAD_ID_INSERT = 'i', LOAD_ID_SLICE = 's' };
+
+enum statement {
+#define STATEMENT(id, rows, text) ST_##id,
+#include "tests/bench/statement.def"
+#undef STATEMENT
+    STATEMENTS,
+    MIX_READ_INSERT = STATEMENTS, /* 3 of 16 insert */
+};
+
+enum { FILL_ROWS = 1, FILL_WIDE = 2, FILL_MERGED = 4, FILL_GAPS = 8 };
+enum { CEILING = 1, FSYNC = 2, LOOPS4 = 4, FEW = 8, BESIDE_SCANS = 16 };
+
+enum workload {
+#define WORKLOAD(id, name, request, fills, config) LOAD_##id,
+#include "tests/bench/workload.def"
+#undef WORKLOAD
+    WORKLOADS
+};
+
+struct workload_row {
+    const char *name;
+    enum statement request;
+    unsigned fills, config;
+};
+extern const struct workload_row workload_rows[WORKLOADS];
+
+extern const char *const workload_schema[]; /* DDL, in order; NULL at the end */
+const char *statement_text(enum statement s);
+bool statement_is_prepared(enum statement s);
+
+/* One request onto out. Returns the rows that its response must have; -1: any. id: of the statement, when prepared; random
+ * decides the keys and, of a mix, the statement, which is what workload_pick returns. */
+enum statement workload_pick(enum statement request, uint64_t random);
+int64_t workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random);
+
+/* Requests that fill: how many, and the nth. */
+uint64_t fill_size(unsigned fills);
+enum statement fill_put(struct buf *out, uint16_t stream, unsigned fills, uint64_t n, const uint8_t ids[][16]);
