@@ -2,13 +2,13 @@
 
 #include <assert.h>
 
-void npi_budget_init(struct np_budget *b, size_t limit, void (*tell)(void *owner)) {
-    *b = (struct np_budget){.limit = limit, .tell = tell};
+void npi_budget_init(struct np_budget *b, const struct np_budget_options *o) {
+    *b = (struct np_budget){.o = *o};
     pthread_mutex_init(&b->lock, NULL);
 }
 
 void npi_budget_fini(struct np_budget *b) {
-    assert(!b->total && !b->leaving && !b->shares); /* B1, B2 */
+    assert(!b->total && !b->leaving && !b->shares); /* B1, B2, B3 */
     pthread_mutex_destroy(&b->lock);
 }
 
@@ -19,28 +19,20 @@ size_t npi_budget_total(struct np_budget *b) {
     return n;
 }
 
-static void list(struct np_share *s, int64_t now_us) {
-    struct np_budget *b = s->budget;
-    s->since_us = now_us;
-    s->prev = NULL;
-    s->next = b->shares;
-    if (s->next) s->next->prev = s;
-    b->shares = s;
-}
+/* ---- who goes ---- */
 
-static void unlist(struct np_share *s) {
-    struct np_budget *b = s->budget;
-    if (s->prev) s->prev->next = s->next;
-    else b->shares = s->next;
-    if (s->next) s->next->prev = s->prev;
-    s->next = s->prev = NULL;
+static bool is_spared(const struct np_share *s, int64_t now_us) {
+    const struct np_budget_options *o = &s->budget->o;
+    int64_t moved_us = atomic_load_explicit(&s->moved_us, memory_order_relaxed);
+    return now_us - moved_us < o->still_us && now_us - s->since_us < o->long_us;
 }
 
 /* Of two that hold the same, who has held it longer. */
-static struct np_share *largest(const struct np_budget *b) {
+static struct np_share *largest(const struct np_budget *b, bool spare, int64_t now_us) {
     struct np_share *most = NULL;
     for (struct np_share *s = b->shares; s; s = s->next) {
-        if (atomic_load_explicit(&s->evicted, memory_order_relaxed)) continue;
+        if (s->bytes == s->making || atomic_load_explicit(&s->evicted, memory_order_relaxed)) continue;
+        if (spare && is_spared(s, now_us)) continue;
         if (!most || s->bytes > most->bytes || (s->bytes == most->bytes && s->since_us < most->since_us)) most = s;
     }
     return most;
@@ -48,56 +40,128 @@ static struct np_share *largest(const struct np_budget *b) {
 
 static void evict(struct np_share *s) {
     struct np_budget *b = s->budget;
-    assert(s->bytes && !s->leaving); /* B3 */
+    assert(s->bytes > s->making && !s->leaving); /* B3 */
     s->leaving = s->bytes;
     b->leaving += s->leaving;
     atomic_store(&s->evicted, true);
-    b->tell(s->owner);
+    b->o.tell(s->owner);
 }
 
-static void keep_within(struct np_budget *b) {
-    while (b->total - b->leaving > b->limit) {
-        struct np_share *s = largest(b);
+static bool over(const struct np_budget *b, size_t limit) { return b->total - b->leaving > limit; }
+
+static void evict_down_to(struct np_budget *b, size_t limit, bool spare) {
+    int64_t now_us = over(b, limit) ? clock_mono_us(b->o.clock) : 0;
+    while (over(b, limit)) {
+        struct np_share *s = largest(b, spare, now_us);
         if (!s) return;
         evict(s);
     }
 }
 
+/* ---- shares ---- */
+
 void npi_share_init(struct np_share *s, struct np_budget *b, void *owner) { *s = (struct np_share){.budget = b, .owner = owner}; }
 
-static void take_off(struct np_share *s, size_t n) {
+static void begin(struct np_share *s) {
+    struct np_budget *b = s->budget;
+    s->since_us = clock_mono_us(b->o.clock);
+    npi_share_moved(s, s->since_us);
+    s->prev = NULL;
+    s->next = b->shares;
+    if (s->next) s->next->prev = s;
+    b->shares = s;
+}
+
+static void end(struct np_share *s) {
+    if (s->prev) s->prev->next = s->next;
+    else s->budget->shares = s->next;
+    if (s->next) s->next->prev = s->prev;
+    s->next = s->prev = NULL;
+}
+
+static void put(struct np_share *s, size_t n) {
+    struct np_budget *b = s->budget;
+    if (!s->bytes) begin(s);
+    s->bytes += n;
+    b->total += n;
+    if (!s->leaving) return;
+    s->leaving += n;
+    b->leaving += n;
+}
+
+static void take(struct np_share *s, size_t n) {
     struct np_budget *b = s->budget;
     assert(n <= s->bytes && n <= b->total); /* B1 */
     s->bytes -= n;
     b->total -= n;
+    assert(s->making <= s->bytes); /* B4 */
     size_t left = s->leaving < n ? s->leaving : n;
     s->leaving -= left;
     b->leaving -= left;
-    if (n && !s->bytes) unlist(s);
+    if (!s->bytes) end(s);
 }
 
-void npi_share_fini(struct np_share *s) {
-    if (!s->budget) return;
-    pthread_mutex_lock(&s->budget->lock);
-    take_off(s, s->bytes);
-    pthread_mutex_unlock(&s->budget->lock);
-}
-
-void npi_share_add(struct np_share *s, size_t n, int64_t now_us) {
+void npi_share_add(struct np_share *s, size_t n) {
     struct np_budget *b = s->budget;
     if (!n) return;
     pthread_mutex_lock(&b->lock);
-    if (!s->bytes) list(s, now_us);
-    s->bytes += n;
-    b->total += n;
-    if (s->leaving) s->leaving += n, b->leaving += n;
-    keep_within(b);
+    put(s, n);
+    evict_down_to(b, b->o.limit, true);
+    evict_down_to(b, b->o.limit + b->o.limit / 8, false);
     pthread_mutex_unlock(&b->lock);
 }
 
 void npi_share_sub(struct np_share *s, size_t n) {
     if (!n) return;
     pthread_mutex_lock(&s->budget->lock);
-    take_off(s, n);
+    take(s, n);
     pthread_mutex_unlock(&s->budget->lock);
+}
+
+/* ---- what is being made ---- */
+
+/* Large answers leave the last quarter to small ones, and to the one of them whose turn it is. */
+static size_t limit_of(const struct np_budget *b, const void *maker, size_t size) {
+    return size <= NP_SHARE_OWN || b->turn == maker ? b->o.limit : b->o.limit - b->o.limit / 4;
+}
+
+int npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) {
+    struct np_budget *b = s->budget;
+    pthread_mutex_lock(&b->lock);
+    size_t limit = limit_of(b, maker, so_far + n);
+    evict_down_to(b, limit > n ? limit - n : 0, true);
+    bool room = b->total - b->leaving + n <= limit;
+    if (room) {
+        put(s, n);
+        s->making += n;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return room ? 0 : -1;
+}
+
+void npi_share_made(struct np_share *s, size_t n) {
+    if (!n) return;
+    pthread_mutex_lock(&s->budget->lock);
+    assert(n <= s->making); /* B4 */
+    s->making -= n;
+    pthread_mutex_unlock(&s->budget->lock);
+}
+
+bool npi_share_may_make(struct np_share *s, const void *maker, size_t so_far) {
+    struct np_budget *b = s->budget;
+    if (so_far <= NP_SHARE_OWN) return true;
+    size_t soft = b->o.limit / 2;
+    pthread_mutex_lock(&b->lock);
+    evict_down_to(b, soft, true);
+    bool may = !over(b, soft);
+    if (!may && !b->turn) b->turn = maker;
+    may |= b->turn == maker;
+    pthread_mutex_unlock(&b->lock);
+    return may;
+}
+
+void npi_budget_end_turn(struct np_budget *b, const void *maker) {
+    pthread_mutex_lock(&b->lock);
+    if (b->turn == maker) b->turn = NULL;
+    pthread_mutex_unlock(&b->lock);
 }

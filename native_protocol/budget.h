@@ -1,11 +1,17 @@
 /* Memory of one kind that all connections together may make the server hold: bytes of unfinished requests, bytes of unread answers.
  *
  * A connection's share says how much of it the connection holds. When all together hold more than the limit, the share that holds the most is
- * named (evicted), its owner is told, and the owner closes the connection: who pays is who holds the most, not who comes next.
+ * named (evicted), its owner is told, and the owner closes the connection: who pays is who holds the most, not who comes next. A budget may
+ * spare those whose bytes still move: whose peer took some a moment ago, unless they have held bytes for long; nobody is spared above nine
+ * eighths of the limit.
+ *
+ * What is still being made (an answer on a worker) is charged before it is made, and is no reason to evict. The maker of a large answer
+ * waits above half of the limit, but for one at a time whose turn it is, and fails above three quarters; the rest is for small ones.
  *
  *   B1  the budget's total is the sum of its shares' bytes
  *   B2  a share is in the list exactly while it holds bytes
- *   B3  a share is evicted once, and only while it holds bytes; until it is given back, what it holds counts as leaving
+ *   B3  a share is evicted once, and only while it holds bytes that are made; until it gives them back they count as leaving
+ *   B4  of a share's bytes at most all are in the making
  *
  * Any thread, each function as a whole; under one lock, so owners keep small change to themselves (NP_SHARE_SMALL).
  */
@@ -17,32 +23,53 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Below it a connection does not count what it holds: the bound is the limit and this much for each connection. */
-enum { NP_SHARE_SMALL = 16 << 10 };
+#include "base/clock.h"
+#include "base/compiler.h"
+
+/* SMALL: below it a connection does not count what it holds; the bound is the limit and this much for each connection.
+ * OWN: what a maker may make without waiting for others; more than that is a large answer. */
+enum { NP_SHARE_SMALL = 16 << 10, NP_SHARE_OWN = 2 << 20 };
+
+struct np_budget_options {
+    struct clock *clock;
+    size_t limit;
+    int64_t still_us, long_us; /* evicted is who has not moved for still_us or has held bytes for long_us; 0 and 0: anyone */
+    void (*tell)(void *owner); /* a share of the owner is evicted; under the lock, on any thread */
+};
 
 struct np_budget {
+    struct np_budget_options o;
     pthread_mutex_t lock;
-    size_t limit, total, leaving;
+    size_t total, leaving;
     struct np_share *shares; /* that hold bytes */
-    void (*tell)(void *owner); /* a share of the owner is evicted; under the lock, on any thread */
+    const void *turn; /* the maker of a large answer that need not wait; NULL: none asked */
 };
 
 struct np_share {
     struct np_budget *budget;
     void *owner;
     struct np_share *next, *prev;
-    size_t bytes, leaving;
+    size_t bytes, making, leaving;
     int64_t since_us; /* when it began to hold bytes */
+    _Atomic int64_t moved_us; /* when the peer last took some of them, or it began */
     _Atomic bool evicted;
 };
 
-void npi_budget_init(struct np_budget *b, size_t limit, void (*tell)(void *owner));
+void npi_budget_init(struct np_budget *b, const struct np_budget_options *o);
 void npi_budget_fini(struct np_budget *b);
 size_t npi_budget_total(struct np_budget *b);
 
 void npi_share_init(struct np_share *s, struct np_budget *b, void *owner);
-/* Gives back what is left. */
-void npi_share_fini(struct np_share *s);
-/* Holds n bytes more, at this monotonic time. May evict any share, this one, too. */
-void npi_share_add(struct np_share *s, size_t n, int64_t now_us);
+/* Holds n bytes more, or fewer. Adding may evict any share, this one, too. */
+void npi_share_add(struct np_share *s, size_t n);
 void npi_share_sub(struct np_share *s, size_t n);
+/* The peer took bytes, as of this time. */
+static inline void npi_share_moved(struct np_share *s, int64_t at_us) { atomic_store_explicit(&s->moved_us, at_us, memory_order_relaxed); }
+
+/* The maker, which holds so_far already, is going to make n bytes more; -1: there is no room for them, and nobody to be evicted for them. */
+int npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) MUST_CHECK;
+/* n of those are made, or given up: they are still held. */
+void npi_share_made(struct np_share *s, size_t n);
+/* The maker asks whether it may go on now; it asks again later if not. Who may get the turn so gives it back at its end. */
+bool npi_share_may_make(struct np_share *s, const void *maker, size_t so_far);
+void npi_budget_end_turn(struct np_budget *b, const void *maker);

@@ -31,23 +31,16 @@ void npi_conn_ref(struct np_conn *c) { c->refs++; }
 
 void npi_conn_unref(struct np_conn *c) {
     if (--c->refs) return;
+    np_output_drop(&c->output);
+    assert(!c->output.share.bytes && !c->unfinished.bytes); /* all that was charged is given back */
     free(c);
 }
 
 static void drop_input(struct np_conn *c) {
     buf_fini(&c->in);
     buf_fini(&c->large);
-    npi_share_fini(&c->unfinished);
+    npi_share_sub(&c->unfinished, c->unfinished.bytes);
     c->begun_us = 0;
-}
-
-static void give_buffers(struct np_conn *c) {
-    c->loop->out_bytes -= c->counted;
-    c->counted = 0;
-    drop_input(c);
-    npi_buf_give(c->loop, &c->out);
-    npi_buf_give(c->loop, &c->wire);
-    c->wire_at = 0;
 }
 
 static void unlink_dirty(struct np_conn *c) {
@@ -68,7 +61,8 @@ void npi_conn_close(struct np_conn *c) {
     ev_io_stop(l->ev, &c->write_io);
     unlink_dirty(c);
     np_transport_fini(&c->transport);
-    give_buffers(c);
+    drop_input(c);
+    np_output_drop(&c->output);
     if (c->prev) c->prev->next = c->next;
     else l->conns = c->next;
     if (c->next) c->next->prev = c->prev;
@@ -85,92 +79,40 @@ struct buf *npi_conn_out(struct np_conn *c) {
         c->dirty_next = c->loop->dirty;
         c->loop->dirty = c;
     }
-    if (!c->out.p) npi_buf_take(c->loop, &c->out);
-    return &c->out;
+    return np_output_open(&c->output);
 }
 
-size_t npi_conn_unsent(const struct np_conn *c) { return c->out.n + c->wire.n - c->wire_at; }
-
-static void move_out(struct np_conn *c) {
-    if (!c->wire.n) {
-        struct buf t = c->wire;
-        c->wire = c->out;
-        c->out = t;
-        c->out.n = 0;
-        return;
-    }
-    buf_put_slice(&c->wire, buf_slice(&c->out));
-    c->out.n = 0;
-}
-
-void npi_conn_stage(struct np_conn *c) {
-    if (c->out.n) move_out(c);
-}
-
-static void frame_out(struct np_conn *c) {
-    if (!c->out.n) return;
-    if (!c->framed) {
-        move_out(c);
-        return;
-    }
-    if (!c->wire.p) npi_buf_take(c->loop, &c->wire);
-    np_segment_encode(buf_slice(&c->out), c->compression == NP_COMPRESS_LZ4, &c->wire);
-    c->out.n = 0;
+void npi_conn_append(struct np_conn *c, struct buf *front, struct np_reply *reply) {
+    npi_conn_out(c);
+    if (np_output_append(&c->output, front, reply)) npi_conn_close(c);
 }
 
 static void may_read_again(struct np_conn *c);
 
 static void all_sent(struct np_conn *c) {
-    npi_buf_give(c->loop, &c->out);
-    npi_buf_give(c->loop, &c->wire);
-    c->wire_at = 0;
     c->taken_us = 0;
     ev_io_stop(c->loop->ev, &c->write_io);
     /* the peer reads our last words, then closes; what it still sends is thrown away meanwhile */
     if (c->state == NP_CONN_CLOSING && !c->in_flight) np_transport_shutdown(&c->transport);
 }
 
-static void count_unsent(struct np_conn *c) {
-    size_t n = npi_conn_unsent(c);
-    c->loop->out_bytes += n - c->counted;
-    c->counted = n;
-}
-
-/* The peer takes nothing more at the moment. */
-static void wait_for_room(struct np_conn *c) {
-    count_unsent(c);
-    if (c->counted > NP_OUT_HIGH && c->loop->out_bytes > NP_LOOP_OUT_MAX) {
-        npi_conn_close(c);
-        return;
-    }
-    if (!c->taken_us) c->taken_us = c->loop->tick_us;
+/* The peer took n bytes, and some are left. */
+static void some_sent(struct np_conn *c, size_t n) {
+    if (n || !c->taken_us) c->taken_us = c->loop->tick_us;
+    if (n) npi_share_moved(&c->output.share, c->loop->tick_us);
     ev_io_start(c->loop->ev, &c->write_io);
-    may_read_again(c);
 }
 
 void npi_conn_flush(struct np_conn *c) {
+    size_t n;
     if (c->state == NP_CONN_CLOSED) return;
-    frame_out(c);
-    if (buf_failed(&c->wire) || buf_failed(&c->out)) {
-        npi_conn_close(c);
-        return;
+    enum np_sent sent = np_output_send(&c->output, &c->transport, &n);
+    np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, (int64_t)n);
+    switch (sent) {
+    case NP_SENT_ALL: all_sent(c); break;
+    case NP_SENT_SOME: some_sent(c, n); break;
+    case NP_SENT_BROKEN: npi_conn_close(c); return;
     }
-    while (c->wire_at < c->wire.n) {
-        ssize_t n = np_transport_write(&c->transport, c->wire.p + c->wire_at, c->wire.n - c->wire_at);
-        if (n == NP_IO_AGAIN) {
-            wait_for_room(c);
-            return;
-        }
-        if (n <= 0) {
-            npi_conn_close(c);
-            return;
-        }
-        c->wire_at += (size_t)n;
-        c->taken_us = c->loop->tick_us;
-        np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, n);
-    }
-    all_sent(c);
-    count_unsent(c);
     may_read_again(c);
 }
 
@@ -228,7 +170,7 @@ static uint32_t frame_max(const struct np_conn *c) {
 
 static void refuse(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
     bool spoken = env->version >= NP_VERSION_MIN && env->version <= NP_VERSION_MAX;
-    uint8_t version = c->framed ? 5 : spoken ? env->version : 4;
+    uint8_t version = npi_conn_framed(c) ? 5 : spoken ? env->version : 4;
     npi_conn_fail(c, version, spoken ? env->stream : 0, e);
 }
 
@@ -304,7 +246,7 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
 
 /* Large answers leave before the end of the wake-up, so that their buffer stays small, and the next one is still in the cache. */
 static void send_early(struct np_conn *c) {
-    if (c->out.n >= SEND_EARLY && c->wire_at == c->wire.n) npi_conn_flush(c);
+    if (c->output.open.n >= SEND_EARLY && c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
 }
 
 /* Runs what is complete; returns the bytes that are done with. */
@@ -315,12 +257,12 @@ static size_t consume(struct np_conn *c, struct slice in) {
             pause_reading(c);
             break;
         }
-        if (c->skip && !c->framed) {
+        if (c->skip && !npi_conn_framed(c)) {
             done += pass_over(c, in.n - done);
             continue;
         }
         struct slice rest = slice_of(in.p + done, in.n - done);
-        ssize_t n = c->framed ? take_segment(c, rest) : take_envelope(c, rest);
+        ssize_t n = npi_conn_framed(c) ? take_segment(c, rest) : take_envelope(c, rest);
         if (n <= 0) break;
         done += (size_t)n;
         c->begun_us = 0;
@@ -340,7 +282,7 @@ static void count_input(struct np_conn *c) {
     else if (!c->begun_us) c->begun_us = c->loop->tick_us;
     size_t held = c->in.cap + c->large.cap;
     if (held < NP_SHARE_SMALL) held = 0;
-    if (held > c->unfinished.bytes) npi_share_add(&c->unfinished, held - c->unfinished.bytes, c->loop->tick_us);
+    if (held > c->unfinished.bytes) npi_share_add(&c->unfinished, held - c->unfinished.bytes);
     else if (held < c->unfinished.bytes) npi_share_sub(&c->unfinished, c->unfinished.bytes - held);
 }
 
@@ -431,7 +373,10 @@ static bool past(const struct np_conn *c, int64_t since_us, int64_t limit_us) {
 static void note_taken(struct np_conn *c) {
     if (!c->taken_us) return;
     size_t queued = np_transport_queued(&c->transport);
-    if (queued < c->queued) c->taken_us = c->loop->tick_us;
+    if (queued < c->queued) {
+        c->taken_us = c->loop->tick_us;
+        npi_share_moved(&c->output.share, c->taken_us);
+    }
     c->queued = queued;
 }
 
@@ -440,7 +385,7 @@ void npi_conn_tick(struct np_conn *c) {
     note_taken(c);
     int64_t age = clock_mono_us(o->clock) - c->state_us;
     bool mute = c->state == NP_CONN_NEW && o->handshake_us && age > o->handshake_us;
-    bool stuck = past(c, c->taken_us, o->write_us);
+    bool stuck = past(c, c->taken_us, o->send_us);
     if (stuck) np_metric_add(&c->loop->metrics, NP_METRIC_TIMED_OUT, 1);
     if (mute || stuck || (c->state == NP_CONN_CLOSING && age > NP_CLOSE_US)) npi_conn_close(c);
     else if (active(c) && !c->paused && past(c, c->begun_us, o->request_us))
@@ -448,6 +393,12 @@ void npi_conn_tick(struct np_conn *c) {
 }
 
 void npi_conn_check_evicted(struct np_conn *c) {
+    if (c->state == NP_CONN_CLOSED) return;
+    if (atomic_load(&c->output.share.evicted)) { /* it would not read why */
+        np_metric_add(&c->loop->metrics, NP_METRIC_EVICTED, 1);
+        npi_conn_close(c);
+        return;
+    }
     if (active(c) && atomic_load(&c->unfinished.evicted))
         expel(c, NP_METRIC_EVICTED, ERR_OVERLOADED, "The server holds too many unfinished requests, and most of that is this connection's");
 }
@@ -510,8 +461,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
     np_work_client_init(&c->work);
     buf_init(&c->in, 0);
     buf_init(&c->large, 0);
-    buf_init(&c->out, 0);
-    buf_init(&c->wire, 0);
+    np_output_init(&c->output, &l->spare, &l->bounds->unread, l);
     npi_share_init(&c->unfinished, &l->bounds->unfinished, l);
     c->next = l->conns;
     if (c->next) c->next->prev = c;

@@ -7,23 +7,21 @@
  * buffer: input goes through the loop's window, output through buffers that are lent while there is something to send.
  *
  * Back-pressure: reading stops while NP_IN_FLIGHT_MAX requests are unanswered, NP_OFFLOADED_MAX are with workers, or more than
- * NP_OUT_HIGH bytes wait to be sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the pause. Results
- * that come from workers to a connection that holds NP_OUT_MAX unsent become errors; and a connection with more than
- * NP_OUT_HIGH unsent is closed while all of the loop's together hold more than NP_LOOP_OUT_MAX.
+ * NP_OUT_HIGH bytes wait to be sent, and goes on below half of it; a client that asks for THROW_ON_OVERLOAD gets the error instead of the
+ * pause. While a connection holds NP_OUT_MAX unsent its requests get an error.
  *
- * A request that has begun to arrive must be whole in time, and what waits to be sent must be taken in time (request_us, write_us of the
- * options): else the connection is closed. All unfinished requests of the server have one budget; who holds the most of it goes when it is used up.
+ * A request that has begun to arrive must be whole in time, and what waits to be sent must be taken in time (request_us, send_us of the
+ * options): else the connection is closed. All unfinished requests of the server have one budget, all unread answers another: who holds
+ * the most goes when it is used up (budget.h).
  */
 #pragma once
 
 #include <ev.h>
 #include <stdatomic.h>
 
-#include "native_protocol/budget.h"
-#include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
+#include "native_protocol/output.h"
 #include "native_protocol/peers.h"
-#include "native_protocol/transport.h"
 #include "native_protocol/work_queue.h"
 #include "cql/cql.h"
 
@@ -31,7 +29,7 @@ struct np_loop;
 
 enum np_conn_state { NP_CONN_NEW, NP_CONN_READY, NP_CONN_CLOSING, NP_CONN_CLOSED };
 enum { NP_IN_FLIGHT_MAX = 4096, NP_OFFLOADED_MAX = 16, NP_CLOSE_US = 2000000 };
-enum { NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20, NP_LOOP_OUT_MAX = 256 << 20 };
+enum { NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20 };
 
 struct np_conn {
     struct np_loop *loop;
@@ -47,7 +45,6 @@ struct np_conn {
     ev_io read_io, write_io;
 
     uint8_t version;  /* of STARTUP; 0 before */
-    bool framed;      /* v5 after STARTUP: segments */
     enum np_compression compression;
     bool throw_on_overload, capacity_full;
     unsigned events; /* registered */
@@ -63,10 +60,7 @@ struct np_conn {
     int64_t begun_us; /* when the request that in or large holds the beginning of arrived, as of the loop's tick; 0: there is none */
     int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0: none wait */
     size_t queued;    /* of what was sent, not taken by the peer at the last tick */
-    struct buf out;   /* responses, not framed yet */
-    struct buf wire;  /* bytes as they go out; the first wire_at are sent */
-    size_t wire_at;
-    size_t counted; /* of what is unsent, in the loop's out_bytes */
+    struct np_output output;
     _Atomic bool gone; /* closed; for workers, which need not run what nobody waits for */
     struct np_work_client work; /* what waits for workers; under the lock of their queue */
 };
@@ -83,12 +77,13 @@ void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const str
 
 /* The buffer to append responses to; flushed at the end of the wake-up. */
 struct buf *npi_conn_out(struct np_conn *c);
-/* Moves what is in out to the wire as it is: before the framing changes. */
-void npi_conn_stage(struct np_conn *c);
 void npi_conn_flush(struct np_conn *c);
+/* An answer that was written elsewhere: front, then the reply's blocks. Both are empty afterwards. */
+void npi_conn_append(struct np_conn *c, struct buf *front, struct np_reply *reply);
 /* A request is answered: in_flight goes down, and reading may go on. */
 void npi_conn_answered(struct np_conn *c);
-size_t npi_conn_unsent(const struct np_conn *c);
+static inline size_t npi_conn_unsent(const struct np_conn *c) { return np_output_unsent(&c->output); }
+static inline bool npi_conn_framed(const struct np_conn *c) { return c->output.framed; }
 void npi_conn_stop_reading(struct np_conn *c);
 /* A second has passed: closes what is out of time. c may be gone from the loop's list afterwards. */
 void npi_conn_tick(struct np_conn *c);

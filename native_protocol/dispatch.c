@@ -8,7 +8,7 @@
 /* ---- responses that need no call ---- */
 
 static void send_reply(struct np_conn *c, struct np_reply *r) {
-    struct np_reply_extras x = {.compression = c->framed ? NP_COMPRESS_NONE : c->compression, .scratch = &c->loop->packed};
+    struct np_reply_extras x = {.compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression, .scratch = &c->loop->packed};
     if (np_reply_end(r, &x)) {
         np_reply_cancel(r);
         npi_conn_close(c);
@@ -48,9 +48,8 @@ static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct 
         c->capacity_full = s.capacity_full;
         /* the answer to STARTUP is the last envelope outside of segments, and is never compressed */
         answer_empty(c, env, NP_READY);
-        npi_conn_stage(c);
         c->compression = s.compression;
-        c->framed = env->version >= 5;
+        if (env->version >= 5 && np_output_begin_framing(&c->output, s.compression == NP_COMPRESS_LZ4)) npi_conn_close(c);
         return;
     }
     answer_error(c, env, &e);
@@ -108,6 +107,7 @@ void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) 
     call->outcome = CQL_FAILED;
     np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream, NP_RESULT,
                    o->capacity_payload != NP_CAPACITY_OFF);
+    call->reply.share = &c->output.share;
     if (np_query_decode(&call->env, call->body, &call->arena, &call->r, &call->options, &call->err)) return;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
     eng_batch_savepoint(batch);
@@ -160,7 +160,7 @@ static int complete(struct np_call *call, const struct charge *charge) {
         .warnings = call->r.warnings,
         .asked = call->options.wants_capacity || c->capacity_full,
         .charge = charge->total,
-        .compression = c->framed ? NP_COMPRESS_NONE : c->compression,
+        .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
         .scratch = &l->packed,
     };
     if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
@@ -200,29 +200,18 @@ static void count(struct np_call *call, const struct charge *charge) {
     if (call->r.result.kind == RESULT_SCHEMA_CHANGE) np_metric_add(m, NP_METRIC_SCHEMA_CHANGES, 1);
 }
 
-/* The connection does not take what it asked for: an error in the place of rows. */
-static int answer_overload(struct np_call *call) {
-    struct np_reply_extras x = {.compression = call->conn->framed ? NP_COMPRESS_NONE : call->conn->compression,
-                                .scratch = &call->conn->loop->packed};
-    if (call->outcome == CQL_COMMIT || call->err.set || call->r.result.kind != RESULT_ROWS) return 0;
-    err_set(&call->err, ERR_OVERLOADED, "Too many results wait to be read on this connection");
-    call->reply.has_charge = false;
-    put_failure(call);
-    return np_reply_end(&call->reply, &x);
-}
-
 /* The response goes to the connection: now, or when its write is durable. */
 static int deliver(struct np_call *call) {
     struct np_conn *c = call->conn;
     struct np_reply *r = &call->reply;
     bool waits = call->outcome == CQL_COMMIT && !call->err.set;
     if (call->offloaded) {
-        if (npi_conn_unsent(c) > NP_OUT_MAX && answer_overload(call)) return -1;
         if (waits && call->seq > eng_durable_seq(c->loop->o->eng)) return npi_hold_call(c->loop, call);
-        if (c->state != NP_CONN_CLOSED) buf_put_slice(npi_conn_out(c), buf_slice(&call->out));
+        if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, r);
         return 0;
     }
-    if (!waits) return 0;
+    if (!waits) return np_output_append_rest(&c->output, r);
+    if (r->more.n && np_reply_gather(r)) return -1;
     if (!call->r.commit_seq) return npi_hold(c->loop, c, r->out, r->out->n - r->start, &call->env);
     call->seq = call->r.commit_seq;
     buf_put(&call->out, r->out->p + r->start, r->out->n - r->start);
@@ -335,7 +324,7 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
         answer_error(c, &as, &e);
         return;
     }
-    if (env->flags & NP_FLAG_COMPRESSED && !c->framed) {
+    if (env->flags & NP_FLAG_COMPRESSED && !npi_conn_framed(c)) {
         struct buf *plain = &c->loop->body;
         buf_clear(plain, NP_WINDOW);
         if (np_body_decompress(c->compression, body, c->loop->o->frame_max, plain, &e)) {

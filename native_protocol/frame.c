@@ -47,6 +47,6 @@ size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum 
     return start;
 }
 
-void np_envelope_end(struct buf *out, size_t start) {
-    if (!buf_failed(out)) buf_patch_u32(out, start + 5, (uint32_t)(out->n - start - NP_HEADER));
+void np_envelope_end(struct buf *out, size_t start, size_t more) {
+    if (!buf_failed(out)) buf_patch_u32(out, start + 5, (uint32_t)(out->n - start - NP_HEADER + more));
 }

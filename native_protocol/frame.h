@@ -42,7 +42,8 @@ ssize_t np_envelope_decode(struct slice in, uint32_t max, struct np_envelope *en
 
 /* Writes a header; the length is patched by np_envelope_end. Returns where the header begins. */
 size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode);
-void np_envelope_end(struct buf *out, size_t start);
+/* more: bytes of the body that follow elsewhere. */
+void np_envelope_end(struct buf *out, size_t start, size_t more);
 
 /* "3/v3, 4/v4, 5/v5" */
 extern const char np_versions_text[];

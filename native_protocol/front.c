@@ -12,7 +12,9 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 
-enum { BACKLOG = 1024, FRAME_MAX = 16 << 20, UNFINISHED_BYTES = 256 << 20 };
+enum { BACKLOG = 1024, FRAME_MAX = 16 << 20, UNFINISHED_BYTES = 256 << 20, UNREAD_BYTES = 256 << 20 };
+/* Whose bytes move is spared, but not for ever: a client that takes a little now and then holds them as well. */
+enum { UNREAD_STILL_US = 2000000, UNREAD_LONG_US = 10000000 };
 
 struct np_front {
     struct np_options o;
@@ -124,7 +126,13 @@ static void set_bounds(struct np_options *o, struct np_bounds *b) {
     if (!o->connections_each) o->connections_each = o->connections - o->connections / 4;
     if (!o->unfinished_bytes) o->unfinished_bytes = UNFINISHED_BYTES;
     npi_peers_init(&b->peers, o->connections, o->connections_each);
-    npi_budget_init(&b->unfinished, o->unfinished_bytes, npi_loop_evict);
+    if (!o->unread_bytes) o->unread_bytes = UNREAD_BYTES;
+    struct np_budget_options budget = {.clock = o->clock, .limit = o->unfinished_bytes, .tell = npi_loop_evict};
+    npi_budget_init(&b->unfinished, &budget);
+    budget.limit = o->unread_bytes;
+    budget.still_us = UNREAD_STILL_US;
+    budget.long_us = UNREAD_LONG_US;
+    npi_budget_init(&b->unread, &budget);
 }
 
 /* ---- life ---- */
@@ -198,6 +206,7 @@ void np_front_free(struct np_front *f) {
     if (f->workers) np_workers_free(f->workers);
     npi_peers_fini(&f->bounds.peers);
     npi_budget_fini(&f->bounds.unfinished);
+    npi_budget_fini(&f->bounds.unread);
     if (f->tls) SSL_CTX_free(f->tls);
     free(f);
 }

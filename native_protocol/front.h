@@ -31,9 +31,10 @@ struct np_options { /* what it points to must outlive the front */
     int64_t timeout_us[WORK_CLASSES]; /* from when a request goes to the workers; 0: none */
     uint32_t frame_max;        /* bytes of a request body */
     int64_t handshake_us;      /* a connection without STARTUP is closed after it; 0: never */
-    int64_t request_us, write_us; /* for a request to arrive as a whole; for unread bytes to be taken; 0: for ever */
+    int64_t request_us, send_us; /* for a request to arrive as a whole; for unread bytes to be taken; 0: for ever */
     uint32_t connections, connections_each; /* the most, in all and of an address; 0: default, by RLIMIT_NOFILE */
     size_t unfinished_bytes;   /* of requests that have not arrived as a whole, of all connections; 0: default */
+    size_t unread_bytes;       /* of answers that clients have not taken, of all connections; 0: default */
 };
 
 struct np_front;

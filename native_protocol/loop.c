@@ -13,22 +13,6 @@ enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
 
 /* ---- what is lent ---- */
 
-void npi_buf_take(struct np_loop *l, struct buf *b) {
-    if (l->n_spare) *b = l->spare[--l->n_spare];
-    else buf_init(b, 0);
-}
-
-void npi_buf_give(struct np_loop *l, struct buf *b) {
-    if (b->p && b->cap <= NP_SPARE_BUF_MAX && l->n_spare < NP_SPARE_BUFS) {
-        b->n = 0;
-        b->failed = false;
-        l->spare[l->n_spare++] = *b;
-    } else {
-        free(b->p);
-    }
-    buf_init(b, 0);
-}
-
 struct np_call *npi_call_take(struct np_loop *l) {
     struct np_call *c = l->calls;
     if (c) {
@@ -54,7 +38,8 @@ void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->offloaded = false;
     c->n_parts = 0;
     c->seq = 0;
-    npi_buf_give(l, &c->out);
+    np_reply_drop(&c->reply);
+    npi_spare_give(&l->spare, &c->out);
     if (l->n_calls >= NP_SPARE_CALLS) {
         call_free(c);
         return;
@@ -76,6 +61,7 @@ static struct np_held *held_take(struct np_loop *l) {
 
 static void held_free(struct np_held *h) {
     if (!h) return;
+    np_reply_drop(&h->rest);
     buf_fini(&h->bytes);
     free(h->acks);
     free(h);
@@ -87,7 +73,8 @@ static void held_give(struct np_loop *l, struct np_held *h) {
         held_free(h);
         return;
     }
-    npi_buf_give(l, &h->bytes);
+    np_reply_drop(&h->rest);
+    npi_spare_give(&l->spare, &h->bytes);
     h->n_acks = 0;
     l->held_spare = h;
 }
@@ -112,7 +99,7 @@ int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, c
     if (!l->held_now) {
         l->held_now = held_take(l);
         if (!l->held_now) return -1;
-        npi_buf_take(l, &l->held_now->bytes);
+        npi_spare_take(&l->spare, &l->held_now->bytes);
     }
     struct np_held *h = l->held_now;
     size_t start = h->bytes.n;
@@ -138,12 +125,12 @@ static void held_insert(struct np_loop *l, struct np_held *h) {
     }
 }
 
-static void ack_send(const struct np_held *h, const struct np_ack *a, const struct err *e) {
+static void ack_send(struct np_held *h, const struct np_ack *a, const struct err *e) {
     struct np_conn *c = a->conn;
-    if (c->state != NP_CONN_CLOSED) {
-        if (e) npi_answer_error(c, a->version, a->stream, a->opcode, e);
-        else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
-    }
+    if (c->state == NP_CONN_CLOSED) np_reply_drop(&h->rest);
+    else if (e) npi_answer_error(c, a->version, a->stream, a->opcode, e);
+    else if (h->rest.share) npi_conn_append(c, &h->bytes, &h->rest);
+    else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
     npi_conn_answered(c);
     npi_conn_unref(c);
 }
@@ -195,6 +182,7 @@ int npi_hold_call(struct np_loop *l, struct np_call *call) {
         return -1;
     }
     buf_init(&call->out, 0);
+    np_reply_move(&h->rest, &call->reply);
     h->seq = call->seq;
     held_insert(l, h);
     want_durable(l, h->seq);
@@ -344,6 +332,7 @@ static void on_acceptable(struct ev_loop *ev, ev_io *w, int revents) {
 void npi_loop_wake(struct np_loop *l) { ev_async_send(l->ev, &l->wake); }
 
 void npi_loop_give_call(struct np_loop *l, struct np_call *c) {
+    np_reply_made(&c->reply);
     c->next = NULL;
     pthread_mutex_lock(&l->inbox_lock);
     *l->inbox_calls_tail = c;
@@ -423,6 +412,7 @@ static void drop_calls(struct np_loop *l) {
     for (struct np_call *c = l->inbox_calls, *next; c; c = next) {
         next = c->next;
         npi_call_forget(c);
+        np_reply_drop(&c->reply);
         npi_conn_unref(c->conn);
         call_free(c);
     }
@@ -458,7 +448,7 @@ void npi_loop_fini(struct np_loop *l) {
     }
     for (int i = 0; i < NP_LISTENERS; i++)
         if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
-    while (l->n_spare) buf_fini(&l->spare[--l->n_spare]);
+    npi_spare_fini(&l->spare);
     buf_fini(&l->segment);
     buf_fini(&l->body);
     buf_fini(&l->packed);

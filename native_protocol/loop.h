@@ -14,7 +14,7 @@
 #include "native_protocol/conn.h"
 #include "native_protocol/front.h"
 
-enum { NP_WINDOW = 256 << 10, NP_SPARE_BUFS = 64, NP_SPARE_BUF_MAX = 128 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
+enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
 
 /* An answer that may be sent when its block is durable. */
 struct np_ack {
@@ -28,6 +28,7 @@ struct np_held {
     struct np_held *next;
     uint64_t seq;
     struct buf bytes;
+    struct np_reply rest; /* of a call's answer, which is alone in its block: what goes behind bytes */
     struct np_ack *acks;
     size_t n_acks, cap_acks;
 };
@@ -48,6 +49,7 @@ struct np_listener {
 struct np_bounds {
     struct np_peers peers;
     struct np_budget unfinished; /* bytes of requests that have not arrived as a whole */
+    struct np_budget unread;     /* bytes of answers that were not sent yet */
 };
 
 struct np_loop {
@@ -65,12 +67,10 @@ struct np_loop {
     struct np_conn *conns, *dirty;
     int64_t tick_us; /* monotonic, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic bool evicts; /* a budget chose connections of this loop */
-    size_t out_bytes; /* unsent on all connections, as of their last flush */
 
     uint8_t *window;
     struct buf segment, body, packed; /* scratch: an unpacked segment, an unpacked body, a body being compressed */
-    struct buf spare[NP_SPARE_BUFS];
-    unsigned n_spare;
+    struct np_spare spare;
     struct np_call *calls;
     unsigned n_calls;
 
@@ -109,8 +109,6 @@ void npi_loop_evict(void *owner);
 /* The loop's thread. */
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
-void npi_buf_take(struct np_loop *l, struct buf *b);
-void npi_buf_give(struct np_loop *l, struct buf *b);
 /* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable. 0, or -1: no memory, bytes still there. */
 int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env) MUST_CHECK;
 /* The same for a call that was committed elsewhere: its out until seq is durable. */

@@ -25,9 +25,73 @@ void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_
     r->body = out->n;
 }
 
+void np_reply_drop(struct np_reply *r) {
+    np_blocks_fini(&r->more);
+    buf_fini(&r->tail);
+    if (r->charged) {
+        npi_share_made(r->share, r->making);
+        npi_share_sub(r->share, r->charged);
+    }
+    r->charged = r->making = 0;
+}
+
+void np_reply_move(struct np_reply *to, struct np_reply *from) {
+    *to = (struct np_reply){.more = from->more, .share = from->share, .charged = from->charged, .making = from->making};
+    from->more = (struct np_blocks){0};
+    from->charged = from->making = 0;
+}
+
+void np_reply_made(struct np_reply *r) {
+    if (!r->share) return;
+    npi_share_made(r->share, r->making);
+    r->making = 0;
+    if (r->out->cap < NP_SHARE_SMALL) return;
+    npi_share_add(r->share, r->out->cap);
+    r->charged += r->out->cap;
+}
+
+int np_reply_gather(struct np_reply *r) {
+    struct buf b;
+    if (!buf_reserve(r->out, r->more.n)) return -1;
+    while (np_blocks_pop(&r->more, &b)) {
+        buf_put_slice(r->out, buf_slice(&b));
+        buf_fini(&b);
+    }
+    return 0;
+}
+
 void np_reply_cancel(struct np_reply *r) {
     r->out->n = r->start;
     r->out->failed = false;
+    np_reply_drop(r);
+}
+
+void np_reply_restart(struct np_reply *r) {
+    r->out->n = r->body;
+    r->out->failed = false;
+    np_reply_drop(r);
+}
+
+/* Charged before it is there. */
+static int open_block(struct np_reply *r, size_t n, struct err *e) {
+    size_t cap = NP_BLOCK;
+    while (cap < n) cap *= 2; /* what a buffer of n bytes will have */
+    if (np_blocks_push(&r->more, &r->tail)) return err_nomem(e);
+    if (r->share && npi_share_make(r->share, r, r->charged, cap))
+        return err_set(e, ERR_OVERLOADED, "The server holds too many results that wait to be read; ask for smaller pages");
+    if (r->share) {
+        r->charged += cap;
+        r->making += cap;
+    }
+    buf_init(&r->tail, 0);
+    return buf_reserve(&r->tail, cap) ? 0 : err_nomem(e);
+}
+
+struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) {
+    enum { LATE = 4 << 10 }; /* what is inserted at the end should not make the buffer grow once more */
+    if (LIKELY(!r->tail.p && r->out->n - r->start + n <= NP_BLOCK - LATE)) return r->out;
+    if (r->tail.p && r->tail.cap - r->tail.n >= n) return &r->tail;
+    return open_block(r, n, e) ? NULL : &r->tail;
 }
 
 /* What is at [at, at + old) becomes what; the rest moves. */
@@ -87,10 +151,12 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
     buf_fini(&b);
 }
 
+/* A body is compressed as a whole, and so held twice for a moment: a very large one goes as it is, which each envelope may. */
 static void compress(struct np_reply *r, const struct np_reply_extras *x) {
-    enum { COMPRESS_MIN = 128 };
+    enum { COMPRESS_MIN = 128, GATHER_MAX = 4 << 20 };
     size_t at = r->start + NP_HEADER;
     if (x->compression == NP_COMPRESS_NONE || r->out->n - at < COMPRESS_MIN) return;
+    if (r->more.n > GATHER_MAX || (r->more.n && np_reply_gather(r))) return;
     buf_clear(x->scratch, 1 << 17);
     if (!np_body_compress(x->compression, slice_of(r->out->p + at, r->out->n - at), x->scratch)) return;
     r->out->n = at;
@@ -99,12 +165,12 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
 }
 
 int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
-    if (buf_failed(r->out)) return -1;
+    if (buf_failed(r->out) || np_blocks_push(&r->more, &r->tail)) return -1;
     if (r->has_charge && warns(r, x) && !x->asked) drop_charge(r);
     else if (r->has_charge) fill_charge(r, x);
     if (!buf_failed(r->out)) fill_front(r, x);
     if (!buf_failed(r->out)) compress(r, x);
-    np_envelope_end(r->out, r->start);
+    np_envelope_end(r->out, r->start, r->more.n);
     return buf_failed(r->out) ? -1 : 0;
 }
 
@@ -247,7 +313,7 @@ void np_event_schema(struct buf *out, uint8_t version, const struct schema_chang
     size_t start = np_envelope_begin(out, version, -1, NP_EVENT);
     np_put_string(out, "SCHEMA_CHANGE");
     put_change(out, version, c);
-    np_envelope_end(out, start);
+    np_envelope_end(out, start, 0);
 }
 
 void np_put_prepared(struct buf *out, uint8_t version, const struct prepared_info *p) {

@@ -3,22 +3,47 @@
  * Life: np_reply_begin reserves the header (and, for queries on v4+, the place of the RequestCharge payload), the body is
  * appended, np_reply_end fills in what is known only now: charge, tracing id, warnings, capacity, length, compression. Or
  * np_reply_cancel drops it all, to write something else instead. A failed buffer stays failed until cancel.
+ *
+ * Rows beyond the first NP_BLOCK bytes go to blocks of their own, each charged to the connection's share before it is written; who takes
+ * the blocks (output.h) takes over the charge with them.
  */
 #pragma once
 
 #include "cql/cql.h"
+#include "native_protocol/blocks.h"
+#include "native_protocol/budget.h"
 #include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
+
+enum { NP_BLOCK = 256 << 10 };
 
 struct np_reply {
     struct buf *out;
     size_t start, body; /* where the envelope and its message begin */
     uint8_t version;
     bool has_charge;
+    struct buf tail;       /* the block that is being written; p NULL: rows still go to out */
+    struct np_blocks more; /* what goes behind out; at the end the tail, too */
+    struct np_share *share; /* set by the caller after begin; NULL: blocks are not charged */
+    size_t charged, making; /* for blocks; of it, as of an answer in the making */
 };
 
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge);
 void np_reply_cancel(struct np_reply *r);
+/* Its blocks go, and their charge; what is in out stays. */
+void np_reply_drop(struct np_reply *r);
+/* All of from's blocks become those of to, which has none; with their charge. */
+void np_reply_move(struct np_reply *to, struct np_reply *from);
+/* The blocks become part of out. -1: no memory. */
+int np_reply_gather(struct np_reply *r) MUST_CHECK;
+/* It is made: its blocks, and the memory of out when out is the reply's alone, count as the connection's to take away. */
+void np_reply_made(struct np_reply *r);
+/* Drops the message, not the envelope. */
+void np_reply_restart(struct np_reply *r);
+/* Where the next n bytes of rows go, in one piece; the caller reserves them. NULL and e: no room for more answers, or no memory. */
+struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) MUST_CHECK;
+/* Bytes of the message so far. */
+static inline size_t np_reply_size(const struct np_reply *r) { return r->out->n - r->body + r->more.n + r->tail.n; }
 
 struct np_reply_extras {
     const uint8_t *tracing_id; /* 16 bytes, or NULL */

@@ -19,10 +19,11 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
 
 static int rows_row(struct row_sink *s, const struct value *values) {
     struct np_rows *r = (struct np_rows *)s;
-    struct buf *out = r->reply->out;
     uint32_t n = r->meta->n;
     size_t total = 4 * (size_t)n;
     for (uint32_t i = 0; i < n; i++) total += values[i].n < 0 ? 0 : (size_t)values[i].n;
+    struct buf *out = np_reply_room(r->reply, total, r->err);
+    if (!out) return -1;
     uint8_t *p = buf_reserve(out, total);
     if (!p) return err_nomem(r->err);
     for (uint32_t i = 0; i < n; i++) {
@@ -33,22 +34,21 @@ static int rows_row(struct row_sink *s, const struct value *values) {
     }
     buf_advance(out, total);
     r->count++;
-    if (out->n - r->reply->start > NP_RESPONSE_MAX)
+    if (np_reply_size(r->reply) > NP_RESPONSE_MAX)
         return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages", (unsigned)NP_RESPONSE_MAX);
     return 0;
 }
 
 static void rows_restart(struct row_sink *s) {
     struct np_rows *r = (struct np_rows *)s;
-    r->reply->out->n = r->reply->body;
-    r->reply->out->failed = false;
+    np_reply_restart(r->reply);
     r->meta = NULL;
     r->count = 0;
 }
 
 static size_t rows_bytes(const struct row_sink *s) {
     const struct np_rows *r = (const struct np_rows *)s;
-    return r->reply->out->n - r->reply->body;
+    return np_reply_size(r->reply);
 }
 
 void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err) {

@@ -1,5 +1,6 @@
 #include "native_protocol/segment.h"
 
+#include <assert.h>
 #include <zlib.h>
 
 #include "native_protocol/compress.h"
@@ -93,7 +94,7 @@ static void encode_one(struct slice payload, bool self_contained, bool compress,
 static size_t take_whole(struct slice envelopes) {
     size_t n = 0;
     while (envelopes.n - n >= NP_HEADER) {
-        size_t next = NP_HEADER + load_u32(envelopes.p + n + 5);
+        size_t next = NP_HEADER + (size_t)load_u32(envelopes.p + n + 5);
         if (n && n + next > NP_SEGMENT_MAX) break;
         n += next;
         if (n > NP_SEGMENT_MAX) break;
@@ -101,13 +102,24 @@ static size_t take_whole(struct slice envelopes) {
     return n;
 }
 
-void np_segment_encode(struct slice envelopes, bool compress, struct buf *out) {
+/* As much of a large envelope as there is. */
+static size_t encode_part(struct slice part, bool compress, uint32_t *left, struct buf *out) {
+    size_t n = part.n < *left ? part.n : *left;
+    for (size_t at = 0; at < n; at += NP_SEGMENT_MAX)
+        encode_one(slice_of(part.p + at, n - at < NP_SEGMENT_MAX ? n - at : NP_SEGMENT_MAX), false, compress, out);
+    *left -= (uint32_t)n;
+    return n;
+}
+
+void np_segment_encode(struct slice envelopes, bool compress, uint32_t *left, struct buf *out) {
     while (envelopes.n && !buf_failed(out)) {
-        size_t n = take_whole(envelopes);
-        bool whole = n <= NP_SEGMENT_MAX;
-        for (size_t at = 0; at < n; at += NP_SEGMENT_MAX) {
-            size_t part = n - at < NP_SEGMENT_MAX ? n - at : NP_SEGMENT_MAX;
-            encode_one(slice_of(envelopes.p + at, part), whole, compress, out);
+        size_t n = *left ? *left : take_whole(envelopes);
+        if (*left || n > NP_SEGMENT_MAX) {
+            *left = (uint32_t)n;
+            n = encode_part(envelopes, compress, left, out);
+        } else {
+            assert(n && n <= envelopes.n); /* only a large envelope may be cut */
+            encode_one(slice_of(envelopes.p, n), true, compress, out);
         }
         envelopes = slice_of(envelopes.p + n, envelopes.n - n);
     }

@@ -49,10 +49,11 @@ static int open_front(struct instance *in, struct err *e) {
         .frame_max = s->frame_max,
         .handshake_us = (int64_t)s->handshake_timeout * 1000000,
         .request_us = (int64_t)s->request_timeout * 1000000,
-        .write_us = (int64_t)s->send_timeout * 1000000,
+        .send_us = (int64_t)s->send_timeout * 1000000,
         .connections = s->connections,
         .connections_each = s->connections_each,
         .unfinished_bytes = s->unfinished_bytes,
+        .unread_bytes = s->unread_bytes,
     };
     for (int i = 0; i < WORK_CLASSES; i++) {
         in->options.workers[i] = s->workers[i];

@@ -28,11 +28,12 @@ static int number(const struct config *c, enum config_option o, unsigned long mi
 
 static int read_bounds(struct settings *s, const struct config *c, struct err *e) {
     enum { DAY = 86400, CONNECTIONS_MAX = 10000000 };
-    unsigned long handshake, request, send, connections, each, unfinished, frame_max;
+    unsigned long handshake, request, send, connections, each, unfinished, unread, frame_max;
     if (number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, DAY, &handshake, e) || number(c, CONFIG_REQUEST_TIMEOUT, 0, DAY, &request, e) ||
         number(c, CONFIG_SEND_TIMEOUT, 0, DAY, &send, e) || number(c, CONFIG_CONNECTIONS, 0, CONNECTIONS_MAX, &connections, e) ||
         number(c, CONFIG_CONNECTIONS_EACH, 0, CONNECTIONS_MAX, &each, e) ||
         number(c, CONFIG_UNFINISHED_MAX, 1 << 20, 1ul << 40, &unfinished, e) ||
+        number(c, CONFIG_UNREAD_MAX, 1 << 20, 1ul << 40, &unread, e) ||
         number(c, CONFIG_FRAME_MAX, 1 << 16, 256 << 20, &frame_max, e))
         return -1;
     s->handshake_timeout = (unsigned)handshake;
@@ -41,6 +42,7 @@ static int read_bounds(struct settings *s, const struct config *c, struct err *e
     s->connections = (uint32_t)connections;
     s->connections_each = (uint32_t)each;
     s->unfinished_bytes = unfinished;
+    s->unread_bytes = unread;
     s->frame_max = (uint32_t)frame_max;
     return 0;
 }

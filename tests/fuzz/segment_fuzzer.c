@@ -28,7 +28,7 @@ static void put_envelopes(struct slice in, struct buf *out) {
         if (n > rd_left(&r)) n = rd_left(&r);
         struct slice s = rd_bytes(&r, n);
         for (size_t i = 0; i <= times; i++) buf_put_slice(out, s);
-        np_envelope_end(out, at);
+        np_envelope_end(out, at, 0);
     } while (rd_left(&r));
 }
 
@@ -38,7 +38,8 @@ static void round_trip(struct slice in, bool compressed, size_t place, struct bu
     buf_init(&wire, 0);
     buf_init(&back, 0);
     put_envelopes(in, &plain);
-    np_segment_encode(buf_slice(&plain), compressed, &wire);
+    uint32_t left = 0;
+    np_segment_encode(buf_slice(&plain), compressed, &left, &wire);
     if (unpack(buf_slice(&wire), compressed, scratch, &back) || !slice_eq(buf_slice(&plain), buf_slice(&back))) abort();
     wire.p[place / 8 * 7 % wire.n] ^= (uint8_t)(1u << place % 8);
     if (unpack(buf_slice(&wire), compressed, scratch, NULL) == 0) abort();

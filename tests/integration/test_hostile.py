@@ -632,6 +632,70 @@ def test_client_that_takes_nothing_is_closed_after_the_write_timeout(new_server)
     s.stop()
 
 
+def unread_server(new_server, *flags):
+    """With 55 MB in partition 1, and 1 MB in partition 2."""
+    s = own_server(new_server, *flags)
+    with Raw(s) as c:
+        for ck in range(55):
+            c.must("INSERT INTO h.t (pk, ck, v) VALUES (1, ?, ?)", [struct.pack(">i", ck), bytes(1_000_000)])
+        for ck in range(10):
+            c.must("INSERT INTO h.t (pk, ck, v) VALUES (2, ?, ?)", [struct.pack(">i", ck), bytes(100_000)])
+    return s
+
+
+LARGE, MEDIUM = "SELECT * FROM h.t WHERE pk = 1", "SELECT * FROM h.t WHERE pk = 2"
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_results_that_nobody_reads_cost_those_who_do_not_read_them(new_server, version):
+    s = unread_server(new_server, "--max-unread-bytes", str(192 << 20))
+    before = status(s, "VmRSS")
+    readers = [Raw(s) for _ in range(20)]
+
+    def read():
+        for c in readers:  # each has an answer of 1 MB on its way while the others are read
+            c.send(c.envelope(QUERY, query_body(MEDIUM)))
+        for c in readers:
+            opcode, _, body = c.receive()
+            assert opcode == RESULT and len(body) > 1_000_000, body[:200]
+
+    guilty = []
+    with background(read) as wrong:
+        for _ in range(100):
+            guilty.append(Raw(s, version, source="127.0.0.2", receive_buffer=4096))
+            ask = guilty[-1].envelope(QUERY, query_body(LARGE))
+            if version == 5:
+                ask = segment(guilty[-1].envelope(QUERY, query_body(LARGE)[:-1] + bytes(4)))
+            guilty[-1].send(ask)
+        time.sleep(8)
+    assert not wrong, wrong[:3]
+    grown = status(s, "VmHWM") - before
+    print(f"grown by {grown >> 20} MiB")
+    assert PRESET != "release" or grown < 400 << 20, f"{grown >> 20} MiB"
+    for c in guilty:
+        c.close()
+    with Raw(s) as c:  # and what they held is there again for who reads
+        assert len(c.must(LARGE)) > 55_000_000
+    s.stop()
+
+
+def test_slow_but_steady_reader_is_held_what_it_has_not_read_not_all_it_was_ever_sent(new_server):
+    s = unread_server(new_server)
+    with Raw(s) as c:
+        ask = c.envelope(QUERY, query_body(MEDIUM))
+        c.send(ask * 4)
+        c.receive()
+        before = status(s, "VmRSS")
+        for _ in range(200):  # 200 MB, of which some always wait
+            c.send(ask)
+            opcode, _, body = c.receive()
+            assert opcode == RESULT and len(body) > 1_000_000
+            time.sleep(0.01)
+        grown = status(s, "VmHWM") - before
+        assert PRESET != "release" or grown < 48 << 20, f"{grown >> 20} MiB"
+    s.stop()
+
+
 def test_connections_are_kept_alive(server):
     """What is idle is asked by TCP, so that who vanished without a word does not stay for ever."""
     with Raw(server) as c:

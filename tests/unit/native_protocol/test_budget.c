@@ -7,19 +7,27 @@
 #include "native_protocol/budget.h"
 
 static int told[4];
+static struct clock fake;
+static int64_t now_us;
 
 static void tell(void *owner) { (*(int *)owner)++; }
+static int64_t fake_us(struct clock *c) { return (void)c, now_us; }
 
-static void setup(struct np_budget *b, struct np_share s[4], size_t limit) {
-    npi_budget_init(b, limit, tell);
+static void setup_sparing(struct np_budget *b, struct np_share s[4], size_t limit, int64_t still_us, int64_t long_us) {
+    fake = (struct clock){.wall_us = fake_us, .mono_us = fake_us};
+    now_us = 1000;
+    struct np_budget_options o = {.clock = &fake, .limit = limit, .still_us = still_us, .long_us = long_us, .tell = tell};
+    npi_budget_init(b, &o);
     for (int i = 0; i < 4; i++) {
         told[i] = 0;
         npi_share_init(&s[i], b, &told[i]);
     }
 }
 
+static void setup(struct np_budget *b, struct np_share s[4], size_t limit) { setup_sparing(b, s, limit, 0, 0); }
+
 static void end(struct np_budget *b, struct np_share s[4]) {
-    for (int i = 0; i < 4; i++) npi_share_fini(&s[i]);
+    for (int i = 0; i < 4; i++) npi_share_sub(&s[i], s[i].bytes);
     npi_budget_fini(b);
 }
 
@@ -28,11 +36,11 @@ static void test_budget_evicts_who_holds_the_most_not_who_comes_next(void **stat
     struct np_budget b;
     struct np_share s[4];
     setup(&b, s, 100);
-    npi_share_add(&s[0], 30, 1);
-    npi_share_add(&s[1], 50, 2);
-    npi_share_add(&s[2], 20, 3);
+    npi_share_add(&s[0], 30);
+    npi_share_add(&s[1], 50);
+    npi_share_add(&s[2], 20);
     assert_int_equal(told[0] + told[1] + told[2], 0);
-    npi_share_add(&s[3], 1, 4);
+    npi_share_add(&s[3], 1);
     assert_int_equal(told[1], 1);
     assert_true(atomic_load(&s[1].evicted));
     assert_int_equal(told[0] + told[2] + told[3], 0);
@@ -44,17 +52,17 @@ static void test_budget_counts_what_is_leaving_as_gone(void **state) {
     struct np_budget b;
     struct np_share s[4];
     setup(&b, s, 100);
-    npi_share_add(&s[1], 60, 1);
-    npi_share_add(&s[2], 40, 1);
-    npi_share_add(&s[3], 30, 1);
+    npi_share_add(&s[1], 60);
+    npi_share_add(&s[2], 40);
+    npi_share_add(&s[3], 30);
     assert_int_equal(told[1], 1);
-    npi_share_add(&s[3], 30, 1); /* 160 with what is leaving, 100 without */
+    npi_share_add(&s[3], 30); /* 160 with what is leaving, 100 without */
     assert_int_equal(told[2] + told[3], 0);
-    npi_share_add(&s[1], 50, 1); /* which only grows what is leaving */
+    npi_share_add(&s[1], 50); /* which only grows what is leaving */
     assert_int_equal(told[1] + told[2] + told[3], 1);
-    npi_share_fini(&s[1]);
+    npi_share_sub(&s[1], 110);
     assert_int_equal(npi_budget_total(&b), 100);
-    npi_share_add(&s[2], 1, 1);
+    npi_share_add(&s[2], 1);
     assert_int_equal(told[3], 1);
     end(&b, s);
 }
@@ -64,9 +72,13 @@ static void test_budget_of_equals_takes_the_eldest(void **state) {
     struct np_budget b;
     struct np_share s[4];
     setup(&b, s, 100);
-    npi_share_add(&s[0], 40, 7);
-    npi_share_add(&s[1], 40, 5);
-    npi_share_add(&s[2], 40, 6);
+    now_us = 2000;
+    npi_share_add(&s[0], 1);
+    now_us = 1000;
+    npi_share_add(&s[1], 40);
+    now_us = 3000;
+    npi_share_add(&s[0], 39);
+    npi_share_add(&s[2], 40);
     assert_int_equal(told[1], 1);
     assert_int_equal(told[0] + told[2], 0);
     end(&b, s);
@@ -78,8 +90,8 @@ static void test_budget_gives_back_piece_by_piece(void **state) {
     struct np_share s[4];
     setup(&b, s, 100);
     for (size_t round = 0; round < 3; round++) {
-        npi_share_add(&s[0], 60, 1);
-        npi_share_add(&s[1], 40, 1);
+        npi_share_add(&s[0], 60);
+        npi_share_add(&s[1], 40);
         assert_int_equal(npi_budget_total(&b), 100);
         npi_share_sub(&s[1], 40);
         npi_share_sub(&s[0], 59);
@@ -87,10 +99,90 @@ static void test_budget_gives_back_piece_by_piece(void **state) {
         npi_share_sub(&s[0], 1);
         assert_null(b.shares);
     }
-    npi_share_add(&s[0], 130, 1); /* alone over the limit */
+    npi_share_add(&s[0], 130); /* alone over the limit */
     assert_int_equal(told[0], 1);
     npi_share_sub(&s[0], 100);
     assert_int_equal(b.leaving, 30);
+    end(&b, s);
+}
+
+static void test_budget_spares_whose_bytes_move(void **state) {
+    (void)state;
+    struct np_budget b;
+    struct np_share s[4];
+    setup_sparing(&b, s, 100, 50, 500);
+    npi_share_add(&s[0], 60);
+    npi_share_add(&s[1], 30);
+    now_us += 60;
+    npi_share_moved(&s[0], now_us - 10);
+    npi_share_add(&s[2], 20); /* the largest reads; the next does not */
+    assert_int_equal(told[1], 1);
+    now_us += 45;
+    npi_share_moved(&s[2], now_us);
+    npi_share_add(&s[3], 21);
+    assert_int_equal(told[0], 1);
+    assert_int_equal(told[2] + told[3], 0);
+    end(&b, s);
+}
+
+static void test_budget_spares_nobody_for_ever(void **state) {
+    (void)state;
+    struct np_budget b;
+    struct np_share s[4];
+    setup_sparing(&b, s, 100, 50, 500);
+    npi_share_add(&s[0], 60);
+    now_us += 500;
+    npi_share_moved(&s[0], now_us);
+    npi_share_add(&s[1], 41);
+    assert_int_equal(told[0], 1);
+    npi_share_add(&s[2], 71); /* 112 without what is leaving: more than the limit, and all of it moves */
+    assert_int_equal(told[1] + told[2], 0);
+    npi_share_add(&s[3], 1); /* more than nine eighths */
+    assert_int_equal(told[2], 1);
+    end(&b, s);
+}
+
+static void test_budget_what_is_being_made_fails_rather_than_evicts_who_reads(void **state) {
+    (void)state;
+    struct np_budget b;
+    struct np_share s[4];
+    setup_sparing(&b, s, 100, 50, 500);
+    assert_int_equal(npi_share_make(&s[0], &s[0], 0, 70), 0);
+    now_us += 1000;
+    assert_int_equal(npi_share_make(&s[1], &s[1], 0, 31), -1); /* the other only makes: that is no reason to go */
+    assert_int_equal(npi_share_make(&s[1], &s[1], 0, 30), 0);
+    npi_share_made(&s[0], 70);
+    npi_share_moved(&s[0], now_us - 1000);
+    assert_int_equal(npi_share_make(&s[2], &s[2], 0, 10), 0); /* now it is unread, and long so */
+    assert_int_equal(told[0], 1);
+    npi_share_made(&s[1], 30), npi_share_made(&s[2], 10);
+    end(&b, s);
+}
+
+static void test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit(void **state) {
+    (void)state;
+    struct np_budget b;
+    struct np_share s[4];
+    size_t mb = 1 << 20;
+    setup_sparing(&b, s, 100 * mb, 50, 500);
+    assert_int_equal(npi_share_make(&s[0], &s[0], 0, 30 * mb) | npi_share_make(&s[1], &s[1], 0, 30 * mb), 0);
+    assert_true(npi_share_may_make(&s[2], &s[2], mb)); /* little always may */
+    assert_int_equal(npi_share_make(&s[2], &s[2], 2 * mb, 16 * mb), -1); /* the last quarter is for small answers */
+    assert_int_equal(npi_share_make(&s[2], &s[2], mb, mb), 0);
+    npi_share_made(&s[2], mb), npi_share_sub(&s[2], mb);
+    assert_true(npi_share_may_make(&s[0], &s[0], 30 * mb));
+    assert_false(npi_share_may_make(&s[1], &s[1], 30 * mb));
+    assert_true(npi_share_may_make(&s[0], &s[0], 30 * mb));
+    npi_budget_end_turn(&b, &s[0]);
+    assert_true(npi_share_may_make(&s[1], &s[1], 30 * mb));
+    assert_false(npi_share_may_make(&s[0], &s[0], 30 * mb));
+    npi_budget_end_turn(&b, &s[1]);
+    npi_share_made(&s[0], 30 * mb), npi_share_made(&s[1], 30 * mb);
+    now_us += 50; /* both are unread by now */
+    assert_int_equal(npi_share_make(&s[3], &s[3], 0, 2 * mb), 0);
+    assert_true(npi_share_may_make(&s[3], &s[3], 3 * mb));
+    assert_int_equal(told[0] + told[1], 1);
+    npi_share_made(&s[3], 3 * mb);
     end(&b, s);
 }
 
@@ -100,6 +192,10 @@ int main(void) {
         cmocka_unit_test(test_budget_counts_what_is_leaving_as_gone),
         cmocka_unit_test(test_budget_of_equals_takes_the_eldest),
         cmocka_unit_test(test_budget_gives_back_piece_by_piece),
+        cmocka_unit_test(test_budget_spares_whose_bytes_move),
+        cmocka_unit_test(test_budget_spares_nobody_for_ever),
+        cmocka_unit_test(test_budget_what_is_being_made_fails_rather_than_evicts_who_reads),
+        cmocka_unit_test(test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

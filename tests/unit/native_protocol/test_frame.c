@@ -67,7 +67,8 @@ static void test_crc24_matches_known_header(void **state) {
     struct buf b;
     buf_init(&b, 0);
     uint8_t env[9] = {0x85, 0, 0, 0, 2, 0, 0, 0, 0};
-    np_segment_encode(slice_of(env, 9), false, &b);
+    uint32_t left = 0;
+    np_segment_encode(slice_of(env, 9), false, &left, &b);
     assert_int_equal(b.n, 3 + 3 + 9 + 4);
     assert_memory_equal(b.p, h, 3);
     uint32_t crc = np_crc24(h, 3);
@@ -80,7 +81,7 @@ static size_t put_envelope(struct buf *b, size_t n, uint8_t fill) {
     uint8_t *p = buf_reserve(b, n ? n : 1);
     for (size_t i = 0; i < n; i++) p[i] = (uint8_t)(fill + i / 1000);
     buf_advance(b, n);
-    np_envelope_end(b, at);
+    np_envelope_end(b, at, 0);
     return at;
 }
 
@@ -91,7 +92,8 @@ static void round_trip(bool compressed) {
     buf_init(&plain, 0), buf_init(&wire, 0), buf_init(&scratch, 0), buf_init(&back, 0);
     size_t sizes[] = {0, 10, NP_SEGMENT_MAX - 9, 3, 400000, 5, NP_SEGMENT_MAX, 1};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) put_envelope(&plain, sizes[i], (uint8_t)i);
-    np_segment_encode(buf_slice(&plain), compressed, &wire);
+    uint32_t left = 0;
+    np_segment_encode(buf_slice(&plain), compressed, &left, &wire);
     for (size_t at = 0; at < wire.n;) {
         struct np_segment seg;
         ssize_t n = np_segment_decode(slice_of(wire.p + at, wire.n - at), compressed, &scratch, &seg, &e);
@@ -106,12 +108,43 @@ static void round_trip(bool compressed) {
 static void test_segment_round_trip_plain(void **state) { (void)state, round_trip(false); }
 static void test_segment_round_trip_lz4(void **state) { (void)state, round_trip(true); }
 
+/* A large envelope comes in blocks, cut anywhere behind its header; others may share its first and its last block. */
+static void test_segments_of_an_envelope_in_blocks(void **state) {
+    (void)state;
+    enum { LARGE = 700000 };
+    for (size_t cut = 1; cut < LARGE; cut += 69997) {
+        struct buf plain, wire, scratch, back;
+        struct err e = {0};
+        uint32_t left = 0;
+        bool large = false;
+        buf_init(&plain, 0), buf_init(&wire, 0), buf_init(&scratch, 0), buf_init(&back, 0);
+        put_envelope(&plain, 10, 1);
+        size_t begin = put_envelope(&plain, LARGE, 2) + NP_HEADER;
+        put_envelope(&plain, 20, 3);
+        size_t ends[] = {begin + cut / 2, begin + cut, plain.n};
+        for (size_t i = 0, at = 0; i < 3; at = ends[i++]) np_segment_encode(slice_of(plain.p + at, ends[i] - at), false, &left, &wire);
+        assert_int_equal(left, 0);
+        for (size_t at = 0; at < wire.n;) {
+            struct np_segment seg;
+            ssize_t n = np_segment_decode(slice_of(wire.p + at, wire.n - at), false, &scratch, &seg, &e);
+            assert_true(n > 0);
+            large = !seg.self_contained;
+            assert_int_equal(large, back.n >= begin - NP_HEADER && back.n < begin + LARGE);
+            buf_put_slice(&back, seg.payload);
+            at += (size_t)n;
+        }
+        assert_true(slice_eq(buf_slice(&plain), buf_slice(&back)));
+        buf_fini(&plain), buf_fini(&wire), buf_fini(&scratch), buf_fini(&back);
+    }
+}
+
 static void test_segment_every_flipped_bit_is_found(void **state) {
     (void)state;
     struct buf plain, wire, scratch;
     buf_init(&plain, 0), buf_init(&wire, 0), buf_init(&scratch, 0);
     put_envelope(&plain, 20, 1);
-    np_segment_encode(buf_slice(&plain), false, &wire);
+    uint32_t left = 0;
+    np_segment_encode(buf_slice(&plain), false, &left, &wire);
     for (size_t bit = 0; bit < wire.n * 8; bit++) {
         struct err e = {0};
         struct np_segment seg;
@@ -164,6 +197,7 @@ int main(void) {
         cmocka_unit_test(test_crc24_matches_known_header),
         cmocka_unit_test(test_segment_round_trip_plain),
         cmocka_unit_test(test_segment_round_trip_lz4),
+        cmocka_unit_test(test_segments_of_an_envelope_in_blocks),
         cmocka_unit_test(test_segment_every_flipped_bit_is_found),
         cmocka_unit_test(test_compress_lz4),
         cmocka_unit_test(test_compress_snappy),

@@ -1,0 +1,74 @@
+#include "native_protocol/blocks.h"
+
+#include <stdlib.h>
+
+/* SMALL: what is copied rather than queued on its own. */
+enum { SMALL = 16 << 10 };
+
+struct np_block {
+    struct np_block *next;
+    struct buf b;
+};
+
+static int append(struct np_blocks *q, struct buf b) {
+    struct np_block *block = malloc(sizeof(*block));
+    if (!block) return -1;
+    *block = (struct np_block){.b = b};
+    if (q->last) q->last->next = block;
+    else q->first = block;
+    q->last = block;
+    q->n += b.n;
+    q->held += b.cap;
+    return 0;
+}
+
+/* Behind the last block, or in one that is large enough for more of its kind. */
+static int append_copy(struct np_blocks *q, struct buf *b) {
+    if (!q->last || q->last->b.cap - q->last->b.n < b->n) {
+        struct buf fresh;
+        buf_init(&fresh, 0);
+        if (!buf_reserve(&fresh, SMALL) || append(q, fresh)) return buf_fini(&fresh), -1;
+    }
+    buf_put_slice(&q->last->b, buf_slice(b));
+    q->n += b->n;
+    buf_fini(b);
+    return 0;
+}
+
+int np_blocks_push(struct np_blocks *q, struct buf *b) {
+    if (!b->n) {
+        buf_fini(b);
+        return 0;
+    }
+    if (b->n <= SMALL) return append_copy(q, b);
+    if (append(q, *b)) return -1;
+    buf_init(b, 0);
+    return 0;
+}
+
+bool np_blocks_pop(struct np_blocks *q, struct buf *b) {
+    struct np_block *block = q->first;
+    if (!block) return false;
+    *b = block->b;
+    q->first = block->next;
+    if (!q->first) q->last = NULL;
+    q->n -= b->n;
+    q->held -= b->cap;
+    free(block);
+    return true;
+}
+
+void np_blocks_join(struct np_blocks *q, struct np_blocks *more) {
+    if (!more->first) return;
+    if (q->last) q->last->next = more->first;
+    else q->first = more->first;
+    q->last = more->last;
+    q->n += more->n;
+    q->held += more->held;
+    *more = (struct np_blocks){0};
+}
+
+void np_blocks_fini(struct np_blocks *q) {
+    struct buf b;
+    while (np_blocks_pop(q, &b)) buf_fini(&b);
+}

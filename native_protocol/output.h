@@ -1,0 +1,57 @@
+/* What a connection has still to send: responses as they are written, whole answers from workers, then bytes on their way to the socket.
+ *
+ *   open ──┐
+ *          ├─> queue of blocks ──frame one──> sending ──> transport
+ *   answer ┘
+ *
+ * open takes the responses of one wake-up; in the ordinary case it becomes sending as it is (v5: framed) and is gone after one write.
+ * What the peer does not take waits in the queue, unframed, and each block is framed only when its turn comes and freed when it is sent:
+ * nothing is copied but into segments, and a reader that is slower than the server holds what it has not read, not what was ever sent.
+ *
+ *   O1  counted is what queue, open and sending hold in memory, as of the last np_output_send; below NP_SHARE_SMALL it is 0
+ *   O2  the share's bytes are counted and what answers in the making, and answers that wait for durability, were charged
+ *
+ * The loop's thread; only the share is everybody's.
+ */
+#pragma once
+
+#include "native_protocol/blocks.h"
+#include "native_protocol/budget.h"
+#include "native_protocol/response.h"
+#include "native_protocol/spare.h"
+#include "native_protocol/transport.h"
+
+struct np_output {
+    struct np_spare *spare;
+    struct buf open;
+    struct np_blocks queue;
+    struct buf sending;
+    size_t sent;         /* of sending */
+    uint32_t large_left; /* v5: of an envelope that is cut over segments, what is still to be framed */
+    bool framed, lz4;    /* v5: in segments; these compressed */
+    struct np_share share;
+    size_t counted;
+};
+
+void np_output_init(struct np_output *o, struct np_spare *spare, struct np_budget *budget, void *owner);
+/* Drops what is unsent. The share stays, for answers that are still on workers. */
+void np_output_drop(struct np_output *o);
+
+/* The buffer to append responses to. */
+static inline struct buf *np_output_open(struct np_output *o) {
+    if (!o->open.p) npi_spare_take(o->spare, &o->open);
+    return &o->open;
+}
+/* An answer of its own: its beginning in front, and the reply's further blocks with their charge; both are empty afterwards. -1: no memory. */
+int np_output_append(struct np_output *o, struct buf *front, struct np_reply *reply) MUST_CHECK;
+/* The further blocks of a reply whose beginning is the end of open. */
+int np_output_append_rest(struct np_output *o, struct np_reply *reply) MUST_CHECK;
+/* What is there goes out as it is; from here on in segments. */
+int np_output_begin_framing(struct np_output *o, bool lz4) MUST_CHECK;
+
+static inline size_t np_output_unsent(const struct np_output *o) { return o->open.n + o->queue.n + o->sending.n - o->sent; }
+
+/* ALL: nothing is left. SOME: the peer takes no more, or others should have their turn. BROKEN: the connection is, or memory is out. */
+enum np_sent { NP_SENT_ALL, NP_SENT_SOME, NP_SENT_BROKEN };
+/* Sends what may be sent now; *n: bytes. */
+enum np_sent np_output_send(struct np_output *o, struct np_transport *t, size_t *n) MUST_CHECK;
