@@ -118,6 +118,13 @@ void npi_share_sub(struct np_share *s, size_t n) {
     pthread_mutex_unlock(&s->budget->lock);
 }
 
+size_t npi_share_bytes(struct np_share *s) {
+    pthread_mutex_lock(&s->budget->lock);
+    size_t n = s->bytes;
+    pthread_mutex_unlock(&s->budget->lock);
+    return n;
+}
+
 /* ---- what is being made ---- */
 
 /* Large answers leave the last quarter to small ones, and to the one of them whose turn it is. */

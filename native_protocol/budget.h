@@ -63,6 +63,7 @@ void npi_share_init(struct np_share *s, struct np_budget *b, void *owner);
 /* Holds n bytes more, or fewer. Adding may evict any share, this one, too. */
 void npi_share_add(struct np_share *s, size_t n);
 void npi_share_sub(struct np_share *s, size_t n);
+size_t npi_share_bytes(struct np_share *s);
 /* The peer took bytes, as of this time. */
 static inline void npi_share_moved(struct np_share *s, int64_t at_us) { atomic_store_explicit(&s->moved_us, at_us, memory_order_relaxed); }
 

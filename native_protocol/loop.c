@@ -1,5 +1,6 @@
 #include "native_protocol/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ static void held_give(struct np_loop *l, struct np_held *h) {
         return;
     }
     np_reply_drop(&h->rest);
+    h->rest = (struct np_reply){0};
     npi_spare_give(&l->spare, &h->bytes);
     h->n_acks = 0;
     l->held_spare = h;
@@ -129,7 +131,10 @@ static void ack_send(struct np_held *h, const struct np_ack *a, const struct err
     struct np_conn *c = a->conn;
     if (c->state == NP_CONN_CLOSED) np_reply_drop(&h->rest);
     else if (e) npi_answer_error(c, a->version, a->stream, a->opcode, e);
-    else if (h->rest.share) npi_conn_append(c, &h->bytes, &h->rest);
+    else if (h->rest.share) {
+        assert(h->n_acks == 1); /* the block is this answer's alone */
+        npi_conn_append(c, &h->bytes, &h->rest);
+    }
     else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
     npi_conn_answered(c);
     npi_conn_unref(c);

@@ -77,8 +77,24 @@ static void commit(struct np_call *call, struct eng_batch *batch) {
     if (seq > call->seq) call->seq = seq;
 }
 
+/* An answer that would only wait here to be read is not made yet: while the connection has not read what it was given before, or all
+ * connections together have not. Its own slowness is no reason to let the request's time run out. */
+static bool must_wait(struct np_call *call) {
+    struct np_share *unread = &call->conn->output.share;
+    enum cql_work_class class = call->work.class;
+    if (call->outcome == CQL_AGAIN) return !npi_share_may_make(unread, &call->reply, call->reply.charged);
+    if ((class != WORK_READ && class != WORK_SCAN) || npi_share_bytes(unread) <= NP_SHARE_OWN) return false;
+    set_deadline(call, class);
+    return true;
+}
+
 static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
+    enum { LOOK_AGAIN_US = 10000 };
     struct np_call *call = call_of(w);
+    if (must_wait(call)) {
+        w->not_before_us = clock_mono_us(call->conn->loop->o->clock) + LOOK_AGAIN_US;
+        return NP_PART_LATER;
+    }
     call->n_parts++;
     if (call->outcome == CQL_AGAIN) npi_call_more(call, batch);
     else npi_call_run(call, batch, true);

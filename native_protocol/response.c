@@ -43,6 +43,7 @@ void np_reply_move(struct np_reply *to, struct np_reply *from) {
 
 void np_reply_made(struct np_reply *r) {
     if (!r->share) return;
+    if (r->making > NP_SHARE_OWN) npi_budget_end_turn(r->share->budget, r);
     npi_share_made(r->share, r->making);
     r->making = 0;
     if (r->out->cap < NP_SHARE_SMALL) return;

@@ -182,7 +182,7 @@ static void test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit(void
     assert_int_equal(npi_share_make(&s[3], &s[3], 0, 2 * mb), 0);
     assert_true(npi_share_may_make(&s[3], &s[3], 3 * mb));
     assert_int_equal(told[0] + told[1], 1);
-    npi_share_made(&s[3], 3 * mb);
+    npi_share_made(&s[3], 2 * mb);
     end(&b, s);
 }
 
