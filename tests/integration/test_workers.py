@@ -2,10 +2,11 @@
 import time
 
 import pytest
-from cassandra import InvalidRequest, OperationTimedOut, ReadTimeout
-from cassandra.cluster import NoHostAvailable
+from cassandra import InvalidRequest, OperationTimedOut, ReadTimeout, WriteTimeout, WriteType
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile, NoHostAvailable
 from cassandra.concurrent import execute_concurrent_with_args
-from cassandra.protocol import ServerError
+from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
+from cassandra.protocol import OverloadedErrorMessage, ServerError
 
 ROWS, ROWS_OF_A_BATCH = 40_000, 200
 SLOW_SCAN = "SELECT p FROM w.big WHERE v = 'nowhere' ALLOW FILTERING"
@@ -112,3 +113,47 @@ def test_scans_of_clients_that_went_are_not_run(new_server):
         started = time.monotonic()
         session.execute(SLOW_SCAN)
         assert one < 16 * (time.monotonic() - started) + 1
+
+
+def outcomes(futures):
+    """(how many were answered, the errors of the others)."""
+    errors = []
+    for f in futures:
+        try:
+            f.result()
+        except Exception as e:  # noqa: BLE001 - the caller looks at each
+            errors.append(e)
+    return len(futures) - len(errors), errors
+
+
+def test_write_that_waits_too_long_is_a_write_timeout_and_leaves_no_trace(new_server):
+    server = new_server("--mode", "cassandra", "--update-workers", "1", "--write-timeout", "20")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE w WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE w.t (p int, c int, v int, PRIMARY KEY (p, c))")
+        inserts = " ".join(f"INSERT INTO w.t (p, c, v) VALUES (?, {c}, {c});" for c in range(1000))
+        batch = session.prepare(f"BEGIN BATCH INSERT INTO w.t (p, c, v) VALUES (?, -1, 0) IF NOT EXISTS; {inserts} APPLY BATCH")
+        futures = [session.execute_async(batch, (p,) * 1001) for p in range(64)]
+        answered, errors = outcomes(futures)
+        assert answered and errors
+        for e in errors:
+            assert isinstance(e, WriteTimeout), e
+            assert (e.received_responses, e.required_responses, e.write_type) == (0, 1, WriteType.CAS)
+        assert session.execute("SELECT count(*) FROM w.t").one()[0] == answered * 1001
+
+
+def test_full_queue_is_paid_for_by_who_fills_it(new_server):
+    server = new_server("--mode", "cassandra", "--scan-workers", "1", "--queue-requests", "8")
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(), request_timeout=30)
+    with server.cluster() as cluster, server.cluster(execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as other:
+        session, guilty = cluster.connect(), other.connect()
+        fill(session)
+        scans = [guilty.execute_async(SLOW_SCAN) for _ in range(64)]
+        for _ in range(4):
+            assert session.execute(SLOW_SCAN).one() is None
+        answered, errors = outcomes(scans)
+        assert answered and errors
+        for e in errors:
+            assert isinstance(e, OverloadedErrorMessage), e
+            assert "this connection has the most of them" in str(e)
