@@ -5,9 +5,23 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+/* Connections that stay open at once; a few more while those sent off are being closed. */
+enum { VISITORS = 64 };
+
+/* A connection to the admin port, from its first moment to its last. All of it on the daemon's one thread. */
+struct visitor {
+    TAILQ_ENTRY(visitor) entry;
+    int fd;
+    bool listed;
+};
 
 struct admin {
     struct MHD_Daemon *daemon;
+    TAILQ_HEAD(, visitor) visitors; /* eldest first */
+    unsigned n_visitors;
     struct np_front *front;
     struct eng *eng;
 };
@@ -94,18 +108,49 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     return answer(c, MHD_HTTP_NOT_FOUND, slice_str("/health /ready /metrics\n"), "text/plain");
 }
 
+/* Who opens connections and asks nothing shall not keep others out: with many open the eldest goes, whatever it still wants. */
+static void send_off_eldest(struct admin *a) {
+    struct visitor *v = TAILQ_FIRST(&a->visitors);
+    TAILQ_REMOVE(&a->visitors, v, entry);
+    a->n_visitors--;
+    v->listed = false;
+    shutdown(v->fd, SHUT_RDWR); /* which the daemon sees, and closes */
+}
+
+static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode what) {
+    struct admin *a = arg;
+    struct visitor *v = *context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (!v) return;
+        if (v->listed) {
+            TAILQ_REMOVE(&a->visitors, v, entry);
+            a->n_visitors--;
+        }
+        free(v);
+        return;
+    }
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *context = v = calloc(1, sizeof(*v));
+    if (!v || !info) return;
+    *v = (struct visitor){.fd = info->connect_fd, .listed = true};
+    TAILQ_INSERT_TAIL(&a->visitors, v, entry);
+    if (++a->n_visitors > VISITORS) send_off_eldest(a);
+}
+
 int admin_start(struct admin **out, uint16_t port, struct np_front *front, struct eng *eng, struct err *e) {
-    enum { CONNECTIONS = 32, IDLE_SECONDS = 10, MEMORY = 16 << 10 };
+    enum { CONNECTIONS = 2 * VISITORS, IDLE_SECONDS = 10, MEMORY = 16 << 10 };
     *out = NULL;
     if (!port) return 0;
     struct admin *a = calloc(1, sizeof(*a));
     if (!a) return err_nomem(e);
     a->front = front;
     a->eng = eng;
+    TAILQ_INIT(&a->visitors);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     a->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, port, NULL, NULL, on_request, a, MHD_OPTION_SOCK_ADDR,
                                  (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                                 (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_END);
+                                 (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+                                 MHD_OPTION_NOTIFY_CONNECTION, on_visitor, a, MHD_OPTION_END);
     if (a->daemon) {
         *out = a;
         return 0;

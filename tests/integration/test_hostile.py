@@ -696,6 +696,36 @@ def test_slow_but_steady_reader_is_held_what_it_has_not_read_not_all_it_was_ever
     s.stop()
 
 
+def http_get(port, path):
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while part := s.recv(1 << 16):
+            answer += part
+    return answer.split(b"\r\n")[0].decode()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /ready HTTP/1.1\r\nHost"])
+def test_half_open_connections_do_not_hold_up_the_admin_port(new_server, begun):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    s = new_server("--mode", "cassandra", "--admin-port", str(port))
+    half_open = []
+    for n in range(600):
+        half_open.append(socket.create_connection(("127.0.0.1", port)))
+        half_open[-1].sendall(begun)
+        if n % 50 == 49:
+            for path in ("/ready", "/metrics"):
+                t0 = time.monotonic()
+                assert http_get(port, path) == "HTTP/1.1 200 OK"
+                assert time.monotonic() - t0 < SERVED_WITHIN
+    assert len(os.listdir(f"/proc/{s.process.pid}/fd")) < 300
+    for c in half_open:
+        c.close()
+    s.stop()
+
+
 def test_connections_are_kept_alive(server):
     """What is idle is asked by TCP, so that who vanished without a word does not stay for ever."""
     with Raw(server) as c:
