@@ -26,6 +26,7 @@ void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_
 }
 
 void np_reply_drop(struct np_reply *r) {
+    if (LIKELY(!r->more.n && !r->tail.p && !r->charged)) return;
     np_blocks_fini(&r->more);
     buf_fini(&r->tail);
     if (r->charged) {
@@ -166,7 +167,7 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
 }
 
 int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
-    if (buf_failed(r->out) || np_blocks_push(&r->more, &r->tail)) return -1;
+    if (buf_failed(r->out) || (r->tail.p && np_blocks_push(&r->more, &r->tail))) return -1;
     if (r->has_charge && warns(r, x) && !x->asked) drop_charge(r);
     else if (r->has_charge) fill_charge(r, x);
     if (!buf_failed(r->out)) fill_front(r, x);
