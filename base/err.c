@@ -6,6 +6,7 @@
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) {
     if (e->set) return -1;
     e->set = true;
+    e->no_memory = false;
     e->code = code;
     memset(&e->detail, 0, sizeof(e->detail));
     va_list ap;
@@ -21,7 +22,12 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...) {
     return -1;
 }
 
-int err_nomem(struct err *e) { return err_set(e, ERR_SERVER, "The request needs more memory than one request may use"); }
+int err_nomem(struct err *e) {
+    if (e->set) return -1;
+    (void)err_set(e, ERR_SERVER, "The request needs more memory than one request may use");
+    e->no_memory = true;
+    return -1;
+}
 
 const char *err_title(enum err_code code) {
     switch (code) {

@@ -31,6 +31,7 @@ struct err_detail {
 
 struct err {
     bool set;
+    bool no_memory; /* err_nomem: what was read or asked may be sound */
     enum err_code code;
     struct err_detail detail;
     char text[ERR_TEXT_MAX]; /* UTF-8, NUL-terminated, cut with "..." when too long */

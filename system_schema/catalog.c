@@ -3,15 +3,16 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/log.h"
 #include "system_schema/catalog_state.h"
 
 static const char host_id_key[] = "catalog/host_id";
 
 static int load_host_id(void *arg, struct slice key, struct slice value, struct err *e) {
-    (void)key;
-    if (value.n != 16) return err_set(e, ERR_SERVER, "the catalogue's record of the host id is damaged");
+    (void)key, (void)e;
     struct catalog *c = arg;
-    memcpy(c->host_id, value.p, 16);
+    if (value.n == 16) memcpy(c->host_id, value.p, 16);
+    else log_error("catalog: the record of the host id is damaged: this node gets a new one");
     return 0;
 }
 
@@ -30,8 +31,8 @@ static int settle_host_id(struct catalog *c, struct err *e) {
 static int resume(struct catalog *c, struct err *e) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
-        const struct entry *ks = x->kind == ENTRY_TABLE ? entry_by_id(c, ENTRY_KEYSPACE, x->keyspace_id) : NULL;
-        bool orphan = x->kind == ENTRY_TABLE && (!ks || ks->status == SCHEMA_DELETING);
+        const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+        bool orphan = ks && ks->status == SCHEMA_DELETING;
         if (orphan && x->status != SCHEMA_DELETING) entry_set_status(c, x, SCHEMA_DELETING);
         if (x->status == SCHEMA_ACTIVE) continue;
         entry_begin(c, x);
@@ -114,10 +115,9 @@ void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg) {
 }
 
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
-    const struct entry *ks = x->kind == ENTRY_TABLE ? entry_by_id(c, ENTRY_KEYSPACE, x->keyspace_id) : x;
-    *out = (struct schema_change){.kind = kind, .target = x->kind == ENTRY_TABLE ? TARGET_TABLE : TARGET_KEYSPACE};
-    strncpy(out->keyspace, ks ? ks->name : "", sizeof out->keyspace - 1);
-    if (x->kind == ENTRY_TABLE) strncpy(out->name, x->name, sizeof out->name - 1);
+    *out = (struct schema_change){.kind = kind, .target = x->kind == &table_kind ? TARGET_TABLE : TARGET_KEYSPACE};
+    strncpy(out->keyspace, entry_place(c, x).keyspace, sizeof out->keyspace - 1);
+    if (x->kind == &table_kind) strncpy(out->name, x->name, sizeof out->name - 1);
 }
 
 void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x) {

@@ -38,7 +38,7 @@ static int refuse_system(struct apply *a) {
 }
 
 static int busy(struct apply *a, const struct entry *x) {
-    const char *what = x->kind == ENTRY_TABLE ? "Table" : "Keyspace";
+    const char *what = x->kind == &table_kind ? "Table" : "Keyspace";
     return err_invalid(a->err, "%s '%s' is %s: wait until it is ACTIVE", what, x->name, schema_status_name(x->status));
 }
 
@@ -53,17 +53,21 @@ static struct entry *keyspace_of(struct apply *a, bool must_exist) {
     return ks;
 }
 
-static int set_form(struct apply *a, struct slice *form, void (*write)(const void *, struct buf *), const void *definition) {
+static int set_form(struct apply *a, const struct entry *x, struct slice *form, const void *definition) {
+    const struct object_place at = entry_place(a->c, x);
     struct buf b;
     buf_init(&b, 0);
-    write(definition, &b);
-    int rc = buf_failed(&b) ? err_nomem(a->err) : form_set(form, buf_slice(&b), a->err);
+    int rc = definition_form(x->kind, &at, definition, &b, a->err);
+    if (rc == 0) rc = form_set(form, buf_slice(&b), a->err);
     buf_fini(&b);
     return rc;
 }
 
-static void write_keyspace(const void *ks, struct buf *out) { keyspace_form(ks, out); }
-static void write_table(const void *t, struct buf *out) { table_form(t, out); }
+/* The definition as it is now, in the arena. */
+static void *definition_of(struct apply *a, const struct entry *x) {
+    const struct object_place at = entry_place(a->c, x);
+    return x->kind->decode(x->form, &at, &a->arena, a->err);
+}
 
 /* Options after the change: those that were there, less the removed and the replaced ones, and the new ones, by name. */
 static bool replaces(const char *name, const char *old) {
@@ -125,11 +129,11 @@ static int create_keyspace(struct apply *a) {
     if (merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
     if (entry_next_id(a->c, &id, a->err)) return -1;
-    struct entry *x = entry_add(a->c, ENTRY_KEYSPACE, id, ch->keyspace, a->err);
+    struct entry *x = entry_add(a->c, &keyspace_kind, id, ch->keyspace, a->err);
     if (!x) return -1;
     a->subject = x;
     a->kind = CHANGE_CREATED;
-    if (set_form(a, &x->form, write_keyspace, &ks) == 0) return BEGUN;
+    if (set_form(a, x, &x->form, &ks) == 0) return BEGUN;
     entry_remove(a->c, x);
     return -1;
 }
@@ -160,12 +164,12 @@ static int alter_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *x = existing_keyspace(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    struct schema_keyspace ks = {.name = x->name};
-    if (keyspace_unform(x->form, &a->arena, &ks, a->err)) return -1;
-    if (ch->durable_writes >= 0) ks.durable_writes = ch->durable_writes;
-    if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
-    if (merge_options(a, ks.n_options, ks.options, &ks.n_options, &ks.options)) return -1;
-    return set_form(a, &x->next, write_keyspace, &ks) ? -1 : begin_update(a, x);
+    struct schema_keyspace *ks = definition_of(a, x);
+    if (!ks) return -1;
+    if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
+    if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err)) return -1;
+    if (merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
+    return set_form(a, x, &x->next, ks) ? -1 : begin_update(a, x);
 }
 
 /* The keyspace's record first: a stop half-way deletes the tables at the next start (catalog.c, resume). */
@@ -174,7 +178,7 @@ static int drop_keyspace(struct apply *a) {
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
     for (uint32_t i = 0; i < a->c->n_entries; i++) {
         const struct entry *x = a->c->entries[i];
-        if (x->kind == ENTRY_TABLE && x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return busy(a, x);
+        if (x->kind->in_keyspace && x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return busy(a, x);
     }
     a->subject = ks;
     a->kind = CHANGE_DROPPED;
@@ -185,7 +189,7 @@ static int drop_keyspace(struct apply *a) {
 static void drop_tables_of(struct catalog *c, uint32_t keyspace_id) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
-        if (x->kind != ENTRY_TABLE || x->keyspace_id != keyspace_id || x->status == SCHEMA_DELETING) continue;
+        if (!x->kind->in_keyspace || x->keyspace_id != keyspace_id || x->status == SCHEMA_DELETING) continue;
         struct err e = {0};
         entry_set_status(c, x, SCHEMA_DELETING);
         entry_begin(c, x);
@@ -231,12 +235,12 @@ static int create_table(struct apply *a) {
     if (!parts.columns) return err_nomem(a->err);
     fill_columns(a, parts.columns);
     if (table_assemble(&a->arena, &parts, &t, a->err)) return -1;
-    struct entry *x = entry_add(a->c, ENTRY_TABLE, id, ch->name, a->err);
+    struct entry *x = entry_add(a->c, &table_kind, id, ch->name, a->err);
     if (!x) return -1;
     x->keyspace_id = ks->id;
     a->subject = x;
     a->kind = CHANGE_CREATED;
-    if (set_form(a, &x->form, write_table, &t) == 0) return BEGUN;
+    if (set_form(a, x, &x->form, &t) == 0) return BEGUN;
     entry_remove(a->c, x);
     return -1;
 }
@@ -285,15 +289,16 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
 static int alter_table(struct apply *a) {
     struct entry *x = existing_table(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    struct schema_table t = {.name = x->name}, altered = {0};
-    if (table_unform(x->form, &a->arena, a->change->keyspace, &t, a->err)) return -1;
-    altered.created_ms = t.created_ms;
-    memcpy(altered.id, t.id, sizeof t.id);
-    struct table_parts parts = {.name = t.name};
-    if (add_columns(a, &t, &parts) || merge_options(a, t.n_options, t.options, &parts.n_options, &parts.options)) return -1;
+    const struct schema_table *t = definition_of(a, x);
+    struct schema_table altered = {0};
+    if (!t) return -1;
+    altered.created_ms = t->created_ms;
+    memcpy(altered.id, t->id, sizeof t->id);
+    struct table_parts parts = {.name = t->name};
+    if (add_columns(a, t, &parts) || merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
     if (table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
-    return set_form(a, &x->next, write_table, &altered) ? -1 : begin_update(a, x);
+    return set_form(a, x, &x->next, &altered) ? -1 : begin_update(a, x);
 }
 
 static int drop_table(struct apply *a) {
@@ -343,16 +348,16 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
         undo(c, x, &before);
         return -1;
     }
-    enum entry_kind kind = x->kind;
+    const struct object_kind *kind = x->kind;
     uint32_t id = x->id;
     change_describe(c, a->kind, x, out);
-    if (a->kind == CHANGE_DROPPED && kind == ENTRY_KEYSPACE) drop_tables_of(c, id);
+    if (a->kind == CHANGE_DROPPED && kind == &keyspace_kind) drop_tables_of(c, id);
     entry_begin(c, x);
     if (x->status == SCHEMA_ACTIVE && entry_save(c, x, a->err)) return -1;
     if (catalog_publish(c, a->err)) return -1;
-    if (x->status == SCHEMA_ACTIVE && kind == ENTRY_TABLE) {
+    if (x->status == SCHEMA_ACTIVE && kind == &table_kind) {
         const struct schema_table *t = schema_table_any(&c->current->schema, out->keyspace, out->name);
-        if (t) eng_table_set(c->eng, id, t->gc_grace_seconds);
+        if (t) eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
     }
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
     pthread_cond_broadcast(&c->moved);
@@ -375,8 +380,7 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
 
 bool catalog_is_unfinished(struct catalog *c, uint32_t id) {
     pthread_mutex_lock(&c->lock);
-    const struct entry *x = entry_by_id(c, ENTRY_TABLE, id);
-    if (!x) x = entry_by_id(c, ENTRY_KEYSPACE, id);
+    const struct entry *x = entry_by_id(c, id);
     bool unfinished = x && entry_is_pending(x);
     pthread_mutex_unlock(&c->lock);
     return unfinished;

@@ -1,15 +1,17 @@
-/* Entries in memory and their records in the engine. A record's key is "catalog/k/" or "catalog/t/" and the entry's id (u32
- * big-endian); its value, version 1:
- *
- *   version u8 | status u8 | keyspace id u32 | name | form | next (empty: none)       each of the last three: length uvarint | bytes
- */
+/* Entries in memory and their records in the engine. */
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "system_schema/catalog_state.h"
 
-enum { RECORD_VERSION = 1 };
 static const char counter_key[] = "catalog/next_id";
+
+static const struct object_kind *const object_kinds[OBJECT_KINDS] = {
+#define KIND(id, name, tag) [OBJECT_##id] = &name##_kind,
+#include "system_schema/object_kind.def"
+#undef KIND
+};
 
 int form_set(struct slice *form, struct slice bytes, struct err *e) {
     uint8_t *copy = NULL;
@@ -23,7 +25,7 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) {
     return 0;
 }
 
-struct entry *entry_add(struct catalog *c, enum entry_kind kind, uint32_t id, const char *name, struct err *e) {
+struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, const char *name, struct err *e) {
     if (c->n_entries == c->cap_entries) {
         uint32_t cap = c->cap_entries ? c->cap_entries * 2 : 64;
         struct entry **grown = realloc(c->entries, cap * sizeof *grown);
@@ -42,7 +44,7 @@ struct entry *entry_add(struct catalog *c, enum entry_kind kind, uint32_t id, co
         err_nomem(e);
         return NULL;
     }
-    *x = (struct entry){.kind = kind, .id = id, .name = copy, .status = SCHEMA_CREATING, .due_us = INT64_MAX};
+    *x = (struct entry){.kind = kind, .id = id, .storage = id, .name = copy, .status = SCHEMA_CREATING, .due_us = INT64_MAX};
     x->since_us = clock_mono_us(c->clock);
     c->counts[x->status]++;
     c->entries[c->n_entries++] = x;
@@ -65,14 +67,14 @@ void entry_remove(struct catalog *c, struct entry *x) {
     entry_free(x);
 }
 
-struct entry *entry_by_id(struct catalog *c, enum entry_kind kind, uint32_t id) {
+struct entry *entry_by_id(struct catalog *c, uint32_t id) {
     for (uint32_t i = 0; i < c->n_entries; i++)
-        if (c->entries[i]->kind == kind && c->entries[i]->id == id) return c->entries[i];
+        if (c->entries[i]->id == id) return c->entries[i];
     return NULL;
 }
 
 struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name) {
-    enum entry_kind kind = keyspace_id ? ENTRY_TABLE : ENTRY_KEYSPACE;
+    const struct object_kind *kind = keyspace_id ? &table_kind : &keyspace_kind;
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
         if (x->kind == kind && x->keyspace_id == keyspace_id && x->status != SCHEMA_DELETING && strcmp(x->name, name) == 0) return x;
@@ -93,33 +95,29 @@ void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to)
     x->since_us = clock_mono_us(c->clock);
 }
 
-static void record_key(const struct entry *x, uint8_t key[14]) {
-    memcpy(key, "catalog/?/", 10);
-    key[8] = (uint8_t)x->kind;
-    store_u32(key + 10, x->id);
+struct object_place entry_place(struct catalog *c, const struct entry *x) {
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : x;
+    return (struct object_place){.keyspace = ks ? ks->name : "", .name = x->name};
 }
 
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) {
-    uint8_t key[14];
-    record_key(x, key);
+    const struct record r = {.tag = x->kind->tag, .status = x->status, .id = x->id, .keyspace_id = x->keyspace_id, .storage = x->storage,
+                             .name = slice_str(x->name), .form = x->form, .next = x->next};
+    const struct object_place at = entry_place(c, x);
+    uint8_t key[RECORD_KEY_SIZE];
     struct buf b;
+    record_key(r.tag, r.id, key);
     buf_init(&b, 0);
-    buf_u8(&b, RECORD_VERSION);
-    buf_u8(&b, (uint8_t)x->status);
-    buf_u32(&b, x->keyspace_id);
-    const struct slice parts[] = {slice_str(x->name), x->form, x->next};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        buf_uvarint(&b, parts[i].n);
-        if (parts[i].n) buf_put_slice(&b, parts[i]);
-    }
-    int rc = buf_failed(&b) ? err_nomem(e) : eng_meta_put(c->eng, slice_of(key, sizeof key), buf_slice(&b), e);
+    record_encode(&r, &b);
+    int rc = buf_failed(&b) ? err_nomem(e) : record_check(x->kind, &at, &r, buf_slice(&b), e);
+    if (rc == 0) rc = eng_meta_put(c->eng, slice_of(key, sizeof key), buf_slice(&b), e);
     buf_fini(&b);
     return rc;
 }
 
 int entry_erase(struct catalog *c, const struct entry *x, struct err *e) {
-    uint8_t key[14];
-    record_key(x, key);
+    uint8_t key[RECORD_KEY_SIZE];
+    record_key(x->kind->tag, x->id, key);
     return eng_meta_delete(c->eng, slice_of(key, sizeof key), e);
 }
 
@@ -131,39 +129,104 @@ int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) {
     return 0;
 }
 
+/* ---- the start ---- */
+
+struct load {
+    struct catalog *c;
+    const struct object_kind *kind;
+    uint32_t last_id; /* the greatest seen, in records that cannot be read, too */
+};
+
+static void set_aside(struct catalog *c, const struct object_kind *kind, uint32_t id, struct slice name, const char *why) {
+    c->n_set_aside++;
+    log_error("catalog: the record of %s %.*s (catalog/%c/%u) is set aside, everything else is served: %s", kind->word, SLICE_FMT(name), kind->tag, id, why);
+}
+
 static int load_record(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct catalog *c = arg;
-    struct rd k = rd_of(key), rd = rd_of(value);
-    (void)rd_bytes(&k, 8);
-    uint8_t kind = rd_u8(&k);
-    (void)rd_u8(&k);
-    uint32_t id = rd_u32(&k);
-    uint8_t version = rd_u8(&rd), status = rd_u8(&rd);
-    uint32_t keyspace_id = rd_u32(&rd);
-    struct slice parts[3];
-    for (int i = 0; i < 3; i++) parts[i] = rd_bytes(&rd, rd_uvarint(&rd));
-    if (k.bad || rd.bad || version != RECORD_VERSION || status >= STATUSES) return err_set(e, ERR_SERVER, "a record of the catalogue is damaged");
-    char *name = strndup((const char *)parts[0].p, parts[0].n);
-    struct entry *x = name ? entry_add(c, (enum entry_kind)kind, id, name, e) : NULL;
+    struct load *l = arg;
+    struct record r;
+    struct err why = {0};
+    int rc = record_decode(key, value, &r, &why);
+    if (r.id > l->last_id) l->last_id = r.id;
+    if (r.storage > l->last_id) l->last_id = r.storage;
+    if (rc) {
+        set_aside(l->c, l->kind, r.id, r.name, why.text);
+        return 0;
+    }
+    char *name = strndup((const char *)r.name.p, r.name.n);
+    struct entry *x = name ? entry_add(l->c, l->kind, r.id, name, e) : NULL;
     free(name);
     if (!x) return err_nomem(e);
-    x->keyspace_id = keyspace_id;
-    c->counts[x->status]--;
-    x->status = (enum schema_status)status;
-    c->counts[x->status]++;
-    return form_set(&x->form, parts[1], e) || form_set(&x->next, parts[2], e) ? -1 : 0;
+    x->keyspace_id = r.keyspace_id;
+    x->storage = r.storage;
+    l->c->counts[x->status]--;
+    x->status = r.status;
+    l->c->counts[x->status]++;
+    return form_set(&x->form, r.form, e) || form_set(&x->next, r.next, e) ? -1 : 0;
+}
+
+/* Another object of its name that is there, too: a record from a time when this one was set aside, or the reverse. */
+static bool is_doubled(struct catalog *c, const struct entry *x) {
+    if (x->status == SCHEMA_DELETING) return false;
+    const struct entry *first = entry_find(c, x->keyspace_id, x->name);
+    return first && first != x;
+}
+
+/* What the catalogue relies on in every entry. */
+static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind)) return err_set(why, ERR_SERVER, "its keyspace cannot be read");
+    if (is_doubled(c, x)) return err_set(why, ERR_SERVER, "another %s has its name", x->kind->word);
+    if (x->status == SCHEMA_RESTORING) return err_set(why, ERR_SERVER, "it is %s, which this server does not do", schema_status_name(x->status));
+    const struct object_place at = entry_place(c, x);
+    return form_check(x->kind, &at, x->form, why);
+}
+
+/* A change under way that cannot be read is given up; the object stays as it was. */
+static int check_next(struct catalog *c, struct entry *x, struct err *e) {
+    const struct object_place at = entry_place(c, x);
+    struct err why = {0};
+    if (x->next.n == 0 || form_check(x->kind, &at, x->next, &why) == 0) return 0;
+    if (why.no_memory) return err_nomem(e);
+    log_error("catalog: the change of %s %s.%s that was under way is given up: %s", x->kind->word, at.keyspace, at.name, why.text);
+    free((void *)x->next.p);
+    x->next = slice_of(NULL, 0);
+    return 0;
+}
+
+static int check_entries(struct catalog *c, const struct object_kind *kind, struct err *e) {
+    for (uint32_t i = 0; i < c->n_entries;) {
+        struct entry *x = c->entries[i];
+        struct err why = {0};
+        if (x->kind != kind || check_entry(c, x, &why) == 0) {
+            if (x->kind == kind && check_next(c, x, e)) return -1;
+            i++;
+            continue;
+        }
+        if (why.no_memory) return err_nomem(e);
+        set_aside(c, kind, x->id, slice_str(x->name), why.text);
+        entry_remove(c, x);
+    }
+    return 0;
 }
 
 static int load_counter(void *arg, struct slice key, struct slice value, struct err *e) {
-    (void)key;
-    if (value.n != 4) return err_set(e, ERR_SERVER, "a record of the catalogue is damaged");
-    *(uint32_t *)arg = load_u32(value.p);
+    (void)key, (void)e;
+    if (value.n == 4) *(uint32_t *)arg = load_u32(value.p);
+    else log_error("catalog: the record of the next id is damaged: ids go on behind the greatest in use");
     return 0;
 }
 
 int entries_load(struct catalog *c, struct err *e) {
     c->next_id = FIRST_STORAGE_ID;
+    struct load l = {.c = c, .last_id = FIRST_STORAGE_ID - 1};
     if (eng_meta_scan(c->eng, slice_str(counter_key), load_counter, &c->next_id, e)) return -1;
-    if (eng_meta_scan(c->eng, slice_str("catalog/k/"), load_record, c, e)) return -1;
-    return eng_meta_scan(c->eng, slice_str("catalog/t/"), load_record, c, e);
+    for (size_t i = 0; i < OBJECT_KINDS; i++) {
+        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', object_kinds[i]->tag, '/', 0};
+        l.kind = object_kinds[i];
+        if (eng_meta_scan(c->eng, slice_str(prefix), load_record, &l, e)) return -1;
+        if (check_entries(c, l.kind, e)) return -1;
+    }
+    if (c->next_id <= l.last_id) c->next_id = l.last_id + 1;
+    return 0;
 }

@@ -14,15 +14,13 @@ static int by_keyspace_name(const void *a, const void *b) {
 }
 
 static struct schema_table *make_table(struct snapshot *s, const struct schema_keyspace *ks, const struct entry *x, struct err *e) {
-    struct schema_table *t = ARENA_NEW(&s->arena, struct schema_table);
-    if (!t || !(t->name = arena_strdup(&s->arena, x->name))) {
-        err_nomem(e);
-        return NULL;
-    }
+    const struct object_place at = {.keyspace = ks->name, .name = x->name};
+    struct schema_table *t = x->kind->decode(x->form, &at, &s->arena, e);
+    if (!t) return NULL;
     t->keyspace = ks;
-    t->storage = x->id;
+    t->storage = x->storage;
     t->status = x->status;
-    return table_unform(x->form, &s->arena, ks->name, t, e) ? NULL : t;
+    return t;
 }
 
 /* A table that is being deleted is shown until its name is taken again. */
@@ -39,13 +37,13 @@ static void hide_reused(const struct schema_table **deleting, uint32_t *n, const
 
 static int fill_keyspace(struct catalog *c, struct snapshot *s, uint32_t id, struct schema_keyspace *ks, struct err *e) {
     uint32_t n = 0, live = 0, dying = 0;
-    for (uint32_t i = 0; i < c->n_entries; i++) n += c->entries[i]->kind == ENTRY_TABLE && c->entries[i]->keyspace_id == id;
+    for (uint32_t i = 0; i < c->n_entries; i++) n += c->entries[i]->kind == &table_kind && c->entries[i]->keyspace_id == id;
     const struct schema_table **tables = ARENA_ARRAY(&s->arena, n + 1, const struct schema_table *);
     const struct schema_table **deleting = ARENA_ARRAY(&s->arena, n + 1, const struct schema_table *);
     if (!tables || !deleting) return err_nomem(e);
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct entry *x = c->entries[i];
-        if (x->kind != ENTRY_TABLE || x->keyspace_id != id || !is_visible(x)) continue;
+        if (x->kind != &table_kind || x->keyspace_id != id || !is_visible(x)) continue;
         struct schema_table *t = make_table(s, ks, x, e);
         if (!t) return -1;
         if (x->status == SCHEMA_DELETING) deleting[dying++] = t;
@@ -68,11 +66,12 @@ static int fill(struct catalog *c, struct snapshot *s, struct err *e) {
     for (; n < c->n_system; n++) list[n] = c->system[n];
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct entry *x = c->entries[i];
-        if (x->kind != ENTRY_KEYSPACE || !is_visible(x) || x->status == SCHEMA_DELETING) continue;
-        struct schema_keyspace *ks = ARENA_NEW(&s->arena, struct schema_keyspace);
-        if (!ks || !(ks->name = arena_strdup(&s->arena, x->name))) return err_nomem(e);
+        if (x->kind != &keyspace_kind || !is_visible(x) || x->status == SCHEMA_DELETING) continue;
+        const struct object_place at = {.keyspace = x->name, .name = x->name};
+        struct schema_keyspace *ks = x->kind->decode(x->form, &at, &s->arena, e);
+        if (!ks) return -1;
         ks->status = x->status;
-        if (keyspace_unform(x->form, &s->arena, ks, e) || fill_keyspace(c, s, x->id, ks, e)) return -1;
+        if (fill_keyspace(c, s, x->id, ks, e)) return -1;
         list[n++] = ks;
     }
     qsort(list, n, sizeof *list, by_keyspace_name);

@@ -10,14 +10,14 @@
 #include <stdatomic.h>
 
 #include "system_schema/catalog.h"
+#include "system_schema/catalog_record.h"
 #include "system_schema/snapshot.h"
 
-enum entry_kind { ENTRY_KEYSPACE = 'k', ENTRY_TABLE = 't' };
-
 struct entry {
-    enum entry_kind kind;
-    uint32_t id;          /* never reused; of a table it is also the storage id */
-    uint32_t keyspace_id; /* of a table */
+    const struct object_kind *kind;
+    uint32_t id;          /* never reused, by no kind */
+    uint32_t storage;     /* where its rows are; changes when the object stays and its rows do not */
+    uint32_t keyspace_id; /* of what lives in a keyspace */
     char *name;
     enum schema_status status;
     bool gone;        /* DELETING is over: nobody sees it, its data waits to be freed */
@@ -48,6 +48,7 @@ struct catalog {
     struct entry **entries;
     uint32_t next_id;
     uint32_t counts[STATUSES]; /* entries by status */
+    uint32_t n_set_aside;      /* records that could not be read at the start */
     bool closing, has_worker;
     pthread_t worker;
     uint64_t random;
@@ -69,27 +70,24 @@ struct catalog {
 
 /* ---- catalog_entry.c: entries and their records; the lock is held ---- */
 
-struct entry *entry_add(struct catalog *c, enum entry_kind kind, uint32_t id, const char *name, struct err *e) MUST_CHECK;
+struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, const char *name, struct err *e) MUST_CHECK;
 void entry_remove(struct catalog *c, struct entry *x);
 void entry_free(struct entry *x);
-struct entry *entry_by_id(struct catalog *c, enum entry_kind kind, uint32_t id);
+struct entry *entry_by_id(struct catalog *c, uint32_t id);
 /* One that is not DELETING. keyspace_id 0: a keyspace. */
 struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name);
 /* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
+/* What its definitions are decoded with; valid as long as the entry and its keyspace. */
+struct object_place entry_place(struct catalog *c, const struct entry *x);
+/* Durable when it returns. The one place that writes records: it holds R1 (catalog_record.h). */
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
 int entry_erase(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
+/* Those that cannot be read are set aside: left in the engine as they are, told in the log by name, and not served. */
 int entries_load(struct catalog *c, struct err *e) MUST_CHECK;
 int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) MUST_CHECK;
 /* Copies the bytes; frees what was there. */
 int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
-
-/* ---- catalog_form.c: the persisted form of a definition ---- */
-
-void keyspace_form(const struct schema_keyspace *ks, struct buf *out);
-int keyspace_unform(struct slice form, struct arena *a, struct schema_keyspace *ks, struct err *e) MUST_CHECK;
-void table_form(const struct schema_table *t, struct buf *out);
-int table_unform(struct slice form, struct arena *a, const char *keyspace, struct schema_table *t, struct err *e) MUST_CHECK;
 
 /* ---- catalog_snapshot.c ---- */
 

@@ -53,9 +53,8 @@ void entry_begin(struct catalog *c, struct entry *x) {
 
 static void tell_engine(struct catalog *c, const struct entry *x) {
     const struct schema *s = &c->current->schema;
-    const struct entry *ks = entry_by_id(c, ENTRY_KEYSPACE, x->keyspace_id);
-    const struct schema_table *t = ks ? schema_table_any(s, ks->name, x->name) : NULL;
-    if (t) eng_table_set(c->eng, x->id, t->gc_grace_seconds);
+    const struct schema_table *t = schema_table_any(s, entry_place(c, x).keyspace, x->name);
+    if (t) eng_table_set(c->eng, x->storage, t->gc_grace_seconds);
 }
 
 static void move_on(struct catalog *c, struct entry *x) {
@@ -69,15 +68,15 @@ static void move_on(struct catalog *c, struct entry *x) {
         err_clear(&e);
     }
     if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
-    else if (x->kind == ENTRY_TABLE && !x->gone) tell_engine(c, x);
+    else if (x->kind == &table_kind && !x->gone) tell_engine(c, x);
     if (from == SCHEMA_CREATING) catalog_notify(c, CHANGE_CREATED, x);
     if (from == SCHEMA_UPDATING) catalog_notify(c, CHANGE_UPDATED, x);
     pthread_cond_broadcast(&c->moved);
 }
 
-static bool has_tables(struct catalog *c, const struct entry *ks) {
+static bool has_objects(struct catalog *c, const struct entry *ks) {
     for (uint32_t i = 0; i < c->n_entries; i++)
-        if (c->entries[i]->kind == ENTRY_TABLE && c->entries[i]->keyspace_id == ks->id) return true;
+        if (c->entries[i]->kind->in_keyspace && c->entries[i]->keyspace_id == ks->id) return true;
     return false;
 }
 
@@ -88,13 +87,13 @@ static bool free_one(struct catalog *c, int64_t now) {
     for (uint32_t i = 0; i < c->n_entries && !x; i++) {
         struct entry *y = c->entries[i];
         bool waits = y->due_us != INT64_MAX && y->due_us > now;
-        if (y->gone && !y->freeing && !waits && (y->kind == ENTRY_TABLE || !has_tables(c, y))) x = y;
+        if (y->gone && !y->freeing && !waits && (y->kind->in_keyspace || !has_objects(c, y))) x = y;
     }
     if (!x) return false;
     x->freeing = true;
     struct err e = {0};
     pthread_mutex_unlock(&c->lock);
-    int rc = x->kind == ENTRY_TABLE ? eng_table_drop(c->eng, x->id, &e) : 0;
+    int rc = x->kind == &table_kind ? eng_table_drop(c->eng, x->storage, &e) : 0;
     pthread_mutex_lock(&c->lock);
     x->freeing = false;
     if (rc == 0) rc = entry_erase(c, x, &e);
@@ -124,7 +123,7 @@ int64_t catalog_step(struct catalog *c) {
 static bool has_garbage(struct catalog *c) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct entry *x = c->entries[i];
-        if (x->gone && x->due_us == INT64_MAX && !x->freeing && (x->kind == ENTRY_TABLE || !has_tables(c, x))) return true;
+        if (x->gone && x->due_us == INT64_MAX && !x->freeing && (x->kind->in_keyspace || !has_objects(c, x))) return true;
     }
     return false;
 }

@@ -5,16 +5,55 @@
 
 #define MARSHAL_PACKAGE "org.apache.cassandra.db.marshal."
 
-/* Every recursion over a type is bounded by how deep one can be made. */
-enum { TYPE_DEPTH_MAX = 32, TYPE_ARGS_MAX = 1024, VECTOR_DIMENSION_MAX = 1 << 16 };
+/* A printed level is at most two words, "frozen<tuple<": what prints can be read again. */
+enum { TEXT_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
 
-static uint32_t depth_of(const struct cql_type *t) {
-    uint32_t depth = 0;
+struct extent {
+    uint32_t depth, parts; /* levels; types that it is made of, itself included */
+    uint64_t elements;     /* of vectors in vectors */
+};
+
+static struct extent extent_of(const struct cql_type *t) {
+    struct extent x = {.depth = 0, .parts = 1, .elements = 1};
     for (uint32_t i = 0; i < t->n_args; i++) {
-        uint32_t d = depth_of(t->args[i]);
-        depth = d > depth ? d : depth;
+        struct extent inner = extent_of(t->args[i]);
+        x.depth = inner.depth > x.depth ? inner.depth : x.depth;
+        x.parts += inner.parts;
+        if (t->id == CQL_VECTOR) x.elements = inner.elements * t->dimension;
     }
-    return depth + 1;
+    x.depth++;
+    return x;
+}
+
+/* A type that has no option of its own in the protocol goes as a text with a two-byte length (type.def). */
+static int check_class(const struct cql_type *t, struct err *e) {
+    struct buf name;
+    int rc = 0;
+    if (t->id != CQL_VECTOR) return 0;
+    buf_init(&name, 0);
+    cql_type_print_marshal(t, &name);
+    if (buf_failed(&name)) rc = err_nomem(e);
+    else if (name.n > UINT16_MAX) rc = err_invalid(e, "A vector's type may have at most %d bytes when it is written as a class", UINT16_MAX);
+    buf_fini(&name);
+    return rc;
+}
+
+/* The arguments were checked when they were made; what is above the limits is never made, so these loops are bounded. */
+static int check_extent(const struct cql_type *t, struct err *e) {
+    struct extent x = {.depth = 0, .parts = 1, .elements = 1};
+    if (t->n_args >= CQL_TYPE_PARTS_MAX) return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        struct extent inner = extent_of(t->args[i]);
+        x.depth = inner.depth > x.depth ? inner.depth : x.depth;
+        x.parts += inner.parts;
+        x.elements = inner.elements;
+        if (x.parts > CQL_TYPE_PARTS_MAX) return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
+    }
+    if (x.depth >= CQL_TYPE_DEPTH_MAX) return err_invalid(e, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
+    if (t->id != CQL_VECTOR) return 0;
+    if (t->dimension == 0 || t->dimension > INT32_MAX) return err_invalid(e, "vectors may only have positive dimensions; given %d", (int32_t)t->dimension);
+    if (x.elements * t->dimension > INT32_MAX) return err_invalid(e, "Vectors in vectors may have at most %d elements in all", INT32_MAX);
+    return 0;
 }
 
 const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) {
@@ -54,13 +93,8 @@ const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool f
     if (!t || !copy) goto nomem;
     *t = (struct cql_type){
         .id = id, .frozen = frozen || always_frozen, .n_args = n_args, .args = copy, .dimension = id == CQL_VECTOR ? dimension : 0};
-    for (uint32_t i = 0; i < n_args; i++) {
-        copy[i] = args[i];
-        if (depth_of(args[i]) >= TYPE_DEPTH_MAX) {
-            err_invalid(e, "Types may not be nested more than %d deep", TYPE_DEPTH_MAX);
-            return NULL;
-        }
-    }
+    for (uint32_t i = 0; i < n_args; i++) copy[i] = args[i];
+    if (check_extent(t, e)) return NULL;
     for (uint32_t i = 0; i < n_args; i++) {
         if (!t->frozen && (cql_type_is_multicell(args[i]) || args[i]->id == CQL_COUNTER)) {
             refuse_multicell(t, args[i], e);
@@ -69,7 +103,7 @@ const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool f
         copy[i] = t->frozen && id != CQL_VECTOR ? cql_type_freeze(a, args[i]) : args[i];
         if (!copy[i]) goto nomem;
     }
-    return t;
+    return check_class(t, e) ? NULL : t;
 nomem:
     err_nomem(e);
     return NULL;
@@ -120,31 +154,41 @@ static const struct cql_type *syntax(struct parser *p) {
     return NULL;
 }
 
+/* Where the word or the "quoted" name ends that the text begins with; without its closing quote it is no name. */
+static size_t name_end(struct slice s) {
+    size_t i = 0;
+    if (s.n && s.p[0] == '"') {
+        for (i = 1; i < s.n; i++) {
+            if (s.p[i] != '"') continue;
+            if (i + 1 == s.n || s.p[i + 1] != '"') return i + 1;
+            i++;
+        }
+        return 0;
+    }
+    for (; i < s.n; i++) {
+        uint8_t c = s.p[i], lower = c | 32;
+        if ((lower < 'a' || lower > 'z') && (c < '0' || c > '9') && c != '_') break;
+    }
+    return i;
+}
+
 /* A word, lower-cased, or a "quoted" one as it is; empty when there is neither. */
 static char *take_name(struct parser *p) {
     skip_spaces(p);
-    char *out = arena_alloc(p->arena, p->rest.n + 1);
-    size_t i = 0, n = 0;
+    size_t end = name_end(p->rest), n = 0;
+    char *out = arena_alloc(p->arena, end + 1);
     if (!out) {
         err_nomem(p->err);
         return NULL;
     }
     const uint8_t *s = p->rest.p;
-    if (p->rest.n && s[0] == '"') {
-        for (i = 1; i < p->rest.n && (s[i] != '"' || (i + 1 < p->rest.n && s[i + 1] == '"')); i++) {
-            if (s[i] == '"') i++;
-            out[n++] = (char)s[i];
-        }
-        i += i < p->rest.n;
-    } else {
-        for (; i < p->rest.n; i++) {
-            uint8_t c = s[i], lower = c | 32;
-            if ((lower < 'a' || lower > 'z') && (c < '0' || c > '9') && c != '_') break;
-            out[n++] = (char)(c >= 'A' && c <= 'Z' ? lower : c);
-        }
+    bool quoted = end && s[0] == '"';
+    for (size_t i = quoted; i < end && !(quoted && i + 1 == end); i++) {
+        if (quoted && s[i] == '"') i++;
+        out[n++] = (char)(!quoted && s[i] >= 'A' && s[i] <= 'Z' ? s[i] | 32 : s[i]);
     }
     out[n] = 0;
-    p->rest = slice_of(s + i, p->rest.n - i);
+    p->rest = slice_of(s + end, p->rest.n - end);
     return out;
 }
 
@@ -172,7 +216,7 @@ static const struct cql_type *parse_vector(struct parser *p, uint32_t depth) {
     char *number = take_name(p);
     int64_t dimension;
     if (!number) return NULL;
-    if (cqlt_parse_int64(slice_str(number), &dimension) < 0 || dimension < 1 || dimension > VECTOR_DIMENSION_MAX || !take(p, '>')) return syntax(p);
+    if (cqlt_parse_int64(slice_str(number), &dimension) < 0 || dimension < 1 || dimension > INT32_MAX || !take(p, '>')) return syntax(p);
     return cql_type_new(p->arena, CQL_VECTOR, true, &element, 1, (uint32_t)dimension, p->err);
 }
 
@@ -181,8 +225,12 @@ static const struct cql_type *parse_args(struct parser *p, enum cql_type_id id, 
     uint32_t n = 0, cap = ARRAY_LEN(args);
     do {
         if (n == cap) {
-            const struct cql_type **more = cap < TYPE_ARGS_MAX ? ARENA_ARRAY(p->arena, cap * 2, const struct cql_type *) : NULL;
-            if (!more) return syntax(p);
+            if (cap >= CQL_TYPE_PARTS_MAX) return syntax(p);
+            const struct cql_type **more = ARENA_ARRAY(p->arena, cap * 2, const struct cql_type *);
+            if (!more) {
+                err_nomem(p->err);
+                return NULL;
+            }
             memcpy(more, all, n * sizeof *all);
             all = more;
             cap *= 2;
@@ -216,7 +264,7 @@ static const struct cql_type *parse_frozen(struct parser *p, uint32_t depth) {
 }
 
 static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
-    if (depth > TYPE_DEPTH_MAX) return syntax(p);
+    if (depth > TEXT_DEPTH_MAX) return syntax(p);
     char *name = take_name(p);
     if (!name) return NULL;
     if (!*name) return syntax(p);
@@ -241,7 +289,6 @@ static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
 const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find, void *arg,
                                       struct err *e) {
     struct parser p = {.arena = a, .rest = text, .whole = text, .keyspace = keyspace, .find = find, .arg = arg, .err = e};
-    if (text.n > 16384) return syntax(&p);
     const struct cql_type *t = parse_type(&p, 0);
     skip_spaces(&p);
     return t && p.rest.n ? syntax(&p) : t;

@@ -18,6 +18,9 @@ enum cql_type_id {
     CQL_TYPES
 };
 
+/* Every recursion over a type is bounded by how deep one can be made, every loop by how many types it is made of. */
+enum { CQL_TYPE_DEPTH_MAX = 32, CQL_TYPE_PARTS_MAX = 4096 };
+
 struct cql_type {
     enum cql_type_id id;
     bool frozen; /* written frozen<...>; tuples and vectors are always frozen */
@@ -43,7 +46,8 @@ static inline bool cql_type_is_multicell(const struct cql_type *t) {
 bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-ness counts */
 
 /* A list, set, map, tuple or vector of args (copied; n_args as the type asks, dimension for a vector only). What is inside a
- * frozen type is frozen too, but a vector takes its element as it is written. NULL and ERR_INVALID when an argument is not frozen but must be, or nests too deep. */
+ * frozen type is frozen too, but a vector takes its element as it is written. NULL and ERR_INVALID when an argument is not frozen but must
+ * be, and above the limits: every type that is made can be printed and read again. */
 const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
                                     uint32_t dimension, struct err *e) MUST_CHECK;
 /* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */

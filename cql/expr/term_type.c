@@ -3,7 +3,8 @@
 
 #include "cql/expr/function.h"
 
-enum { AST_TYPE_DEPTH_MAX = 32, AST_TYPE_ARGS_MAX = 1024 };
+/* Levels as written, frozen<> being one of them. */
+enum { AST_TYPE_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
 
 static const struct {
     const char *name;
@@ -15,7 +16,7 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
 
 static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, size_t kind, bool frozen, uint32_t depth) {
     bool inner = frozen || made[kind].id == CQL_TUPLE;
-    const struct cql_type **args = t->n_args <= AST_TYPE_ARGS_MAX ? ARENA_ARRAY(c->arena, t->n_args, const struct cql_type *) : NULL;
+    const struct cql_type **args = ARENA_ARRAY(c->arena, t->n_args, const struct cql_type *);
     if (!args) {
         err_nomem(c->err);
         return NULL;
@@ -52,7 +53,7 @@ static const struct cql_type *resolve_frozen(struct compile *c, const struct ast
 
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth) {
     if (depth > AST_TYPE_DEPTH_MAX) {
-        err_invalid(c->err, "Types may not be nested more than %d deep", AST_TYPE_DEPTH_MAX);
+        err_invalid(c->err, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
         return NULL;
     }
     if (t->quoted_class) {

@@ -14,6 +14,19 @@ NUMBERS = ["int", "bigint", "smallint", "tinyint", "varint", "double", "float", 
 CASTS = {t: NUMBERS + ["text", "ascii"] for t in NUMBERS} | {"text": ["text"]}
 
 
+def nested_type(rng, levels):
+    """A type of so many levels; now and then one that is refused, because what is inside is not frozen."""
+    if levels == 0:
+        return rng.choice(KEY_TYPES)
+    inner = nested_type(rng, levels - 1)
+    if inner.startswith(("list<", "set<", "map<")) and rng.random() < 0.97:
+        inner = f"frozen<{inner}>"
+    other = rng.choice(KEY_TYPES)
+    return rng.choice([f"list<{inner}>", f"set<{inner}>", f"map<{other}, {inner}>", f"map<{inner}, {other}>", f"tuple<{inner}>",
+                       f"tuple<{inner}, {other}>", f"tuple<{other}, {inner}, {other}>", f"vector<{inner}, {rng.choice([1, 3, 8192, 65537])}>",
+                       f"frozen<list<{inner}>>", f"frozen<tuple<{inner}>>"])
+
+
 class Table:
     def __init__(self, rng, name):
         self.rng, self.name, self.values = rng, name, Values(rng)
@@ -28,6 +41,7 @@ class Table:
         self.partitions = [self.key(self.pk) for _ in range(3)]
         self.clusterings = [self.key(self.ck) for _ in range(4)]
         self.columns = self.pk + self.ck + self.regular + self.static
+        self.added = 0
 
     def key(self, columns):
         """A key as marked literals. Empty partition keys are refused, and an empty map fails inside Cassandra."""
@@ -351,9 +365,14 @@ class Table:
                 + (f" LIMIT {self.rng.randrange(1, 6)}" if self.chance(0.25) else "")
                 + (" ALLOW FILTERING" if filtering and self.chance(0.95) or self.chance(0.1) else ""))
 
+    def alter(self):
+        """A column of any type, which no statement writes and every SELECT * reads."""
+        self.added += 1
+        return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}"
+
     def statement(self):
-        makers = [self.insert, self.update, self.delete, self.batch, self.select]
-        weights = [20, 18, 10, 8, 44]
+        makers = [self.insert, self.update, self.delete, self.batch, self.select, self.alter]
+        weights = [20, 18, 10, 8, 44, 0.5]
         if self.clock == "server" and not self.counters:
             makers, weights = makers + [self.lwt], weights + [15]
         return self.rng.choices(makers, weights)[0]()

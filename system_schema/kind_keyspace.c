@@ -1,0 +1,41 @@
+/* Keyspaces. Form, version 1:
+ *
+ *   version u8 | durable_writes u8 | replication | options
+ */
+#include "system_schema/object_kind.h"
+
+enum { FORM_VERSION = 1 };
+
+static void encode(const void *definition, struct buf *out) {
+    const struct schema_keyspace *ks = definition;
+    buf_u8(out, FORM_VERSION);
+    buf_u8(out, ks->durable_writes);
+    form_put_options(out, ks->n_replication, ks->replication);
+    form_put_options(out, ks->n_options, ks->options);
+}
+
+static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
+    struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
+    char *name = arena_strdup(a, at->name);
+    if (!ks || !name) {
+        err_nomem(e);
+        return NULL;
+    }
+    struct rd rd = rd_of(form);
+    uint8_t version = rd_u8(&rd);
+    ks->name = name;
+    ks->durable_writes = rd_u8(&rd) != 0;
+    ks->replication = form_get_options(&rd, a, &ks->n_replication, e);
+    ks->options = form_get_options(&rd, a, &ks->n_options, e);
+    if (!rd.bad && rd_left(&rd) == 0 && version == FORM_VERSION) return ks;
+    err_set(e, ERR_SERVER, "the catalogue's record of keyspace %s is damaged", at->name);
+    return NULL;
+}
+
+static int check(const void *definition, struct err *e) {
+    const struct schema_keyspace *ks = definition;
+    if (ks->n_options <= DEFINITION_OPTIONS_MAX && ks->n_replication <= DEFINITION_OPTIONS_MAX) return 0;
+    return err_invalid(e, "A keyspace may have at most %d properties", DEFINITION_OPTIONS_MAX);
+}
+
+const struct object_kind keyspace_kind = {.word = "keyspace", .tag = 'k', .encode = encode, .decode = decode, .check = check};

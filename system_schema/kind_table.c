@@ -1,0 +1,113 @@
+/* Tables. Form, version 1:
+ *
+ *   version u8 | id 16 | created_ms u64 | ids given uvarint | columns uvarint, each: name | type as CQL | kind u8 |
+ *   position uvarint | desc u8 | id uvarint | options
+ */
+#include "system_schema/object_kind.h"
+#include "system_schema/snapshot.h"
+
+enum { FORM_VERSION = 1 };
+
+static void put_type(const struct cql_type *t, struct buf *out) {
+    struct buf text;
+    buf_init(&text, 0);
+    cql_type_print(t, &text);
+    if (buf_failed(&text)) out->failed = true;
+    buf_uvarint(out, text.n);
+    buf_put_slice(out, buf_slice(&text));
+    buf_fini(&text);
+}
+
+static void encode(const void *definition, struct buf *out) {
+    const struct schema_table *t = definition;
+    buf_u8(out, FORM_VERSION);
+    buf_put(out, t->id, sizeof t->id);
+    buf_u64(out, (uint64_t)t->created_ms);
+    buf_uvarint(out, t->n_column_ids);
+    buf_uvarint(out, t->n_columns);
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct schema_column *col = &t->columns[i];
+        form_put_text(out, col->name);
+        put_type(col->type, out);
+        buf_u8(out, (uint8_t)col->kind);
+        buf_uvarint(out, col->position);
+        buf_u8(out, col->desc);
+        buf_uvarint(out, col->id);
+    }
+    form_put_options(out, t->n_options, t->options);
+}
+
+static int get_column(struct rd *rd, struct arena *a, const char *keyspace, struct schema_column *col, struct err *e) {
+    col->name = form_get_text(rd, a, e);
+    struct slice type = rd_bytes(rd, rd_uvarint(rd));
+    uint8_t kind = rd_u8(rd);
+    uint64_t position = rd_uvarint(rd);
+    col->desc = rd_u8(rd) != 0;
+    uint64_t id = rd_uvarint(rd);
+    if (kind > COLUMN_REGULAR || position > DEFINITION_COLUMNS_MAX || id > DEFINITION_COLUMNS_MAX) rd->bad = true;
+    if (rd->bad) return 0;
+    col->position = (uint32_t)position;
+    col->id = (uint32_t)id;
+    col->kind = (enum schema_column_kind)kind;
+    col->type = cql_type_parse(a, type, keyspace, NULL, NULL, e);
+    return col->type ? 0 : -1;
+}
+
+/* Keys are numbered from 0 without gaps, and a partition key is there: what reads and writes rely on. */
+static bool is_sound(const struct schema_table *t) {
+    uint32_t positions[2] = {0};
+    if (t->n_partition_key == 0) return false;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct schema_column *col = &t->columns[i];
+        bool key = col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING;
+        if (key ? col->position != positions[col->kind]++ : col->position != 0) return false;
+        if (t->column_ordinals[col->id] != i) return false; /* an id given twice */
+    }
+    return true;
+}
+
+static int get_table(struct slice form, const struct object_place *at, struct arena *a, struct schema_table *t, struct err *e) {
+    struct rd rd = rd_of(form);
+    struct table_parts parts = {.name = t->name};
+    uint8_t version = rd_u8(&rd);
+    struct slice id = rd_bytes(&rd, sizeof t->id);
+    if (id.p) memcpy(t->id, id.p, sizeof t->id);
+    t->created_ms = (int64_t)rd_u64(&rd);
+    uint64_t ids = rd_uvarint(&rd), n = rd_uvarint(&rd);
+    if (rd.bad || version != FORM_VERSION || ids > DEFINITION_COLUMNS_MAX || n > ids || n > rd_left(&rd)) goto damaged;
+    parts.n_column_ids = (uint32_t)ids;
+    parts.n_columns = (uint32_t)n;
+    parts.columns = ARENA_ARRAY(a, n + 1, struct schema_column);
+    if (!parts.columns) return err_nomem(e);
+    for (uint64_t i = 0; i < n && !rd.bad; i++)
+        if (get_column(&rd, a, at->keyspace, &parts.columns[i], e)) return -1;
+    parts.options = form_get_options(&rd, a, &parts.n_options, e);
+    if (rd.bad || rd_left(&rd)) goto damaged;
+    if (table_assemble(a, &parts, t, e)) return -1;
+    if (is_sound(t)) return 0;
+damaged:
+    return err_set(e, ERR_SERVER, "the catalogue's record of table %s.%s is damaged", at->keyspace, at->name);
+}
+
+static void *decode(struct slice form, const struct object_place *at, struct arena *a, struct err *e) {
+    struct schema_table *t = ARENA_NEW(a, struct schema_table);
+    if (!t || !(t->name = arena_strdup(a, at->name))) {
+        err_nomem(e);
+        return NULL;
+    }
+    return get_table(form, at, a, t, e) ? NULL : t;
+}
+
+static int check(const void *definition, struct err *e) {
+    const struct schema_table *t = definition;
+    if (t->n_column_ids > DEFINITION_COLUMNS_MAX) return err_invalid(e, "A table may have at most %d columns", DEFINITION_COLUMNS_MAX);
+    if (t->n_options > DEFINITION_OPTIONS_MAX) return err_invalid(e, "A table may have at most %d properties", DEFINITION_OPTIONS_MAX);
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        size_t n = strlen(t->columns[i].name);
+        if (n > DEFINITION_NAME_MAX) return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)", DEFINITION_NAME_MAX, n);
+    }
+    return 0;
+}
+
+const struct object_kind table_kind = {
+    .word = "table", .tag = 't', .in_keyspace = true, .encode = encode, .decode = decode, .check = check};

@@ -1,0 +1,57 @@
+/* What the catalogue does with an object depends on its kind only through this table of operations; object_kind.def lists the kinds.
+ *
+ * An object's definition is a structure of the kind's own (schema_keyspace, schema_table). It is kept, in memory and in the engine, as its
+ * form: bytes that encode writes and decode reads. Inside system_schema only.
+ */
+#pragma once
+
+#include "system_schema/schema.h"
+
+/* Where a definition is read: what it is called, and the keyspace that it lives in (of a keyspace: itself). */
+struct object_place {
+    const char *keyspace, *name;
+};
+
+struct object_kind {
+    const char *word; /* "table", as errors and log lines say it */
+    char tag;
+    bool in_keyspace; /* lives in a keyspace, and goes with it */
+    /* The definition in its form. */
+    void (*encode)(const void *definition, struct buf *out);
+    /* The definition that a form holds, in the arena, with names and everything that the form does not hold left empty but for the place.
+     * NULL and ERR_SERVER when the form is damaged. */
+    void *(*decode)(struct slice form, const struct object_place *at, struct arena *a, struct err *e);
+    /* The limits of a definition, in words for whoever asked for it: ERR_INVALID. */
+    int (*check)(const void *definition, struct err *e);
+};
+
+enum object_kind_id {
+#define KIND(id, name, tag) OBJECT_##id,
+#include "system_schema/object_kind.def"
+#undef KIND
+    OBJECT_KINDS
+};
+
+#define KIND(id, name, tag) extern const struct object_kind name##_kind;
+#include "system_schema/object_kind.def"
+#undef KIND
+
+/* What a definition may hold; what is within these limits can be recorded and read again. */
+enum {
+    DEFINITION_COLUMNS_MAX = 32768, /* in the life of a table; a statement has at most 65,535 bind markers */
+    DEFINITION_OPTIONS_MAX = 32768,
+    DEFINITION_NAME_MAX = 65535, /* bytes of a column's name: [string] of the protocol */
+};
+
+/* ---- definition_form.c: what the forms of all kinds are made of ---- */
+
+void form_put_text(struct buf *out, const char *s);
+/* Reads that fail make rd bad; e is set when memory is out. */
+const char *form_get_text(struct rd *rd, struct arena *a, struct err *e);
+void form_put_options(struct buf *out, uint32_t n, const struct schema_option *options);
+const struct schema_option *form_get_options(struct rd *rd, struct arena *a, uint32_t *n, struct err *e);
+/* Encodes a definition after its check, reads it back and encodes that: what would not come back as it is is refused here, and so
+ * never recorded. out is filled with the form. */
+int definition_form(const struct object_kind *kind, const struct object_place *at, const void *definition, struct buf *out, struct err *e) MUST_CHECK;
+/* Does a form decode, and to a definition within the limits that encodes to the same form? */
+int form_check(const struct object_kind *kind, const struct object_place *at, struct slice form, struct err *e) MUST_CHECK;
