@@ -14,7 +14,10 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     if (db) db->options = *o;
     if (db) db->each_prepared = prepared_each;
     if (db) db->prepared = prepared_cache_new(o->prepared_bytes);
-    if (db && db->prepared) return db;
+    if (db && db->prepared) {
+        catalog_on_change(o->catalog, prepared_on_change, db);
+        return db;
+    }
     free(db);
     err_nomem(e);
     return NULL;
@@ -22,6 +25,7 @@ struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
 
 void cql_db_free(struct cql_db *db) {
     if (!db) return;
+    catalog_off_change(db->options.catalog, prepared_on_change, db);
     prepared_cache_free(db->prepared);
     free(db);
 }
@@ -48,8 +52,8 @@ void cql_request_fini(struct cql_request *r) {
     r->compiled = NULL;
     for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
     r->n_item_statements = 0;
-    if (r->statement) cql_prepared_unref(r->statement); /* the schema reference is the statement's */
-    else if (r->schema) schema_unref(r->schema);
+    if (r->statement) cql_prepared_unref(r->statement);
+    if (r->schema) schema_unref(r->schema);
     r->statement = NULL;
     r->schema = NULL;
 }
@@ -132,14 +136,19 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     r->statement = prepared_get(r->db, r->prepared_id, r->err);
     if (!r->statement) return CQL_FAILED;
     const struct cql_statement *s = prepared_statement(r->statement);
-    r->schema = s->schema;
+    if (s->table && s->table->virt) r->schema = catalog_schema(r->db->options.catalog);
     r->stmt_kind = s->kind;
     r->fingerprint = prepared_query(r->statement);
     if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
-    enum cql_outcome outcome = statement_run(r, s);
+    return statement_run(r, s);
+}
+
+/* Does the client of an EXECUTE know other columns than its rows have (v5)? Rows of a condition are described each time. */
+static void compare_metadata(struct cql_request *r) {
     struct slice known = r->params.result_metadata_id;
-    r->result.meta_changed = r->result.kind == RESULT_ROWS && known.p && !slice_eq(known, slice_of(s->result.id, 16));
-    return outcome;
+    if (!r->statement || r->result.kind != RESULT_ROWS || !known.p) return;
+    const struct cql_statement *s = prepared_statement(r->statement);
+    r->result.meta_changed = s->result.n && !slice_eq(known, slice_of(s->result.id, 16));
 }
 
 /* Statements of a batch are numbered apart: each has markers and values of its own. */
@@ -181,7 +190,15 @@ static enum cql_outcome run_batch(struct cql_request *r) {
 enum cql_outcome cql_run_more(struct cql_request *r) {
     assert(r->blocking && r->compiled && r->compiled->ops->more);
     r->again_us = 0;
-    return r->compiled->ops->more(r, r->compiled);
+    enum cql_outcome outcome = r->compiled->ops->more(r, r->compiled);
+    compare_metadata(r);
+    return outcome;
+}
+
+static enum cql_outcome run_execute_compared(struct cql_request *r) {
+    enum cql_outcome outcome = run_execute(r);
+    compare_metadata(r);
+    return outcome;
 }
 
 enum cql_outcome cql_run(struct cql_request *r) {
@@ -193,7 +210,7 @@ enum cql_outcome cql_run(struct cql_request *r) {
     switch (r->kind) {
     case REQUEST_QUERY: return run_query(r);
     case REQUEST_PREPARE: return run_prepare(r);
-    case REQUEST_EXECUTE: return run_execute(r);
+    case REQUEST_EXECUTE: return run_execute_compared(r);
     case REQUEST_BATCH: return run_batch(r);
     }
     err_set(r->err, ERR_PROTOCOL, "Unknown kind of request");

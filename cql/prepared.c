@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BUCKETS = 8192, STRIPES = 32, PREPARED_ARENA_LIMIT = 16 << 20, PREPARED_CHUNK = 2048 };
+enum { BUCKETS = 8192, STRIPES = 32, RENEWED_BITS = 1 << 16, PREPARED_ARENA_LIMIT = 16 << 20, PREPARED_CHUNK = 2048 };
 
 struct cql_prepared {
     _Atomic(struct cql_prepared *) next; /* of its bucket */
     struct cql_prepared *older, *newer;  /* of all, under the cache's lock */
     atomic_uint refs;
     atomic_bool used; /* since the cache last looked for room */
+    atomic_uint_fast64_t checked; /* generation of the schema in which it was last found to hold */
     bool cached;
     struct arena arena;
     const char *query, *keyspace;
@@ -33,6 +34,9 @@ struct prepared_cache {
     size_t bytes, limit;
     struct cql_prepared *oldest, *newest;
     struct stripe stripes[STRIPES];
+    /* Ids that were forgotten, by their low bits. Before v5 nobody tells a client that prepared such an id long ago and asks for rows
+     * without metadata that the columns are others now, once another client has prepared it again: so its rows always carry it. */
+    _Atomic(uint64_t) renewed[RENEWED_BITS / 64];
     _Atomic(struct cql_prepared *) buckets[BUCKETS];
 };
 
@@ -129,10 +133,17 @@ static void make_room(struct prepared_cache *c, const struct cql_prepared *keep)
     }
 }
 
-static void drop(struct prepared_cache *c, struct cql_prepared *p) {
-    pthread_mutex_lock(&c->lock);
+static uint32_t renewed_bit(const uint8_t *id) { return load_u32(id + 4) % RENEWED_BITS; }
+
+static bool is_renewed(struct prepared_cache *c, const uint8_t *id) {
+    uint32_t bit = renewed_bit(id);
+    return atomic_load(&c->renewed[bit / 64]) >> bit % 64 & 1;
+}
+
+static void forget(struct prepared_cache *c, struct cql_prepared *p) {
+    uint32_t bit = renewed_bit(p->info.id);
+    atomic_fetch_or(&c->renewed[bit / 64], (uint64_t)1 << bit % 64);
     if (p->cached) unlink_entry(c, p);
-    pthread_mutex_unlock(&c->lock);
 }
 
 /* Takes a reference of its own. Another thread may have put the same statement there: the newer one stays. */
@@ -218,7 +229,7 @@ static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, c
     return cql_parse(&p->arena, copy, e);
 }
 
-static struct cql_prepared *compile_text(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) {
+static struct cql_prepared *compile_text(struct cql_db *db, const struct schema *schema, struct slice query, const char *keyspace, struct err *e) {
     struct cql_prepared *p = calloc(1, sizeof(*p));
     if (!p) {
         err_nomem(e);
@@ -229,11 +240,14 @@ static struct cql_prepared *compile_text(struct cql_db *db, struct slice query, 
     struct ast_stmt *ast = parse_copy(p, query, keyspace, e);
     if (ast && make_id(p, ast, e) == 0) {
         struct bind_specs binds = {0};
-        const struct schema *schema = catalog_schema(db->options.catalog);
         struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds, .err = e};
         p->statement = cql_compile(&c, ast);
-        if (!p->statement) schema_unref(schema);
-        else p->statement->schema = schema;
+        atomic_init(&p->checked, schema->generation);
+        if (p->statement) {
+            p->statement->result.renewed = is_renewed(db->prepared, p->info.id);
+            p->statement->schema = schema;
+            schema_ref(schema);
+        }
     }
     if (p->statement && fill_info(p, e) == 0) return p;
     cql_prepared_unref(p);
@@ -251,30 +265,78 @@ static int unprepared(struct err *e, struct slice id) {
     return -1;
 }
 
-static bool is_current(struct cql_db *db, const struct cql_prepared *p) {
-    return p->statement->schema->generation == catalog_generation(db->options.catalog);
+/* ---- what a change of the schema does ---- */
+
+/* HOLDS: as it is. OTHERWISE: the same columns, but its text is to be compiled again. VOID: a table is gone, or has other columns. */
+enum fate { HOLDS, OTHERWISE, VOID };
+
+static enum fate fate_of(const struct cql_prepared *p, const struct schema *now) {
+    enum fate fate = p->statement->tables ? HOLDS : OTHERWISE;
+    for (const struct table_use *use = p->statement->tables; use; use = use->next) {
+        const struct schema_table *t = schema_table_any(now, use->table->keyspace->name, use->table->name);
+        if (!t || !schema_table_same_shape(t, use->table)) return VOID;
+        if (t != use->table) fate = OTHERWISE;
+    }
+    return fate;
+}
+
+static bool uses(const struct cql_prepared *p, const struct schema_change *change) {
+    for (const struct table_use *use = p->statement->tables; use; use = use->next) {
+        if (strcmp(use->table->keyspace->name, change->keyspace) != 0) continue;
+        if (change->target == TARGET_KEYSPACE || strcmp(use->table->name, change->name) == 0) return true;
+    }
+    return false;
+}
+
+void prepared_on_change(void *arg, const struct schema_change *change) {
+    struct cql_db *db = arg;
+    struct prepared_cache *c = db->prepared;
+    if (change->kind == CHANGE_CREATED) return;
+    const struct schema *now = catalog_schema(db->options.catalog);
+    pthread_mutex_lock(&c->lock);
+    for (struct cql_prepared *p = c->oldest, *next; p; p = next) {
+        next = p->newer;
+        if (uses(p, change) && fate_of(p, now) == VOID) forget(c, p);
+    }
+    pthread_mutex_unlock(&c->lock);
+    schema_unref(now);
 }
 
 struct cql_prepared *prepared_make(struct cql_db *db, struct slice query, const char *keyspace, struct err *e) {
-    struct cql_prepared *p = compile_text(db, query, keyspace, e);
+    const struct schema *now = catalog_schema(db->options.catalog);
+    struct cql_prepared *p = compile_text(db, now, query, keyspace, e);
+    schema_unref(now);
     if (p) publish(db->prepared, p);
     return p;
 }
 
+/* What is not compiled again for the schema of now is not there any more. */
+static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
+    const struct schema *now = catalog_schema(db->options.catalog);
+    enum fate fate = fate_of(p, now);
+    struct cql_prepared *again = NULL;
+    struct err ignored = {0};
+    if (fate == HOLDS) {
+        atomic_store(&p->checked, now->generation);
+        again = p;
+    } else {
+        if (fate == OTHERWISE) again = compile_text(db, now, slice_str(p->query), p->keyspace, &ignored);
+        if (again) {
+            publish(db->prepared, again);
+        } else {
+            pthread_mutex_lock(&db->prepared->lock);
+            forget(db->prepared, p);
+            pthread_mutex_unlock(&db->prepared->lock);
+        }
+        cql_prepared_unref(p);
+    }
+    schema_unref(now);
+    return again;
+}
+
 struct cql_prepared *prepared_get(struct cql_db *db, struct slice id, struct err *e) {
     struct cql_prepared *p = id.n == 16 ? lookup(db->prepared, id.p) : NULL;
-    if (!p) {
-        unprepared(e, id);
-        return NULL;
-    }
-    if (LIKELY(is_current(db, p))) return p;
-    struct err ignored = {0};
-    struct cql_prepared *again = compile_text(db, slice_str(p->query), p->keyspace, &ignored);
-    if (again) publish(db->prepared, again);
-    else {
-        drop(db->prepared, p);
-        unprepared(e, id);
-    }
-    cql_prepared_unref(p);
-    return again;
+    if (p && UNLIKELY(atomic_load_explicit(&p->checked, memory_order_relaxed) != catalog_generation(db->options.catalog))) p = renew(db, p);
+    if (!p) unprepared(e, id);
+    return p;
 }

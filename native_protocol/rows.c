@@ -6,12 +6,13 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     struct np_rows *r = (struct np_rows *)s;
     struct buf *out = r->reply->out;
     r->meta = meta;
+    r->specs = !r->skip_metadata || meta->always || (meta->renewed && r->reply->version < 5);
     buf_u32(out, RESULT_ROWS);
     r->flags_at = out->n;
     buf_u32(out, 0);
     buf_u32(out, meta->n);
     r->specs_at = out->n;
-    if (!r->skip_metadata) np_put_columns(out, r->reply->version, meta);
+    if (r->specs) np_put_columns(out, r->reply->version, meta);
     r->count_at = out->n;
     buf_u32(out, 0);
     return buf_failed(out) ? err_nomem(r->err) : 0;
@@ -71,7 +72,7 @@ static void insert_late(struct np_rows *r, const struct cql_result *result, bool
     if (changed) {
         buf_u16(out, sizeof(r->meta->id));
         buf_put(out, r->meta->id, sizeof(r->meta->id));
-        if (r->skip_metadata) np_put_columns(out, r->reply->version, r->meta);
+        if (!r->specs) np_put_columns(out, r->reply->version, r->meta);
     }
     size_t n = out->n - end;
     if (!n || !buf_reserve(out, n)) return;
@@ -83,7 +84,7 @@ static void insert_late(struct np_rows *r, const struct cql_result *result, bool
 void np_rows_end(struct np_rows *r, const struct cql_result *result) {
     struct buf *out = r->reply->out;
     bool changed = result->meta_changed && r->reply->version >= 5;
-    bool specs = !r->skip_metadata || changed;
+    bool specs = r->specs || changed;
     uint32_t flags = specs ? np_metadata_flags(r->meta) : NP_META_NO_METADATA;
     if (result->paging_state.p) flags |= NP_META_MORE_PAGES;
     if (changed) flags |= NP_META_CHANGED;

@@ -1,5 +1,6 @@
 #include "system_schema/catalog.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -107,10 +108,18 @@ const uint8_t *catalog_host_id(const struct catalog *c) { return c->host_id; }
 
 void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg) {
     pthread_mutex_lock(&c->lock);
-    if (c->n_listeners < MAX_LISTENERS) {
-        c->listeners[c->n_listeners].cb = cb;
-        c->listeners[c->n_listeners++].arg = arg;
-    }
+    assert(c->n_listeners < MAX_LISTENERS);
+    c->listeners[c->n_listeners].cb = cb;
+    c->listeners[c->n_listeners++].arg = arg;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg) {
+    uint32_t kept = 0;
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < c->n_listeners; i++)
+        if (c->listeners[i].cb != cb || c->listeners[i].arg != arg) c->listeners[kept++] = c->listeners[i];
+    c->n_listeners = kept;
     pthread_mutex_unlock(&c->lock);
 }
 

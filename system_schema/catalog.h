@@ -64,6 +64,8 @@ struct schema_change {
 /* Called when a change becomes visible, on the thread that made it so (the catalogue's worker, or the DDL's); must not block. */
 typedef void (*catalog_change_cb)(void *arg, const struct schema_change *change);
 void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg);
+/* cb is not called with arg any more when it returns. */
+void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg);
 
 /* ---- DDL ---- */
 

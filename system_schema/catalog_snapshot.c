@@ -18,6 +18,8 @@ static struct schema_table *make_table(struct snapshot *s, const struct schema_k
     struct schema_table *t = x->kind->decode(x->form, &at, &s->arena, e);
     if (!t) return NULL;
     t->keyspace = ks;
+    t->object = x->id;
+    t->shape = x->shape;
     t->storage = x->storage;
     t->status = x->status;
     return t;

@@ -18,6 +18,7 @@ struct entry {
     uint32_t id;          /* never reused, by no kind */
     uint32_t storage;     /* where its rows are; changes when the object stays and its rows do not */
     uint32_t keyspace_id; /* of what lives in a keyspace */
+    uint32_t shape;       /* schema_table.shape */
     char *name;
     enum schema_status status;
     bool gone;        /* DELETING is over: nobody sees it, its data waits to be freed */

@@ -30,6 +30,17 @@ static int64_t delay_us(struct catalog *c) {
 
 bool entry_is_pending(const struct entry *x) { return x->status != SCHEMA_ACTIVE && !x->gone; }
 
+static bool keeps_shape(struct catalog *c, const struct entry *x) {
+    const struct object_place at = entry_place(c, x);
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a, 16 * 1024, 0);
+    const void *now = x->kind->decode(x->form, &at, &a, &e), *next = x->kind->decode(x->next, &at, &a, &e);
+    bool same = now && next && x->kind->same_shape(now, next);
+    arena_fini(&a);
+    return same;
+}
+
 /* To the final status, in memory. */
 static void finish(struct catalog *c, struct entry *x) {
     x->due_us = INT64_MAX;
@@ -38,6 +49,7 @@ static void finish(struct catalog *c, struct entry *x) {
         return;
     }
     if (x->status == SCHEMA_UPDATING && x->next.n) {
+        x->shape += !keeps_shape(c, x);
         free((void *)x->form.p);
         x->form = x->next;
         x->next = slice_of(NULL, 0);

@@ -109,5 +109,16 @@ static int check(const void *definition, struct err *e) {
     return 0;
 }
 
+static bool same_shape(const void *a, const void *b) {
+    const struct schema_table *x = a, *y = b;
+    if (x->n_columns != y->n_columns) return false;
+    for (uint32_t i = 0; i < x->n_columns; i++) {
+        const struct schema_column *p = &x->columns[i], *q = &y->columns[i];
+        if (p->id != q->id || p->kind != q->kind || p->position != q->position || p->desc != q->desc) return false;
+        if (strcmp(p->name, q->name) != 0 || !cql_type_eq(p->type, q->type)) return false;
+    }
+    return true;
+}
+
 const struct object_kind table_kind = {
-    .word = "table", .tag = 't', .in_keyspace = true, .encode = encode, .decode = decode, .check = check};
+    .word = "table", .tag = 't', .in_keyspace = true, .encode = encode, .decode = decode, .check = check, .same_shape = same_shape};

@@ -23,6 +23,8 @@ struct object_kind {
     void *(*decode)(struct slice form, const struct object_place *at, struct arena *a, struct err *e);
     /* The limits of a definition, in words for whoever asked for it: ERR_INVALID. */
     int (*check)(const void *definition, struct err *e);
+    /* Do statements that were compiled for one definition of an object hold for the other? */
+    bool (*same_shape)(const void *a, const void *b);
 };
 
 enum object_kind_id {

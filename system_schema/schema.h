@@ -40,6 +40,8 @@ struct schema_table {
     const struct schema_keyspace *keyspace;
     const char *name;
     uint8_t id[16];   /* table id as clients see it */
+    uint32_t object;  /* of the catalogue: never reused */
+    uint32_t shape;   /* of this object, grows when its columns change; while the server runs */
     uint32_t storage; /* struct eng_part.table */
     enum schema_status status;
     int64_t created_ms;
@@ -97,6 +99,11 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name);
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
 const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);
+
+/* Does what was compiled for one hold for the other, which is what its name finds now? */
+static inline bool schema_table_same_shape(const struct schema_table *a, const struct schema_table *b) {
+    return a == b || (a->object == b->object && a->shape == b->shape && !a->virt && !b->virt);
+}
 
 /* Amazon Keyspaces' switches of a table, custom_properties 'ttl' (or a default TTL, which implies it) and 'client_side_timestamps'. */
 bool schema_has_ttl(const struct schema_table *t);

@@ -17,11 +17,18 @@ struct bind_specs {
     const char *const *names; /* ast_binds.names */
 };
 
+/* A table that a statement reads or writes. */
+struct table_use {
+    const struct schema_table *table;
+    struct table_use *next;
+};
+
 struct compile {
     struct arena *arena; /* of the prepared statement */
     const struct schema *schema;
     const char *keyspace; /* the session's, for unqualified functions and types; may be NULL */
     struct bind_specs *binds;
+    struct table_use *tables; /* those that statement_table found */
     struct err *err;
     uint64_t *steps; /* term.c's own: steps left for finding types, so that hostile nesting ends */
 };

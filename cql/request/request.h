@@ -40,6 +40,8 @@ struct result_meta {
     uint32_t n;
     const struct result_column *columns;
     uint8_t id[16]; /* result_metadata_id of v5: a hash of names and types */
+    bool always;    /* goes with the rows even if the client asked to leave it out */
+    bool renewed;   /* the same before v5: a client may know another one of the same statement */
 };
 
 /* Takes the rows of a SELECT (and of LWT, DESCRIBE). Provided by the caller; all calls come before cql_run returns. */
@@ -143,7 +145,7 @@ struct cql_request {
     struct cql_result result;
     uint32_t n_warnings;
     const char **warnings; /* in the arena; cql_warn appends */
-    const struct schema *schema; /* referenced while the request runs */
+    const struct schema *schema; /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
     struct cql_prepared *statement; /* referenced while the request runs */
     uint32_t n_item_statements;     /* those of a batch's items, likewise */
     struct cql_prepared **item_statements;

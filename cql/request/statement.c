@@ -18,6 +18,7 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
     s->ast = ast;
     s->schema = c->schema;
     if (ops->compile(c, ast, s)) return NULL;
+    s->tables = c->tables;
     s->binds = *c->binds;
     return s;
 }
@@ -28,7 +29,15 @@ const struct schema_table *statement_table(struct compile *c, const struct ast_n
         err_invalid(c->err, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
         return NULL;
     }
-    return schema_table_find(c->schema, keyspace, name->name, c->err);
+    const struct schema_table *t = schema_table_find(c->schema, keyspace, name->name, c->err);
+    struct table_use *use = t ? ARENA_NEW(c->arena, struct table_use) : NULL;
+    if (!use) {
+        if (t) err_nomem(c->err);
+        return NULL;
+    }
+    *use = (struct table_use){.table = t, .next = c->tables};
+    c->tables = use;
+    return t;
 }
 
 enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement *s) {

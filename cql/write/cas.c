@@ -239,7 +239,7 @@ static int begin(struct cas *c, const struct schema_column *const *columns, uint
     cols[0] = (struct result_column){.keyspace = keyspace, .table = table, .name = "[applied]", .type = cql_type_scalar(CQL_BOOLEAN)};
     for (uint32_t i = 0; i < n; i++)
         cols[i + 1] = (struct result_column){.keyspace = keyspace, .table = table, .name = columns[i]->name, .type = columns[i]->type};
-    *meta = (struct result_meta){.n = n + 1, .columns = cols};
+    *meta = (struct result_meta){.n = n + 1, .columns = cols, .always = true};
     c->r->result = (struct cql_result){.kind = RESULT_ROWS, .meta = meta};
     return c->r->sink->begin(c->r->sink, meta);
 }

@@ -1,0 +1,113 @@
+"""Prepared statements of several sessions while tables change: drivers follow, on every protocol version, across pages."""
+import pytest
+from cassandra import InvalidRequest
+from cassandra.query import BatchStatement
+
+VERSIONS = [4, 5]
+
+
+@pytest.fixture
+def sessions(cassandra_server):
+    """Makes sessions, each with a cluster of its own, on one protocol version."""
+    clusters = []
+
+    def make(version, n=2):
+        made = []
+        for _ in range(n):
+            clusters.append(cassandra_server.cluster(protocol_version=version))
+            made.append(clusters[-1].connect())
+        return made
+
+    yield make
+    for c in clusters:
+        c.shutdown()
+
+
+def make_table(session, name, columns="v int", rows=10):
+    session.execute("CREATE KEYSPACE IF NOT EXISTS prep WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute(f"DROP TABLE IF EXISTS prep.{name}")
+    session.execute(f"CREATE TABLE prep.{name} (p int, c int, {columns}, PRIMARY KEY (p, c))")
+    for i in range(rows):
+        session.execute(f"INSERT INTO prep.{name} (p, c, v) VALUES (1, {i}, {i})")
+
+
+def listed(session, name):
+    rows = session.execute("SELECT query_string FROM system.prepared_statements")
+    return [r[0] for r in rows if f"prep.{name}" in r[0]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sessions_follow_a_column_that_is_added(sessions, version):
+    a, b = sessions(version)
+    name = f"added{version}"
+    make_table(a, name)
+    text = f"SELECT * FROM prep.{name} WHERE p = 1"
+    pa, pb = a.prepare(text), b.prepare(text)
+    assert a.execute(pa).one() == b.execute(pb).one() == (1, 0, 0)
+    a.execute(f"ALTER TABLE prep.{name} ADD a text")
+    assert listed(a, name) == []
+    assert a.execute(pa).one() == (1, 0, None, 0)  # told UNPREPARED, prepared anew
+    result = b.execute(pb)  # its id is known again, and what it knows of it is old
+    assert result.column_names == ["p", "c", "a", "v"] and result.one() == (1, 0, None, 0)
+    b.execute(f"UPDATE prep.{name} SET a = 'x' WHERE p = 1 AND c = 0")
+    for session, prepared in ((a, pa), (b, pb), (a, pa)):
+        assert session.execute(prepared).one() == (1, 0, "x", 0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_pages_follow_a_column_that_is_added_between_them(sessions, version):
+    a, b = sessions(version)
+    name = f"paged{version}"
+    make_table(a, name)
+    text = f"SELECT * FROM prep.{name} WHERE p = 1"
+    pages = []
+    for session in (a, b):
+        prepared = session.prepare(text)
+        prepared.fetch_size = 4
+        pages.append((session.execute(prepared), prepared))
+        assert [r[1] for r in pages[-1][0].current_rows] == [0, 1, 2, 3]
+    a.execute(f"ALTER TABLE prep.{name} ADD a text")
+    for result, _ in pages:
+        rest = []
+        while result.has_more_pages:
+            result.fetch_next_page()
+            rest += result.current_rows
+        assert rest == [(1, i, None, i) for i in range(4, 10)]
+    for session, (_, prepared) in zip((a, b), pages):
+        assert list(session.execute(prepared)) == [(1, i, None, i) for i in range(10)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_table_made_anew_is_never_written_or_read_as_the_old_one(sessions, version):
+    a, b = sessions(version)
+    name = f"anew{version}"
+    make_table(a, name)
+    select, insert = f"SELECT c, v FROM prep.{name} WHERE p = 1", f"INSERT INTO prep.{name} (p, c, v) VALUES (?, ?, ?)"
+    read = [s.prepare(select) for s in (a, b)]
+    written = [s.prepare(insert) for s in (a, b)]
+    a.execute(f"DROP TABLE prep.{name}")
+    a.execute(f"CREATE TABLE prep.{name} (p int, c int, v double, PRIMARY KEY (p, c))")
+    assert listed(a, name) == []
+    with pytest.raises(InvalidRequest, match="Expected 8 or 0 byte value for a double"):
+        a.execute(written[0], (1, 1, 7))  # the driver sends the bytes of an int again
+    a.execute(f"INSERT INTO prep.{name} (p, c, v) VALUES (1, 2, 2.5)")
+    for session, prepared in zip((a, b), read):
+        assert list(session.execute(prepared)) == [(2, 2.5)]
+    a.execute(f"DROP TABLE prep.{name}")
+    for session, prepared in zip((a, b), read):
+        with pytest.raises(InvalidRequest, match="table .* does not exist"):
+            session.execute(prepared)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_batch_of_prepared_statements_follows_too(sessions, version):
+    a, b = sessions(version)
+    name = f"batched{version}"
+    make_table(a, name, rows=0)
+    insert = b.prepare(f"INSERT INTO prep.{name} (p, c, v) VALUES (?, ?, ?)")
+    a.execute(f"ALTER TABLE prep.{name} ADD a text")
+    batch = BatchStatement()
+    for i in range(3):
+        batch.add(insert, (1, i, i))
+    b.execute(batch)
+    assert list(a.execute(f"SELECT c, v FROM prep.{name}")) == [(0, 0), (1, 1), (2, 2)]

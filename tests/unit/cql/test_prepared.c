@@ -1,0 +1,103 @@
+/* Prepared statements under changes of the schema: forgotten when their columns change or their table goes, kept otherwise. */
+#include "tests/unit/cql/harness.h"
+
+#include <string.h>
+
+static bool is_known(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values) {
+    enum cql_outcome outcome = harness_execute(h, id, n_values, values);
+    if (outcome == CQL_FAILED) assert_int_equal(h->err.code, ERR_UNPREPARED);
+    else assert_int_equal(outcome, CQL_DONE);
+    return outcome != CQL_FAILED;
+}
+
+static void open_with_table(struct harness *h, enum tally_mode mode) {
+    harness_open(h, mode);
+    run_ok(h, "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run_ok(h, "CREATE TABLE ks.t (p int PRIMARY KEY, v int)");
+    run_ok(h, "CREATE TABLE ks.u (p int PRIMARY KEY, v int)");
+    run_ok(h, "INSERT INTO ks.t (p, v) VALUES (1, 2)");
+}
+
+static void listed(struct harness *h, const char *count) { assert_rows(h, "SELECT count(*) FROM system.prepared_statements", count); }
+
+static void test_statements_are_forgotten_when_columns_are_added(void **state) {
+    (void)state;
+    struct harness h;
+    uint8_t all[16], one[16], update[16], other[16], again[16];
+    open_with_table(&h, MODE_CASSANDRA);
+    harness_prepare(&h, "SELECT * FROM ks.t", all);
+    harness_prepare(&h, "SELECT v FROM ks.t", one);
+    harness_prepare(&h, "UPDATE ks.t SET v = 5 WHERE p = 1", update);
+    harness_prepare(&h, "SELECT * FROM ks.u", other);
+    listed(&h, "4");
+    run_ok(&h, "ALTER TABLE ks.t ADD n int");
+    listed(&h, "1"); /* at once, not when somebody asks for them */
+    assert_false(is_known(&h, all, 0, NULL));
+    assert_false(is_known(&h, one, 0, NULL));
+    assert_false(is_known(&h, update, 0, NULL));
+    assert_true(is_known(&h, other, 0, NULL));
+    harness_prepare(&h, "SELECT * FROM ks.t", again);
+    assert_memory_equal(again, all, 16);
+    assert_true(is_known(&h, all, 0, NULL));
+    assert_int_equal(h.meta->n, 3);
+    assert_true(h.meta->renewed); /* some client may know the two columns */
+    harness_close(&h);
+}
+
+static void test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them(void **state) {
+    (void)state;
+    struct harness h;
+    uint8_t read[16], batch[16];
+    for (int whole_keyspace = 0; whole_keyspace < 2; whole_keyspace++) {
+        open_with_table(&h, MODE_CASSANDRA);
+        harness_prepare(&h, "SELECT * FROM ks.t", read);
+        harness_prepare(&h, "BEGIN BATCH INSERT INTO ks.u (p, v) VALUES (1, 1); INSERT INTO ks.t (p, v) VALUES (1, 1); APPLY BATCH", batch);
+        run_ok(&h, whole_keyspace ? "DROP KEYSPACE ks" : "DROP TABLE ks.t");
+        listed(&h, "0");
+        if (whole_keyspace) {
+            run_ok(&h, "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            run_ok(&h, "CREATE TABLE ks.u (p int PRIMARY KEY, v int)");
+        }
+        run_ok(&h, "CREATE TABLE ks.t (p int PRIMARY KEY, v int)"); /* the same columns, but another table */
+        assert_false(is_known(&h, read, 0, NULL));
+        assert_false(is_known(&h, batch, 0, NULL));
+        harness_close(&h);
+    }
+}
+
+static void test_statements_outlive_what_leaves_their_columns_alone(void **state) {
+    (void)state;
+    static const char *const changes[] = {
+        "ALTER TABLE ks.t WITH comment = 'x'", "ALTER TABLE ks.u ADD n int", "CREATE TABLE ks.w (p int PRIMARY KEY)", "DROP TABLE ks.w",
+        "ALTER KEYSPACE ks WITH durable_writes = false", "ALTER TABLE ks.t ADD IF NOT EXISTS v int", "CREATE TABLE IF NOT EXISTS ks.t (p text PRIMARY KEY)"};
+    struct harness h;
+    uint8_t read[16], write[16], system[16], describe[16];
+    open_with_table(&h, MODE_CASSANDRA);
+    harness_prepare(&h, "SELECT * FROM ks.t", read);
+    harness_prepare(&h, "INSERT INTO ks.t (p, v) VALUES (7, 7)", write);
+    harness_prepare(&h, "SELECT count(*) FROM system_schema.tables WHERE keyspace_name = 'ks'", system);
+    harness_prepare(&h, "DESCRIBE TABLES", describe);
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        run_ok(&h, changes[i]);
+        listed(&h, "4");
+        assert_true(is_known(&h, read, 0, NULL));
+        assert_int_equal(h.meta->n, 2);
+        assert_false(h.meta->renewed);
+    }
+    run_ok(&h, "CREATE TABLE ks.late (p int PRIMARY KEY)");
+    assert_true(is_known(&h, system, 0, NULL));
+    assert_string_equal((const char *)h.rows.p, "3"); /* the schema of now, not of when it was prepared */
+    run_ok(&h, "ALTER TABLE ks.t WITH default_time_to_live = 100");
+    assert_int_equal(harness_execute(&h, write, 0, NULL), CQL_COMMIT); /* with the new default */
+    assert_rows(&h, "SELECT ttl(v) FROM ks.t WHERE p = 7", "100");
+    harness_close(&h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_statements_are_forgotten_when_columns_are_added),
+        cmocka_unit_test(test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them),
+        cmocka_unit_test(test_statements_outlive_what_leaves_their_columns_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
