@@ -116,6 +116,10 @@ static void read_node(struct settings *s, const struct config *c) {
     };
 }
 
+/* Half a second, in milliseconds. The Java driver collects schema events for one second and begins anew with every event: a change that becomes
+ * visible, and is told, about a second after its statement was answered restarts that second again and again, until the statement times out. */
+static const char keyspaces_ddl_delay[] = "500";
+
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     *s = (struct settings){0};
     if (read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
@@ -134,5 +138,5 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);
-    return ddl_delay_parse(or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? "1000" : "none"), &s->ddl_delay, e);
+    return ddl_delay_parse(or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none"), &s->ddl_delay, e);
 }

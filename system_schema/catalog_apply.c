@@ -39,13 +39,22 @@ static int refuse_system(struct apply *a) {
 
 static int busy(struct apply *a, const struct entry *x) {
     const char *what = x->kind == &table_kind ? "Table" : "Keyspace";
-    return err_invalid(a->err, "%s '%s' is %s: wait until it is ACTIVE", what, x->name, schema_status_name(x->status));
+    const char *end = x->status == SCHEMA_DELETING ? "gone" : "ACTIVE";
+    return err_invalid(a->err, "%s '%s' is %s: wait until it is %s", what, x->name, schema_status_name(x->status), end);
+}
+
+/* An object keeps its name until it is gone, as on Keyspaces, so that nothing new is made, found or altered under it; to drop it once more
+ * asks for nothing new. In cassandra mode whoever drops waits for the end, so that the name is free for those who come after. */
+static struct entry *being_deleted(struct apply *a, uint32_t keyspace_id, const char *name) {
+    return a->c->mode == MODE_KEYSPACES ? entry_find_deleting(a->c, keyspace_id, name) : NULL;
 }
 
 /* The keyspace of a table's change. NULL and no error: there is none, and the statement does not mind. */
 static struct entry *keyspace_of(struct apply *a, bool must_exist) {
     struct entry *ks = entry_find(a->c, 0, a->change->keyspace);
-    if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
+    const struct entry *old = ks ? NULL : being_deleted(a, 0, a->change->keyspace);
+    if (old) (void)busy(a, old);
+    else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
     if (ks && ks->status == SCHEMA_CREATING) {
         err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace);
         return NULL;
@@ -124,6 +133,8 @@ static int create_keyspace(struct apply *a) {
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         return -1;
     }
+    const struct entry *old = being_deleted(a, 0, ch->keyspace);
+    if (old) return busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
     if (merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
@@ -140,6 +151,9 @@ static int create_keyspace(struct apply *a) {
 
 static struct entry *existing_keyspace(struct apply *a) {
     struct entry *x = entry_find(a->c, 0, a->change->keyspace);
+    const struct entry *old = x ? NULL : being_deleted(a, 0, a->change->keyspace);
+    if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)busy(a, old);
+    if (old) return NULL;
     if (!x && !a->change->conditional) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
     if (x && entry_is_pending(x)) {
         busy(a, x);
@@ -220,6 +234,8 @@ static int create_table(struct apply *a) {
         strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
         return -1;
     }
+    const struct entry *old = being_deleted(a, ks->id, ch->name);
+    if (old) return busy(a, old);
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
     uint32_t id;
@@ -250,6 +266,9 @@ static struct entry *existing_table(struct apply *a) {
     struct entry *ks = keyspace_of(a, false);
     if (a->err->set) return NULL;
     struct entry *x = ks ? entry_find(a->c, ks->id, ch->name) : NULL;
+    const struct entry *old = ks && !x ? being_deleted(a, ks->id, ch->name) : NULL;
+    if (old && ch->op == CATALOG_ALTER_TABLE) (void)busy(a, old);
+    if (old) return NULL;
     if (!x && !ch->conditional) err_invalid(a->err, "Table '%s.%s' doesn't exist", ch->keyspace, ch->name);
     if (x && entry_is_pending(x)) {
         if (x->status == SCHEMA_CREATING) err_invalid(a->err, "unconfigured table %s.%s", ch->keyspace, ch->name);

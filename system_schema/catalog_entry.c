@@ -73,14 +73,18 @@ struct entry *entry_by_id(struct catalog *c, uint32_t id) {
     return NULL;
 }
 
-struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name) {
+static struct entry *find(struct catalog *c, uint32_t keyspace_id, const char *name, bool deleting) {
     const struct object_kind *kind = keyspace_id ? &table_kind : &keyspace_kind;
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
-        if (x->kind == kind && x->keyspace_id == keyspace_id && x->status != SCHEMA_DELETING && strcmp(x->name, name) == 0) return x;
+        if (x->kind != kind || x->keyspace_id != keyspace_id || x->gone || strcmp(x->name, name) != 0) continue;
+        if ((x->status == SCHEMA_DELETING) == deleting) return x;
     }
     return NULL;
 }
+
+struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name) { return find(c, keyspace_id, name, false); }
+struct entry *entry_find_deleting(struct catalog *c, uint32_t keyspace_id, const char *name) { return find(c, keyspace_id, name, true); }
 
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to) {
     static const bool legal[STATUSES][STATUSES] = {

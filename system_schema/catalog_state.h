@@ -77,6 +77,8 @@ void entry_free(struct entry *x);
 struct entry *entry_by_id(struct catalog *c, uint32_t id);
 /* One that is not DELETING. keyspace_id 0: a keyspace. */
 struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name);
+/* One that is DELETING and not gone yet; there may be several of a name in cassandra mode. */
+struct entry *entry_find_deleting(struct catalog *c, uint32_t keyspace_id, const char *name);
 /* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
 /* What its definitions are decoded with; valid as long as the entry and its keyspace. */

@@ -88,7 +88,6 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     change->conditional = a->if_exists;
     if (a->op == ALTER_TABLE_WITH && table_props_kinds(c, &a->props)) return -1;
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);
-    if (!table && !a->if_exists) return err_invalid(c->err, "Table '%s.%s' doesn't exist", change->keyspace, change->name);
     if (!table || table->keyspace->is_system) return 0; /* the catalogue says what is to be said */
     switch (a->op) {
     case ALTER_TABLE_ADD: return add(c, a, change);

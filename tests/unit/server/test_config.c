@@ -29,6 +29,7 @@ static void test_config_defaults_make_settings(void **state) {
     assert_int_equal(s.admin_port, 9180);
     assert_int_equal(s.mode, MODE_KEYSPACES);
     assert_int_equal(s.ddl_delay.kind, DDL_FIXED);
+    assert_int_equal(s.ddl_delay.min_ms, 500); /* well below the second for which the Java driver collects schema events */
     assert_int_equal(s.durability, ENG_FSYNC);
     assert_false(s.tls);
     assert_string_equal(s.node.cluster_name, "Amazon Keyspaces");

@@ -196,7 +196,12 @@ static void test_altered_table_keeps_its_old_form_while_updating(void **state) {
     world_free(w);
 }
 
-static void test_dropped_table_hides_at_once_and_its_name_is_free(void **state) {
+static int create_table_if_not_exists(struct world *w, const char *keyspace, const char *name) {
+    const struct catalog_column p = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
+    return apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = keyspace, .name = name, .conditional = true, .n_columns = 1, .columns = &p});
+}
+
+static void test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone(void **state) {
     (void)state;
     struct world *w = world_new(MODE_KEYSPACES, "100");
     assert_int_equal(make_keyspace(w, "ks"), 1);
@@ -208,13 +213,68 @@ static void test_dropped_table_hides_at_once_and_its_name_is_free(void **state) 
     assert_string_equal(status_of(w, "ks", "t"), "");
     assert_int_equal(n_deleting(w, "ks"), 1);
     assert_int_equal(w->changes[w->n_changes - 1].kind, CHANGE_DROPPED);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        assert_int_equal(make_table(w, "ks", "t"), -1);
+        assert_string_equal(w->err.text, "Table 't' is DELETING: wait until it is gone");
+        assert_int_equal(create_table_if_not_exists(w, "ks", "t"), -1);
+        assert_string_equal(w->err.text, "Table 't' is DELETING: wait until it is gone");
+        assert_int_equal(add_column(w, "ks", "t", "n"), -1);
+        assert_string_equal(w->err.text, "Table 't' is DELETING: wait until it is gone");
+        assert_int_equal(drop_table(w, "ks", "t"), 0);
+        world_restart(w, MODE_KEYSPACES, "100"); /* the delay begins anew */
+    }
+    advance(w, 100);
     assert_int_equal(make_table(w, "ks", "t"), 1);
     assert_int_not_equal(storage_of(w, "ks", "t"), old);
     assert_int_equal(n_deleting(w, "ks"), 0);
+    assert_int_equal(create_table_if_not_exists(w, "ks", "t"), 0); /* CREATING: it is there */
+    assert_int_equal(make_table(w, "ks", "t"), -1);
+    assert_int_equal(w->err.code, ERR_ALREADY_EXISTS);
+    assert_int_equal(add_column(w, "ks", "t", "n"), -1);
+    assert_string_equal(w->err.text, "unconfigured table ks.t");
+    assert_int_equal(drop_table(w, "ks", "t"), -1);
+    assert_string_equal(w->err.text, "unconfigured table ks.t");
     advance(w, 100);
     assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
     wait_until_freed(w);
     assert_int_equal(w->catalog->n_entries, 2);
+    world_free(w);
+}
+
+static void test_dropped_keyspace_keeps_its_name_until_it_is_gone(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_KEYSPACES, "100");
+    struct catalog_change drop = {.op = CATALOG_DROP_KEYSPACE, .keyspace = "ks"};
+    struct catalog_change alter = {.op = CATALOG_ALTER_KEYSPACE, .keyspace = "ks", .durable_writes = 0};
+    struct catalog_change again = {.op = CATALOG_CREATE_KEYSPACE, .keyspace = "ks", .conditional = true, .n_replication = 2, .replication = simple};
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(apply(w, &again), 0);
+    assert_int_equal(apply(w, &alter), -1);
+    assert_string_equal(w->err.text, "Keyspace 'ks' is CREATING: wait until it is ACTIVE");
+    assert_int_equal(apply(w, &drop), -1);
+    advance(w, 100);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    assert_int_equal(apply(w, &drop), -1); /* a table is still CREATING */
+    advance(w, 100);
+    assert_int_equal(apply(w, &alter), 1);
+    assert_int_equal(apply(w, &drop), -1);
+    assert_string_equal(w->err.text, "Keyspace 'ks' is UPDATING: wait until it is ACTIVE");
+    advance(w, 100);
+    assert_int_equal(apply(w, &drop), 1);
+    static const char words[] = "Keyspace 'ks' is DELETING: wait until it is gone";
+    assert_int_equal(make_keyspace(w, "ks"), -1);
+    assert_string_equal(w->err.text, words);
+    assert_int_equal(apply(w, &again), -1);
+    assert_string_equal(w->err.text, words);
+    assert_int_equal(apply(w, &alter), -1);
+    assert_string_equal(w->err.text, words);
+    assert_int_equal(make_table(w, "ks", "u"), -1);
+    assert_string_equal(w->err.text, words);
+    assert_int_equal(apply(w, &drop), 0);
+    advance(w, 100);
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    advance(w, 100);
+    assert_int_equal(make_table(w, "ks", "t"), 1); /* not what was dropped with the old one */
     world_free(w);
 }
 
@@ -439,7 +499,8 @@ int main(void) {
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
         cmocka_unit_test(test_table_is_creating_until_its_delay_is_over),
         cmocka_unit_test(test_altered_table_keeps_its_old_form_while_updating),
-        cmocka_unit_test(test_dropped_table_hides_at_once_and_its_name_is_free),
+        cmocka_unit_test(test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone),
+        cmocka_unit_test(test_dropped_keyspace_keeps_its_name_until_it_is_gone),
         cmocka_unit_test(test_held_change_waits_for_its_release),
         cmocka_unit_test(test_restart_resumes_what_was_under_way),
         cmocka_unit_test(test_change_that_a_start_finished_stays_finished),

@@ -177,6 +177,7 @@ static void change_own(struct client *cl) {
     switch (draw(cl, 5)) {
     case 0:
         rc = drop_table(w, "own", name, &e);
+        if (rc == 0 && !t->exists) break; /* once more, while it is DELETING */
         expect(cl, rc, t->exists, &e);
         if (rc == 1) *t = (struct known_table){.storage = t->storage};
         break;
