@@ -6,7 +6,7 @@
  * the store is opened, when its MANIFEST has grown, every few seconds while there are writes, and when the store is closed.
  *
  *     tally-data
- *     format 1
+ *     format 2              2: keys of tuples have an end (types/tuple.c); 1 is read, but for tables that have such keys
  *     store 6f1c…            RocksDB's IDENTITY
  *     manifest 5 1342        number, bytes
  *     log 12 88213           number, bytes on disk; a line for every log
@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 
-enum { KV_FORMAT = 1, KV_STAMP_LOGS_MAX = 64, KV_STORE_ID_MAX = 64 };
+enum { KV_FORMAT = 2, KV_STAMP_LOGS_MAX = 64, KV_STORE_ID_MAX = 64 };
 
 struct kv_stamp {
     char store[KV_STORE_ID_MAX];

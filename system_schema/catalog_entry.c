@@ -163,6 +163,7 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
     if (!x) return err_nomem(e);
     x->keyspace_id = r.keyspace_id;
     x->storage = r.storage;
+    x->old_keys = r.old_keys;
     l->c->counts[x->status]--;
     x->status = r.status;
     l->c->counts[x->status]++;
@@ -176,6 +177,16 @@ static bool is_doubled(struct catalog *c, const struct entry *x) {
     return first && first != x;
 }
 
+static int check_keys(const struct entry *x, const struct object_place *at, struct err *why) {
+    struct arena a;
+    arena_init(&a, 16 * 1024, 0);
+    const void *definition = x->kind->decode(x->form, at, &a, why);
+    bool readable = definition && !x->kind->has_old_keys(definition);
+    arena_fini(&a);
+    if (readable) return 0;
+    return err_set(why, ERR_SERVER, "its keys hold tuples in a form that only older servers read; copy its rows with the older one");
+}
+
 /* What the catalogue relies on in every entry. */
 static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
@@ -183,7 +194,8 @@ static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     if (is_doubled(c, x)) return err_set(why, ERR_SERVER, "another %s has its name", x->kind->word);
     if (x->status == SCHEMA_RESTORING) return err_set(why, ERR_SERVER, "it is %s, which this server does not do", schema_status_name(x->status));
     const struct object_place at = entry_place(c, x);
-    return form_check(x->kind, &at, x->form, why);
+    if (form_check(x->kind, &at, x->form, why)) return -1;
+    return x->old_keys ? check_keys(x, &at, why) : 0;
 }
 
 /* A change under way that cannot be read is given up; the object stays as it was. */

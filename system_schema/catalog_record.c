@@ -31,6 +31,7 @@ int record_decode(struct slice key, struct slice value, struct record *out, stru
     uint8_t version = rd_u8(&rd), status = rd_u8(&rd);
     if (version > RECORD_VERSION) return err_set(e, ERR_SERVER, "it is of version %d, and this server reads up to %d", version, RECORD_VERSION);
     out->keyspace_id = rd_u32(&rd);
+    out->old_keys = version == RECORD_WITHOUT_STORAGE;
     out->storage = version == RECORD_WITHOUT_STORAGE ? out->id : rd_u32(&rd);
     struct slice name = get_part(&rd);
     if (!rd.bad) out->name = name;

@@ -21,6 +21,7 @@ struct record {
     uint32_t keyspace_id; /* of the keyspace that it lives in; 0: none */
     uint32_t storage;     /* where its rows are: of a table, struct eng_part.table */
     struct slice name, form, next;
+    bool old_keys; /* version 1: its rows were written when the key form of tuples had no end */
 };
 
 void record_key(char tag, uint32_t id, uint8_t key[RECORD_KEY_SIZE]);

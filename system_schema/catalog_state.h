@@ -21,6 +21,7 @@ struct entry {
     uint32_t shape;       /* schema_table.shape */
     char *name;
     enum schema_status status;
+    bool old_keys;    /* as the record said at the start */
     bool gone;        /* DELETING is over: nobody sees it, its data waits to be freed */
     bool freeing;     /* a thread is freeing its data */
     int64_t due_us;   /* monotonic: when the status moves on; INT64_MAX: held */

@@ -38,6 +38,11 @@ static int check(const void *definition, struct err *e) {
     return err_invalid(e, "A keyspace may have at most %d properties", DEFINITION_OPTIONS_MAX);
 }
 
+static bool has_old_keys(const void *definition) {
+    (void)definition;
+    return false;
+}
+
 /* Cassandra keeps the statements of a keyspace that was altered. */
 static bool same_shape(const void *a, const void *b) {
     (void)a, (void)b;
@@ -45,4 +50,5 @@ static bool same_shape(const void *a, const void *b) {
 }
 
 const struct object_kind keyspace_kind = {
-    .word = "keyspace", .tag = 'k', .encode = encode, .decode = decode, .check = check, .same_shape = same_shape};
+    .word = "keyspace", .tag = 'k', .encode = encode, .decode = decode, .check = check, .has_old_keys = has_old_keys,
+    .same_shape = same_shape};

@@ -109,6 +109,24 @@ static int check(const void *definition, struct err *e) {
     return 0;
 }
 
+static bool holds_tuple(const struct cql_type *t) {
+    if (t->id == CQL_TUPLE) return true;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (holds_tuple(t->args[i])) return true;
+    return false;
+}
+
+/* Clustering values, and the elements of sets and keys of maps that are cells of their own. */
+static bool has_old_keys(const void *definition) {
+    const struct schema_table *t = definition;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct cql_type *type = t->columns[i].type;
+        if (t->columns[i].kind == COLUMN_CLUSTERING && holds_tuple(type)) return true;
+        if (cql_type_is_multicell(type) && type->id != CQL_LIST && holds_tuple(type->args[0])) return true;
+    }
+    return false;
+}
+
 static bool same_shape(const void *a, const void *b) {
     const struct schema_table *x = a, *y = b;
     if (x->n_columns != y->n_columns) return false;
@@ -121,4 +139,5 @@ static bool same_shape(const void *a, const void *b) {
 }
 
 const struct object_kind table_kind = {
-    .word = "table", .tag = 't', .in_keyspace = true, .encode = encode, .decode = decode, .check = check, .same_shape = same_shape};
+    .word = "table", .tag = 't', .in_keyspace = true, .encode = encode, .decode = decode, .check = check,
+    .has_old_keys = has_old_keys, .same_shape = same_shape};

@@ -23,6 +23,8 @@ struct object_kind {
     void *(*decode)(struct slice form, const struct object_place *at, struct arena *a, struct err *e);
     /* The limits of a definition, in words for whoever asked for it: ERR_INVALID. */
     int (*check)(const void *definition, struct err *e);
+    /* Are there keys in its rows that this server writes in another form than the one before it did? */
+    bool (*has_old_keys)(const void *definition);
     /* Do statements that were compiled for one definition of an object hold for the other? */
     bool (*same_shape)(const void *a, const void *b);
 };

@@ -125,30 +125,52 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     }
 }
 
-/* Every field: 0 for null, or 1 and its form. Fields that were left out decode as nulls. */
+/* Key form: the fields up to the last that is not null, each as FIELD_NULL or as FIELD_VALUE and its form, then FIELDS_END. So a value keeps its
+ * form when the type gets another field, and sorts as Cassandra sorts it: what is left out at the end is null, and null is before any value. */
+enum { FIELDS_END = 0, FIELD_NULL = 1, FIELD_VALUE = 2 };
+
+/* How many fields there are without the nulls at the end; -1: malformed. *written: with them. */
+static int64_t count_fields(const struct cql_type *t, struct slice v, uint32_t *written) {
+    struct cql_elems it;
+    struct value field;
+    uint32_t n = 0;
+    *written = 0;
+    if (cql_elems_open(t, v, &it) < 0) return -1;
+    while (*written < t->n_args && cql_elems_next(&it, &field)) {
+        ++*written;
+        if (field.n >= 0) n = *written;
+    }
+    return n;
+}
+
+/* Fields that were left out decode as nulls. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     struct cql_elems it;
-    if (cql_elems_open(t, v, &it) < 0) return err_invalid(e, "Not enough bytes to read size of 0th component");
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        if (rd_left(&it.rd) == 0) *exact = false;
+    uint32_t written;
+    int64_t n = count_fields(t, v, &written);
+    if (n < 0 || cql_elems_open(t, v, &it) < 0) return err_invalid(e, "Not enough bytes to read size of 0th component");
+    if (written < t->n_args) *exact = false;
+    for (uint32_t i = 0; i < n; i++) {
         struct value field = next_field(&it);
-        buf_u8(out, field.n >= 0);
+        buf_u8(out, field.n < 0 ? FIELD_NULL : FIELD_VALUE);
         if (field.n >= 0 && cqlt_family(t->args[i])->key_encode(t->args[i], value_slice(field), out, exact, e) < 0) return -1;
     }
+    buf_u8(out, FIELDS_END);
     return 0;
 }
 
 static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
+    uint8_t mark = FIELD_NULL;
     for (uint32_t i = 0; i < t->n_args; i++) {
-        uint8_t present = cqlt_key_u8(key);
-        if (present > 1 || key->rd->bad) return -1;
+        if (mark != FIELDS_END) mark = cqlt_key_u8(key);
+        if (mark > FIELD_VALUE || key->rd->bad) return -1;
         size_t at = out->n;
-        buf_u32(out, present ? 0 : UINT32_MAX);
-        if (!present) continue;
+        buf_u32(out, mark == FIELD_VALUE ? 0 : UINT32_MAX);
+        if (mark != FIELD_VALUE) continue;
         if (cqlt_family(t->args[i])->key_decode(t->args[i], key, out) < 0 || key->rd->bad || buf_failed(out)) return -1;
         buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     }
-    return 0;
+    return mark == FIELDS_END || cqlt_key_u8(key) == FIELDS_END ? 0 : -1;
 }
 
 const struct cql_family cqlt_tuple = {.validate = validate,

@@ -259,8 +259,8 @@ def crc32c(data):
 
 
 def test_newer_format_refuses(server):
-    stamped(server, format="2")
-    refused(server, "tally.stamp", "format 2", "newer tallyd")
+    stamped(server, format="3")
+    refused(server, "tally.stamp", "format 3", "newer tallyd")
 
 
 def test_damaged_stamp_refuses(server):
@@ -275,7 +275,7 @@ def test_folder_without_stamp_is_adopted(server):
     server.start()
     assert count_rows(server) == ROWS
     assert stat.S_IMODE(stamp.stat().st_mode) == 0o600
-    assert stamp.read_text().startswith("tally-data\nformat 1\n")
+    assert stamp.read_text().startswith("tally-data\nformat 2\n")
     server.stop()
 
 

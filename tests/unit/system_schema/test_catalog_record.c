@@ -280,26 +280,51 @@ static void test_change_that_cannot_be_read_is_given_up(void **state) {
     world_free(w);
 }
 
+/* The record as version 1 had it: all but the storage id. */
+static void put_as_version_1(struct world *w, uint32_t id) {
+    struct buf whole = get(w, 't', id), old;
+    buf_init(&old, 0);
+    buf_u8(&old, 1);
+    buf_put(&old, whole.p + 1, 5);
+    buf_put(&old, whole.p + 10, whole.n - 10);
+    put(w, 't', id, buf_slice(&old));
+    buf_fini(&old);
+    buf_fini(&whole);
+}
+
 static void test_records_of_version_1_are_read(void **state) {
     (void)state;
     struct world *w = world_new();
     assert_int_equal(make_keyspace(w, "ks"), 1);
-    assert_int_equal(make_table(w, "ks", "t", cql_type_scalar(CQL_INT)), 1);
+    assert_int_equal(make_table(w, "ks", "t", made(w, CQL_TUPLE, true, cql_type_scalar(CQL_INT), 2, 0)), 1);
     uint32_t id = find(w, "ks", "t");
-    struct buf whole = get(w, 't', id), old;
-    buf_init(&old, 0);
-    buf_u8(&old, 1);
-    buf_put(&old, whole.p + 1, 5); /* all but the storage id */
-    buf_put(&old, whole.p + 10, whole.n - 10);
-    put(w, 't', id, buf_slice(&old));
+    put_as_version_1(w, id);
     world_restart(w);
     assert_int_equal(w->catalog->n_set_aside, 0);
     assert_int_equal(find(w, "ks", "t"), id);
     assert_int_equal(add_column(w, "t", "n", cql_type_scalar(CQL_INT)), 1); /* written anew, as version 2 */
     world_restart(w);
     assert_int_equal(find(w, "ks", "t"), id);
-    buf_fini(&old);
-    buf_fini(&whole);
+    world_free(w);
+}
+
+static void test_tables_of_version_1_with_tuples_in_their_keys_are_set_aside(void **state) {
+    (void)state;
+    struct world *w = world_new();
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    const struct cql_type *tuple = made(w, CQL_TUPLE, true, cql_type_scalar(CQL_INT), 2, 0);
+    const struct catalog_column columns[] = {{"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false},
+                                             {"c", made(w, CQL_LIST, true, tuple, 1, 0), COLUMN_CLUSTERING, false}};
+    assert_int_equal(apply(w, &(struct catalog_change){.op = CATALOG_CREATE_TABLE, .keyspace = "ks", .name = "c", .n_columns = 2, .columns = columns}), 1);
+    assert_int_equal(make_table(w, "ks", "s", made(w, CQL_SET, false, tuple, 1, 0)), 1);
+    assert_int_equal(make_table(w, "ks", "l", made(w, CQL_LIST, false, tuple, 1, 0)), 1);
+    const uint32_t ids[] = {find(w, "ks", "c"), find(w, "ks", "s"), find(w, "ks", "l")};
+    world_restart(w);
+    assert_int_equal(w->catalog->n_set_aside, 0);
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) put_as_version_1(w, ids[i]);
+    world_restart(w);
+    assert_int_equal(w->catalog->n_set_aside, 2);
+    assert_true(!find(w, "ks", "c") && !find(w, "ks", "s") && find(w, "ks", "l"));
     world_free(w);
 }
 
@@ -313,6 +338,7 @@ int main(void) {
         cmocka_unit_test(test_ids_go_on_behind_the_greatest_when_their_counter_is_lost),
         cmocka_unit_test(test_change_that_cannot_be_read_is_given_up),
         cmocka_unit_test(test_records_of_version_1_are_read),
+        cmocka_unit_test(test_tables_of_version_1_with_tuples_in_their_keys_are_set_aside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

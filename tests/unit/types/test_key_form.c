@@ -162,6 +162,32 @@ static void test_key_form_keeps_the_order_of_every_type(void **state) {
     arena_fini(&f.arena);
 }
 
+/* A value written before ALTER TYPE ADD, its form among those that are written after it. */
+static void test_key_form_of_a_tuple_outlives_a_field_that_is_added(void **state) {
+    (void)state;
+    struct fixture f = {.seed = 31};
+    arena_init(&f.arena, 4096, 1 << 20);
+    const struct cql_type *narrow = cql_type_parse(&f.arena, slice_str("tuple<int, text>"), NULL, NULL, NULL, &f.err);
+    const struct cql_type *wide = cql_type_parse(&f.arena, slice_str("tuple<int, text, blob>"), NULL, NULL, NULL, &f.err);
+    for (int desc = 0; desc < 2; desc++)
+        for (int i = 0; i < 500; i++) {
+            struct buf old, new, old_form, again, new_form;
+            struct buf *const all[] = {&old, &new, &old_form, &again, &new_form};
+            bool exact = true;
+            for (size_t k = 0; k < ARRAY_LEN(all); k++) buf_init(all[k], 0);
+            put_value(&f, narrow, &old, 0);
+            put_value(&f, wide, &new, 0);
+            assert_int_equal(0, cql_key_encode(narrow, desc, buf_slice(&old), &old_form, &exact, &f.err));
+            assert_int_equal(0, cql_key_encode(wide, desc, buf_slice(&old), &again, &exact, &f.err));
+            assert_int_equal(0, cql_key_encode(wide, desc, buf_slice(&new), &new_form, &exact, &f.err));
+            assert_true(slice_eq(buf_slice(&old_form), buf_slice(&again)));
+            check_round_trip(&f, wide, desc, buf_slice(&old), buf_slice(&old_form), false);
+            check_pair(wide, desc, buf_slice(&old), buf_slice(&new), buf_slice(&old_form), buf_slice(&new_form));
+            for (size_t k = 0; k < ARRAY_LEN(all); k++) buf_fini(all[k]);
+        }
+    arena_fini(&f.arena);
+}
+
 static void test_key_decode_refuses_random_bytes_without_harm(void **state) {
     (void)state;
     struct fixture f = {.seed = 7};
@@ -182,6 +208,7 @@ static void test_key_decode_refuses_random_bytes_without_harm(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_key_form_keeps_the_order_of_every_type),
+                                       cmocka_unit_test(test_key_form_of_a_tuple_outlives_a_field_that_is_added),
                                        cmocka_unit_test(test_key_decode_refuses_random_bytes_without_harm)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
