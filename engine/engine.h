@@ -18,7 +18,7 @@ struct eng_batch;
 struct eng_scan;
 
 /* Returned, beside 0 / 1 / -1, by reads in the cache-only tier when the data is on disk only or is too much; err is not set. */
-enum { ENG_INCOMPLETE = -2 };
+enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
 
 enum eng_durability {
     ENG_FSYNC,    /* a write is acknowledged when it is on disk */
@@ -162,6 +162,7 @@ struct eng_item {
     enum eng_item_kind kind;
     struct eng_part part;
     bool has_static;
+    bool static_only;       /* PARTITION: no row of it follows */
     struct eng_row statics; /* of the partition; valid until the next partition item */
     struct eng_row row;
 };
@@ -169,7 +170,10 @@ struct eng_item {
 /* The spec is copied, what it points to must live as long as the scan. Cells are decoded into the arena's memory of the scan. */
 struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec, struct op_cost *cost,
                                struct err *e) MUST_CHECK;
-/* 1: item, 0: end, -1: error, ENG_INCOMPLETE. */
+/* In the blocking tier: the rows and stored bytes that may be passed before eng_scan_next answers ENG_PAUSED; no bound until it is called.
+ * The scan goes on where it stands once more are allowed. */
+void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes);
+/* 1: item, 0: end, -1: error, ENG_INCOMPLETE, ENG_PAUSED. */
 int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) MUST_CHECK;
 void eng_scan_close(struct eng_scan *s);
 

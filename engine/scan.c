@@ -19,7 +19,7 @@ struct eng_scan {
     struct eng *eng;
     struct eng_scan_spec spec;
     enum eng_tier tier;
-    size_t rows_left, bytes_left; /* in the cache tier: what a loop may be held for */
+    size_t rows_left, bytes_left; /* that may be passed: in the cache tier, what a loop may be held for */
     struct op_cost *cost, unused_cost;
     struct kv_iter *it;
     struct arena spec_arena, partition_arena, row_arena;
@@ -88,8 +88,8 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     s->eng = eng;
     s->spec = *spec;
     s->tier = tier;
-    s->rows_left = CACHE_ROWS_MAX;
-    s->bytes_left = CACHE_BYTES_MAX;
+    s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
+    s->bytes_left = tier == ENG_TIER_CACHE ? CACHE_BYTES_MAX : SIZE_MAX;
     s->cost = cost ? cost : &s->unused_cost;
     arena_init(&s->spec_arena, 1024, 0);
     arena_init(&s->partition_arena, PARTITION_CHUNK, TOMBSTONE_BYTES_MAX);
@@ -357,7 +357,7 @@ static int load_window(struct eng_scan *s, struct err *e) {
     if (rc) return rc;
     s->cost->tombstones += s->window.n;
     if (s->tier == ENG_TIER_CACHE && s->rows_left < s->window.n) return ENG_INCOMPLETE;
-    s->rows_left -= s->window.n;
+    s->rows_left -= s->window.n < s->rows_left ? s->window.n : s->rows_left;
     int got = move(s, KV_SEEK, e);
     return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
 }
@@ -368,9 +368,11 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
         int rc = load_window(s, e);
         if (rc) return rc;
     }
-    if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < s->it->value.n)) return ENG_INCOMPLETE;
+    size_t n = s->it->value.n;
+    if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < n)) return ENG_INCOMPLETE;
+    if (s->rows_left == 0 || s->bytes_left == 0) return ENG_PAUSED;
     s->rows_left--;
-    s->bytes_left -= s->it->value.n;
+    s->bytes_left -= n < s->bytes_left ? n : s->bytes_left;
     arena_reset(&s->row_arena);
     struct slice ck = key_rest(s);
     s->row.kind = ENG_ROW;
@@ -410,10 +412,19 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
 /* AT_PARTITION_END: 1 when the partition is given for its static row alone. After a resume inside it, the page before
  * has given it already. */
 static int leave_partition(struct eng_scan *s, struct eng_item *item) {
-    if (s->has_static && !s->delivered && !s->resuming) return give_partition(s, item);
+    if (s->has_static && !s->delivered && !s->resuming) {
+        int rc = give_partition(s, item);
+        item->static_only = true;
+        return rc;
+    }
     seek_kind(s, ENGI_PAST);
     s->state = s->spec.part ? AT_END : AT_SEEK;
     return 0;
+}
+
+void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes) {
+    s->rows_left = rows;
+    s->bytes_left = bytes;
 }
 
 int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) {

@@ -2,7 +2,7 @@
 
 #include "base/murmur3.h"
 
-enum { PAGING_VERSION = 1, PAGING_HAS_CK = 1, PAGING_BEFORE = 2, PAGING_MAX = 256 << 10 };
+enum { PAGING_VERSION = 2, PAGING_HAS_CK = 1, PAGING_BEFORE = 2, PAGING_MAX = 256 << 10 };
 
 static uint32_t hash(struct slice bytes, uint32_t salt) {
     uint64_t h = murmur3_hash(bytes) * 0x9e3779b97f4a7c15u ^ (uint64_t)salt * 0xff51afd7ed558ccdu;
@@ -27,6 +27,8 @@ int paging_encode(const struct paging_state *s, uint32_t salt, struct arena *a, 
     return out->p ? 0 : err_nomem(e);
 }
 
+int paging_refuse(struct err *e) { return err_set(e, ERR_PROTOCOL, "Invalid value for the paging state"); }
+
 int paging_decode(struct slice bytes, uint32_t salt, struct paging_state *out, struct err *e) {
     bool good = bytes.n > 4 && bytes.n <= PAGING_MAX;
     struct slice body = slice_of(bytes.p, good ? bytes.n - 4 : 0);
@@ -41,5 +43,5 @@ int paging_decode(struct slice bytes, uint32_t salt, struct paging_state *out, s
     if (flags & PAGING_HAS_CK) out->ck = ck;
     out->before = !out->ck.p && flags & PAGING_BEFORE;
     if (good && !r.bad && rd_left(&r) == 0 && version == PAGING_VERSION) return 0;
-    return err_set(e, ERR_PROTOCOL, "Invalid value for the paging state");
+    return paging_refuse(e);
 }

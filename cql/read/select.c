@@ -107,7 +107,7 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
                                t->columns[i].name);
     }
     /* What rows of several partitions are sorted by counts as selected. */
-    if (p->where->partition_in && ast->n_order_by)
+    if (p->several_partitions && ast->n_order_by)
         return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
                            ast->order_by[0].column);
     for (uint32_t i = 0; i < t->n_partition_key && p->where->partitions == WHERE_TOKENS; i++)
@@ -116,11 +116,35 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
     return 0;
 }
 
+/* Is every partition key column restricted by = or IN? */
+static bool by_keys(const struct select_plan *p) {
+    for (uint32_t i = 0; i < p->table->n_partition_key; i++) {
+        const struct where_step *s = p->where->partition_steps[i];
+        if (!s || (s->kind != STEP_EQ && s->kind != STEP_IN)) return false;
+    }
+    return true;
+}
+
+static bool has_partition_in(const struct select_plan *p) {
+    for (uint32_t i = 0; i < p->table->n_partition_key; i++)
+        if (p->where->partition_steps[i] && p->where->partition_steps[i]->kind == STEP_IN) return true;
+    return false;
+}
+
+/* Is a clustering column restricted by =? On a system table nothing is sought: every restriction is a filter. */
+static bool is_fixed(const struct select_plan *p, uint32_t position) {
+    const struct where_plan *w = p->where;
+    if (position < w->n_clustering_steps) return w->clustering_steps[position]->kind == STEP_EQ;
+    for (uint32_t i = 0; p->table->virt && i < w->n_filters; i++)
+        if (w->filters[i]->kind == STEP_EQ && w->filters[i]->columns[0] == schema_clustering(p->table, position)) return true;
+    return false;
+}
+
 static int compile_order(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
     const struct schema_table *t = p->table;
     if (ast->n_order_by == 0) return 0;
     if (ast->order_by[0].ann_of) return err_invalid(c->err, "ANN ordering is not yet supported.");
-    if (p->where->partitions != WHERE_KEYS && !t->virt)
+    if (!by_keys(p))
         return err_invalid(c->err, "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
     p->ordered = true;
     uint32_t at = 0;
@@ -131,7 +155,7 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
         if (col->kind != COLUMN_CLUSTERING)
             return err_invalid(c->err, "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got %s", col->name);
         /* Columns fixed by = may be left out. */
-        while (at < col->position && at < p->where->n_clustering_steps && p->where->clustering_steps[at]->kind == STEP_EQ) at++;
+        while (at < col->position && is_fixed(p, at)) at++;
         if (col->position != at)
             return err_invalid(c->err, "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY");
         at++;
@@ -139,6 +163,7 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
         if (i && reversed != p->reversed) return err_invalid(c->err, "Unsupported order by relation");
         p->reversed = reversed;
     }
+    p->n_order = at;
     return 0;
 }
 
@@ -152,10 +177,9 @@ static int compile_group(struct compile *c, struct select_plan *p, const struct 
         const struct schema_column *col = schema_column_find(t, x->name);
         if (!col) return selector_undefined(c, t, x->name);
         if (col->ordinal >= keys) return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s", col->name);
-        while (at < col->ordinal && at < t->n_partition_key && p->where->partitions == WHERE_KEYS && p->where->partition_steps[at]->kind == STEP_EQ) at++;
-        while (at < col->ordinal && at >= t->n_partition_key && at - t->n_partition_key < p->where->n_clustering_steps &&
-               p->where->clustering_steps[at - t->n_partition_key]->kind == STEP_EQ)
-            at++;
+        bool by_key = p->where->partitions == WHERE_KEYS || t->virt;
+        while (at < col->ordinal && at < t->n_partition_key && by_key && p->where->partition_steps[at] && p->where->partition_steps[at]->kind == STEP_EQ) at++;
+        while (at < col->ordinal && at >= t->n_partition_key && is_fixed(p, at - t->n_partition_key)) at++;
         if (col->ordinal != at)
             return err_invalid(c->err, "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
         at++;
@@ -191,12 +215,51 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     for (uint32_t i = 0; i < t->n_columns; i++) statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
     p->static_only_rows = t->n_static && p->where->rows == WHERE_ALL_ROWS;
     p->wants_statics = statics || p->static_only_rows;
-    /* Every column is looked at: what is charged is the row that was read, not the columns that were asked for. */
-    p->layout = row_view_layout_new(t, NULL, c->arena);
+    p->wanted = wanted;
+    p->layout = row_view_layout_new(t, wanted, c->arena);
     return p->layout ? 0 : err_nomem(c->err);
 }
 
-static int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
+static const struct access_path *choose_path(const struct select_plan *p) {
+    if (p->table->virt) return &path_virtual;
+    return p->where->partitions == WHERE_KEYS ? &path_keys : &path_tokens;
+}
+
+static void put_steps(struct buf *b, struct where_step *const *steps, uint32_t n) {
+    buf_uvarint(b, n);
+    for (uint32_t i = 0; i < n; i++) {
+        for (const struct where_step *s = steps[i]; s; s = s->next) {
+            buf_u8(b, (uint8_t)(1 + s->kind));
+            for (uint32_t k = 0; k < s->n_columns; k++) buf_uvarint(b, s->columns[k]->id + 1);
+            if (s->from.term) buf_u8(b, s->from.inclusive ? '[' : '(');
+            if (s->to.term) buf_u8(b, s->to.inclusive ? ']' : ')');
+        }
+        buf_u8(b, 0);
+    }
+}
+
+/* A paging state goes on in any statement that reads the same rows in the same order, however it is written: it is bound to the table, to
+ * what is restricted and how, to the direction and to the groups; the partition is checked against the values (path_keys). */
+static int make_salt(struct compile *c, struct select_plan *p) {
+    struct where_step *const token[] = {p->where->token};
+    struct buf b;
+    buf_init(&b, 0);
+    buf_put(&b, p->table->id, sizeof(p->table->id));
+    buf_u32(&b, p->table->storage);
+    buf_u8(&b, (uint8_t)(p->reversed | p->distinct << 1 | (p->partition_limit != NULL) << 2 | p->grouped << 3 | (p->n_aggregates > 0) << 4));
+    buf_uvarint(&b, p->n_group);
+    buf_u8(&b, (uint8_t)(p->where->partitions | p->where->rows << 2));
+    put_steps(&b, p->where->partition_steps, p->where->partitions == WHERE_KEYS ? p->table->n_partition_key : 0);
+    put_steps(&b, p->where->clustering_steps, p->where->n_clustering_steps);
+    put_steps(&b, token, p->where->token != NULL);
+    put_steps(&b, p->where->filters, p->where->n_filters);
+    p->salt = (uint32_t)murmur3_hash(buf_slice(&b));
+    bool failed = buf_failed(&b);
+    buf_fini(&b);
+    return failed ? err_nomem(c->err) : 0;
+}
+
+int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_select *ast = &stmt->select;
     struct select_plan *p = ARENA_NEW(c->arena, struct select_plan);
     out->table = statement_table(c, &ast->table);
@@ -212,14 +275,14 @@ static int select_compile(struct compile *c, const struct ast_stmt *stmt, struct
                               .virtual_table = p->table->virt != NULL,
                               .only_statics = selects_only_statics(p->table, ast, wanted)};
     p->where = where_compile(c, p->table, &ast->where, &o);
-    if (!p->where || (p->distinct && check_distinct(c, p, ast, wanted))) return -1;
+    if (!p->where) return -1;
+    p->several_partitions = has_partition_in(p);
+    if (p->distinct && check_distinct(c, p, ast, wanted)) return -1;
     if (compile_group(c, p, ast) || compile_limits(c, p, ast) || compile_order(c, p, ast)) return -1;
     if (p->where->needs_filtering) return where_refuse_filtering(c);
     if (plan_reading(c, p, wanted)) return -1;
     out->n_pk = p->where->n_pk_binds;
     out->pk_indexes = p->where->pk_binds;
-    p->salt = (uint32_t)murmur3_hash(stmt->source);
-    return result_meta_hash(&out->result, c->err);
+    p->path = choose_path(p);
+    return make_salt(c, p) ? -1 : result_meta_hash(&out->result, c->err);
 }
-
-const struct statement_ops select_ops = {.compile = select_compile, .run = select_run};

@@ -1,33 +1,32 @@
-/* SELECT: a plan and bound values to reads of the engine. */
-#include "base/murmur3.h"
-#include "cql/request/request.h"
-#include "cql/request/db.h"
+/* SELECT: a plan and bound values to a chain of operators (read.h), and pulling it, part by part. */
+#include <assert.h>
+
+#include "cql/read/filter.h"
+#include "cql/read/order.h"
+#include "cql/read/page.h"
+#include "cql/read/project.h"
 #include "cql/read/select.h"
+#include "cql/request/db.h"
 
-/* ---- ranges of tokens ---- */
+/* One run; in the request's arena. */
+struct select_run {
+    const struct cql_statement *statement;
+    struct paging_state resume;
+    struct read_source *source;
+    struct row_filter filter;
+    struct row_group group;
+    struct row_project project;
+    struct row_order order;
+    struct result_page page;
+    bool grouped, ordered;
+};
 
-static int run_tokens(struct select_state *run, int64_t from, int64_t to, const struct paging_state *resume) {
-    struct quarters q = {.first = select_quarter(from)};
-    struct eng_scan_spec spec = {.token_from = from, .token_to = to};
-    bool whole = !run->plan->where->has_token;
-    if (select_read_new(run)) return -1;
-    if (resume) {
-        struct eng_part part = {.token = murmur3_token(resume->key)};
-        if (part.token < from || part.token > to) return err_set(run->r->err, ERR_PROTOCOL, "Invalid value for the paging state");
-        q.first = select_quarter(part.token);
-        q.seen = 1u << q.first;
-    }
-    int rc = select_read_scan(run, &spec, resume, whole ? &q : NULL);
-    if (rc || !whole) return rc;
-    uint32_t last = run->page_full || run->done ? select_quarter(murmur3_token(buf_slice(&run->key))) : 3;
-    for (uint32_t i = q.first; i <= last; i++) run->r->cost->empty_partitions += !(q.seen & 1u << i);
-    return 0;
-}
-
-/* ---- the run ---- */
+/* ---- what the request asks for ---- */
 
 static int eval_limit(struct cql_request *r, const struct term *t, uint64_t *out) {
     struct value v;
+    *out = UINT64_MAX;
+    if (!t) return 0;
     if (term_eval(t, r, &v)) return -1;
     if (value_is_unset(v)) return 0;
     if (value_is_null(v)) return err_invalid(r->err, "Invalid null value of limit");
@@ -36,30 +35,27 @@ static int eval_limit(struct cql_request *r, const struct term *t, uint64_t *out
     return 0;
 }
 
-static int eval_limits(struct select_state *run) {
-    const struct select_plan *p = run->plan;
-    struct cql_request *r = run->r;
-    if (p->limit && eval_limit(r, p->limit, &run->limit_left)) return -1;
-    run->has_limit = run->limit_left > 0;
-    if (p->partition_limit && eval_limit(r, p->partition_limit, &run->partition_limit)) return -1;
-    bool several = !p->n_aggregates && !p->grouped, asked = several && r->params.page_size > 0;
-    run->as_keyspaces = r->db->options.mode == MODE_KEYSPACES && !p->grouped && !p->table->virt;
-    run->paged = run->as_keyspaces ? several : asked;
-    run->page_left = asked ? (uint64_t)r->params.page_size : UINT64_MAX;
-    run->count_read_rows = run->as_keyspaces && several && !p->distinct && !p->partition_limit;
+static int make_spec(struct cql_request *r, const struct select_plan *p, struct read_spec *out) {
+    bool rows = !p->n_aggregates && !p->grouped, asked = r->params.page_size > 0;
+    *out = (struct read_spec){.r = r, .plan = p};
+    if (eval_limit(r, p->limit, &out->limit) || eval_limit(r, p->partition_limit, &out->partition_limit)) return -1;
+    out->as_keyspaces = r->db->options.mode == MODE_KEYSPACES && !p->grouped && !p->table->virt;
+    out->paged = rows && (out->as_keyspaces || asked) && !p->table->virt;
+    out->page_rows = asked && (rows || (p->grouped && !p->distinct)) ? (uint64_t)r->params.page_size : UINT64_MAX;
+    out->count_read_rows = out->as_keyspaces && rows && !p->distinct && !p->partition_limit;
+    out->may_unread = p->grouped && out->page_rows != UINT64_MAX;
     return 0;
 }
 
 /* Rows of several partitions are sorted at the end, so no page of them is known before. Where there is nothing to read, there is
  * nothing to sort. Keyspaces sorts within a page. */
-static int check_order(const struct select_state *run, bool empty) {
-    const struct select_plan *p = run->plan;
-    struct cql_request *r = run->r;
+static int check_order(const struct read_spec *spec, bool empty) {
+    const struct select_plan *p = spec->plan;
     if (empty && !p->n_aggregates && !p->grouped) return 0;
-    if (!p->ordered || !p->where->partition_in) return 0;
-    if (r->params.page_size <= 0 || (run->as_keyspaces && run->paged)) return 0;
-    return err_invalid(r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
-                               "ORDER BY or the IN and sort client side, or disable paging for this query");
+    if (!p->ordered || !p->several_partitions) return 0;
+    if (spec->r->params.page_size <= 0 || (spec->as_keyspaces && spec->paged)) return 0;
+    return err_invalid(spec->r->err, "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the "
+                                     "ORDER BY or the IN and sort client side, or disable paging for this query");
 }
 
 static int warn_of_aggregation(struct cql_request *r, const struct select_plan *p) {
@@ -73,54 +69,158 @@ static enum query_class class_of(const struct select_plan *p) {
     return p->where->rows == WHERE_ROW_KEYS ? QUERY_POINT : QUERY_ROW_RANGE;
 }
 
-static int run_plan(struct select_state *run, const struct paging_state *resume) {
-    struct cql_request *r = run->r;
-    const struct select_plan *p = run->plan;
-    const struct key_plan *keys = NULL;
-    int64_t from = 0, to = 0;
-    bool by_key = p->where->partitions == WHERE_KEYS && !p->table->virt;
-    int some = by_key ? 1 : where_tokens(p->where, r, &from, &to);
-    if (some < 0 || (by_key && select_keys_eval(run, &keys))) return -1;
-    if (warn_of_aggregation(r, p) || check_order(run, keys && select_keys_none(keys)) || select_out_begin(run)) return -1;
-    if (r->sink->begin(r->sink, &run->s->result))
-        return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
-    int rc = p->table->virt ? select_virtual(run) : by_key ? select_keys_run(run, keys, resume) : some ? run_tokens(run, from, to, resume) : 0;
-    return rc ? rc : select_out_end(run);
+/* ---- the chain ---- */
+
+static struct read_op *add_filter(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    const struct select_plan *p = spec->plan;
+    row_filter_init(&run->filter, below, run->source);
+    run->filter.counts = !p->n_aggregates && !p->grouped;
+    run->filter.first_only = p->distinct;
+    if (p->where->n_filters && !(run->filter.filters = where_filters_bind(p->where, spec->r))) return NULL;
+    return &run->filter.op;
 }
 
-static void start_over(struct cql_request *r) {
+static struct read_op *add_group(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    const struct select_plan *p = spec->plan;
+    if (!p->n_aggregates && !p->grouped) return below;
+    run->grouped = true;
+    if (row_group_init(&run->group, below, run->source, spec->r, p)) return NULL;
+    run->group.partition_limit = spec->partition_limit;
+    return &run->group.op;
+}
+
+static struct read_op *add_order(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    const struct select_plan *p = spec->plan;
+    bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
+    if (!p->ordered || !several || (p->n_aggregates && !p->grouped)) return below;
+    run->ordered = true;
+    row_order_init(&run->order, below, spec->r, p);
+    return &run->order.op;
+}
+
+static void add_page(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    struct result_page *page = &run->page;
+    const struct paging_state *resume = spec->resume;
+    result_page_init(page, below, run->source);
+    page->group = run->grouped ? &run->group : NULL;
+    page->has_limit = spec->limit != UINT64_MAX;
+    page->limit_left = spec->limit;
+    page->ended = page->has_limit && page->limit_left == 0;
+    page->reads_on = spec->count_read_rows;
+    page->whole = run->ordered && !spec->as_keyspaces;
+    if (!spec->count_read_rows && !run->ordered && !run->source->single) page->rows_left = spec->page_rows;
+    page->counts_rows = spec->plan->table->virt != NULL;
+    if (page->counts_rows && resume) page->skip = page->given = resume->partition;
+}
+
+static int build(struct select_run *run, const struct access_path *path, const struct read_spec *spec, void *keys) {
+    struct read_spec of_rows = *spec;
+    bool rows = !spec->plan->n_aggregates && !spec->plan->grouped;
+    if (!rows) of_rows.partition_limit = UINT64_MAX;
+    else if (spec->plan->distinct) of_rows.partition_limit = 1;
+    run->source = path->open(&of_rows, keys);
+    if (!run->source) return -1;
+    struct read_op *op = add_filter(run, &run->source->op, spec);
+    if (op) op = add_group(run, op, spec);
+    if (!op || row_project_init(&run->project, op, spec->r, spec->plan)) return -1;
+    add_page(run, add_order(run, &run->project.op, spec), spec);
+    return 0;
+}
+
+static void fini(struct cql_request *r) {
+    struct select_run *run = r->running;
+    if (run->grouped) row_group_fini(&run->group);
+    if (run->ordered) row_order_fini(&run->order);
+    if (run->source) run->source->path->close(run->source);
+    r->running = NULL;
+    r->running_fini = NULL;
+}
+
+/* ---- the run ---- */
+
+static int send(struct cql_request *r, const struct value *values) {
+    r->cost->rows_returned++;
+    if (r->sink->row(r->sink, values) == 0) return 0;
+    return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
+}
+
+static int finish(struct cql_request *r, struct select_run *run) {
+    const struct select_plan *p = run->statement->plan;
+    struct paging_state state;
+    if (run->source->path->end) run->source->path->end(run->source);
+    r->result.kind = RESULT_ROWS;
+    r->result.meta = &run->statement->result;
+    return result_page_next(&run->page, &state) ? paging_encode(&state, p->salt, r->arena, &r->result.paging_state, r->err) : 0;
+}
+
+/* Nothing was done: on another thread the request starts over. */
+static enum cql_outcome offload(struct cql_request *r) {
     r->sink->restart(r->sink);
     *r->cost = (struct op_cost){.arena = r->cost->arena, .size_model = r->cost->size_model};
-}
-
-/* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
-static bool belongs_elsewhere(const struct cql_request *r, const struct select_plan *p) {
-    if (r->blocking || p->table->virt) return false;
-    return p->where->partitions == WHERE_TOKENS || p->where->partition_in;
-}
-
-enum cql_outcome select_run(struct cql_request *r, const struct cql_statement *s) {
-    struct select_state run = {.r = r, .s = s, .plan = s->plan};
-    struct paging_state state;
-    const struct paging_state *resume = NULL;
-    r->work_class = run.plan->where->partitions == WHERE_TOKENS ? WORK_SCAN : WORK_READ;
-    r->deadline_per_part = run.plan->n_aggregates || run.plan->grouped;
-    if (belongs_elsewhere(r, run.plan)) return CQL_OFFLOAD;
-    r->cost->is_read = true;
-    op_cost_class(r->cost, class_of(run.plan));
-    if (eval_limits(&run)) return CQL_FAILED;
-    if (r->params.paging_state.p) {
-        if (paging_decode(r->params.paging_state, run.plan->salt, &state, r->err)) return CQL_FAILED;
-        resume = &state;
-        run.has_limit = state.has_limit;
-        run.limit_left = state.limit_left;
-        if (run.plan->table->virt) run.skip = run.partition = state.partition;
-        if (run.has_limit && run.limit_left == 0) run.done = true;
-    }
-    int rc = run_plan(&run, resume);
-    select_out_fini(&run);
-    if (rc == 0) return CQL_DONE;
-    if (rc != ENG_INCOMPLETE) return CQL_FAILED;
-    start_over(r);
     return CQL_OFFLOAD;
 }
+
+/* One bounded part. */
+static enum cql_outcome pull(struct cql_request *r) {
+    struct select_run *run = r->running;
+    struct read_row row;
+    enum read_pull got;
+    while ((got = read_next(&run->page.op, &row)) == READ_ROW)
+        if (send(r, row.out)) break;
+    if (got == READ_AGAIN) return CQL_AGAIN;
+    enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? CQL_DONE : CQL_FAILED;
+    fini(r);
+    return got == READ_INCOMPLETE ? offload(r) : outcome;
+}
+
+static enum cql_outcome more(struct cql_request *r, const struct cql_statement *s) {
+    struct select_run *run = r->running;
+    assert(run->statement == s);
+    if (cql_check_running(r)) {
+        fini(r);
+        return CQL_FAILED;
+    }
+    run->source->path->begin_part(run->source);
+    return pull(r);
+}
+
+static int start(struct cql_request *r, struct select_run *run, const struct access_path *path, struct read_spec *spec) {
+    const struct select_plan *p = spec->plan;
+    void *keys = NULL;
+    bool empty = false;
+    if (r->params.paging_state.p) {
+        if (paging_decode(r->params.paging_state, p->salt, &run->resume, r->err)) return -1;
+        spec->resume = &run->resume;
+        spec->limit = run->resume.has_limit ? run->resume.limit_left : UINT64_MAX;
+    }
+    if (path->eval(spec, &keys, &empty) || warn_of_aggregation(r, p) || check_order(spec, empty)) return -1;
+    if (build(run, path, spec, keys)) return -1;
+    if (r->sink->begin(r->sink, &run->statement->result))
+        return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
+    return 0;
+}
+
+static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s) {
+    const struct select_plan *p = s->plan;
+    struct read_spec spec;
+    r->work_class = p->path->work_class;
+    r->deadline_per_part = p->n_aggregates || p->grouped;
+    /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
+    if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in)) return CQL_OFFLOAD;
+    r->cost->is_read = true;
+    op_cost_class(r->cost, class_of(p));
+    struct select_run *run = ARENA_NEW(r->arena, struct select_run);
+    if (!run || make_spec(r, p, &spec)) {
+        if (!run) err_nomem(r->err);
+        return CQL_FAILED;
+    }
+    run->statement = s;
+    r->running = run;
+    r->running_fini = fini;
+    const struct access_path *path = spec.as_keyspaces && p->path->in_keyspaces ? p->path->in_keyspaces : p->path;
+    if (start(r, run, path, &spec) == 0) return pull(r);
+    fini(r);
+    return CQL_FAILED;
+}
+
+const struct statement_ops select_ops = {.compile = select_compile, .run = run, .more = more};

@@ -1,5 +1,7 @@
 #include "cql/row/cell_form.h"
 
+#include "metering/size/size.h"
+
 void cell_map_put(struct slice key, struct slice value, struct buf *out) {
     buf_uvarint(out, key.p ? key.n : 0);
     if (key.p) buf_put_slice(out, key);
@@ -26,7 +28,7 @@ static int put_map_entry(const struct cql_type *t, const struct eng_cell *c, str
         size_t at = out->n;
         struct rd r = rd_of(c->path);
         buf_u32(out, 0);
-        if (cql_key_decode(t->args[0], false, &r, out)) return damaged(e);
+        if (cql_key_decode(t->args[0], false, &r, out)) return buf_failed(out) ? 0 : damaged(e);
         if (!buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     }
     cql_elem_put(value_of_slice(value), out);
@@ -91,8 +93,50 @@ int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32
     if (rc == 0 && (b.n || buf_failed(&b))) {
         struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(a, buf_slice(&b));
         if (s.p) *out = value_of_slice(s);
-        else rc = err_nomem(e);
+        else rc = 1;
     }
     buf_fini(&b);
     return rc;
+}
+
+/* ---- sizes ---- */
+
+static uint64_t entry_size(const struct cql_type *t, enum size_model model, const struct eng_cell *c, struct buf *scratch) {
+    struct slice key, value;
+    if (cell_map_split(c->value, &key, &value)) return 0;
+    if (!key.p) {
+        struct rd r = rd_of(c->path);
+        buf_clear(scratch, 1 << 16);
+        if (cql_key_decode(t->args[0], false, &r, scratch)) return 0;
+        key = buf_slice(scratch);
+    }
+    return cql_item_size(t, model, 0, value_of_slice(key)) + cql_item_size(t, model, 1, value_of_slice(value));
+}
+
+/* Fields that have no cell are null. */
+static uint64_t fields_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n) {
+    uint64_t size = 0;
+    for (uint32_t field = 0, i = 0; field < t->n_args; field++) {
+        struct value v = value_null();
+        for (; i < n && (!is_element(&cells[i]) || cells[i].path.n != 2 || load_u16(cells[i].path.p) <= field); i++)
+            if (is_element(&cells[i]) && cells[i].path.n == 2) v = value_of_slice(cells[i].value);
+        size += cql_item_size(t, model, field, v);
+    }
+    return size;
+}
+
+bool cell_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n, uint64_t *size) {
+    uint32_t live = 0;
+    struct buf scratch;
+    *size = cql_items_size(model);
+    buf_init(&scratch, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_element(&cells[i])) continue;
+        live++;
+        if (t->id == CQL_MAP) *size += entry_size(t, model, &cells[i], &scratch);
+        else if (t->id != CQL_UDT) *size += cql_item_size(t, model, 0, value_of_slice(cells[i].value));
+    }
+    if (t->id == CQL_UDT) *size += fields_size(t, model, cells, n);
+    buf_fini(&scratch);
+    return live > 0;
 }

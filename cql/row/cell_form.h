@@ -11,6 +11,7 @@
 
 #include "types/type.h"
 #include "engine/row.h"
+#include "metering/size/op_cost.h"
 
 /* The value of a map's cell. key: as written when cql_key_encode said that its form is not exact, else p NULL. */
 void cell_map_put(struct slice key, struct slice value, struct buf *out);
@@ -20,6 +21,8 @@ int cell_map_split(struct slice cell_value, struct slice *key, struct slice *val
 int cell_map_key(const struct cql_type *map, const struct eng_cell *cell, struct arena *a, struct value *out, struct err *e) MUST_CHECK;
 
 /* cells: the live cells of one column, first to last (a complex deletion among them is passed over). out: the serialised
- * collection or UDT in the arena; null when no element is left. */
+ * collection or UDT in the arena; null when no element is left. 0, -1 when they are damaged, 1 when the arena has no room for it. */
 int cell_assemble(const struct cql_type *t, const struct eng_cell *cells, uint32_t n, struct arena *a, struct value *out,
                   struct err *e) MUST_CHECK;
+/* The encoded size of the value that the cells are, as cql_value_size has it of the value put together. False: no element is left. */
+bool cell_size(const struct cql_type *t, enum size_model model, const struct eng_cell *cells, uint32_t n, uint64_t *size) MUST_CHECK;

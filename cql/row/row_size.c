@@ -1,6 +1,17 @@
 #include "cql/row/row_size.h"
 
+#include "cql/row/cell_form.h"
 #include "metering/size/size.h"
+
+/* Of a collection that was not put together. */
+static void add_cells(struct size_parts *p, enum size_model model, const struct row_view *v, const struct schema_column *c) {
+    uint32_t n;
+    const struct eng_cell *cells = row_view_cells(v, c, &n);
+    uint64_t size;
+    if (!v->layout->places[c->id].multicell || !cell_size(c->type, model, cells, n, &size)) return;
+    p->n_columns++;
+    p->column_bytes += size;
+}
 
 /* Columns are the partition key, the clustering key, then statics and regulars. */
 static void add_columns(struct size_parts *p, enum size_model model, const struct row_view *v, enum schema_column_kind kind) {
@@ -12,6 +23,7 @@ static void add_columns(struct size_parts *p, enum size_model model, const struc
     for (uint32_t i = rows; regular && i < statics; i++) size_add_clustering(p, model, t->columns[i].type, v->values[i]);
     for (uint32_t i = regular ? regulars : statics, end = regular ? t->n_columns : regulars; i < end; i++)
         if (!value_is_null(v->values[i])) size_add_column(p, model, t->columns[i].type, v->values[i]);
+        else if (v->n_cells[i]) add_cells(p, model, v, &t->columns[i]);
 }
 
 void row_size_add(struct size_parts *p, enum size_model model, const struct row_view *v) {

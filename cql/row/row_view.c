@@ -7,23 +7,14 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     struct row_view_layout *l = ARENA_NEW(a, struct row_view_layout);
     if (!l) return NULL;
     l->table = t;
-    l->wanted = ARENA_ARRAY(a, t->n_columns + 1, bool);
-    if (!l->wanted) return NULL;
-    for (uint32_t i = 0; i < t->n_columns; i++) {
-        const struct schema_column *c = &t->columns[i];
-        l->wanted[i] = !wanted || wanted[i];
-        if (c->kind != COLUMN_PARTITION_KEY && c->kind != COLUMN_CLUSTERING && c->id >= l->n_ids) l->n_ids = c->id + 1;
-        if (!l->wanted[i]) continue;
-        if (c->kind == COLUMN_CLUSTERING) l->wants_clustering = true;
-        if (c->kind == COLUMN_PARTITION_KEY) l->wants_partition_key = true;
-    }
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
+        if (t->columns[i].id >= l->n_ids) l->n_ids = t->columns[i].id + 1;
     l->places = ARENA_ARRAY(a, l->n_ids + 1, struct row_view_place);
     if (!l->places) return NULL;
     for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = UINT16_MAX;
-    for (uint32_t i = 0; i < t->n_columns; i++) {
-        const struct schema_column *c = &t->columns[i];
-        if (l->wanted[i] && (c->kind == COLUMN_STATIC || c->kind == COLUMN_REGULAR))
-            l->places[c->id] = (struct row_view_place){.ordinal = (uint16_t)i, .multicell = cql_type_is_multicell(c->type)};
+    for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
+        bool multicell = cql_type_is_multicell(t->columns[i].type);
+        l->places[t->columns[i].id] = (struct row_view_place){.ordinal = (uint16_t)i, .multicell = multicell, .assembled = multicell && (!wanted || wanted[i])};
     }
     return l;
 }
@@ -50,6 +41,11 @@ static void clear(struct row_view *v, enum schema_column_kind kind) {
     }
 }
 
+static int assemble(struct row_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n, struct err *e) {
+    int rc = cell_assemble(c->type, cells, n, v->arena, &v->values[c->ordinal], e);
+    return rc > 0 ? err_set(e, ERR_SERVER, "The value of column %s is larger than what one request may take of memory", c->name) : rc;
+}
+
 /* Cells are sorted by column: those of one column follow one another. */
 static int take_cells(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct row_view_layout *l = v->layout;
@@ -63,7 +59,7 @@ static int take_cells(struct row_view *v, const struct eng_row *row, struct err 
             v->first_cell[ordinal] = i;
             v->n_cells[ordinal] = n;
             if (!place.multicell) v->values[ordinal] = value_of_slice(first->value);
-            else if (cell_assemble(l->table->columns[ordinal].type, first, n, v->arena, &v->values[ordinal], e)) return -1;
+            else if (place.assembled && assemble(v, &l->table->columns[ordinal], first, n, e)) return -1;
         }
         i += n;
     }
@@ -75,8 +71,7 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     v->statics = statics;
     v->row = NULL;
     clear(v, COLUMN_STATIC);
-    if (v->layout->wants_partition_key && row_key_split(v->layout->table, key, v->values, e)) return -1;
-    return 0;
+    return row_key_split(v->layout->table, key, v->values, e);
 }
 
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
@@ -86,7 +81,6 @@ int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     clear(v, COLUMN_REGULAR);
     if (v->statics && take_cells(v, v->statics, e)) return -1;
     if (row && row->n_cells && take_cells(v, row, e)) return -1;
-    if (!v->layout->wants_clustering) return 0;
     struct value *keys = v->values + t->n_partition_key;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
     for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();

@@ -12,15 +12,13 @@
 
 /* Where the cells of a column go. */
 struct row_view_place {
-    uint16_t ordinal; /* UINT16_MAX: no such column, or not wanted */
-    bool multicell;
+    uint16_t ordinal; /* UINT16_MAX: no such column */
+    bool multicell, assembled; /* assembled: of several cells, a value is put together */
 };
 
 /* Immutable, in the statement's arena. */
 struct row_view_layout {
     const struct schema_table *table;
-    bool *wanted;         /* by ordinal */
-    bool wants_clustering, wants_partition_key;
     uint32_t n_ids;       /* column ids are below this */
     struct row_view_place *places; /* by column id */
 };
@@ -31,7 +29,7 @@ struct row_view {
     struct arena_mark mark;
     struct value *values;  /* by ordinal; null where the row has none */
     const struct eng_row *statics, *row; /* NULL: none */
-    uint32_t *first_cell, *n_cells;      /* by ordinal, in statics or row; columns that are wanted */
+    uint32_t *first_cell, *n_cells;      /* by ordinal, in statics or row */
 };
 
 /* What WRITETIME and TTL see of a column. */
@@ -42,7 +40,8 @@ struct row_view_time {
     int64_t expiry; /* seconds since 1970; ENG_NO_EXPIRY: none */
 };
 
-/* wanted: by ordinal, copied; NULL: every column. NULL when memory is out. */
+/* wanted: by ordinal; NULL: every column. Of a non-frozen collection or UDT that is not wanted there are cells only, and its value is
+ * null, so that a large one costs nothing. NULL when memory is out. */
 const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) MUST_CHECK;
 /* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
 int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;

@@ -46,26 +46,24 @@ static uint64_t field_size(const struct cql_type *t, struct value v) {
     return t->frozen && cql_type_is_collection(t) && v.n >= 4 ? (uint64_t)v.n - 4 : cql_value_size(t, SIZE_CURRENT, v);
 }
 
-static uint64_t fields_size(const struct cql_type *t, struct slice v) {
-    struct cql_elems it;
-    struct value field;
-    uint64_t size = 3;
-    if (cql_elems_open(t, v, &it) < 0) return v.n;
-    for (uint32_t i = 0; cql_elems_next(&it, &field) && i < t->n_args; i++) size += field_id_size(t) + field_size(t->args[i], field) + 1;
-    return size;
+uint64_t cql_items_size(enum size_model model) { return model == SIZE_CURRENT ? 3 : 0; }
+
+uint64_t cql_item_size(const struct cql_type *t, enum size_model model, uint32_t i, struct value item) {
+    bool current = model == SIZE_CURRENT;
+    if (t->id == CQL_UDT) {
+        if (i >= t->n_args) return 0;
+        return current ? field_id_size(t) + field_size(t->args[i], item) + 1 : cql_value_size(t->args[i], model, item);
+    }
+    bool map_value = t->id == CQL_MAP && i % 2;
+    return cql_value_size(t->args[map_value], model, item) + (current && !map_value);
 }
 
 static uint64_t items_size(const struct cql_type *t, enum size_model model, struct slice v) {
     struct cql_elems it;
     struct value item;
-    bool current = model == SIZE_CURRENT;
-    uint64_t size = current ? 3 : 0;
+    uint64_t size = cql_items_size(model);
     if (cql_elems_open(t, v, &it) < 0) return v.n;
-    for (uint32_t i = 0; cql_elems_next(&it, &item); i++) {
-        const struct cql_type *item_type = t->id == CQL_UDT ? t->args[i] : t->args[t->id == CQL_MAP ? i % 2 : 0];
-        size += cql_value_size(item_type, model, item);
-        if (current && !(t->id == CQL_MAP && i % 2)) size += 1;
-    }
+    for (uint32_t i = 0; cql_elems_next(&it, &item); i++) size += cql_item_size(t, model, i, item);
     return size;
 }
 
@@ -74,7 +72,7 @@ uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct
     struct slice s = value_slice(v);
     if (cql_type_is_collection(t) || t->id == CQL_UDT) {
         if (model == SIZE_CURRENT && t->frozen) return s.n;
-        return model == SIZE_CURRENT && t->id == CQL_UDT ? fields_size(t, s) : items_size(t, model, s);
+        return items_size(t, model, s);
     }
     if (model != SIZE_CURRENT) return s.n;
     switch (t->id) {

@@ -16,6 +16,10 @@ static inline uint64_t cql_value_size(const struct cql_type *t, enum size_model 
     return LIKELY(as_sent) ? (uint64_t)v.n : cqlt_value_size(t, model, v);
 }
 
+/* A collection or UDT item by item: what the value adds around its items, and what item i adds (keys and values of a map take turns). */
+uint64_t cql_items_size(enum size_model model);
+uint64_t cql_item_size(const struct cql_type *t, enum size_model model, uint32_t i, struct value item);
+
 /* Add one column of the kind to the parts of one row. */
 static inline void size_add_partition_key(struct size_parts *p, enum size_model model, const struct cql_type *t, struct value v) {
     p->n_pk++;

@@ -323,7 +323,10 @@ class Table:
 
     def selection(self, grouped, distinct):
         if distinct:
-            return "DISTINCT " + ", ".join(n for n, _ in self.pk + self.some(self.static))
+            chosen = [n for n, _ in self.pk + self.some(self.static)]
+            if self.chance(0.3):
+                chosen += self.rng.choice([[f"count({self.rng.choice(chosen)})"], ["count(*)"], [f"max({n})" for n, t in self.pk if t != "timeuuid"]])
+            return "DISTINCT " + ", ".join(chosen)
         if grouped or self.chance(0.1):
             plain = [n for n, _ in self.some(self.pk + self.ck)] if grouped else []
             of_first_row = [self.selector() for _ in range(self.rng.choice([0, 0, 1, 2]))]  # their write times too, latched with the group's first row
@@ -343,14 +346,15 @@ class Table:
         columns = list(zip(self.ck, self.desc))[:self.rng.randrange(len(self.ck)) + 1]
         return " ORDER BY " + ", ".join(f"{n} {'DESC' if d != flip else 'ASC'}" for (n, _), d in columns)
 
-    def grouping(self):
+    def grouping(self, distinct):
         if not self.chance(0.15):
             return ""
-        names = [n for n, _ in self.pk + self.ck]
+        names = [n for n, _ in self.pk + ([] if distinct and self.chance(0.8) else self.ck)]
         return " GROUP BY " + ", ".join(names[:self.rng.randrange(len(self.pk) - (self.chance(0.05)), len(names) + 1)] or names)
 
     def select(self):
-        distinct, grouping = bool(self.chance(0.08)), self.grouping()
+        distinct = bool(self.chance(0.08))
+        grouping = self.grouping(distinct)
         where = []
         if self.chance(0.7):
             where = self.partition_relations(full=False) + ([] if distinct else self.clustering_relations())

@@ -81,6 +81,7 @@ void harness_close(struct harness *h) {
 
 enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     arena_reset(&h->arena);
+    h->arena.limit = h->arena_limit ? h->arena_limit : SIZE_MAX;
     struct slice state = {0};
     if (h->resume) state = arena_dup(&h->arena, buf_slice(&h->paging));
     buf_clear(&h->paging, 1 << 20);
@@ -96,7 +97,13 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     r->params.page_size = h->page_size;
     r->params.paging_state = state;
     eng_batch_savepoint(h->batch);
+    _Atomic bool gone = false;
+    r->cancelled = &gone;
     enum cql_outcome outcome = cql_run(r);
+    for (h->n_parts = 1; outcome == CQL_AGAIN; h->n_parts++) {
+        gone = h->n_parts == h->cancel_after;
+        outcome = cql_run_more(r);
+    }
     uint64_t seq;
     if (outcome == CQL_FAILED) eng_batch_rollback(h->batch);
     else eng_batch_release(h->batch);

@@ -35,9 +35,12 @@ struct harness {
     struct cql_result result;
     struct buf paging;     /* paging state of the newest result; empty: no further page */
     uint32_t n_warnings;
+    uint32_t n_parts;      /* that the newest request ran in */
     /* for the next requests */
     int32_t page_size;
     uint16_t consistency;
+    uint32_t cancel_after; /* parts: nobody waits for the answer from there on; 0: somebody always does */
+    size_t arena_limit;    /* bytes that a request may take; 0: no limit */
     bool resume;           /* go on where the newest page ended */
 };
 

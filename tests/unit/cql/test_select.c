@@ -121,6 +121,118 @@ static void test_select_refuses_a_foreign_paging_state(void **state) {
     assert_int_equal(h->err.code, ERR_PROTOCOL);
 }
 
+/* A page of one row of the first statement, then the second one from there. */
+static const char *page_on(struct harness *h, const char *first, const char *then) {
+    h->page_size = 1;
+    h->resume = false;
+    run_ok(h, first);
+    assert_true(h->paging.n > 0);
+    h->resume = true;
+    return harness_run(h, then, 0, NULL) == CQL_DONE ? (const char *)h->rows.p : h->err.text;
+}
+
+static void test_a_paging_state_goes_on_however_its_statement_is_written(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    const char *first = "SELECT c, d FROM t WHERE k = 1";
+    assert_string_equal(page_on(h, first, "select   c, d\nfrom k.t where K = 1"), "2,1");
+    assert_string_equal(page_on(h, first, "SELECT v AS w, l FROM t WHERE k = (int) 1"), "20,[3, 1, 2]");
+    uint8_t id[16];
+    harness_prepare(h, "SELECT c, d FROM t WHERE k = ?", id);
+    h->resume = false;
+    run_ok(h, first);
+    h->resume = true;
+    assert_int_equal(harness_execute(h, id, 1, &(struct value){.p = (const uint8_t *)"\0\0\0\1", .n = 4}), CQL_DONE);
+    assert_string_equal((const char *)h->rows.p, "2,1");
+}
+
+static void test_a_paging_state_of_other_rows_is_refused(void **state) {
+    struct harness *h = *state;
+    static const char *const others[] = {
+        "SELECT c, d FROM t WHERE k = 2",                          /* partition */
+        "SELECT c, d FROM t WHERE k = 1 ORDER BY c DESC",          /* direction */
+        "SELECT c, d FROM t WHERE k IN (1, 2)",                    /* restrictions */
+        "SELECT c, d FROM t WHERE k = 1 AND c > 0",
+        "SELECT c, d FROM t WHERE k = 1 AND v > 0 ALLOW FILTERING",
+        "SELECT c, d FROM t",
+        "SELECT c, count(*) FROM t WHERE k = 1 GROUP BY c",        /* groups */
+        "SELECT a, b FROM r WHERE k = 1",                          /* table */
+    };
+    fill(h);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        assert_string_equal(page_on(h, "SELECT c, d FROM t WHERE k = 1", others[i]), "Invalid value for the paging state");
+        assert_int_equal(h->err.code, ERR_PROTOCOL);
+    }
+    run_ok(h, "CREATE TABLE again (k int, c int, PRIMARY KEY (k, c))");
+    run_ok(h, "INSERT INTO again (k, c) VALUES (1, 1)");
+    h->resume = false;
+    run_ok(h, "SELECT c FROM again WHERE k = 1");
+    struct buf kept;
+    buf_init(&kept, 0);
+    buf_put_slice(&kept, buf_slice(&h->paging));
+    run_ok(h, "DROP TABLE again");
+    run_ok(h, "CREATE TABLE again (k int, c int, PRIMARY KEY (k, c))");
+    buf_clear(&h->paging, 0);
+    buf_put_slice(&h->paging, buf_slice(&kept));
+    buf_fini(&kept);
+    h->resume = true;
+    assert_error(h, "SELECT c FROM again WHERE k = 1", "Invalid value for the paging state");
+}
+
+static void fill_partition(struct harness *h, int rows) {
+    uint8_t id[16];
+    harness_prepare(h, "INSERT INTO t (k, c, d, v) VALUES (9, ?, 1, 1)", id);
+    for (int i = 0; i < rows; i++) {
+        uint8_t c[4];
+        store_u32(c, (uint32_t)i);
+        assert_int_equal(harness_execute(h, id, 1, &(struct value){.p = c, .n = 4}), CQL_COMMIT);
+    }
+}
+
+static void test_a_long_read_runs_in_parts_and_gives_the_same_rows(void **state) {
+    struct harness *h = *state;
+    fill_partition(h, 9000);
+    assert_rows(h, "SELECT count(*), sum(v), max(c) FROM t", "9000,9000,8999");
+    assert_int_equal(h->n_parts, 3);
+    assert_rows(h, "SELECT c FROM t WHERE k = 9 AND v = 2 ALLOW FILTERING", "");
+    assert_int_equal(h->n_parts, 3);
+    assert_rows(h, "SELECT c FROM t WHERE k = 9 AND c > 8997", "8998;8999");
+    assert_int_equal(h->n_parts, 1);
+    run_ok(h, "SELECT c, d FROM t");
+    assert_int_equal(h->n_rows, 9000);
+    assert_int_equal(h->n_parts, 3);
+}
+
+static void test_a_long_read_that_nobody_waits_for_ends_between_two_parts(void **state) {
+    struct harness *h = *state;
+    fill_partition(h, 9000);
+    h->cancel_after = 1;
+    assert_error(h, "SELECT count(*) FROM t", "The client is gone");
+    assert_int_equal(h->n_parts, 2);
+    assert_int_equal(h->cost.rows_read, 4096);
+}
+
+static void test_a_large_collection_costs_nothing_where_it_is_not_selected(void **state) {
+    struct harness *h = *state;
+    char cql[160];
+    fill(h);
+    for (int i = 0; i < 4000; i++) {
+        snprintf(cql, sizeof(cql), "UPDATE t SET m = m + {'key number %08d of a map that is large': %d} WHERE k = 1 AND c = 2 AND d = 1", i, i);
+        run_ok(h, cql);
+    }
+    h->arena_limit = 64 << 10;
+    assert_rows(h, "SELECT c, d, v FROM t WHERE k = 1", "1,1,10;2,1,20;2,2,30;3,1,40");
+    assert_rows(h, "SELECT count(*), max(v) FROM t", "6,50");
+    assert_error(h, "SELECT m FROM t WHERE k = 1", "The value of column m is larger than what one request may take of memory");
+    h->arena_limit = 0;
+    uint64_t bytes[2];
+    for (int all = 0; all < 2; all++) {
+        run_ok(h, all ? "SELECT * FROM t WHERE k = 1 AND c = 2" : "SELECT v FROM t WHERE k = 1 AND c = 2");
+        bytes[all] = h->cost.reads->rows.column_bytes;
+    }
+    assert_true(bytes[0] == bytes[1] && bytes[0] > 4000 * 40);
+}
+
 static void test_select_filters(void **state) {
     struct harness *h = *state;
     fill(h);
@@ -285,6 +397,11 @@ int main(void) {
         T(test_select_pages_resume_exactly),
         T(test_select_limit_counts_over_pages),
         T(test_select_refuses_a_foreign_paging_state),
+        T(test_a_paging_state_goes_on_however_its_statement_is_written),
+        T(test_a_paging_state_of_other_rows_is_refused),
+        T(test_a_long_read_runs_in_parts_and_gives_the_same_rows),
+        T(test_a_long_read_that_nobody_waits_for_ends_between_two_parts),
+        T(test_a_large_collection_costs_nothing_where_it_is_not_selected),
         T(test_select_filters),
         T(test_select_projects),
         T(test_select_aggregates),

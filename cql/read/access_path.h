@@ -1,0 +1,66 @@
+/* Where the rows of a SELECT come from: chosen when the statement is compiled, one table of functions each.
+ *
+ *   path_keys         partitions that = and IN name, with their rows and slices, as Cassandra reads them
+ *   path_subqueries   the same in keyspaces mode: every element of the product of the IN lists is a query of its own
+ *   path_tokens       a range of tokens, or the ring
+ *   path_virtual      a system table, which yields its rows from memory
+ *
+ * Life: eval finds what the bound values name, before anything is answered; open makes a source, which the operators pull; close
+ * gives back what the request's arena does not hold. The first three are engine_source.h's.
+ */
+#pragma once
+
+#include "cql/read/paging.h"
+#include "cql/read/read.h"
+#include "cql/request/request.h"
+#include "metering/size/op_cost.h"
+
+struct select_plan;
+struct access_path;
+
+/* What a run decides for its source. */
+struct read_spec {
+    struct cql_request *r;
+    const struct select_plan *plan;
+    bool as_keyspaces;        /* pages end by what is read, and before the row that does not fit (reference/keyspaces.md, 1.4 and 1.5) */
+    bool paged;               /* pages end by what is read */
+    bool may_unread;          /* unread will be called */
+    uint64_t page_rows;       /* the page size; UINT64_MAX: none */
+    bool count_read_rows;     /* the page size counts rows read, not returned, and LIMIT does not end the page (keyspaces) */
+    uint64_t limit;           /* UINT64_MAX: none */
+    uint64_t partition_limit; /* rows wanted of a partition; UINT64_MAX: all */
+    const struct paging_state *resume; /* NULL: from the start */
+};
+
+struct read_source {
+    struct read_op op; /* first */
+    const struct access_path *path;
+    struct op_read *read;     /* sums up what is processed now; NULL: it is free */
+    uint64_t given;           /* rows or groups of the partition so far, on earlier pages too: whoever takes them counts */
+    uint64_t partition_limit;
+    bool skip_partition;      /* set from above: no further row of this partition is wanted */
+    bool last_query;          /* set from above: LIMIT is reached, no further subquery is wanted */
+    bool single;              /* at most one row comes: no page follows */
+    bool page_end;            /* READ_END was answered because the page is full */
+    bool exhausted;           /* READ_END was answered for lack of rows */
+};
+
+struct access_path {
+    const struct access_path *in_keyspaces; /* stands in for this one in keyspaces mode; NULL: none does */
+    enum cql_work_class work_class;
+    /* *keys: what is named, in the request's arena; *none: there is nothing to read. 0 / -1. */
+    int (*eval)(const struct read_spec *spec, void **keys, bool *none);
+    /* NULL with the request's err. spec is copied, what it points to must live as long as the source. */
+    struct read_source *(*open)(const struct read_spec *spec, void *keys);
+    /* Another bounded part may be read. */
+    void (*begin_part)(struct read_source *s);
+    /* The row given last belongs to the next page, which goes on before it. */
+    void (*unread)(struct read_source *s);
+    /* Where the next page goes on; slices live as long as the source. */
+    void (*place)(const struct read_source *s, struct paging_state *out);
+    /* The read is complete; NULL: nothing is to be done. */
+    void (*end)(struct read_source *s);
+    void (*close)(struct read_source *s);
+};
+
+extern const struct access_path path_keys, path_subqueries, path_tokens, path_virtual;

@@ -1,0 +1,367 @@
+#include "cql/read/engine_source.h"
+
+#include "cql/read/select.h"
+#include "cql/request/db.h"
+
+enum {
+    SKIP_AFTER = 16,      /* rows of a partition that is done are passed over so long before the scan is opened anew behind it */
+    PART_ROWS = 4096,     /* of a part; some milliseconds */
+    PART_BYTES = 1 << 20,
+    PART_POINTS = 256,
+    KEY_KEEP = 1 << 16,
+};
+
+/* What a step answers beside READ_...: nothing to hand on yet. */
+enum { GO_ON = 2 };
+
+static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE; }
+
+static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
+
+static int keep(struct buf *b, struct slice bytes, struct err *e) {
+    buf_clear(b, KEY_KEEP);
+    buf_put_slice(b, bytes);
+    return buf_failed(b) ? err_nomem(e) : 0;
+}
+
+/* ---- partitions ---- */
+
+static int new_read(struct engine_source *s) {
+    s->base.read = read_meter_new(&s->meter);
+    s->view.mark = s->partition_mark = arena_mark(s->spec.r->arena); /* the cost may live in the arena that rows are rewound in */
+    return s->base.read ? 0 : err_nomem(s->spec.r->err);
+}
+
+static int view_partition(struct engine_source *s, struct slice key, const struct eng_row *statics) {
+    struct err *e = s->spec.r->err;
+    s->base.skip_partition = s->in_row = s->row_out = false;
+    if (keep(&s->key, key, e) || row_view_partition(&s->view, buf_slice(&s->key), statics, e)) return -1;
+    if (!statics || !s->spec.plan->wants_statics) return 0;
+    if (row_view_row(&s->view, NULL, e)) return -1;
+    read_meter_static(&s->meter, &s->view);
+    return 0;
+}
+
+/* again: rows of it were given on an earlier page. What was given counts on when the partition is read by several subqueries. */
+static int enter_partition(struct engine_source *s, struct slice key, const struct eng_row *statics, const struct paging_state *again) {
+    bool same = s->spec.as_keyspaces && s->partition_open && slice_eq(key, buf_slice(&s->key));
+    s->rows_seen = again != NULL;
+    if (!same) s->base.given = again ? again->given : 0;
+    s->partition_open = true;
+    return view_partition(s, key, statics);
+}
+
+/* ---- rows ---- */
+
+/* The row handed on last is done. END: the page ends with it. */
+static int pass_row(struct engine_source *s) {
+    if (!s->row_out) return GO_ON;
+    s->row_out = false;
+    s->in_row = s->row != NULL;
+    bool tracked = s->spec.as_keyspaces || s->spec.may_unread;
+    if (tracked && s->row && keep(&s->ck, s->row->ck, s->spec.r->err)) return READ_FAILED;
+    if (!read_meter_passed(&s->meter)) return GO_ON;
+    s->base.page_end = true;
+    return !tracked && s->row && keep(&s->ck, s->row->ck, s->spec.r->err) ? READ_FAILED : READ_END;
+}
+
+/* Counts the row that the view is at as read, unless the page ends before it. */
+static bool charge(struct engine_source *s, const struct eng_row *row) {
+    if (read_meter_row(&s->meter, &s->view, row != NULL)) return true;
+    s->base.page_end = true;
+    s->before = !s->in_row;
+    return false;
+}
+
+/* ROW, END when the page is full, GO_ON when the row is not wanted. */
+static int give_row(struct engine_source *s, const struct eng_row *row, struct read_row *out) {
+    if (s->base.skip_partition || s->base.given >= s->base.partition_limit) {
+        s->rows_seen++;
+        s->base.skip_partition = true;
+        return GO_ON;
+    }
+    if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
+    if (!charge(s, row)) return READ_END;
+    s->rows_seen++;
+    s->row = row;
+    s->row_out = true;
+    *out = (struct read_row){.values = s->view.values, .view = &s->view};
+    return READ_ROW;
+}
+
+static int pass_expired(struct engine_source *s, const struct eng_row *row) {
+    if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
+    if (!charge(s, row)) return READ_END;
+    s->base.read->expired++;
+    s->in_row = true;
+    return keep(&s->ck, row->ck, s->spec.r->err) ? READ_FAILED : GO_ON;
+}
+
+static int give_static_row(struct engine_source *s, struct read_row *out) {
+    s->static_row_due = false;
+    return give_row(s, NULL, out);
+}
+
+/* ---- a row by its key ---- */
+
+/* 1: visible; 0: not, and *out is the row that has expired, or NULL. */
+static int get_row(struct engine_source *s, struct eng_row **out) {
+    struct cql_request *r = s->spec.r;
+    struct eng *eng = r->db->options.eng;
+    const struct piece *p = &s->piece;
+    uint64_t dead = r->cost->tombstones;
+    *out = ARENA_NEW(r->arena, struct eng_row);
+    if (!*out) return err_nomem(r->err);
+    int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, now_seconds(r), r->arena, *out, r->cost, r->err);
+    if (rc) return rc;
+    /* Counted already: what it passed is looked at once more, as it was before it expired. */
+    int stored = r->cost->tombstones == dead ? 0 : eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, *out, NULL, r->err);
+    if (stored == 0) *out = NULL;
+    return stored < 0 ? stored : 0;
+}
+
+static int get_statics(struct engine_source *s, struct eng_row **out) {
+    struct cql_request *r = s->spec.r;
+    *out = NULL;
+    if (!s->spec.plan->wants_statics) return 0;
+    *out = ARENA_NEW(r->arena, struct eng_row);
+    if (!*out) return err_nomem(r->err);
+    int rc = eng_row_get(r->db->options.eng, tier(s), s->piece.part, ENG_STATIC, slice_of("", 0), now_seconds(r), r->arena, *out, r->cost, r->err);
+    if (rc == 0) *out = NULL;
+    return rc < 0 ? rc : 0;
+}
+
+static int read_point(struct engine_source *s, struct read_row *out) {
+    struct eng_row *statics, *row = NULL;
+    s->state = AT_NEXT_PIECE;
+    int rc = get_statics(s, &statics);
+    int visible = rc ? rc : get_row(s, &row);
+    if (visible < 0) return visible;
+    if (new_read(s) || enter_partition(s, s->piece.part->key, statics, NULL)) return READ_FAILED;
+    if (visible) return give_row(s, row, out);
+    int pull = row ? pass_expired(s, row) : GO_ON;
+    if (pull != GO_ON || !statics || !s->spec.plan->static_only_rows) return pull;
+    return give_row(s, NULL, out);
+}
+
+/* ---- scans ---- */
+
+static int open_scan(struct engine_source *s) {
+    struct cql_request *r = s->spec.r;
+    s->passed = 0;
+    s->scan = eng_scan_open(r->db->options.eng, tier(s), &s->scan_spec, r->cost, r->err);
+    if (s->scan && r->blocking) eng_scan_allow(s->scan, PART_ROWS, PART_BYTES);
+    return s->scan ? 0 : -1;
+}
+
+static void close_scan(struct engine_source *s) {
+    eng_scan_close(s->scan);
+    s->scan = NULL;
+}
+
+static int start_scan(struct engine_source *s) {
+    const struct piece *p = &s->piece;
+    const struct paging_state *resume = p->resume;
+    s->scan_spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage, .part = p->part, .slices = p->slices, .n_slices = p->n_slices,
+                                          .token_from = p->token_from, .token_to = p->token_to, .reverse = s->spec.plan->reversed,
+                                          .statics = s->spec.plan->wants_statics, .rows = true, .expired = true, .now = now_seconds(s->spec.r)};
+    if (resume) {
+        s->scan_spec.resume_key = resume->key;
+        s->scan_spec.resume_ck = resume->ck;
+        s->scan_spec.resume_skip = !resume->ck.p && !resume->before;
+    }
+    return open_scan(s);
+}
+
+/* Behind the partition that the scan is in. */
+static int reopen_scan(struct engine_source *s) {
+    close_scan(s);
+    if (keep(&s->resume_key, buf_slice(&s->key), s->spec.r->err)) return -1;
+    s->scan_spec.resume_key = buf_slice(&s->resume_key);
+    s->scan_spec.resume_ck = (struct slice){0};
+    s->scan_spec.resume_skip = true;
+    return open_scan(s);
+}
+
+/* Static values are looked at once more when all rows turn out to have expired, and then the scan may be past them. */
+static int keep_statics(struct engine_source *s) {
+    struct arena *a = s->spec.r->arena;
+    struct eng_row *row = &s->statics;
+    const struct eng_cell *from = row->cells;
+    struct eng_cell *cells = ARENA_ARRAY(a, row->n_cells + 1, struct eng_cell);
+    if (!cells) return err_nomem(s->spec.r->err);
+    for (uint32_t i = 0; i < row->n_cells; i++) {
+        cells[i] = from[i];
+        if (from[i].path.n) cells[i].path = arena_dup(a, from[i].path);
+        if (from[i].value.n) cells[i].value = arena_dup(a, from[i].value);
+        if ((from[i].path.n && !cells[i].path.p) || (from[i].value.n && !cells[i].value.p)) return err_nomem(s->spec.r->err);
+    }
+    row->cells = cells;
+    s->statics_kept = true;
+    s->view.mark = arena_mark(a);
+    return 0;
+}
+
+static int start_partition(struct engine_source *s, struct read_row *out) {
+    const struct paging_state *resume = s->piece.resume;
+    const struct eng_item *item = &s->item;
+    bool again = resume && resume->ck.p && slice_eq(resume->key, item->part.key);
+    s->view.mark = s->partition_mark;
+    s->passed = 0;
+    s->quarters_seen |= 1u << path_tokens_quarter(item->part.token);
+    s->statics_kept = false;
+    s->statics = item->statics;
+    if (enter_partition(s, item->part.key, item->has_static ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
+    s->static_row_due = item->has_static && !again && s->spec.plan->static_only_rows;
+    return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
+}
+
+/* An item of a partition of which no more rows are wanted. */
+static int pass_unwanted(struct engine_source *s) {
+    s->static_row_due = false;
+    if (s->piece.part) close_scan(s);
+    else if (++s->passed > SKIP_AFTER && reopen_scan(s)) return READ_FAILED;
+    s->state = s->piece.part ? AT_BOUND : AT_SCAN;
+    return GO_ON;
+}
+
+static int take_item(struct engine_source *s, struct read_row *out) {
+    s->state = AT_SCAN;
+    if (s->item.kind == ENG_ITEM_PARTITION) {
+        if (!s->static_row_due) return start_partition(s, out);
+        s->state = AT_HELD;
+        return give_static_row(s, out);
+    }
+    if (s->base.skip_partition) return pass_unwanted(s);
+    if (s->item.kind == ENG_ITEM_EXPIRED) {
+        if (s->static_row_due && !s->statics_kept && keep_statics(s)) return READ_FAILED;
+        return pass_expired(s, &s->item.row);
+    }
+    s->static_row_due = false;
+    return give_row(s, &s->item.row, out);
+}
+
+static int read_scan(struct engine_source *s, struct read_row *out) {
+    int rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
+    if (rc == ENG_PAUSED) return READ_AGAIN;
+    if (rc < 0) return rc;
+    if (rc > 0) return take_item(s, out);
+    s->state = AT_BOUND;
+    return s->static_row_due ? give_static_row(s, out) : GO_ON;
+}
+
+/* The first of the rows that match an excluded bound is read, and not returned. */
+static int read_bound(struct engine_source *s) {
+    struct cql_request *r = s->spec.r;
+    close_scan(s);
+    s->state = AT_NEXT_PIECE;
+    if (!s->piece.bound) return GO_ON;
+    struct eng_scan_spec spec = {.table = s->spec.plan->table->storage, .part = s->piece.part, .slices = s->piece.bound, .n_slices = 1, .rows = true,
+                                 .expired = true, .now = now_seconds(r)};
+    s->scan = eng_scan_open(r->db->options.eng, tier(s), &spec, r->cost, r->err);
+    if (!s->scan) return READ_FAILED;
+    s->item.kind = ENG_ITEM_PARTITION;
+    int rc = 1;
+    while (rc == 1 && s->item.kind == ENG_ITEM_PARTITION) rc = eng_scan_next(s->scan, &s->item, r->err);
+    if (rc == 1) {
+        if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, &s->item.row, r->err)) return READ_FAILED;
+        read_meter_bound(&s->meter, &s->view);
+    }
+    close_scan(s);
+    return rc < 0 ? rc : GO_ON;
+}
+
+/* ---- pieces ---- */
+
+static int next_piece(struct engine_source *s) {
+    struct piece *p = &s->piece;
+    if (s->spec.r->blocking && s->points_left-- == 0) return READ_AGAIN;
+    *p = (struct piece){0};
+    int rc = s->next_piece(s, s->keys, p);
+    if (rc < 0) return READ_FAILED;
+    if (rc == 0) return READ_END;
+    s->state = p->kind == PIECE_POINT ? AT_POINT : AT_SCAN;
+    if (p->kind == PIECE_POINT) return GO_ON;
+    if (new_read(s)) return READ_FAILED;
+    if (p->kind == PIECE_SCAN) return start_scan(s) ? READ_FAILED : GO_ON;
+    s->state = AT_BOUND;
+    return GO_ON;
+}
+
+static int step(struct engine_source *s, struct read_row *out) {
+    switch (s->state) {
+    case AT_NEXT_PIECE: return next_piece(s);
+    case AT_POINT: return read_point(s, out);
+    case AT_SCAN: return read_scan(s, out);
+    case AT_HELD: return take_item(s, out);
+    case AT_BOUND: return read_bound(s);
+    case AT_END: return READ_END;
+    }
+    return READ_FAILED;
+}
+
+static enum read_pull next(struct read_op *op, struct read_row *out) {
+    struct engine_source *s = (struct engine_source *)op;
+    int rc = pass_row(s);
+    while (rc == GO_ON) rc = step(s, out);
+    if (rc != READ_END) return (enum read_pull)rc;
+    s->base.exhausted = s->state != AT_END && !s->base.page_end;
+    s->state = AT_END;
+    return READ_END;
+}
+
+/* ---- what a path calls, and those above ---- */
+
+struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *fn, void *keys) {
+    struct cql_request *r = spec->r;
+    struct engine_source *s = ARENA_NEW(r->arena, struct engine_source);
+    if (!s) return err_nomem(r->err), NULL;
+    s->base = (struct read_source){.op = {next}, .path = path, .partition_limit = spec->partition_limit};
+    s->spec = *spec;
+    s->next_piece = fn;
+    s->keys = keys;
+    s->meter = (struct read_meter){.cost = r->cost, .before_row = spec->as_keyspaces, .paged = spec->paged, .may_undo = spec->may_unread,
+                                   .rows_left = spec->count_read_rows ? spec->page_rows : UINT64_MAX, .bytes_start = r->cost->bytes_read};
+    buf_init(&s->key, 0);
+    buf_init(&s->ck, 0);
+    buf_init(&s->resume_key, 0);
+    s->points_left = PART_POINTS;
+    return row_view_init(&s->view, spec->plan->layout, r->arena, r->err) ? NULL : &s->base;
+}
+
+int engine_source_end_page(struct engine_source *s, struct slice key) {
+    s->in_row = s->before = false;
+    s->base.page_end = true;
+    return keep(&s->key, key, s->spec.r->err);
+}
+
+void engine_source_begin_part(struct read_source *source) {
+    struct engine_source *s = (struct engine_source *)source;
+    s->points_left = PART_POINTS;
+    if (s->scan) eng_scan_allow(s->scan, PART_ROWS, PART_BYTES);
+}
+
+void engine_source_unread(struct read_source *source) {
+    struct engine_source *s = (struct engine_source *)source;
+    read_meter_undo(&s->meter);
+    s->row_out = false;
+    s->before = !s->in_row;
+}
+
+void engine_source_place(const struct read_source *source, struct paging_state *out) {
+    const struct engine_source *s = (const struct engine_source *)source;
+    out->given = s->base.given;
+    out->partition = s->index;
+    out->key = buf_slice(&s->key);
+    out->before = s->before;
+    if (s->row_out && s->row) out->ck = s->row->ck;
+    else if (!s->row_out && s->in_row) out->ck = buf_slice(&s->ck);
+}
+
+void engine_source_close(struct read_source *source) {
+    struct engine_source *s = (struct engine_source *)source;
+    close_scan(s);
+    buf_fini(&s->key);
+    buf_fini(&s->ck);
+    buf_fini(&s->resume_key);
+}

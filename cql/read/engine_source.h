@@ -1,0 +1,79 @@
+/* Rows of the engine, piece by piece: the source of path_keys, path_subqueries and path_tokens.
+ *
+ * A path names one piece after another: a row by its key, or a scan of one partition or of a range of tokens. The source reads it,
+ * puts rows together (row_view), charges them (meter) and hands on those that are visible. Where it stands in the partition, and so
+ * where a page that ends now would go on, is its state. A scan stays open between the parts of a long read; a part is bounded in the
+ * rows and the bytes that the engine passes.
+ */
+#pragma once
+
+#include "cql/read/access_path.h"
+#include "cql/read/meter.h"
+
+struct engine_source;
+
+enum piece_kind { PIECE_POINT, PIECE_SCAN, PIECE_EMPTY /* charged as a read that finds nothing */ };
+
+struct piece {
+    enum piece_kind kind;
+    const struct eng_part *part;       /* NULL: tokens */
+    struct slice ck;                   /* POINT */
+    const struct eng_slice *slices;    /* SCAN */
+    uint32_t n_slices;
+    int64_t token_from, token_to;
+    const struct paging_state *resume; /* inside of this piece */
+    const struct eng_slice *bound;     /* after it: the rows that match the range's excluded bound, of which the first is read; NULL: none */
+};
+
+/* A path's own. 1: *out is read next, 0: none is left, or the page ends here (engine_source_end_page), -1. */
+typedef int engine_piece_fn(struct engine_source *s, void *keys, struct piece *out);
+
+enum source_state { AT_NEXT_PIECE, AT_POINT, AT_SCAN, AT_HELD /* item is looked at next */, AT_BOUND, AT_END };
+
+struct engine_source {
+    struct read_source base;
+    struct read_spec spec;
+    engine_piece_fn *next_piece;
+    void *keys;
+    struct read_meter meter;
+    struct row_view view;
+    struct piece piece;
+    enum source_state state;
+    /* the scan */
+    struct eng_scan *scan;
+    struct eng_scan_spec scan_spec;
+    struct buf resume_key;
+    struct eng_item item;
+    uint32_t passed;            /* rows of a partition that is done */
+    uint32_t points_left;       /* pieces of this part */
+    /* the partition */
+    struct buf key;
+    uint32_t index;             /* among the partitions of an IN, or among its subqueries */
+    uint64_t rows_seen;         /* of it, in this page or before */
+    bool partition_open;        /* key is that of a partition of this page */
+    bool static_row_due;        /* nothing visible yet but its static values */
+    struct eng_row statics;
+    bool statics_kept;          /* in the request's arena */
+    struct arena_mark partition_mark; /* where the request's arena was when the read began */
+    uint32_t quarters_seen;     /* of the token ring: bits */
+    /* the place in it */
+    const struct eng_row *row;  /* handed on last; NULL: static values only */
+    bool row_out;               /* row was handed on and not passed yet */
+    struct buf ck;              /* of the row passed last, where it may be asked for */
+    bool in_row;                /* ck is set */
+    bool before;                /* the page ends before the partition's first row */
+};
+
+/* For a path's open, and its piece function. */
+struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *next_piece, void *keys) MUST_CHECK;
+/* The page ends behind the partition or subquery of key. 0 / -1. */
+int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK;
+
+/* Of struct access_path. */
+void engine_source_begin_part(struct read_source *s);
+void engine_source_unread(struct read_source *s);
+void engine_source_place(const struct read_source *s, struct paging_state *out);
+void engine_source_close(struct read_source *s);
+
+/* The ring's quarter that a token is in: a new table has four storage partitions, and a scan pays for empty ones. */
+static inline uint32_t path_tokens_quarter(int64_t token) { return (uint32_t)(((uint64_t)token ^ (uint64_t)1 << 63) >> 62); }

@@ -1,0 +1,107 @@
+#include "cql/read/group.h"
+
+#include "cql/read/select.h"
+
+enum { KEEP_CHUNK = 4096, KEEP_MAX = 64 << 20, KEY_KEEP = 1024 };
+
+static int keep_values(struct row_group *g, const struct value *values, const bool *wanted, uint32_t n, struct value **out) {
+    struct value *kept = ARENA_ARRAY(&g->keep, n + 1, struct value);
+    bool room = kept != NULL;
+    for (uint32_t i = 0; room && i < n; i++) {
+        kept[i] = wanted && !wanted[i] ? value_null() : values[i];
+        if (kept[i].n <= 0) continue;
+        kept[i].p = arena_dup(&g->keep, value_slice(values[i])).p;
+        room = kept[i].p != NULL;
+    }
+    *out = kept;
+    return room ? 0 : err_set(g->r->err, ERR_SERVER, "The first row of a group has more than %d MB of values", KEEP_MAX >> 20);
+}
+
+static int open_group(struct row_group *g) {
+    const struct select_plan *p = g->plan;
+    struct selector_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+    arena_reset(&g->keep);
+    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) || selector_latch_all(p->latches, &c, g->times)) return -1;
+    if (keep_values(g, g->times, NULL, p->n_latches, &g->latched)) return -1;
+    g->open = true;
+    return 0;
+}
+
+/* The row is the first of another group than the open one. */
+static int compare_group(struct row_group *g, bool *other) {
+    buf_clear(&g->next_key, KEY_KEEP);
+    for (uint32_t i = 0; i < g->plan->n_group; i++) cql_elem_put(g->row.values[i], &g->next_key);
+    if (buf_failed(&g->next_key)) return err_nomem(g->r->err);
+    *other = !g->open || !slice_eq(buf_slice(&g->next_key), buf_slice(&g->key));
+    return 0;
+}
+
+/* 1: the row is in the open group now; 0: no further group of its partition is wanted. */
+static int start_group(struct row_group *g) {
+    if (g->source->given >= g->partition_limit) {
+        g->source->skip_partition = true;
+        return 0;
+    }
+    g->source->given++;
+    struct buf key = g->key;
+    g->key = g->next_key;
+    g->next_key = key;
+    return open_group(g) ? -1 : 1;
+}
+
+static int add_row(struct row_group *g) {
+    struct selector_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+    for (uint32_t i = 0; i < g->plan->n_aggregates; i++)
+        if (selector_add(g->aggregates, g->plan->aggregates[i], &c)) return -1;
+    return 0;
+}
+
+/* The results stay until the next pull clears them. */
+static enum read_pull close_group(struct row_group *g, struct read_row *out) {
+    *out = (struct read_row){.values = g->first, .latched = g->latched, .aggregates = g->aggregates};
+    g->open = false;
+    return READ_ROW;
+}
+
+static enum read_pull end(struct row_group *g, struct read_row *out) {
+    bool nothing = g->ended || (!g->open && g->plan->grouped);
+    g->ended = true;
+    return nothing ? READ_END : close_group(g, out);
+}
+
+static enum read_pull next(struct read_op *op, struct read_row *out) {
+    struct row_group *g = (struct row_group *)op;
+    if (!g->open) aggregates_clear(g->aggregates, g->plan->n_aggregates);
+    while (!g->ended) {
+        enum read_pull pull = g->pending ? READ_ROW : read_next(g->below, &g->row);
+        bool other = false;
+        if (pull == READ_END) break;
+        if (pull != READ_ROW) return pull;
+        if (compare_group(g, &other)) return READ_FAILED;
+        g->pending = other && g->open;
+        if (g->pending) return close_group(g, out);
+        int in = other ? start_group(g) : 1;
+        if (in < 0 || (in && add_row(g))) return READ_FAILED;
+    }
+    return end(g, out);
+}
+
+int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r, const struct select_plan *plan) {
+    *g = (struct row_group){.op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = UINT64_MAX};
+    arena_init(&g->keep, KEEP_CHUNK, KEEP_MAX);
+    buf_init(&g->key, 0);
+    buf_init(&g->next_key, 0);
+    g->aggregates = aggregates_new(r->arena, plan->n_aggregates);
+    g->times = ARENA_ARRAY(r->arena, plan->n_latches + 1, struct value);
+    if (!g->aggregates || !g->times) return err_nomem(r->err);
+    for (uint32_t i = 0; i < plan->n_latches; i++) g->times[i] = value_null();
+    g->latched = g->times;
+    return 0;
+}
+
+void row_group_fini(struct row_group *g) {
+    aggregates_fini(g->aggregates, g->plan->n_aggregates);
+    arena_fini(&g->keep);
+    buf_fini(&g->key);
+    buf_fini(&g->next_key);
+}

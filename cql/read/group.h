@@ -1,0 +1,28 @@
+/* Rows to groups: aggregates over all rows, or GROUP BY over runs of rows with the same leading key columns.
+ *
+ * A group is handed on when the first row of the next one came up, which is then pending; a page that ends there gives it back to the
+ * source. Of a group's rows only the first is kept: the values that the select list looks at, and what else it needs of that row. So
+ * memory does not grow with the rows.
+ */
+#pragma once
+
+#include "cql/read/access_path.h"
+
+struct row_group {
+    struct read_op op;
+    struct read_op *below;
+    struct read_source *source;
+    struct cql_request *r;
+    const struct select_plan *plan;
+    uint64_t partition_limit;    /* groups wanted of a partition; UINT64_MAX: all */
+    struct aggregate *aggregates;
+    struct arena keep;           /* of the group's first row: */
+    struct value *first, *latched;
+    struct value *times;         /* room to compute latched in; nulls, as of no row, until then */
+    struct buf key, next_key;    /* values of the columns that it is grouped by */
+    struct read_row row;         /* of the next group */
+    bool open, pending, ended;
+};
+
+int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r, const struct select_plan *plan) MUST_CHECK;
+void row_group_fini(struct row_group *g);

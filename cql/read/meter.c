@@ -1,0 +1,55 @@
+#include "cql/read/meter.h"
+
+#include "cql/row/row_size.h"
+#include "metering/size/size.h"
+
+static uint64_t encoded_bytes(const struct read_meter *m) {
+    const struct op_cost *c = m->cost;
+    return size_row_bytes(c->size_model, c->n_columns, &m->read->rows) + size_static_bytes(&m->read->statics);
+}
+
+struct op_read *read_meter_new(struct read_meter *m) {
+    if (m->read) m->earlier_bytes += encoded_bytes(m);
+    m->read = op_cost_read(m->cost);
+    return m->read;
+}
+
+void read_meter_static(struct read_meter *m, const struct row_view *v) { row_size_add_static(&m->read->statics, v); }
+
+void read_meter_bound(struct read_meter *m, const struct row_view *v) {
+    row_size_add(&m->read->rows, m->cost->size_model, v);
+    m->read->at_bound++;
+}
+
+static void forget(struct read_meter *m, uint64_t rows_read, uint64_t bytes_read) {
+    m->read->rows = m->rows_before;
+    m->cost->rows_read = rows_read;
+    m->cost->bytes_read = bytes_read;
+}
+
+bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
+    bool may_end = m->before_row && m->paged && m->page_rows;
+    if (may_end || m->may_undo) m->rows_before = m->read->rows;
+    if (has_row) row_size_add(&m->read->rows, m->cost->size_model, v);
+    if (may_end && (m->rows_left == 0 || m->earlier_bytes + encoded_bytes(m) > READ_PAGE_BYTES)) {
+        forget(m, m->rows_read, m->bytes_read);
+        return false;
+    }
+    m->page_rows++;
+    m->rows_read_before = m->rows_read;
+    m->bytes_read_before = m->bytes_read;
+    m->rows_read = m->cost->rows_read;
+    m->bytes_read = m->cost->bytes_read;
+    return true;
+}
+
+void read_meter_undo(struct read_meter *m) {
+    forget(m, m->rows_read_before, m->bytes_read_before);
+    m->page_rows--;
+}
+
+bool read_meter_passed(struct read_meter *m) {
+    if (!m->paged) return false;
+    if (m->rows_left != UINT64_MAX) m->rows_left--;
+    return !m->before_row && m->cost->bytes_read - m->bytes_start >= READ_PAGE_BYTES;
+}

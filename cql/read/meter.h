@@ -1,0 +1,39 @@
+/* What a read is charged for, and where a page ends by what was read: rows and encoded bytes passed, returned or not.
+ *
+ * A source tells of every row before it hands it on. In keyspaces mode a page ends before the row that does not fit it, and that row
+ * counts as not read; in cassandra mode it ends behind the row with which enough was read (reference/keyspaces.md, 1.4 and 1.5).
+ */
+#pragma once
+
+#include "cql/row/row_view.h"
+#include "metering/size/op_cost.h"
+
+enum { READ_PAGE_BYTES = 1 << 20 };
+
+struct read_meter {
+    struct op_cost *cost;
+    struct op_read *read; /* rounded to units on its own; NULL until read_meter_new */
+    bool before_row;      /* pages end before the row that does not fit (keyspaces), else behind */
+    bool paged;           /* pages end by what is read at all */
+    bool may_undo;        /* the last row may be given back */
+    uint64_t rows_left;   /* of the page; UINT64_MAX: not counted here */
+    uint64_t page_rows;   /* counted for this page, */
+    uint64_t rows_read, bytes_read;           /* the cost's counts with the last of them, */
+    uint64_t rows_read_before, bytes_read_before; /* and without it */
+    struct size_parts rows_before;
+    uint64_t bytes_start;   /* of the cost, when the page began */
+    uint64_t earlier_bytes; /* encoded, of this page's reads but the current one */
+};
+
+/* Begins to sum up a read that is rounded to units on its own. NULL: no memory. */
+struct op_read *read_meter_new(struct read_meter *m) MUST_CHECK;
+/* The static values of the partition that the view is at. */
+void read_meter_static(struct read_meter *m, const struct row_view *v);
+/* The row that the view is at; has_row false: a row of static values, which are counted already. False: the page is full without it. */
+bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) MUST_CHECK;
+/* The row that the view is at matches an excluded bound: read for nothing. */
+void read_meter_bound(struct read_meter *m, const struct row_view *v);
+/* The row counted last is read on the next page. */
+void read_meter_undo(struct read_meter *m);
+/* A row was handed on and is done. True: the page ends with it. */
+bool read_meter_passed(struct read_meter *m) MUST_CHECK;

@@ -1,0 +1,42 @@
+#include "cql/read/page.h"
+
+static void count(struct result_page *p) {
+    p->given++;
+    if (p->has_limit && --p->limit_left == 0) {
+        p->limit_reached = p->source->last_query = true;
+        p->ended = !p->reads_on;
+    }
+    if (p->rows_left != UINT64_MAX && --p->rows_left == 0) p->full = p->ended = true;
+}
+
+static enum read_pull read_on(struct result_page *p, struct read_row *row) {
+    enum read_pull pull;
+    while ((pull = read_next(&p->source->op, row)) == READ_ROW) p->source->read->past_limit++;
+    p->ended = pull == READ_END;
+    return pull;
+}
+
+static enum read_pull next(struct read_op *op, struct read_row *row) {
+    struct result_page *p = (struct result_page *)op;
+    enum read_pull pull;
+    if (p->ended) return READ_END;
+    if (p->limit_reached) return read_on(p, row);
+    while ((pull = read_next(p->below, row)) == READ_ROW && p->skip) p->skip--;
+    if (pull == READ_ROW) count(p);
+    else p->ended = pull == READ_END;
+    return pull;
+}
+
+void result_page_init(struct result_page *p, struct read_op *below, struct read_source *source) {
+    *p = (struct result_page){.op = {next}, .below = below, .source = source, .rows_left = UINT64_MAX};
+}
+
+bool result_page_next(const struct result_page *p, struct paging_state *out) {
+    struct read_source *s = p->source;
+    if (p->limit_reached || p->whole || !(p->full || s->page_end)) return false;
+    if (p->group && p->group->pending) s->path->unread(s);
+    *out = (struct paging_state){.has_limit = p->has_limit, .limit_left = p->limit_left};
+    s->path->place(s, out);
+    if (p->counts_rows) out->partition = p->given;
+    return true;
+}

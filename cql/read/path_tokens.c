@@ -1,0 +1,54 @@
+/* A range of tokens, or the ring: one scan. */
+#include "base/murmur3.h"
+#include "cql/read/engine_source.h"
+#include "cql/read/select.h"
+
+struct range {
+    bool some;
+    int64_t from, to;
+    const struct paging_state *resume;
+};
+
+static int eval(const struct read_spec *spec, void **out, bool *none) {
+    struct range *k = ARENA_NEW(spec->r->arena, struct range);
+    if (!k) return err_nomem(spec->r->err);
+    *out = k;
+    *none = false;
+    int some = where_tokens(spec->plan->where, spec->r, &k->from, &k->to);
+    k->some = some > 0;
+    return some < 0 ? -1 : 0;
+}
+
+static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
+    struct range *k = keys;
+    (void)s;
+    if (!k->some) return 0;
+    *out = (struct piece){.kind = PIECE_SCAN, .token_from = k->from, .token_to = k->to, .resume = k->resume};
+    k->some = false;
+    return 1;
+}
+
+static struct read_source *open(const struct read_spec *spec, void *keys) {
+    struct range *k = keys;
+    k->resume = spec->resume;
+    if (k->resume && k->some) {
+        int64_t token = murmur3_token(k->resume->key);
+        if (token < k->from || token > k->to) return (void)paging_refuse(spec->r->err), NULL;
+    }
+    struct read_source *source = engine_source_new(spec, &path_tokens, next_piece, k);
+    if (source && k->resume) ((struct engine_source *)source)->quarters_seen = 1u << path_tokens_quarter(murmur3_token(k->resume->key));
+    return source;
+}
+
+/* Of a full scan: the storage partitions that it went through and found empty. */
+static void end(struct read_source *source) {
+    struct engine_source *s = (struct engine_source *)source;
+    const struct range *k = s->keys;
+    if (s->spec.plan->where->has_token) return;
+    uint32_t first = path_tokens_quarter(k->resume ? murmur3_token(k->resume->key) : k->from);
+    uint32_t last = source->exhausted ? 3 : path_tokens_quarter(murmur3_token(buf_slice(&s->key)));
+    for (uint32_t i = first; i <= last; i++) s->spec.r->cost->empty_partitions += !(s->quarters_seen & 1u << i);
+}
+
+const struct access_path path_tokens = {.work_class = WORK_SCAN, .eval = eval, .open = open, .begin_part = engine_source_begin_part,
+                                        .unread = engine_source_unread, .place = engine_source_place, .end = end, .close = engine_source_close};
