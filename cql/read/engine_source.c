@@ -27,8 +27,8 @@ static int keep(struct buf *b, struct slice bytes, struct err *e) {
 /* ---- partitions ---- */
 
 static int new_read(struct engine_source *s) {
-    s->base.read = read_meter_new(&s->meter);
-    s->view.mark = s->partition_mark = arena_mark(s->spec.r->arena); /* the cost may live in the arena that rows are rewound in */
+    s->base.read = read_meter_new(&s->meter, s->spec.plan->table, s->piece.part);
+    s->view.mark = arena_mark(s->spec.r->arena); /* the cost may live in the arena that rows are rewound in */
     return s->base.read ? 0 : err_nomem(s->spec.r->err);
 }
 
@@ -37,7 +37,6 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     s->base.skip_partition = s->in_row = s->row_out = false;
     if (keep(&s->key, key, e) || row_view_partition(&s->view, buf_slice(&s->key), statics, e)) return -1;
     if (!statics || !s->spec.plan->wants_statics) return 0;
-    if (row_view_row(&s->view, NULL, e)) return -1;
     read_meter_static(&s->meter, &s->view);
     return 0;
 }
@@ -104,43 +103,51 @@ static int give_static_row(struct engine_source *s, struct read_row *out) {
 
 /* ---- a row by its key ---- */
 
-/* 1: visible; 0: not, and *out is the row that has expired, or NULL. */
-static int get_row(struct engine_source *s, struct eng_row **out) {
+struct point {
+    bool visible;
+    struct eng_row *row;     /* visible, or expired and still stored; else NULL */
+    struct eng_row *statics; /* NULL: none */
+};
+
+/* Row and static values as they were at one moment. */
+static int get_pair(struct engine_source *s, struct point *out) {
+    struct cql_request *r = s->spec.r;
+    const struct piece *p = &s->piece;
+    struct eng_pair *pair = ARENA_NEW(r->arena, struct eng_pair);
+    if (!pair) return err_nomem(r->err);
+    int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, now_seconds(r), r->arena, pair, r->cost, r->err);
+    if (rc < 0) return rc;
+    *out = (struct point){.visible = pair->has_row, .row = pair->has_row || pair->expired ? &pair->row : NULL,
+                          .statics = pair->has_statics ? &pair->statics : NULL};
+    return 0;
+}
+
+static int get_row(struct engine_source *s, struct point *out) {
     struct cql_request *r = s->spec.r;
     struct eng *eng = r->db->options.eng;
     const struct piece *p = &s->piece;
     uint64_t dead = r->cost->tombstones;
-    *out = ARENA_NEW(r->arena, struct eng_row);
-    if (!*out) return err_nomem(r->err);
-    int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, now_seconds(r), r->arena, *out, r->cost, r->err);
-    if (rc) return rc;
+    struct eng_row *row = ARENA_NEW(r->arena, struct eng_row);
+    if (!row) return err_nomem(r->err);
+    int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, now_seconds(r), r->arena, row, r->cost, r->err);
+    if (rc < 0) return rc;
+    *out = (struct point){.visible = rc > 0, .row = rc > 0 ? row : NULL};
+    if (rc > 0 || r->cost->tombstones == dead) return 0;
     /* Counted already: what it passed is looked at once more, as it was before it expired. */
-    int stored = r->cost->tombstones == dead ? 0 : eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, *out, NULL, r->err);
-    if (stored == 0) *out = NULL;
-    return stored < 0 ? stored : 0;
-}
-
-static int get_statics(struct engine_source *s, struct eng_row **out) {
-    struct cql_request *r = s->spec.r;
-    *out = NULL;
-    if (!s->spec.plan->wants_statics) return 0;
-    *out = ARENA_NEW(r->arena, struct eng_row);
-    if (!*out) return err_nomem(r->err);
-    int rc = eng_row_get(r->db->options.eng, tier(s), s->piece.part, ENG_STATIC, slice_of("", 0), now_seconds(r), r->arena, *out, r->cost, r->err);
-    if (rc == 0) *out = NULL;
+    rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, row, NULL, r->err);
+    if (rc > 0) out->row = row;
     return rc < 0 ? rc : 0;
 }
 
 static int read_point(struct engine_source *s, struct read_row *out) {
-    struct eng_row *statics, *row = NULL;
+    struct point at;
     s->state = AT_NEXT_PIECE;
-    int rc = get_statics(s, &statics);
-    int visible = rc ? rc : get_row(s, &row);
-    if (visible < 0) return visible;
-    if (new_read(s) || enter_partition(s, s->piece.part->key, statics, NULL)) return READ_FAILED;
-    if (visible) return give_row(s, row, out);
-    int pull = row ? pass_expired(s, row) : GO_ON;
-    if (pull != GO_ON || !statics || !s->spec.plan->static_only_rows) return pull;
+    int rc = s->spec.plan->wants_statics ? get_pair(s, &at) : get_row(s, &at);
+    if (rc < 0) return rc;
+    if (new_read(s) || enter_partition(s, s->piece.part->key, at.statics, NULL)) return READ_FAILED;
+    if (at.visible) return give_row(s, at.row, out);
+    int pull = at.row ? pass_expired(s, at.row) : GO_ON;
+    if (pull != GO_ON || !at.statics || !s->spec.plan->static_only_rows) return pull;
     return give_row(s, NULL, out);
 }
 
@@ -188,6 +195,7 @@ static int keep_statics(struct engine_source *s) {
     struct arena *a = s->spec.r->arena;
     struct eng_row *row = &s->statics;
     const struct eng_cell *from = row->cells;
+    arena_rewind(a, s->view.row_mark);
     struct eng_cell *cells = ARENA_ARRAY(a, row->n_cells + 1, struct eng_cell);
     if (!cells) return err_nomem(s->spec.r->err);
     for (uint32_t i = 0; i < row->n_cells; i++) {
@@ -198,7 +206,7 @@ static int keep_statics(struct engine_source *s) {
     }
     row->cells = cells;
     s->statics_kept = true;
-    s->view.mark = arena_mark(a);
+    s->view.row_mark = arena_mark(a);
     return 0;
 }
 
@@ -206,7 +214,6 @@ static int start_partition(struct engine_source *s, struct read_row *out) {
     const struct paging_state *resume = s->piece.resume;
     const struct eng_item *item = &s->item;
     bool again = resume && resume->ck.p && slice_eq(resume->key, item->part.key);
-    s->view.mark = s->partition_mark;
     s->passed = 0;
     s->quarters_seen |= 1u << path_tokens_quarter(item->part.token);
     s->statics_kept = false;

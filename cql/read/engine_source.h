@@ -54,7 +54,6 @@ struct engine_source {
     bool static_row_due;        /* nothing visible yet but its static values */
     struct eng_row statics;
     bool statics_kept;          /* in the request's arena */
-    struct arena_mark partition_mark; /* where the request's arena was when the read began */
     uint32_t quarters_seen;     /* of the token ring: bits */
     /* the place in it */
     const struct eng_row *row;  /* handed on last; NULL: static values only */

@@ -8,9 +8,15 @@ static uint64_t encoded_bytes(const struct read_meter *m) {
     return size_row_bytes(c->size_model, c->n_columns, &m->read->rows) + size_static_bytes(&m->read->statics);
 }
 
-struct op_read *read_meter_new(struct read_meter *m) {
+struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t, const struct eng_part *part) {
     if (m->read) m->earlier_bytes += encoded_bytes(m);
     m->read = op_cost_read(m->cost);
+    if (!m->read) return NULL;
+    m->read->keyspace = t->keyspace->name;
+    m->read->table = t->name;
+    m->read->one_partition = part != NULL;
+    if (part) m->read->token = part->token;
+    if (part) m->read->key = part->key;
     return m->read;
 }
 

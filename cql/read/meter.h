@@ -25,8 +25,8 @@ struct read_meter {
     uint64_t earlier_bytes; /* encoded, of this page's reads but the current one */
 };
 
-/* Begins to sum up a read that is rounded to units on its own. NULL: no memory. */
-struct op_read *read_meter_new(struct read_meter *m) MUST_CHECK;
+/* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range of tokens. NULL: no memory. */
+struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t, const struct eng_part *part) MUST_CHECK;
 /* The static values of the partition that the view is at. */
 void read_meter_static(struct read_meter *m, const struct row_view *v);
 /* The row that the view is at; has_row false: a row of static values, which are counted already. False: the page is full without it. */

@@ -26,6 +26,10 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
     enum read_pull pull = read_next(p->below, row);
     if (pull != READ_ROW) return pull;
     const struct select_plan *plan = p->plan;
+    if (plan->all_columns) {
+        row->out = row->values;
+        return READ_ROW;
+    }
     struct selector_context c = {.r = p->r, .view = row->view, .values = row->values, .aggregates = row->aggregates, .latched = row->latched};
     for (uint32_t i = 0; i < plan->n_selectors; i++)
         if (selector_eval(plan->selectors[i], &c, &p->out[i])) return READ_FAILED;

@@ -68,6 +68,8 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     p->n_latches = s->n_latches;
     p->latches = s->latches;
     p->json = ast->json;
+    p->all_columns = !p->json && p->n_selectors == t->n_columns;
+    for (uint32_t i = 0; i < p->n_selectors && p->all_columns; i++) p->all_columns = p->selectors[i]->kind == SELECTOR_COLUMN && p->selectors[i]->column->ordinal == i;
     if (p->json && make_json(c, p, columns)) return -1;
     out->result.n = p->json ? 1 : p->n_selectors;
     out->result.columns = columns;

@@ -16,6 +16,7 @@ struct select_plan {
     struct selector **selectors;
     const char **json_names; /* JSON: the selectors' names, quoted for JSON */
     bool json, distinct, reversed, ordered; /* ordered: ORDER BY was given */
+    bool all_columns; /* the select list is the table's columns in their order: a row's values are its result */
     uint32_t n_order;        /* leading clustering columns that rows of several partitions are sorted by */
     bool several_partitions; /* IN on the partition key */
     bool wants_statics; /* reads static rows */

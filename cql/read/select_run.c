@@ -160,6 +160,14 @@ static enum cql_outcome offload(struct cql_request *r) {
     return CQL_OFFLOAD;
 }
 
+/* What a serial read saw must not be lost once it was told: it is answered when that is durable. */
+static enum cql_outcome completed(struct cql_request *r) {
+    bool serial = r->params.consistency == CL_SERIAL || r->params.consistency == CL_LOCAL_SERIAL;
+    if (!serial || r->cost->is_system) return CQL_DONE;
+    r->commit_seq = eng_barrier_seq(r->db->options.eng);
+    return CQL_COMMIT;
+}
+
 /* One bounded part. */
 static enum cql_outcome pull(struct cql_request *r) {
     struct select_run *run = r->running;
@@ -168,7 +176,7 @@ static enum cql_outcome pull(struct cql_request *r) {
     while ((got = read_next(&run->page.op, &row)) == READ_ROW)
         if (send(r, row.out)) break;
     if (got == READ_AGAIN) return CQL_AGAIN;
-    enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? CQL_DONE : CQL_FAILED;
+    enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? completed(r) : CQL_FAILED;
     fini(r);
     return got == READ_INCOMPLETE ? offload(r) : outcome;
 }

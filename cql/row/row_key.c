@@ -53,7 +53,7 @@ static int make_image(const struct value *values, uint32_t n, struct arena *a, s
 }
 
 /* Keys are short: a buffer on the stack takes nearly all of them, and fails (rather than grows) on the others. */
-enum { KEY_ROOM = 256 };
+enum { KEY_ROOM = 256, KEY_SPARE = 64 };
 static struct buf buf_on(uint8_t *room) { return (struct buf){.p = room, .cap = KEY_ROOM, .limit = KEY_ROOM}; }
 
 static int encode_key(const struct schema_table *t, const struct value *values, uint32_t n, struct buf *b, bool *exact, struct err *e) {
@@ -140,15 +140,13 @@ int row_key_decode(const struct schema_table *t, struct slice ck, struct slice i
                    struct err *e) {
     if (t->n_clustering == 0) return 0;
     if (image.p) return decode_image(t, image, values, e);
-    uint8_t room[KEY_ROOM];
-    struct buf b = buf_on(room);
-    struct slice all;
-    if (decode_key(t, ck, &b, values) == 0) {
-        all = arena_dup(a, buf_slice(&b));
-        if (!all.p) return err_nomem(e);
-    } else if (!buf_failed(&b)) {
-        return damaged(e);
-    } else {
+    /* Into the arena where it stays; few types are longer than their key form. */
+    size_t room = ck.n + KEY_SPARE;
+    struct buf b = {.p = arena_alloc(a, room), .cap = room, .limit = room};
+    struct slice all = {.p = b.p};
+    if (!b.p) return err_nomem(e);
+    if (decode_key(t, ck, &b, values)) {
+        if (!buf_failed(&b)) return damaged(e);
         buf_init(&b, 0);
         if (decode_key(t, ck, &b, values)) {
             buf_fini(&b);

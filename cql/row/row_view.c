@@ -27,7 +27,7 @@ int row_view_init(struct row_view *v, const struct row_view_layout *layout, stru
     v->n_cells = ARENA_ARRAY(a, n, uint32_t);
     if (!v->values || !v->first_cell || !v->n_cells) return err_nomem(e);
     for (uint32_t i = 0; i < n; i++) v->values[i] = value_null();
-    v->mark = arena_mark(a);
+    v->mark = v->row_mark = arena_mark(a);
     return 0;
 }
 
@@ -49,19 +49,15 @@ static int assemble(struct row_view *v, const struct schema_column *c, const str
 /* Cells are sorted by column: those of one column follow one another. */
 static int take_cells(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct row_view_layout *l = v->layout;
-    for (uint32_t i = 0; i < row->n_cells;) {
-        const struct eng_cell *first = &row->cells[i];
-        uint32_t n = 1;
-        while (i + n < row->n_cells && row->cells[i + n].column == first->column) n++;
-        struct row_view_place place = l->places[first->column < l->n_ids ? first->column : l->n_ids];
-        if (place.ordinal != UINT16_MAX) {
-            uint16_t ordinal = place.ordinal;
-            v->first_cell[ordinal] = i;
-            v->n_cells[ordinal] = n;
-            if (!place.multicell) v->values[ordinal] = value_of_slice(first->value);
-            else if (place.assembled && assemble(v, &l->table->columns[ordinal], first, n, e)) return -1;
-        }
-        i += n;
+    const struct eng_cell *cells = row->cells, *end = cells + row->n_cells;
+    for (const struct eng_cell *c = cells, *next; c < end; c = next) {
+        struct row_view_place place = l->places[c->column < l->n_ids ? c->column : l->n_ids];
+        for (next = c + 1; UNLIKELY(place.multicell) && next < end && next->column == c->column;) next++;
+        if (UNLIKELY(place.ordinal == UINT16_MAX)) continue;
+        v->first_cell[place.ordinal] = (uint32_t)(c - cells);
+        v->n_cells[place.ordinal] = (uint32_t)(next - c);
+        if (LIKELY(!place.multicell)) v->values[place.ordinal] = value_of_slice(c->value);
+        else if (place.assembled && assemble(v, &l->table->columns[place.ordinal], c, (uint32_t)(next - c), e)) return -1;
     }
     return 0;
 }
@@ -71,15 +67,16 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     v->statics = statics;
     v->row = NULL;
     clear(v, COLUMN_STATIC);
+    if (statics && take_cells(v, statics, e)) return -1;
+    v->row_mark = arena_mark(v->arena);
     return row_key_split(v->layout->table, key, v->values, e);
 }
 
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
-    arena_rewind(v->arena, v->mark);
+    arena_rewind(v->arena, v->row_mark);
     v->row = row;
     clear(v, COLUMN_REGULAR);
-    if (v->statics && take_cells(v, v->statics, e)) return -1;
     if (row && row->n_cells && take_cells(v, row, e)) return -1;
     struct value *keys = v->values + t->n_partition_key;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);

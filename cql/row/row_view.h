@@ -26,7 +26,7 @@ struct row_view_layout {
 struct row_view {
     const struct row_view_layout *layout;
     struct arena *arena;   /* what the current row needs is taken from it and given back at the next row */
-    struct arena_mark mark;
+    struct arena_mark mark, row_mark; /* where the arena is when a partition, and when a row of it, begins */
     struct value *values;  /* by ordinal; null where the row has none */
     const struct eng_row *statics, *row; /* NULL: none */
     uint32_t *first_cell, *n_cells;      /* by ordinal, in statics or row */
@@ -45,7 +45,7 @@ struct row_view_time {
 const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) MUST_CHECK;
 /* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
 int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;
-/* A new partition: fills the partition key columns; statics may be NULL. */
+/* A new partition: fills the partition key columns and, for all its rows, the static ones; statics may be NULL. */
 int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) MUST_CHECK;
 /* The next row of the partition; NULL for the row that a partition with static values only has. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) MUST_CHECK;

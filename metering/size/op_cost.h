@@ -26,6 +26,10 @@ struct size_parts {
 /* One read that is rounded to units on its own: a request, or one subquery of an IN. */
 struct op_read {
     struct op_read *next;
+    const char *keyspace, *table; /* schema snapshot's */
+    bool one_partition;           /* token and key are those of the partition; else a range of tokens was read */
+    int64_t token;
+    struct slice key;             /* as struct eng_part has it */
     struct size_parts rows, statics; /* of the data processed, returned or not */
     /* of those rows, the ones that were not returned because they */
     uint64_t filtered;   /* did not match */

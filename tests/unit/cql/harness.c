@@ -111,6 +111,7 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     if (r->result.paging_state.p) buf_put_slice(&h->paging, r->result.paging_state);
     h->result = r->result;
     h->n_warnings = r->n_warnings;
+    h->commit_seq = r->commit_seq;
     cql_request_fini(r);
     buf_u8(&h->rows, 0);
     return outcome;

@@ -35,6 +35,7 @@ struct harness {
     struct cql_result result;
     struct buf paging;     /* paging state of the newest result; empty: no further page */
     uint32_t n_warnings;
+    uint64_t commit_seq;
     uint32_t n_parts;      /* that the newest request ran in */
     /* for the next requests */
     int32_t page_size;

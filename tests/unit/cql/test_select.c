@@ -233,6 +233,46 @@ static void test_a_large_collection_costs_nothing_where_it_is_not_selected(void 
     assert_true(bytes[0] == bytes[1] && bytes[0] > 4000 * 40);
 }
 
+static void test_a_point_read_with_statics_looks_at_its_partition_once(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    assert_rows(h, "SELECT s, v FROM t WHERE k = 1 AND c = 2 AND d = 1", "9,20");
+    assert_int_equal(h->cost.partitions, 1);
+    assert_rows(h, "SELECT s, v FROM t WHERE k = 1 AND c = 9 AND d = 1", "");
+    run_ok(h, "INSERT INTO t (k, c, d, v) VALUES (1, 9, 1, 90) USING TTL 1");
+    h->clock.now_us += 5000000;
+    assert_rows(h, "SELECT s, v FROM t WHERE k = 1 AND c = 9 AND d = 1", "");
+    assert_int_equal(h->cost.reads->expired, 1);
+}
+
+static void test_a_read_says_whose_it_is(void **state) {
+    struct harness *h = *state;
+    fill(h);
+    run_ok(h, "SELECT v FROM t WHERE k IN (1, 2) AND c = 1 AND d = 1");
+    const struct op_read *first = h->cost.reads, *second = first->next;
+    assert_string_equal(first->keyspace, "k");
+    assert_string_equal(first->table, "t");
+    assert_true(first->one_partition && second->one_partition && !second->next);
+    assert_true(slice_eq(first->key, slice_of("\0\0\0\1", 4)) && slice_eq(second->key, slice_of("\0\0\0\2", 4)));
+    assert_true(first->token == -4069959284402364209 && second->token == -3248873570005575792);
+    run_ok(h, "SELECT v FROM t");
+    assert_false(h->cost.reads->one_partition);
+}
+
+static void test_a_serial_read_waits_until_what_it_saw_is_durable(void **state) {
+    struct harness *h = *state;
+    static const uint16_t levels[] = {CL_SERIAL, CL_LOCAL_SERIAL, CL_QUORUM};
+    fill(h);
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
+        h->consistency = levels[i];
+        bool serial = levels[i] != CL_QUORUM;
+        assert_int_equal(harness_run(h, "SELECT v FROM t WHERE k = 1 AND c = 2 AND d = 1", 0, NULL), serial ? CQL_COMMIT : CQL_DONE);
+        assert_string_equal((const char *)h->rows.p, "20");
+        assert_int_equal(h->commit_seq != 0, serial);
+        assert_int_equal(harness_run(h, "SELECT cluster_name FROM system.local", 0, NULL), CQL_DONE);
+    }
+}
+
 static void test_select_filters(void **state) {
     struct harness *h = *state;
     fill(h);
@@ -402,6 +442,9 @@ int main(void) {
         T(test_a_long_read_runs_in_parts_and_gives_the_same_rows),
         T(test_a_long_read_that_nobody_waits_for_ends_between_two_parts),
         T(test_a_large_collection_costs_nothing_where_it_is_not_selected),
+        T(test_a_point_read_with_statics_looks_at_its_partition_once),
+        T(test_a_read_says_whose_it_is),
+        T(test_a_serial_read_waits_until_what_it_saw_is_durable),
         T(test_select_filters),
         T(test_select_projects),
         T(test_select_aggregates),
