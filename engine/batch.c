@@ -227,8 +227,9 @@ static int put_mark(struct eng_batch *b, uint32_t table, uint16_t place) {
 static int note_marks(struct eng_batch *b, struct engi_table *t, const struct write *w) {
     uint16_t bucket = bucket_of(key_of(b, w));
     for (uint32_t bits = t ? w->marks : 0; bits; bits &= bits - 1) {
-        uint16_t place = engi_mark_place((enum engi_mark)__builtin_ctz(bits), bucket);
-        if (engi_mark_note(&t->marks, place) && put_mark(b, w->table, place)) return -1;
+        enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
+        uint16_t place = engi_mark_place(mark, bucket);
+        if (engi_mark_note(&t->marks, mark, place) && put_mark(b, w->table, place)) return -1;
     }
     return 0;
 }

@@ -134,6 +134,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
     engi_slots_init(&eng->slots);
     engi_gate_init(&eng->gate);
+    engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_settle_init(&eng->settle);
     engi_write_clock_init(&eng->write_clock);
@@ -143,11 +144,13 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
     if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) {
         engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
-        return eng;
+        if (!engi_reclaim_start(eng, e)) return eng;
+        engi_commit_stop(eng);
     }
     if (eng->kv) eng->kv->ops->close(eng->kv);
     engi_slots_fini(&eng->slots);
     engi_gate_fini(&eng->gate);
+    engi_reclaim_fini(&eng->reclaim);
     engi_settle_fini(&eng->settle);
     tables_free(eng);
     free(eng);
@@ -155,10 +158,12 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
 }
 
 void eng_close(struct eng *eng) {
+    engi_reclaim_stop(eng);
     engi_commit_stop(eng);
     eng->kv->ops->close(eng->kv);
     engi_slots_fini(&eng->slots);
     engi_gate_fini(&eng->gate);
+    engi_reclaim_fini(&eng->reclaim);
     engi_settle_fini(&eng->settle);
     tables_free(eng);
     for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_destroy(&eng->stripes[i]);

@@ -31,6 +31,7 @@ struct eng_options {
     enum eng_durability durability;
     bool cut_damage; /* open a store that is damaged in front of acknowledged rows, and lose what stands behind the damage */
     size_t block_cache_bytes, memtable_bytes; /* 0: defaults */
+    uint32_t reclaim_rows_per_second; /* the pace of the thread that takes away what is dead; 0: none runs */
     struct clock *clock;
 };
 
@@ -196,6 +197,9 @@ void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds);
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
 /* Rewrites every file, dropping expired data and tombstones older than gc_grace that nothing can resurface under. Blocking, long. */
 int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
+/* A pass over all that may hold dead data, now and at full speed: expired data and tombstones older than gc_grace go, what a deletion covers
+ * goes at once, and what deletions had switched off works again where none is left. The engine's thread does the same at its pace. Blocking, long. */
+int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
 
 /* Named records for the catalogue: put and delete are durable when they return. Blocking, any thread. */
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) MUST_CHECK;

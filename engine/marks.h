@@ -39,9 +39,9 @@ static inline void engi_mark_put(_Atomic uint64_t *words, uint16_t place, bool o
     if (on) atomic_fetch_or(&words[place / 64], bit);
     else atomic_fetch_and(&words[place / 64], ~bit);
 }
-/* Notes it in memory; true: it is still to be recorded. */
-static inline bool engi_mark_note(struct engi_marks *m, uint16_t place) {
-    if (!engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
+/* Notes it in memory; true: it is still to be recorded. A far timestamp of this run is known to its slot: only the next run needs the mark. */
+static inline bool engi_mark_note(struct engi_marks *m, enum engi_mark mark, uint16_t place) {
+    if (mark != ENGI_MARK_FAR && !engi_mark_has(m->set, place)) engi_mark_put(m->set, place, true);
     if (!engi_mark_has(m->touched, place)) engi_mark_put(m->touched, place, true);
     return !engi_mark_has(m->recorded, place);
 }

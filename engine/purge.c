@@ -2,44 +2,57 @@
  *
  * The store asks only while it rewrites all of its files, for values without a younger operand in any of them. Younger
  * operands can then be in memory alone, written since the engine was opened: so nothing is dropped whose timestamp is not
- * below every timestamp that the table was written with since. Records of range and partition deletions are kept.
+ * below every timestamp that the table was written with since. Records of range and partition deletions are kept. In other compactions
+ * nothing can be dropped: a younger operand may be in a file that takes no part. There the reclaimer (engine/reclaim.h) does it.
  */
-#include "engine/row_codec.h"
+#include "engine/purge.h"
+
 #include "engine/store.h"
 
-struct horizon {
-    int64_t before_ts, before_seconds;
-};
+static bool gone(const struct engi_purge_limits *l, int64_t ts, int64_t since) { return ts < l->before_ts && since < l->before_seconds; }
 
-static bool gone(const struct horizon *h, int64_t ts, int64_t since) { return ts < h->before_ts && since < h->before_seconds; }
+static bool is_mortal(const struct eng_cell *c) { return rowi_is_deletion(c) || c->flags & ENG_CELL_EXPIRING; }
 
-static bool cell_gone(const struct horizon *h, const struct eng_cell *c) {
-    return (rowi_is_deletion(c) || c->flags & ENG_CELL_EXPIRING) && gone(h, c->ts, c->expiry);
+static void purge_head(const struct engi_purge_limits *l, struct rowi_head *head, struct engi_purged *p) {
+    bool expired = head->live_expiry != ENG_NO_EXPIRY && gone(l, head->live_ts, head->live_expiry);
+    if (head->live_ts != ENG_NO_TS && (head->live_ts <= l->covered_ts || expired)) {
+        head->live_ts = ENG_NO_TS;
+        head->live_ttl = 0;
+        head->live_expiry = ENG_NO_EXPIRY;
+        p->dropped++;
+    }
+    if (head->del_ts != ENG_NO_TS && (head->del_ts <= l->covered_ts || gone(l, head->del_ts, head->del_at))) {
+        head->del_ts = ENG_NO_TS;
+        p->dropped++;
+    }
+    p->row_deletion = head->del_ts != ENG_NO_TS;
+    p->dead_cells = head->live_ts != ENG_NO_TS && head->live_expiry != ENG_NO_EXPIRY;
+    p->newest_ts = head->live_ts > head->del_ts ? head->live_ts : head->del_ts;
 }
 
-static int rewrite(const struct horizon *h, struct rowi_reader *r, struct buf *out, uint32_t *dropped, bool *empty) {
-    struct rowi_head head = r->head;
-    struct rowi_shadow shadow = {.row_ts = head.del_ts, .column_ts = ENG_NO_TS};
-    struct eng_cell c;
+int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct buf *out, struct engi_purged *p) {
+    struct rowi_reader r;
     struct rowi_writer w;
-    if (head.live_ts != ENG_NO_TS && head.live_expiry != ENG_NO_EXPIRY && gone(h, head.live_ts, head.live_expiry)) {
-        head.live_ts = ENG_NO_TS;
-        head.live_expiry = ENG_NO_EXPIRY;
-        ++*dropped;
-    }
-    if (head.del_ts != ENG_NO_TS && gone(h, head.del_ts, head.del_at)) {
-        head.del_ts = ENG_NO_TS;
-        ++*dropped;
-    }
-    rowi_begin(&w, out, &head);
+    struct eng_cell c;
     int got;
-    while ((got = rowi_next(r, &c)) > 0) {
-        if (rowi_shadowed(&shadow, &c) || cell_gone(h, &c)) ++*dropped;
-        else rowi_put(&w, &c);
+    *p = (struct engi_purged){.newest_ts = ENG_NO_TS};
+    if (rowi_open(&r, value)) return -1;
+    struct rowi_head head = r.head;
+    struct rowi_shadow shadow = {.row_ts = head.del_ts > l->covered_ts ? head.del_ts : l->covered_ts, .column_ts = ENG_NO_TS};
+    purge_head(l, &head, p);
+    rowi_begin(&w, out, &head);
+    while ((got = rowi_next(&r, &c)) > 0) {
+        if (rowi_shadowed(&shadow, &c) || (is_mortal(&c) && gone(l, c.ts, c.expiry))) {
+            p->dropped++;
+            continue;
+        }
+        rowi_put(&w, &c);
+        p->dead_cells = p->dead_cells || is_mortal(&c);
+        if (c.ts > p->newest_ts) p->newest_ts = c.ts;
     }
-    *empty = !w.written && head.live_ts == ENG_NO_TS && head.del_ts == ENG_NO_TS;
+    p->empty = !w.written && head.live_ts == ENG_NO_TS && head.del_ts == ENG_NO_TS;
     rowi_end(&w);
-    return got;
+    return got < 0 || buf_failed(out) ? -1 : 0;
 }
 
 enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out) {
@@ -47,12 +60,10 @@ enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, stru
     size_t prefix = engi_prefix_len(key);
     if (!prefix || key.n <= prefix || (key.p[prefix] != ENGI_STATIC && key.p[prefix] != ENGI_ROW)) return KV_KEEP;
     struct engi_table *t = engi_table(eng, load_u32(key.p));
-    struct rowi_reader r;
-    if (!t || rowi_open(&r, value)) return KV_KEEP;
-    struct horizon h = {.before_ts = atomic_load(&t->min_ts),
-                        .before_seconds = clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->gc_grace)};
-    uint32_t dropped = 0;
-    bool empty = false;
-    if (rewrite(&h, &r, out, &dropped, &empty) || !dropped) return KV_KEEP;
-    return empty ? KV_REMOVE : KV_CHANGE;
+    if (!t) return KV_KEEP;
+    struct engi_purge_limits limits = {.before_ts = atomic_load(&t->min_ts), .covered_ts = ENG_NO_TS,
+                                       .before_seconds = clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->gc_grace)};
+    struct engi_purged purged;
+    if (engi_purge_row(&limits, value, out, &purged) || !purged.dropped) return KV_KEEP;
+    return purged.empty ? KV_REMOVE : KV_CHANGE;
 }

@@ -31,6 +31,7 @@ struct eng_scan {
     struct engi_tombs tombs;   /* the partition's deletion and the loose range tombstones */
     struct engi_window window; /* what is settled around the row */
     struct kv_iter_spec kv;
+    uint32_t heals; /* of the engine, before the iterator was opened */
     struct eng_row statics, row;
     enum state state;
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
@@ -109,6 +110,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     else if (!set_slices(s, e)) {
         s->kv = (struct kv_iter_spec){.tier = engi_tier(tier), .one_prefix = spec->part && !spec->reverse,
                                   .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
+        s->heals = atomic_load(&eng->heals);
         s->it = eng->kv->ops->iter_new(eng->kv, &s->kv, e);
     }
     if (s->it) return s;
@@ -210,10 +212,15 @@ static int read_all_loose(struct eng_scan *s, struct err *e) {
     return got < 0 ? got : 1;
 }
 
+/* Of the moment that the scan sees: a mark that was taken away since may have stood for what it still sees. */
+static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part) {
+    return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
+}
+
 /* Reads what stands before the rows, where there may be anything; the iterator ends up anywhere. 1, 0 as above. */
 static int read_head(struct eng_scan *s, struct err *e) {
     struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
-    bool deleted = engi_table_deleted(s->eng, part.table, part.token);
+    bool deleted = may_be_deleted(s, &part);
     if (!deleted && !s->spec.statics) return 1;
     int got = s->on_key;
     while (got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] <= ENGI_STATIC) {
@@ -231,6 +238,7 @@ static int relieve(struct eng_scan *s, struct err *e) {
     s->relieved = true; /* or it takes them as they are, up to the arena's bound */
     if (engi_settle_all(s->eng, buf_slice(&s->prefix), e)) err_clear(e);
     s->it->ops->iter_free(s->it);
+    s->heals = atomic_load(&s->eng->heals);
     s->it = s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
     if (!s->it) return -1;
     s->on_key = false;
@@ -244,7 +252,7 @@ static int relieve(struct eng_scan *s, struct err *e) {
 static int seek_partition(struct eng_scan *s, struct err *e) {
     const struct eng_part *part = s->spec.part;
     s->on_key = s->on_key && !s->spec.reverse && slice_cmp(s->it->key, buf_slice(&s->seek)) >= 0;
-    if (part && !s->spec.resume_skip && !s->spec.statics && !engi_table_deleted(s->eng, part->table, part->token)) {
+    if (part && !s->spec.resume_skip && !s->spec.statics && !may_be_deleted(s, part)) {
         buf_put_slice(&s->prefix, buf_slice(&s->lower));
         return 1;
     }

@@ -8,6 +8,7 @@
 #include "engine/key.h"
 #include "engine/kv.h"
 #include "engine/marks.h"
+#include "engine/reclaim.h"
 #include "engine/slot.h"
 #include "engine/settle.h"
 #include "engine/write_clock.h"
@@ -20,6 +21,7 @@ struct engi_table {
     _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
     _Atomic uint32_t columns; /* above every column id written since */
     struct engi_marks marks;
+    _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last came by */
 };
 
 struct engi_commit {
@@ -43,6 +45,8 @@ struct eng {
     struct engi_slots slots;
     struct engi_horizon newest; /* of the timestamps of all rows */
     struct engi_gate gate;
+    struct engi_reclaim reclaim;
+    _Atomic uint32_t heals; /* marks of range and partition tombstones that were taken away */
     _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
     struct engi_settle settle;
     struct engi_write_clock write_clock;

@@ -7,7 +7,8 @@
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .clock = &clock_real};
+    struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .reclaim_rows_per_second = s->reclaim_rate,
+                            .clock = &clock_real};
     if (s->data_dir) {
         in->lock_fd = data_dir_open(s->data_dir, e);
         if (in->lock_fd < 0) return -1;

@@ -82,6 +82,8 @@ static int read_workers(struct settings *s, const struct config *c, struct err *
         s->timeout_ms[timeouts[i].class] = (unsigned)n;
     }
     if (number(c, CONFIG_QUEUE_REQUESTS, 1, 1 << 20, &requests, e) || number(c, CONFIG_QUEUE_BYTES, 1 << 20, 1ul << 40, &bytes, e)) return -1;
+    if (number(c, CONFIG_RECLAIM_RATE, 0, 100000000, &n, e)) return -1;
+    s->reclaim_rate = (uint32_t)n;
     s->queue_requests = (unsigned)requests;
     s->queue_bytes = bytes;
     return 0;

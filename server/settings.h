@@ -15,6 +15,7 @@ struct settings { /* texts belong to the config */
     struct ddl_delay ddl_delay;
     enum eng_durability durability;
     bool cut_damage;
+    uint32_t reclaim_rate; /* rows a second; 0: none */
     enum np_capacity_payload capacity_payload;
     struct node_info node; /* port: still to be filled in when it is picked */
     unsigned threads;

@@ -289,7 +289,8 @@ static void step(struct model *m) {
     }
     commit(m);
     m->clock.seconds += draw(m, 3);
-    if (what >= 96 && eng_compact(m->eng, &m->e)) fail_msg("%s", m->e.text);
+    if (what >= 98 && eng_compact(m->eng, &m->e)) fail_msg("%s", m->e.text);
+    if (what >= 96 && what < 98 && eng_reclaim(m->eng, &m->e)) fail_msg("%s", m->e.text);
     if (what == 95 && m->rocks) {
         close_engine(m);
         open_engine(m);

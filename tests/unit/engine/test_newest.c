@@ -136,11 +136,27 @@ static void *write_steps(void *arg) {
     return NULL;
 }
 
+struct reclaimer { struct eng *eng; _Atomic bool stop; };
+
+static void *reclaim_always(void *arg) {
+    struct reclaimer *r = arg;
+    struct err e = {0};
+    while (!r->stop)
+        if (eng_reclaim(r->eng, &e)) return "failed";
+    return NULL;
+}
+
+/* And beside the writers the reclaimer, which finds nothing old enough and rewrites what deletions cover. */
 static void check_threads(const char *dir, bool deletes) {
     struct writer *writers = calloc(THREADS, sizeof(*writers));
     _Atomic int64_t clock = 0;
     struct eng *eng = open_engine(dir), *model = open_engine(NULL);
     struct eng_batch *b = eng_batch_new(model);
+    struct reclaimer reclaimer = {.eng = eng};
+    pthread_t thread;
+    void *failed;
+    eng_table_set(eng, TABLE, 1000000000000);
+    assert_int_equal(pthread_create(&thread, NULL, reclaim_always, &reclaimer), 0);
     for (int i = 0; i < THREADS; i++) {
         writers[i].eng = eng;
         writers[i].clock = &clock;
@@ -153,6 +169,9 @@ static void check_threads(const char *dir, bool deletes) {
         for (int k = 0; k < WRITES; k++) apply(b, &writers[i].steps[k], true);
     }
     commit(b);
+    reclaimer.stop = true;
+    pthread_join(thread, &failed);
+    assert_null(failed);
     assert_same_rows(eng, model);
     eng_batch_free(b);
     eng_close(model);

@@ -1,0 +1,467 @@
+#include "engine/reclaim.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/murmur3.h"
+#include "engine/purge.h"
+#include "engine/store.h"
+
+enum { KEYS_PER_ITERATOR = 4096, KEYS_PER_PAUSE = 256, CLAIM_TRIES = 100, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
+
+/* Beside 0 and -1: the partition is to be begun again, the engine closes. */
+enum { AGAIN = 1, STOPPED = 2 };
+
+struct pass {
+    struct eng *eng;
+    uint32_t table;
+    struct engi_table *t;
+    uint16_t bucket;
+    bool paced;
+    struct kv_iter *it;
+    struct kv_iter_spec kv;
+    struct buf prefix, seek, value, lower, upper;
+    struct arena tomb_arena;
+    struct engi_tombs tombs;
+    struct engi_window window;
+    struct engi_purge_limits limits;
+    int64_t ceiling;                 /* of timestamps that are not far */
+    bool settled, relieved, skipped; /* of the partition: has settled pieces; loose ones were settled; a row was busy */
+    bool left[ENGI_MARKS];           /* what the bucket still has */
+    uint32_t since_open, since_pause;
+};
+
+/* ---- the pace ---- */
+
+/* STOPPED: the engine closes. */
+static int pause_for(struct eng *eng, int64_t us) {
+    struct engi_reclaim *r = &eng->reclaim;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + us % 1000000 * 1000;
+    until.tv_sec += us / 1000000 + ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT) {}
+    pthread_mutex_unlock(&r->lock);
+    return r->stop ? STOPPED : 0;
+}
+
+static int keep_pace(struct pass *p) {
+    p->since_open++;
+    if (++p->since_pause < KEYS_PER_PAUSE) return 0;
+    p->since_pause = 0;
+    if (atomic_load(&p->eng->reclaim.stop)) return STOPPED;
+    return p->paced ? pause_for(p->eng, (int64_t)KEYS_PER_PAUSE * 1000000 / p->eng->reclaim.rows_per_second) : 0;
+}
+
+/* ---- the iterator ---- */
+
+static int reopen(struct pass *p, struct err *e) {
+    if (p->it) p->it->ops->iter_free(p->it);
+    p->it = p->eng->kv->ops->iter_new(p->eng->kv, &p->kv, e);
+    p->since_open = 0;
+    return p->it ? 0 : -1;
+}
+
+static int seek_to(struct pass *p, enum engi_kind kind, struct err *e) {
+    p->seek.n = 0;
+    buf_put_slice(&p->seek, buf_slice(&p->prefix));
+    if (kind) buf_u8(&p->seek, (uint8_t)kind);
+    if (buf_failed(&p->seek) || buf_failed(&p->prefix)) return err_nomem(e);
+    return p->it->ops->iter_move(p->it, KV_SEEK, buf_slice(&p->seek), e);
+}
+
+static int next(struct pass *p, struct err *e) { return p->it->ops->iter_move(p->it, KV_NEXT, buf_slice(&p->prefix), e); }
+
+static bool in_partition(const struct pass *p) {
+    return p->it->key.n > p->prefix.n && memcmp(p->it->key.p, p->prefix.p, p->prefix.n) == 0;
+}
+
+static enum engi_kind kind_at(const struct pass *p) { return p->it->key.p[p->prefix.n]; }
+static struct slice rest_at(const struct pass *p) { return slice_of(p->it->key.p + p->prefix.n + 1, p->it->key.n - p->prefix.n - 1); }
+
+/* ---- rows ---- */
+
+static void note_left(struct pass *p, const struct engi_purged *row) {
+    p->left[ENGI_MARK_ROWS] = p->left[ENGI_MARK_ROWS] || row->row_deletion;
+    p->left[ENGI_MARK_DEAD] = p->left[ENGI_MARK_DEAD] || row->dead_cells;
+    p->left[ENGI_MARK_FAR] = p->left[ENGI_MARK_FAR] || row->newest_ts >= p->ceiling;
+}
+
+/* Waits a little for whoever writes the row. */
+static bool claim(struct pass *p, uint64_t hash) {
+    struct timespec nap = {.tv_nsec = 50000};
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        if (engi_slot_claim_free(&p->eng->slots, hash)) return true;
+        nanosleep(&nap, NULL);
+    }
+    return false;
+}
+
+static int write_one(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
+    const struct kv_ops *ops = p->eng->kv->ops;
+    struct kv_batch *b = ops->batch_new(p->eng->kv);
+    if (!b) return err_nomem(e);
+    int rc = value ? ops->batch_put(b, key, *value) : ops->batch_delete(b, key);
+    if (rc) rc = err_nomem(e);
+    else rc = ops->write(p->eng->kv, b, e);
+    ops->batch_free(b);
+    if (!rc) engi_count(p->eng, ENG_STAT_RECLAIMED);
+    return rc;
+}
+
+/* Under the claim (invariant 3): the whole row as it is now. */
+static int rewrite(struct pass *p, struct slice key, struct engi_purged *purged, struct err *e) {
+    const struct kv_ops *ops = p->eng->kv->ops;
+    struct kv_value value;
+    *purged = (struct engi_purged){.empty = true, .newest_ts = ENG_NO_TS};
+    int got = ops->get(p->eng->kv, KV_ANY, key, &value, e);
+    if (got <= 0) return got;
+    p->value.n = 0;
+    int rc = engi_purge_row(&p->limits, value.bytes, &p->value, purged) ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
+    ops->release(p->eng->kv, &value);
+    if (rc || !purged->dropped) return rc;
+    struct slice left = buf_slice(&p->value);
+    return write_one(p, key, purged->empty ? NULL : &left, e);
+}
+
+static int clean_row(struct pass *p, struct slice key, struct err *e) {
+    uint64_t hash = murmur3_hash(key);
+    struct engi_purged purged;
+    if (!claim(p, hash)) {
+        p->skipped = p->left[ENGI_MARK_ROWS] = p->left[ENGI_MARK_DEAD] = p->left[ENGI_MARK_FAR] = true;
+        return 0;
+    }
+    int rc = rewrite(p, key, &purged, e);
+    engi_slot_release(&p->eng->slots, hash);
+    note_left(p, &purged);
+    return rc;
+}
+
+/* What an earlier run wrote far ahead is known to the slots from here on. */
+static void raise_slot(struct pass *p, int64_t ts) {
+    uint64_t hash = murmur3_hash(p->it->key);
+    engi_slot_share(&p->eng->slots, hash);
+    engi_slot_raise(&p->eng->slots, hash, ts);
+    engi_slot_leave(&p->eng->slots, hash);
+}
+
+/* The row that the iterator stands on. */
+static int visit_row(struct pass *p, int64_t covered_ts, struct err *e) {
+    struct engi_purged purged;
+    p->limits.covered_ts = covered_ts;
+    p->value.n = 0;
+    if (engi_purge_row(&p->limits, p->it->value, &p->value, &purged)) return err_set(e, ERR_SERVER, "a stored row is damaged");
+    if (purged.newest_ts >= p->eng->newest.opened) raise_slot(p, purged.newest_ts);
+    if (!purged.dropped) note_left(p, &purged);
+    else if (clean_row(p, p->it->key, e)) return -1;
+    return keep_pace(p);
+}
+
+static int covered_at(struct pass *p, int64_t *ts, struct err *e) {
+    struct slice ck = rest_at(p);
+    if (p->settled && !engi_window_knows(&p->window, ck)) {
+        p->seek.n = 0;
+        buf_put_slice(&p->seek, p->it->key);
+        if (buf_failed(&p->seek)) return err_nomem(e);
+        size_t n = p->prefix.n + 1;
+        int rc = engi_window_load(&p->window, p->it, buf_slice(&p->prefix), slice_of(p->seek.p + n, p->seek.n - n), false, e);
+        if (rc || (rc = p->it->ops->iter_move(p->it, KV_SEEK, buf_slice(&p->seek), e)) <= 0) return rc < 0 ? rc : err_set(e, ERR_SERVER, "a row is gone");
+        ck = rest_at(p);
+    }
+    *ts = engi_tombs_at(&p->tombs, ck);
+    int64_t settled = p->settled ? engi_window_at(&p->window, ck) : ENG_NO_TS;
+    if (settled > *ts) *ts = settled;
+    return 0;
+}
+
+static int visit_rows(struct pass *p, struct err *e) {
+    int got = seek_to(p, ENGI_ROW, e), rc = 0;
+    while (got > 0 && in_partition(p)) {
+        int64_t ts = ENG_NO_TS;
+        if ((rc = covered_at(p, &ts, e)) || (rc = visit_row(p, ts, e))) return rc;
+        got = next(p, e);
+    }
+    return got < 0 ? got : 0;
+}
+
+/* ---- deletions of ranges and of the partition ---- */
+
+static bool is_old(const struct pass *p, int64_t at) { return !p->skipped && at < p->limits.before_seconds; }
+
+/* Takes the record away unless it has changed since the rows below it were looked at. */
+static int remove_same(struct pass *p, struct err *e) {
+    const struct kv_ops *ops = p->eng->kv->ops;
+    struct kv_value value;
+    int got = ops->get(p->eng->kv, KV_ANY, p->it->key, &value, e);
+    if (got <= 0) return got;
+    bool same = slice_eq(value.bytes, p->it->value);
+    ops->release(p->eng->kv, &value);
+    if (!same) p->left[ENGI_MARK_COVER] = true;
+    return same ? write_one(p, p->it->key, NULL, e) : 0;
+}
+
+static int remove_range(struct pass *p, struct err *e) {
+    pthread_mutex_t *lock = engi_settle_lock(&p->eng->settle, buf_slice(&p->prefix));
+    pthread_mutex_lock(lock);
+    int rc = remove_same(p, e);
+    pthread_mutex_unlock(lock);
+    return rc;
+}
+
+static int remove_partition_deletion(struct pass *p, struct err *e) {
+    uint64_t hash = murmur3_hash(p->it->key);
+    if (!claim(p, hash)) {
+        p->left[ENGI_MARK_COVER] = true;
+        return 0;
+    }
+    int rc = remove_same(p, e);
+    engi_slot_release(&p->eng->slots, hash);
+    return rc;
+}
+
+/* The same moment as the rows below: what they hide of it is gone. */
+static int visit_deletions(struct pass *p, struct err *e) {
+    int got = seek_to(p, 0, e), rc = 0;
+    for (; got > 0 && in_partition(p) && kind_at(p) <= ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
+        int64_t ts, at;
+        if (kind_at(p) == ENGI_STATIC) continue;
+        if (engi_tomb_deletion(p->it->value, &ts, &at, e)) return -1;
+        bool range = kind_at(p) == ENGI_RANGE_TOMBSTONE, swallowed = range && ts <= p->tombs.partition_ts;
+        if (ts >= p->ceiling) p->left[ENGI_MARK_FAR] = true;
+        if (!is_old(p, at) && !swallowed) p->left[ENGI_MARK_COVER] = true;
+        else if ((rc = range ? remove_range(p, e) : remove_partition_deletion(p, e))) return rc;
+        if ((rc = keep_pace(p))) return rc;
+    }
+    return got < 0 ? got : 0;
+}
+
+/* ---- partitions ---- */
+
+/* AGAIN after the loose range tombstones were settled. */
+static int read_loose(struct pass *p, int got, struct err *e) {
+    struct engi_tomb tomb;
+    for (; got > 0 && in_partition(p) && kind_at(p) == ENGI_RANGE_TOMBSTONE; got = next(p, e)) {
+        p->settled = engi_on_settled(p->it, buf_slice(&p->prefix));
+        if (p->settled) break;
+        if (!p->relieved) {
+            p->relieved = true;
+            if (engi_settle_all(p->eng, buf_slice(&p->prefix), e)) return -1;
+            return reopen(p, e) ? -1 : AGAIN;
+        }
+        if (engi_tomb_read(rest_at(p), p->it->value, &tomb, e) || engi_tombs_add(&p->tombs, &tomb, e)) return -1;
+    }
+    return got < 0 ? got : engi_tombs_paint(&p->tombs, e);
+}
+
+static int read_head(struct pass *p, struct err *e) {
+    arena_reset(&p->tomb_arena);
+    engi_tombs_init(&p->tombs, &p->tomb_arena);
+    engi_window_reset(&p->window);
+    p->settled = p->skipped = false;
+    int got = seek_to(p, 0, e);
+    if (got > 0 && in_partition(p) && kind_at(p) == ENGI_PARTITION_DELETION) {
+        int64_t at;
+        if (engi_tomb_deletion(p->it->value, &p->tombs.partition_ts, &at, e)) return -1;
+        got = next(p, e);
+    }
+    if (got > 0 && in_partition(p) && kind_at(p) == ENGI_STATIC) {
+        int rc = visit_row(p, p->tombs.partition_ts, e);
+        if (rc) return rc;
+        got = next(p, e);
+    }
+    return got < 0 ? got : read_loose(p, got, e);
+}
+
+static int visit_partition(struct pass *p, struct err *e) {
+    int rc;
+    p->relieved = false;
+    do rc = read_head(p, e);
+    while (rc == AGAIN);
+    if (rc) return rc;
+    bool deletions = p->settled || p->tombs.n || p->tombs.partition_ts != ENG_NO_TS;
+    if ((rc = visit_rows(p, e))) return rc;
+    return deletions ? visit_deletions(p, e) : 0;
+}
+
+/* ---- buckets ---- */
+
+static int visit_bucket(struct pass *p, struct err *e) {
+    if (reopen(p, e)) return -1;
+    int got = p->it->ops->iter_move(p->it, KV_SEEK, buf_slice(&p->lower), e), rc = 0;
+    while (got > 0 && !rc) {
+        size_t n = engi_prefix_len(p->it->key);
+        if (!n) return err_set(e, ERR_SERVER, "a stored key is damaged");
+        p->prefix.n = 0;
+        buf_put(&p->prefix, p->it->key.p, n);
+        rc = visit_partition(p, e);
+        if (!rc && p->since_open > KEYS_PER_ITERATOR) rc = reopen(p, e);
+        if (!rc) got = seek_to(p, ENGI_PAST, e);
+    }
+    return rc ? rc : got < 0 ? got : 0;
+}
+
+/* From here on every note of a mark is seen: no commit is between its note and its write. */
+static void begin_bucket(struct pass *p) {
+    memset(p->left, 0, sizeof(p->left));
+    engi_gate_shut(&p->eng->gate);
+    for (int m = 0; m < ENGI_MARKS; m++) engi_mark_put(p->t->marks.touched, engi_mark_place((enum engi_mark)m, p->bucket), false);
+    p->ceiling = atomic_load(&p->eng->newest.ceiling);
+    engi_gate_open(&p->eng->gate);
+}
+
+/* A mark of what is there no more goes, in the store first. With the gate shut. */
+static int clear_marks(struct pass *p, struct err *e) {
+    struct engi_marks *marks = &p->t->marks;
+    for (int m = 0; m < ENGI_MARKS; m++) {
+        uint16_t place = engi_mark_place((enum engi_mark)m, p->bucket);
+        uint8_t key[ENGI_MARK_RECORD];
+        if (m == ENGI_MARK_OLD_ROWS) continue;
+        if (m == ENGI_MARK_FAR) engi_mark_put(marks->set, place, false); /* the slots know by now */
+        bool there = engi_mark_has(marks->set, place) || engi_mark_has(marks->recorded, place);
+        if (!there || p->left[m] || engi_mark_has(marks->touched, place)) continue;
+        store_u32(key, ENGI_TABLE_MARKS);
+        store_u32(key + 4, p->table);
+        store_u16(key + 8, place);
+        if (write_one(p, slice_of(key, sizeof(key)), NULL, e)) return -1;
+        engi_mark_put(marks->recorded, place, false);
+        if (m == ENGI_MARK_COVER) atomic_fetch_add(&p->eng->heals, 1);
+        engi_mark_put(marks->set, place, false);
+    }
+    return 0;
+}
+
+static int end_bucket(struct pass *p, struct err *e) {
+    engi_gate_shut(&p->eng->gate);
+    int rc = clear_marks(p, e);
+    engi_gate_open(&p->eng->gate);
+    return rc;
+}
+
+static void set_bounds(struct pass *p) {
+    uint8_t first = (uint8_t)(p->bucket ^ 0x80); /* as the key has it, sign flipped */
+    p->lower.n = p->upper.n = 0;
+    engi_key_table(&p->lower, p->table);
+    buf_u8(&p->lower, first);
+    engi_key_table(&p->upper, p->table + (first == 0xff));
+    buf_u8(&p->upper, (uint8_t)(first + 1));
+    p->kv = (struct kv_iter_spec){.tier = KV_ANY, .lower = buf_slice(&p->lower), .upper = buf_slice(&p->upper)};
+}
+
+static bool is_marked(const struct pass *p) {
+    bool marked = false;
+    for (int m = 0; m < ENGI_MARKS; m++) {
+        uint16_t place = engi_mark_place((enum engi_mark)m, p->bucket);
+        marked = marked || engi_mark_has(p->t->marks.set, place) || engi_mark_has(p->t->marks.recorded, place);
+    }
+    return marked;
+}
+
+static int run_bucket(struct pass *p, struct err *e) {
+    set_bounds(p);
+    if (buf_failed(&p->lower) || buf_failed(&p->upper)) return err_nomem(e);
+    begin_bucket(p);
+    int rc = visit_bucket(p, e);
+    if (p->it) p->it->ops->iter_free(p->it);
+    p->it = NULL;
+    return rc ? rc : end_bucket(p, e);
+}
+
+/* ---- tables ---- */
+
+static int run_table(struct eng *eng, uint32_t table, struct engi_table *t, bool paced, struct err *e) {
+    int64_t now = clock_wall_us(eng->clock) / 1000000;
+    struct pass *p = calloc(1, sizeof(*p));
+    if (!p) return err_nomem(e);
+    *p = (struct pass){.eng = eng, .table = table, .t = t, .paced = paced,
+                       .limits = {.before_ts = INT64_MAX, .before_seconds = now - atomic_load(&t->gc_grace)}};
+    struct buf *bufs[] = {&p->prefix, &p->seek, &p->value, &p->lower, &p->upper};
+    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
+    arena_init(&p->tomb_arena, 4096, 0);
+    engi_window_init(&p->window);
+    int rc = 0;
+    for (uint32_t b = 0; b < ENGI_BUCKETS && !rc; b++) {
+        p->bucket = (uint16_t)b;
+        if (is_marked(p)) rc = run_bucket(p, e);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
+    arena_fini(&p->tomb_arena);
+    engi_window_fini(&p->window);
+    free(p);
+    atomic_store(&t->reclaimed_at, now);
+    return rc;
+}
+
+static bool is_due(const struct eng *eng, const struct engi_table *t) {
+    int64_t period = atomic_load(&t->gc_grace) / 8;
+    if (period < PASS_SECONDS_MIN) period = PASS_SECONDS_MIN;
+    return clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->reclaimed_at) >= period;
+}
+
+/* Every table that there is a memory of; paced: those that are due. */
+static int run_tables(struct eng *eng, bool paced, struct err *e) {
+    int rc = engi_commit_check(eng, e);
+    pthread_mutex_lock(&eng->reclaim.pass);
+    for (uint32_t i = 0; i < ENGI_TABLE_BLOCKS && !rc; i++) {
+        _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);
+        for (uint32_t j = 0; block && j < ENGI_TABLE_BLOCK && !rc; j++) {
+            struct engi_table *t = atomic_load(&block[j]);
+            if (t && (!paced || is_due(eng, t))) rc = run_table(eng, i * ENGI_TABLE_BLOCK + j, t, paced, e);
+        }
+    }
+    pthread_mutex_unlock(&eng->reclaim.pass);
+    return rc;
+}
+
+int eng_reclaim(struct eng *eng, struct err *e) {
+    int rc = run_tables(eng, false, e);
+    return rc == STOPPED ? err_set(e, ERR_SERVER, "the engine closes") : rc;
+}
+
+static void *run(void *arg) {
+    struct eng *eng = arg;
+    while (!pause_for(eng, (int64_t)ROUND_SECONDS * 1000000)) {
+        struct err e;
+        err_clear(&e);
+        if (run_tables(eng, true, &e) < 0) log_warn("reclaiming has stopped for now: %s", e.text);
+    }
+    return NULL;
+}
+
+void engi_reclaim_init(struct engi_reclaim *r, uint32_t rows_per_second) {
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->pass, NULL);
+    pthread_cond_init(&r->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    r->rows_per_second = rows_per_second;
+}
+
+void engi_reclaim_fini(struct engi_reclaim *r) {
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->pass);
+    pthread_cond_destroy(&r->wake);
+}
+
+int engi_reclaim_start(struct eng *eng, struct err *e) {
+    struct engi_reclaim *r = &eng->reclaim;
+    if (!r->rows_per_second) return 0;
+    if (pthread_create(&r->thread, NULL, run, eng)) return err_set(e, ERR_SERVER, "the thread that reclaims cannot be started");
+    r->running = true;
+    return 0;
+}
+
+void engi_reclaim_stop(struct eng *eng) {
+    struct engi_reclaim *r = &eng->reclaim;
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_signal(&r->wake);
+    pthread_mutex_unlock(&r->lock);
+    if (r->running) pthread_join(r->thread, NULL);
+}

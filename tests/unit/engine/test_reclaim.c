@@ -1,0 +1,309 @@
+/* What reclaiming takes away, what it leaves, and what works again afterwards. On RocksDB, with a clock that stands still until it is moved. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/murmur3.h"
+#include "engine/engine.h"
+
+enum { TABLE = 20, GC_GRACE = 100, START = 1000000 };
+
+struct world {
+    struct clock clock;
+    _Atomic int64_t seconds;
+    char dir[64];
+    struct eng *eng;
+    struct eng_batch *batch;
+    struct arena arena;
+    struct err e;
+};
+
+static int64_t read_clock(struct clock *c) { return ((struct world *)c)->seconds * 1000000; }
+
+static void open_engine(struct world *w) {
+    struct eng_options o = {.data_dir = w->dir, .durability = ENG_NONE, .clock = &w->clock, .memtable_bytes = 1 << 20};
+    w->eng = eng_open(&o, &w->e);
+    if (!w->eng) fail_msg("%s", w->e.text);
+    eng_table_set(w->eng, TABLE, GC_GRACE);
+    w->batch = eng_batch_new(w->eng);
+}
+
+static void reopen(struct world *w) {
+    eng_batch_free(w->batch);
+    eng_close(w->eng);
+    open_engine(w);
+}
+
+static int setup(void **state) {
+    struct world *w = calloc(1, sizeof(*w));
+    w->clock = (struct clock){.wall_us = read_clock, .mono_us = read_clock};
+    w->seconds = START;
+    strcpy(w->dir, "/tmp/tally-reclaim-XXXXXX");
+    if (!mkdtemp(w->dir)) return -1;
+    arena_init(&w->arena, 4096, 0);
+    open_engine(w);
+    return *state = w, 0;
+}
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    char command[96];
+    eng_batch_free(w->batch);
+    eng_close(w->eng);
+    arena_fini(&w->arena);
+    snprintf(command, sizeof(command), "rm -rf %s", w->dir);
+    free(w);
+    return system(command);
+}
+
+static struct eng_part part_of(const char *key) {
+    return (struct eng_part){.table = TABLE, .token = murmur3_token(slice_str(key)), .key = slice_str(key)};
+}
+
+static void commit(struct world *w) {
+    uint64_t seq;
+    if (eng_batch_commit(w->batch, &seq, &w->e)) fail_msg("%s", w->e.text);
+}
+
+/* One column of one row, whole. 1: it was put, 0: merged. */
+static int put(struct world *w, const char *pk, const char *ck, int64_t ts, int32_t ttl) {
+    struct eng_part part = part_of(pk);
+    int64_t expiry = ttl ? w->seconds + ttl : ENG_NO_EXPIRY;
+    struct eng_cell cell = {.ts = ts, .ttl = ttl, .expiry = expiry, .flags = ttl ? ENG_CELL_EXPIRING : 0, .value = slice_str("v")};
+    struct eng_row row;
+    uint64_t puts = eng_stat(w->eng, ENG_STAT_PUTS);
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.live_ts = ts;
+    row.live_ttl = ttl;
+    row.live_expiry = expiry;
+    row.cells = &cell;
+    row.n_cells = 1;
+    row.covers_below = 1;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+    commit(w);
+    return eng_stat(w->eng, ENG_STAT_PUTS) > puts;
+}
+
+static int64_t now_us(const struct world *w) { return w->seconds * 1000000; }
+
+static void delete_row(struct world *w, const char *pk, const char *ck) {
+    struct eng_part part = part_of(pk);
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.del_ts = now_us(w);
+    row.del_at = w->seconds;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+    commit(w);
+}
+
+static void delete_range(struct world *w, const char *pk, const char *from, const char *to) {
+    struct eng_part part = part_of(pk);
+    struct eng_slice range = {.from = {.key = slice_str(from)}, .to = {.key = slice_str(to), .after = true}};
+    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, now_us(w), w->seconds, NULL, &w->e), 0);
+    commit(w);
+}
+
+static void delete_partition(struct world *w, const char *pk) {
+    struct eng_part part = part_of(pk);
+    assert_int_equal(eng_batch_delete_partition(w->batch, &part, now_us(w), w->seconds, NULL, &w->e), 0);
+    commit(w);
+}
+
+static bool get(struct world *w, const char *pk, const char *ck) {
+    struct eng_part part = part_of(pk);
+    struct eng_row row;
+    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->seconds, &w->arena, &row, NULL, &w->e);
+    assert_true(got >= 0);
+    return got;
+}
+
+/* Moves over the store of one get: 1 when it is a plain one. */
+static int64_t steps_of_get(struct world *w, const char *pk, const char *ck) {
+    const int64_t far = 1 << 30;
+    fault_arm(FAULT_KV_READ, far);
+    get(w, pk, ck);
+    int64_t steps = far - fault_left(FAULT_KV_READ);
+    fault_arm(FAULT_KV_READ, 0);
+    return steps;
+}
+
+/* Rows and tombstones that a full scan passes. */
+static uint64_t stored(struct world *w) {
+    struct op_cost cost = {0};
+    struct eng_scan_spec spec = {.table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .statics = true, .now = w->seconds};
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, &cost, &w->e);
+    int got;
+    while ((got = eng_scan_next(s, &item, &w->e)) > 0) {}
+    assert_int_equal(got, 0);
+    eng_scan_close(s);
+    return cost.rows_read + cost.tombstones;
+}
+
+static void reclaim(struct world *w) {
+    if (eng_reclaim(w->eng, &w->e)) fail_msg("%s", w->e.text);
+}
+
+static void write_and_delete(struct world *w) {
+    for (char k = 'a'; k <= 'z'; k++) {
+        char ck[2] = {k};
+        put(w, "p", ck, now_us(w), 0);
+        put(w, "q", ck, now_us(w), 0);
+        put(w, "t", ck, now_us(w), 10);
+    }
+    put(w, "keep", "a", now_us(w), 0);
+    w->seconds++;
+    delete_range(w, "p", "a", "k");
+    delete_range(w, "p", "d", "w");
+    delete_partition(w, "q");
+    delete_row(w, "p", "x");
+}
+
+static void test_dead_data_goes_after_gc_grace(void **state) {
+    struct world *w = *state;
+    write_and_delete(w);
+    w->seconds += 20;
+    uint64_t before = stored(w);
+    assert_true(before > 60);
+    reclaim(w); /* what a deletion covers goes at once, the deletion stays */
+    uint64_t covered_gone = stored(w);
+    assert_in_range(covered_gone, 30, 90);
+    assert_true(steps_of_get(w, "p", "y") > 1);
+    w->seconds += GC_GRACE;
+    reclaim(w);
+    assert_int_equal(stored(w), 3); /* p/y, p/z, keep/a */
+    assert_true(get(w, "p", "y") && get(w, "p", "z") && get(w, "keep", "a"));
+    assert_false(get(w, "p", "a") || get(w, "p", "x") || get(w, "q", "m") || get(w, "t", "m"));
+    reopen(w);
+    assert_int_equal(stored(w), 3);
+}
+
+static void test_nothing_young_goes(void **state) {
+    struct world *w = *state;
+    write_and_delete(w);
+    w->seconds += GC_GRACE - 1;
+    reclaim(w);
+    put(w, "p", "b", START * 1000000LL, 0); /* older than the range's deletion */
+    put(w, "q", "b", START * 1000000LL, 0);
+    put(w, "p", "x", START * 1000000LL, 0);
+    assert_false(get(w, "p", "b") || get(w, "q", "b") || get(w, "p", "x"));
+    reclaim(w);
+    assert_false(get(w, "p", "b") || get(w, "q", "b") || get(w, "p", "x"));
+}
+
+static void test_puts_and_plain_gets_heal(void **state) {
+    struct world *w = *state;
+    assert_int_equal(put(w, "p", "y", now_us(w), 0), 1);
+    assert_int_equal(steps_of_get(w, "p", "y"), 1);
+    write_and_delete(w);
+    assert_int_equal(put(w, "p", "y", now_us(w), 0), 0); /* a row of its bucket was deleted */
+    assert_int_equal(put(w, "keep", "a", now_us(w), 0), 1); /* not of this one */
+    assert_true(steps_of_get(w, "p", "y") > 1);
+    assert_int_equal(steps_of_get(w, "keep", "a"), 1);
+    w->seconds += GC_GRACE + 20;
+    reclaim(w);
+    assert_int_equal(put(w, "p", "y", now_us(w), 0), 1);
+    assert_int_equal(steps_of_get(w, "p", "y"), 1);
+    w->seconds += GC_GRACE; /* above the horizon of the next run */
+    reopen(w);
+    assert_int_equal(put(w, "p", "y", now_us(w), 0), 1);
+    assert_int_equal(steps_of_get(w, "p", "y"), 1);
+    delete_range(w, "p", "y", "y");
+    assert_false(get(w, "p", "y"));
+    delete_row(w, "p", "z");
+    w->seconds++;
+    assert_int_equal(put(w, "p", "y", now_us(w), 0), 0);
+}
+
+static void test_one_far_timestamp_does_not_end_puts(void **state) {
+    struct world *w = *state;
+    const int64_t far = now_us(w) + 1000000000000;
+    put(w, "p", "far", far, 0);
+    w->seconds += GC_GRACE;
+    reopen(w);
+    w->seconds += GC_GRACE;
+    assert_int_equal(put(w, "keep", "a", now_us(w), 0), 1);
+    assert_int_equal(put(w, "p", "a", now_us(w), 0), 0); /* its bucket has one that nobody remembers */
+    reclaim(w);
+    assert_int_equal(put(w, "p", "b", now_us(w), 0), 1);
+    assert_int_equal(put(w, "p", "far", now_us(w), 0), 0);
+    reopen(w);
+    w->seconds += GC_GRACE;
+    assert_int_equal(put(w, "p", "b", now_us(w), 0), 0);
+    put(w, "p", "far", now_us(w), 0);
+    struct eng_part part = part_of("p");
+    struct eng_row row;
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("far"), w->seconds, &w->arena, &row, NULL, &w->e), 1);
+    assert_true(row.live_ts == far);
+}
+
+static void test_a_failing_store_leaves_all_as_it_was(void **state) {
+    struct world *w = *state;
+    write_and_delete(w);
+    w->seconds += GC_GRACE + 20;
+    for (int point = FAULT_KV_READ; point <= FAULT_KV_WRITE; point++) {
+        for (int n = 1; n < 60; n += 7) {
+            fault_arm(point, n);
+            (void)!eng_reclaim(w->eng, &w->e);
+            fault_arm(point, 0);
+            err_clear(&w->e);
+            assert_true(get(w, "p", "y") && get(w, "p", "z") && get(w, "keep", "a"));
+            assert_false(get(w, "p", "a") || get(w, "p", "x") || get(w, "q", "m"));
+        }
+    }
+    reclaim(w);
+    assert_int_equal(stored(w), 3);
+}
+
+/* Deletions come and go while it runs: nobody ever sees a row that is deleted, or misses one that is not. */
+static void *reclaim_always(void *arg) {
+    struct world *w = arg;
+    struct err e = {0};
+    while (w->seconds >= 0)
+        if (eng_reclaim(w->eng, &e)) return "failed";
+    return NULL;
+}
+
+static void test_reclaiming_beside_writers_and_readers(void **state) {
+    struct world *w = *state;
+    pthread_t thread;
+    void *failed;
+    eng_table_set(w->eng, TABLE, 0);
+    assert_int_equal(pthread_create(&thread, NULL, reclaim_always, w), 0);
+    for (int i = 0; i < 300; i++) {
+        char ck[8];
+        snprintf(ck, sizeof(ck), "%d", i % 7);
+        w->seconds++;
+        put(w, "p", ck, now_us(w), 0);
+        put(w, "p", "z", now_us(w), 0);
+        assert_true(get(w, "p", ck) && get(w, "p", "z"));
+        w->seconds++;
+        if (i % 3 == 0) delete_range(w, "p", ck, ck);
+        else if (i % 3 == 1) delete_row(w, "p", ck);
+        else delete_partition(w, "p");
+        assert_false(get(w, "p", ck));
+        assert_int_equal(get(w, "p", "z"), i % 3 != 2);
+    }
+    w->seconds = -1;
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    w->seconds = START;
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_dead_data_goes_after_gc_grace),
+        TEST(test_nothing_young_goes),
+        TEST(test_puts_and_plain_gets_heal),
+        TEST(test_one_far_timestamp_does_not_end_puts),
+        TEST(test_a_failing_store_leaves_all_as_it_was),
+        TEST(test_reclaiming_beside_writers_and_readers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
