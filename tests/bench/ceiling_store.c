@@ -70,14 +70,14 @@ static void *commit_loop(void *arg) {
 static void set_options(struct ceiling_store *s) {
     s->options = rocksdb_options_create();
     s->table = rocksdb_block_based_options_create();
-    s->cache = rocksdb_cache_create_lru(128u << 20) /* what tallyd has by default */;
+    s->cache = rocksdb_cache_create_lru((size_t)CEILING_CACHE_MB << 20);
     rocksdb_block_based_options_set_block_cache(s->table, s->cache);
     rocksdb_block_based_options_set_block_size(s->table, 16384);
     rocksdb_block_based_options_set_filter_policy(s->table, rocksdb_filterpolicy_create_bloom_full(10));
     rocksdb_options_set_block_based_table_factory(s->options, s->table);
     rocksdb_options_set_create_if_missing(s->options, 1);
-    rocksdb_options_set_write_buffer_size(s->options, 64u << 20);
-    rocksdb_options_set_max_write_buffer_number(s->options, 4);
+    rocksdb_options_set_write_buffer_size(s->options, (size_t)CEILING_MEMTABLE_MB << 20);
+    rocksdb_options_set_max_write_buffer_number(s->options, CEILING_MEMTABLES);
     rocksdb_options_set_compression(s->options, rocksdb_lz4_compression);
     rocksdb_options_set_prefix_extractor(s->options, rocksdb_slicetransform_create_fixed_prefix(PREFIX_BYTES));
     rocksdb_options_set_manual_wal_flush(s->options, 1);

@@ -1,7 +1,9 @@
-/* RocksDB alone for the ceiling server: the options that tallyd uses, none of its code. One loop thread; one commit thread inside. */
+/* RocksDB alone for the ceiling server: the options and the memory that tallyd uses, none of its code. One loop thread; one commit thread inside. */
 #pragma once
 
 #include "base/buf.h"
+
+enum { CEILING_CACHE_MB = 128, CEILING_MEMTABLE_MB = 64, CEILING_MEMTABLES = 4 }; /* tallyd is started with the same */
 
 struct ceiling_store;
 

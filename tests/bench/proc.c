@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/ceiling_store.h"
+
 uint64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -46,6 +48,15 @@ static int read_line(int fd, const char *prefix, char *line, size_t cap) {
     return rc;
 }
 
+/* By the environment: an older program need not know the setting. */
+static void give_memory(void) {
+    char cache[16], memtables[16];
+    snprintf(cache, sizeof(cache), "%d", CEILING_CACHE_MB);
+    snprintf(memtables, sizeof(memtables), "%d", CEILING_MEMTABLE_MB * CEILING_MEMTABLES);
+    setenv("TALLY_BLOCK_CACHE", cache, 1);
+    setenv("TALLY_MEMTABLES", memtables, 1);
+}
+
 int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability, const char *threads) {
     int fds[2];
     if (make_dir(p) || pipe(fds)) return -1;
@@ -54,6 +65,7 @@ int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(fds[1], 1);
+        give_memory();
         close(fds[0]);
         execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", "0", "--threads", threads, "--mode", "keyspaces", "--ddl-delay",
               "none", "--durability", durability, (char *)NULL);
