@@ -49,6 +49,11 @@ static void unlink_work(struct np_queue *q, struct np_turn *t, struct np_work *w
     count_out(q, w);
 }
 
+static void take_aside(struct np_queue *q, struct np_work *w) {
+    TAILQ_REMOVE(&q->aside, w, entry);
+    count_out(q, w);
+}
+
 /* ---- bounds ---- */
 
 static struct np_work_client *who_pays(const struct np_queue *q) {
@@ -59,24 +64,26 @@ static struct np_work_client *who_pays(const struct np_queue *q) {
     return most;
 }
 
-/* Its newest, and a scan before anything else. NULL: all it has is aside. */
-static struct np_work *newest(struct np_work_client *c) {
+/* Takes out its newest, and a scan before anything else; what is aside last. */
+static struct np_work *take_newest(struct np_queue *q, struct np_work_client *c) {
     static const enum cql_work_class order[WORK_CLASSES] = {WORK_SCAN, WORK_READ, WORK_UPDATE, WORK_DDL};
+    struct np_work *w;
     for (int i = 0; i < WORK_CLASSES; i++) {
-        struct np_work *w = TAILQ_LAST(&c->turns[order[i]].works, np_works);
-        if (w) return w;
+        struct np_turn *t = &c->turns[order[i]];
+        if (!(w = TAILQ_LAST(&t->works, np_works))) continue;
+        unlink_work(q, t, w);
+        return w;
     }
-    return NULL;
+    TAILQ_FOREACH_REVERSE(w, &q->aside, np_works, entry) if (w->client == c) break;
+    assert(w);
+    take_aside(q, w);
+    return w;
 }
 
 struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) {
     append(q, w);
     count_in(q, w, now_us);
-    if (q->n <= q->n_max && q->bytes <= q->bytes_max) return NULL;
-    struct np_work *out = newest(who_pays(q));
-    if (!out) out = w;
-    unlink_work(q, &out->client->turns[out->class], out);
-    return out;
+    return q->n > q->n_max || q->bytes > q->bytes_max ? take_newest(q, who_pays(q)) : NULL;
 }
 
 /* ---- turns ---- */
@@ -95,11 +102,6 @@ struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class) {
 void np_queue_put_aside(struct np_queue *q, struct np_work *w, int64_t now_us) {
     TAILQ_INSERT_TAIL(&q->aside, w, entry);
     count_in(q, w, now_us);
-}
-
-static void take_aside(struct np_queue *q, struct np_work *w) {
-    TAILQ_REMOVE(&q->aside, w, entry);
-    count_out(q, w);
 }
 
 unsigned np_queue_resume(struct np_queue *q, int64_t now_us) {

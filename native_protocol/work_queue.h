@@ -58,7 +58,7 @@ void np_work_client_init(struct np_work_client *c);
 void np_queue_init(struct np_queue *q, unsigned n_max, size_t bytes_max);
 /* NULL, or the work that has no room, which is out of the queue. */
 struct np_work *np_queue_put(struct np_queue *q, struct np_work *w, int64_t now_us) MUST_CHECK;
-/* Until its not_before_us; counted like the rest, and never without room. */
+/* Until its not_before_us; counted like the rest, and it has room until somebody else needs it. */
 void np_queue_put_aside(struct np_queue *q, struct np_work *w, int64_t now_us);
 /* The next of the class; NULL: none waits. */
 struct np_work *np_queue_take(struct np_queue *q, enum cql_work_class class);

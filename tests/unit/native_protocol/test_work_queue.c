@@ -141,6 +141,16 @@ static void test_scan_pays_before_other_works_of_its_client(void **state) {
     free(w);
 }
 
+static void test_client_with_most_aside_pays_as_well(void **state) {
+    (void)state;
+    struct world *w = world_new(3, 64);
+    for (int i = 0; i < 3; i++) np_queue_put_aside(&w->q, make(w, "a1", WORK_READ, 1), 0);
+    assert_string_equal(put(w, "b1", WORK_READ, 1), "a1"); /* the innocent has room */
+    assert_int_equal(w->clients[0].n, 2);
+    assert_order(w, WORK_READ, "b1");
+    free(w);
+}
+
 static const char *stale(struct world *w, int64_t now_us) {
     static char names[WORKS * 3 + 1];
     struct np_works out = TAILQ_HEAD_INITIALIZER(out);
@@ -230,6 +240,7 @@ int main(void) {
         cmocka_unit_test(test_client_with_most_works_pays_for_a_full_queue),
         cmocka_unit_test(test_client_with_most_bytes_pays_when_they_are_too_many),
         cmocka_unit_test(test_scan_pays_before_other_works_of_its_client),
+        cmocka_unit_test(test_client_with_most_aside_pays_as_well),
         cmocka_unit_test(test_deadline_ends_the_wait_in_every_class),
         cmocka_unit_test(test_works_of_a_client_that_is_gone_leave),
         cmocka_unit_test(test_what_is_aside_comes_back_at_its_moment),

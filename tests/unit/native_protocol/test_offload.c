@@ -1,0 +1,209 @@
+/* A call on its way to workers and back, without any thread: the loop is only its inbox, and the test is the worker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "native_protocol/dispatch.h"
+#include "native_protocol/loop.h"
+#include "native_protocol/offload.h"
+
+enum { VERSION = 4, STREAM = 7 };
+
+struct world {
+    struct clock clock; /* first */
+    _Atomic int64_t now_us;
+    struct eng *eng;
+    struct catalog *catalog;
+    struct cql_db *db;
+    struct np_options options;
+    struct np_bounds bounds;
+    struct np_loop *loop;
+    struct np_conn *conn;
+    struct eng_batch *batch;
+};
+
+static int64_t world_now(struct clock *c) { return ((struct world *)c)->now_us; }
+
+static struct world *world_new(const char *ddl_delay) {
+    struct world *w = calloc(1, sizeof(*w));
+    struct err e = {0};
+    assert_non_null(w);
+    w->clock = (struct clock){world_now, world_now};
+    w->now_us = 1000000;
+    w->eng = eng_open(&(struct eng_options){.clock = &w->clock, .durability = ENG_NONE}, &e);
+    assert_non_null(w->eng);
+    struct catalog_options co = {.eng = w->eng, .clock = &w->clock, .mode = MODE_CASSANDRA,
+                                 .node = {"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042}};
+    assert_int_equal(ddl_delay_parse(ddl_delay, &co.delay, &e), 0);
+    w->catalog = catalog_open(&co, &e);
+    assert_non_null(w->catalog);
+    w->db = cql_db_new(&(struct cql_db_options){.eng = w->eng, .catalog = w->catalog, .clock = &w->clock, .mode = MODE_CASSANDRA}, &e);
+    assert_non_null(w->db);
+    w->options = (struct np_options){.db = w->db, .eng = w->eng, .catalog = w->catalog, .clock = &w->clock, .capacity_payload = NP_CAPACITY_OFF};
+    w->loop = calloc(1, sizeof(*w->loop));
+    assert_non_null(w->loop);
+    struct np_budget_options budget = {.clock = &w->clock, .limit = 1 << 20};
+    npi_peers_init(&w->bounds.peers, 1, 1);
+    npi_budget_init(&w->bounds.unfinished, &budget);
+    npi_budget_init(&w->bounds.unread, &budget);
+    assert_int_equal(npi_loop_init(w->loop, NULL, &w->options, &w->bounds, &e), 0);
+    w->conn = calloc(1, sizeof(*w->conn));
+    assert_non_null(w->conn);
+    w->conn->loop = w->loop;
+    w->conn->version = VERSION;
+    np_work_client_init(&w->conn->work);
+    np_output_init(&w->conn->output, &w->loop->spare, &w->bounds.unread, w->loop);
+    w->batch = eng_batch_new(w->eng);
+    assert_non_null(w->batch);
+    return w;
+}
+
+static void world_free(struct world *w) {
+    eng_batch_free(w->batch);
+    npi_loop_close(w->loop);
+    npi_loop_fini(w->loop);
+    npi_budget_fini(&w->bounds.unread);
+    npi_budget_fini(&w->bounds.unfinished);
+    npi_peers_fini(&w->bounds.peers);
+    free(w->loop);
+    free(w->conn);
+    cql_db_free(w->db);
+    catalog_close(w->catalog);
+    eng_close(w->eng);
+    free(w);
+}
+
+/* As offload leaves it, on its way to a worker. */
+static struct np_call *call_new(struct world *w, const char *cql, enum cql_work_class class, int64_t deadline_us) {
+    struct np_call *c = npi_call_take(w->loop);
+    struct buf body;
+    assert_non_null(c);
+    buf_init(&body, 0);
+    buf_u32(&body, (uint32_t)strlen(cql));
+    buf_put_str(&body, cql);
+    buf_u16(&body, CL_QUORUM);
+    buf_u8(&body, 0);
+    err_clear(&c->err);
+    c->outcome = CQL_OFFLOAD;
+    c->conn = w->conn;
+    c->env = (struct np_envelope){.version = VERSION, .stream = STREAM, .opcode = NP_QUERY};
+    c->body = arena_dup(&c->arena, buf_slice(&body));
+    buf_fini(&body);
+    c->offloaded = true;
+    c->reply = (struct np_reply){0};
+    c->work = (struct np_work){.client = &w->conn->work, .class = class, .deadline_us = deadline_us, .cancelled = &w->conn->gone};
+    c->r = (struct cql_request){.db = w->db, .err = &c->err, .work_class = class, .cancelled = &w->conn->gone, .deadline_us = deadline_us,
+                                .params.consistency = CL_QUORUM};
+    return c;
+}
+
+static enum np_work_part run(struct world *w, struct np_call *c) { return npi_offload_ops.run(&c->work, w->batch); }
+
+/* It came back to the loop, alone. */
+static void end(struct world *w, struct np_call *c, enum np_work_end why) {
+    npi_offload_ops.ended(&c->work, why);
+    assert_ptr_equal(w->loop->inbox_calls, c);
+    assert_null(c->next);
+    w->loop->inbox_calls = NULL;
+    w->loop->inbox_calls_tail = &w->loop->inbox_calls;
+}
+
+static void call_free(struct world *w, struct np_call *c) {
+    npi_call_forget(c);
+    npi_call_give(w->loop, c);
+}
+
+static void run_to_end(struct world *w, const char *cql, enum cql_work_class class) {
+    struct np_call *c = call_new(w, cql, class, 0);
+    enum np_work_part part;
+    while ((part = run(w, c)) == NP_PART_MORE) continue;
+    assert_int_equal(part, NP_PART_LAST);
+    if (c->outcome == CQL_FAILED) fail_msg("%s: %s", cql, c->err.text);
+    end(w, c, NP_WORK_DONE);
+    call_free(w, c);
+}
+
+static void test_call_that_ran_comes_back_committed(void **state) {
+    (void)state;
+    struct world *w = world_new("none");
+    run_to_end(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", WORK_DDL);
+    run_to_end(w, "CREATE TABLE k.t (p int PRIMARY KEY, v int)", WORK_DDL);
+    struct np_call *c = call_new(w, "INSERT INTO k.t (p, v) VALUES (1, 1) IF NOT EXISTS", WORK_UPDATE, 0);
+    assert_int_equal(run(w, c), NP_PART_LAST);
+    assert_int_equal(c->outcome, CQL_COMMIT);
+    assert_true(c->seq > 0);
+    assert_true(eng_batch_empty(w->batch));
+    end(w, c, NP_WORK_DONE);
+    call_free(w, c);
+    world_free(w);
+}
+
+static void test_ddl_that_is_held_asks_for_a_later_part(void **state) {
+    (void)state;
+    struct world *w = world_new("held");
+    struct np_call *c = call_new(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", WORK_DDL, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(run(w, c), NP_PART_LATER);
+        assert_true(c->work.not_before_us > w->now_us);
+        w->now_us = c->work.not_before_us;
+    }
+    end(w, c, NP_WORK_STOPPING);
+    assert_int_equal(c->outcome, CQL_FAILED);
+    assert_int_equal(c->err.code, ERR_SERVER);
+    assert_non_null(strstr(c->err.text, "goes on when it starts again"));
+    call_free(w, c);
+    world_free(w);
+}
+
+static void test_call_that_could_not_run_says_why(void **state) {
+    (void)state;
+    static const struct {
+        enum cql_work_class class;
+        enum np_work_end why;
+        enum err_code code;
+        const char *text;
+    } cases[] = {
+        {WORK_READ, NP_WORK_NO_ROOM, ERR_OVERLOADED, "this connection has the most of them"},
+        {WORK_SCAN, NP_WORK_STOPPING, ERR_OVERLOADED, "The server is stopping"},
+        {WORK_SCAN, NP_WORK_STALE, ERR_READ_TIMEOUT, "Operation timed out - received only 0 responses."},
+        {WORK_READ, NP_WORK_STALE, ERR_READ_TIMEOUT, "Operation timed out - received only 0 responses."},
+        {WORK_UPDATE, NP_WORK_STALE, ERR_WRITE_TIMEOUT, "Operation timed out - received only 0 responses."},
+    };
+    struct world *w = world_new("none");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct np_call *c = call_new(w, "SELECT * FROM system.local", cases[i].class, w->now_us);
+        end(w, c, cases[i].why);
+        assert_int_equal(c->outcome, CQL_FAILED);
+        assert_int_equal(c->err.code, cases[i].code);
+        assert_non_null(strstr(c->err.text, cases[i].text));
+        call_free(w, c);
+    }
+    world_free(w);
+}
+
+static void test_call_of_a_client_that_went_ends_without_a_run(void **state) {
+    (void)state;
+    struct world *w = world_new("none");
+    struct np_call *c = call_new(w, "SELECT * FROM system.local", WORK_READ, 0);
+    atomic_store(&w->conn->gone, true);
+    end(w, c, NP_WORK_STALE);
+    assert_int_equal(c->err.code, ERR_SERVER);
+    assert_string_equal(c->err.text, "The client is gone");
+    assert_int_equal(c->n_parts, 0);
+    call_free(w, c);
+    world_free(w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_call_that_ran_comes_back_committed),
+        cmocka_unit_test(test_ddl_that_is_held_asks_for_a_later_part),
+        cmocka_unit_test(test_call_that_could_not_run_says_why),
+        cmocka_unit_test(test_call_of_a_client_that_went_ends_without_a_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
