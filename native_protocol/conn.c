@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "native_protocol/dispatch.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/segment.h"
 #include "native_protocol/workers.h"
@@ -56,7 +55,7 @@ void npi_conn_close(struct np_conn *c) {
     struct np_loop *l = c->loop;
     npi_conn_set_state(c, NP_CONN_CLOSED);
     atomic_store(&c->gone, true);
-    if (c->offloaded) np_workers_look(npi_front_workers(l->front));
+    if (c->offloaded) np_workers_look(l->workers);
     ev_io_stop(l->ev, &c->read_io);
     ev_io_stop(l->ev, &c->write_io);
     unlink_dirty(c);
@@ -114,6 +113,24 @@ void npi_conn_flush(struct np_conn *c) {
     case NP_SENT_BROKEN: npi_conn_close(c); return;
     }
     may_read_again(c);
+}
+
+void npi_conn_reply(struct np_conn *c, struct np_reply *r) {
+    struct np_reply_extras x = {.compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression, .scratch = &c->loop->packed};
+    if (np_reply_end(r, &x)) {
+        np_reply_cancel(r);
+        npi_conn_close(c);
+    }
+}
+
+void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e) {
+    if (c->state == NP_CONN_CLOSED) return;
+    struct np_reply r;
+    np_reply_begin(&r, npi_conn_out(c), version, stream, NP_ERROR, false);
+    np_put_error(r.out, version, e);
+    npi_conn_reply(c, &r);
+    np_metric_request(&c->loop->metrics, opcode, np_outcome_of(e));
+    if (e->code == ERR_PROTOCOL) np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
 }
 
 void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
@@ -187,7 +204,7 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
         c->skip = env.length;
         return NP_HEADER;
     }
-    if (n > 0) npi_dispatch(c, &env);
+    if (n > 0) c->loop->ops->envelope(c, &env);
     return n;
 }
 

@@ -7,24 +7,6 @@
 
 /* ---- responses that need no call ---- */
 
-static void send_reply(struct np_conn *c, struct np_reply *r) {
-    struct np_reply_extras x = {.compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression, .scratch = &c->loop->packed};
-    if (np_reply_end(r, &x)) {
-        np_reply_cancel(r);
-        npi_conn_close(c);
-    }
-}
-
-void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e) {
-    if (c->state == NP_CONN_CLOSED) return;
-    struct np_reply r;
-    np_reply_begin(&r, npi_conn_out(c), version, stream, NP_ERROR, false);
-    np_put_error(r.out, version, e);
-    send_reply(c, &r);
-    np_metric_request(&c->loop->metrics, opcode, np_outcome_of(e));
-    if (e->code == ERR_PROTOCOL) np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
-}
-
 static void answer_error(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
     npi_answer_error(c, env->version, env->stream, env->opcode, e);
 }
@@ -32,7 +14,7 @@ static void answer_error(struct np_conn *c, const struct np_envelope *env, const
 static void answer_empty(struct np_conn *c, const struct np_envelope *env, enum np_opcode opcode) {
     struct np_reply r;
     np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, opcode, false);
-    send_reply(c, &r);
+    npi_conn_reply(c, &r);
     np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
 }
 
@@ -60,7 +42,7 @@ static void on_OPTIONS(struct np_conn *c, const struct np_envelope *env, struct 
     struct np_reply r;
     np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_SUPPORTED, false);
     np_put_supported(r.out, catalog_node(c->loop->o->catalog)->cql_version);
-    send_reply(c, &r);
+    npi_conn_reply(c, &r);
     np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
 }
 
@@ -335,3 +317,5 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     }
     handler_of(env->opcode)(c, env, body);
 }
+
+const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .finish = npi_call_finish, .forget = npi_call_forget};

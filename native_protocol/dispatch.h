@@ -9,10 +9,12 @@
 #include "native_protocol/call.h"
 #include "native_protocol/conn.h"
 
+/* For the loops. */
+struct np_loop_ops;
+extern const struct np_loop_ops npi_dispatch_ops;
+
 /* env's body points into memory that may go when this returns. The loop's thread. */
 void npi_dispatch(struct np_conn *c, const struct np_envelope *env);
-/* One error response for what never became a call. */
-void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e);
 
 /* Decodes and runs a call where it is: on the loop, or blocking on a worker with its own batch. */
 void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "native_protocol/dispatch.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 
@@ -26,7 +27,6 @@ struct np_front {
     struct np_loop loops[];
 };
 
-struct np_workers *npi_front_workers(struct np_front *f) { return f->workers; }
 uint16_t np_front_port(const struct np_front *f) { return f->port; }
 uint16_t np_front_tls_port(const struct np_front *f) { return f->tls_port; }
 
@@ -158,6 +158,7 @@ static int start_workers(struct np_front *f, struct err *e) {
 static int start_threads(struct np_front *f, struct err *e) {
     if (start_workers(f, e)) return -1;
     for (unsigned i = 0; i < f->n_loops; i++) {
+        f->loops[i].workers = f->workers;
         if (pthread_create(&f->loops[i].thread, NULL, npi_loop_run, &f->loops[i])) return err_set(e, ERR_SERVER, "cannot start a thread");
         f->loops[i].started = true;
     }
@@ -166,7 +167,7 @@ static int start_threads(struct np_front *f, struct err *e) {
 
 static int open_all(struct np_front *f, struct err *e) {
     for (unsigned i = 0; i < f->n_loops; i++)
-        if (npi_loop_init(&f->loops[i], f, &f->o, &f->bounds, e)) return -1;
+        if (npi_loop_init(&f->loops[i], &f->o, &npi_dispatch_ops, &f->bounds, e)) return -1;
     if (listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
     if (f->o.tls) {
         f->tls = np_tls_context(f->o.tls_cert, f->o.tls_key, e);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "native_protocol/dispatch.h"
 
 enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
 
@@ -280,7 +279,7 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     while (calls) {
         struct np_call *c = calls;
         calls = c->next;
-        npi_call_finish(c);
+        l->ops->finish(c);
     }
     while (events) {
         struct np_event_note *n = events;
@@ -293,14 +292,17 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     if (stop && !l->stopping) begin_stop(l);
 }
 
-static void on_tick(struct ev_loop *ev, ev_timer *w, int revents) {
-    (void)ev, (void)revents;
-    struct np_loop *l = w->data;
+void npi_loop_tick(struct np_loop *l) {
     l->tick_us = clock_mono_us(l->o->clock);
     for (struct np_conn *c = l->conns, *next; c; c = next) {
         next = c->next;
         npi_conn_tick(c);
     }
+}
+
+static void on_tick(struct ev_loop *ev, ev_timer *w, int revents) {
+    (void)ev, (void)revents;
+    npi_loop_tick(w->data);
 }
 
 /* ---- accepting ---- */
@@ -372,9 +374,9 @@ void npi_loop_stop(struct np_loop *l) {
 
 /* ---- life ---- */
 
-int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct np_bounds *bounds, struct err *e) {
-    l->front = f;
+int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops, struct np_bounds *bounds, struct err *e) {
     l->o = o;
+    l->ops = ops;
     l->bounds = bounds;
     l->tick_us = clock_mono_us(o->clock);
     pthread_mutex_init(&l->inbox_lock, NULL);
@@ -416,7 +418,7 @@ void *npi_loop_run(void *arg) {
 static void drop_calls(struct np_loop *l) {
     for (struct np_call *c = l->inbox_calls, *next; c; c = next) {
         next = c->next;
-        npi_call_forget(c);
+        l->ops->forget(c);
         np_reply_drop(&c->reply);
         npi_conn_unref(c->conn);
         call_free(c);

@@ -12,7 +12,8 @@
 
 #include "native_protocol/call.h"
 #include "native_protocol/conn.h"
-#include "native_protocol/front.h"
+#include "native_protocol/metric.h"
+#include "native_protocol/options.h"
 
 enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
 
@@ -52,9 +53,22 @@ struct np_bounds {
     struct np_budget unread;     /* bytes of answers that were not sent yet */
 };
 
+struct np_workers;
+
+/* What is done with what arrives: handed down, so that the loop and its connections do not know who does it. The loop's thread. */
+struct np_loop_ops {
+    /* An envelope has arrived; its body points into memory that may go when this returns. Answered now or later, or the connection fails. */
+    void (*envelope)(struct np_conn *c, const struct np_envelope *env);
+    /* A call has come back from a worker: its response is due, and the call goes back to the loop. */
+    void (*finish)(struct np_call *call);
+    /* Instead of finish, when the loop ends: drops the references that running it took. */
+    void (*forget)(struct np_call *call);
+};
+
 struct np_loop {
-    struct np_front *front;
     const struct np_options *o;
+    const struct np_loop_ops *ops;
+    struct np_workers *workers; /* of all loops; set before the thread starts */
     struct np_bounds *bounds;
     struct np_metrics metrics;
     pthread_t thread;
@@ -88,7 +102,7 @@ struct np_loop {
     int64_t stop_us;
 };
 
-int npi_loop_init(struct np_loop *l, struct np_front *f, const struct np_options *o, struct np_bounds *bounds, struct err *e) MUST_CHECK;
+int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np_loop_ops *ops, struct np_bounds *bounds, struct err *e) MUST_CHECK;
 /* After the thread has ended (or never ran): connections, calls and the batch go. Other threads may still wake the loop. */
 void npi_loop_close(struct np_loop *l);
 /* Nobody knows the loop any more. */
@@ -107,13 +121,11 @@ void npi_loop_stop(struct np_loop *l);
 void npi_loop_evict(void *owner);
 
 /* The loop's thread. */
+/* What its timer does every second: closes what is out of time. Public for tests with a clock of their own. */
+void npi_loop_tick(struct np_loop *l);
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
 /* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable. 0, or -1: no memory, bytes still there. */
 int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env) MUST_CHECK;
 /* The same for a call that was committed elsewhere: its out until seq is durable. */
 int npi_hold_call(struct np_loop *l, struct np_call *c) MUST_CHECK;
-
-/* ---- of front.c ---- */
-
-struct np_workers *npi_front_workers(struct np_front *f);

@@ -64,7 +64,7 @@ void npi_offload(struct np_call *call) {
         return;
     }
     call->work.bytes = held_bytes(call);
-    np_workers_submit(npi_front_workers(c->loop->front), &call->work);
+    np_workers_submit(c->loop->workers, &call->work);
 }
 
 /* ---- on a worker ---- */

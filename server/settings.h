@@ -1,7 +1,7 @@
 /* The settings as values, checked; what is not there yet is refused by name rather than accepted in silence. */
 #pragma once
 
-#include "native_protocol/front.h"
+#include "native_protocol/options.h"
 #include "server/config.h"
 
 struct settings { /* texts belong to the config */

@@ -1,0 +1,31 @@
+/* How the front is to be: what it runs on, where it listens, how much of everything it allows. Read by all of the room, changed by nobody. */
+#pragma once
+
+#include "cql/cql.h"
+
+enum np_capacity_payload { NP_CAPACITY_CHARGE, NP_CAPACITY_FULL, NP_CAPACITY_OFF };
+
+struct np_options { /* what it points to must outlive the front */
+    struct cql_db *db;
+    struct eng *eng;
+    struct catalog *catalog;
+    struct clock *clock;
+    enum size_model size_model;
+    enum np_capacity_payload capacity_payload;
+    const char *listen; /* numeric address */
+    uint16_t port;      /* 0: any free one */
+    bool tls;           /* with tls_port, tls_cert and tls_key */
+    uint16_t tls_port;
+    const char *tls_cert, *tls_key;
+    unsigned threads; /* 0: one per core */
+    unsigned workers[WORK_CLASSES]; /* threads of each class; 0: by cores */
+    unsigned queue_max;             /* requests that wait for workers; 0: default */
+    size_t queue_bytes_max;         /* what they hold; 0: default */
+    int64_t timeout_us[WORK_CLASSES]; /* from when a request goes to the workers; 0: none */
+    uint32_t frame_max;        /* bytes of a request body */
+    int64_t handshake_us;      /* a connection without STARTUP is closed after it; 0: never */
+    int64_t request_us, send_us; /* for a request to arrive as a whole; for unread bytes to be taken; 0: for ever */
+    uint32_t connections, connections_each; /* the most, in all and of an address; 0: default, by RLIMIT_NOFILE */
+    size_t unfinished_bytes;   /* of requests that have not arrived as a whole, of all connections; 0: default */
+    size_t unread_bytes;       /* of answers that clients have not taken, of all connections; 0: default */
+};
