@@ -10,7 +10,6 @@
 
 #include "native_protocol/loop.h"
 #include "native_protocol/segment.h"
-#include "native_protocol/workers.h"
 
 enum { READ_STEP = 64 << 10, SEND_EARLY = 64 << 10 };
 enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_EVERY_S = 15, KEEPALIVE_PROBES = 4 };
@@ -55,7 +54,7 @@ void npi_conn_close(struct np_conn *c) {
     struct np_loop *l = c->loop;
     npi_conn_set_state(c, NP_CONN_CLOSED);
     atomic_store(&c->gone, true);
-    if (c->offloaded) np_workers_look(l->workers);
+    if (c->offloaded) l->ops->abandoned(c);
     ev_io_stop(l->ev, &c->read_io);
     ev_io_stop(l->ev, &c->write_io);
     unlink_dirty(c);

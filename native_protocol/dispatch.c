@@ -318,4 +318,5 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     handler_of(env->opcode)(c, env, body);
 }
 
-const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .finish = npi_call_finish, .forget = npi_call_forget};
+const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .finish = npi_call_finish,
+                                            .abandoned = npi_offload_abandoned, .forget = npi_call_forget};

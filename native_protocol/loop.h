@@ -61,6 +61,8 @@ struct np_loop_ops {
     void (*envelope)(struct np_conn *c, const struct np_envelope *env);
     /* A call has come back from a worker: its response is due, and the call goes back to the loop. */
     void (*finish)(struct np_call *call);
+    /* The connection has closed while calls of it are with workers. */
+    void (*abandoned)(struct np_conn *c);
     /* Instead of finish, when the loop ends: drops the references that running it took. */
     void (*forget)(struct np_call *call);
 };

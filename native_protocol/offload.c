@@ -67,6 +67,8 @@ void npi_offload(struct np_call *call) {
     np_workers_submit(c->loop->workers, &call->work);
 }
 
+void npi_offload_abandoned(struct np_conn *c) { np_workers_look(c->loop->workers); }
+
 /* ---- on a worker ---- */
 
 static void commit(struct np_call *call, struct eng_batch *batch) {

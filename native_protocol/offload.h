@@ -12,4 +12,7 @@
 /* The loop's thread. */
 void npi_offload(struct np_call *call);
 
+/* The connection has closed: its calls that wait need not any longer. */
+void npi_offload_abandoned(struct np_conn *c);
+
 extern const struct np_work_ops npi_offload_ops;
