@@ -56,10 +56,23 @@ int rowi_open(struct rowi_reader *rd, struct slice bytes) {
     return 0;
 }
 
+/* Nearly every cell: a value of less than 128 bytes with the row's timestamp, and nothing else. */
+static inline bool next_plain(struct rowi_reader *rd, struct eng_cell *cell) {
+    struct rd *r = &rd->r;
+    const uint8_t *p = r->p;
+    if (rd_left(r) < CELL_MIN_BYTES || p[0] != CELL_SAME_TS || (p[1] | p[2]) >= 0x80 || rd_left(r) - CELL_MIN_BYTES < p[2]) return false;
+    if (UNLIKELY(rd->column > UINT32_MAX - p[1])) return false;
+    rd->column += p[1];
+    *cell = (struct eng_cell){.column = rd->column, .ts = rd->head.base, .expiry = ENG_NO_EXPIRY, .value = slice_of(p + CELL_MIN_BYTES, p[2])};
+    r->p = p + CELL_MIN_BYTES + p[2];
+    return true;
+}
+
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     struct rd *r = &rd->r;
     if (!rd->left) return rd_left(r) ? -1 : 0;
     rd->left--;
+    if (LIKELY(next_plain(rd, cell))) return 1;
     uint8_t flags = rd_u8(r);
     uint64_t step = get_uvarint(r);
     if (UNLIKELY(step > UINT32_MAX - rd->column || flags & ~(CELL_KINDS | CELL_SAME_TS | CELL_SAME_TTL))) return -1;

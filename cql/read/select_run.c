@@ -73,6 +73,7 @@ static enum query_class class_of(const struct select_plan *p) {
 
 static struct read_op *add_filter(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
     const struct select_plan *p = spec->plan;
+    if (!p->where->n_filters && !p->distinct && spec->partition_limit == UINT64_MAX) return below;
     row_filter_init(&run->filter, below, run->source);
     run->filter.counts = !p->n_aggregates && !p->grouped;
     run->filter.first_only = p->distinct;

@@ -46,7 +46,7 @@ static void add_columns(struct size_parts *p, enum size_model model, const struc
 void row_size_add(struct size_parts *p, enum size_model model, const struct row_view *v) {
     uint64_t expiring = 0;
     add_columns(p, model, v, COLUMN_REGULAR);
-    for (uint32_t i = 0; i < v->row->n_cells; i++) expiring += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+    for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < v->row->n_cells; i++) expiring += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
     if (!expiring && !v->row->live_ttl) return;
     p->ttl_rows++;
     p->ttl_cells += expiring + v->layout->table->n_partition_key + v->layout->table->n_clustering;

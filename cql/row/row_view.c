@@ -50,9 +50,11 @@ static int assemble(struct row_view *v, const struct schema_column *c, const str
 static int take_cells(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct row_view_layout *l = v->layout;
     const struct eng_cell *cells = row->cells, *end = cells + row->n_cells;
+    v->row_flags = 0;
     for (const struct eng_cell *c = cells, *next; c < end; c = next) {
         struct row_view_place place = l->places[c->column < l->n_ids ? c->column : l->n_ids];
-        for (next = c + 1; UNLIKELY(place.multicell) && next < end && next->column == c->column;) next++;
+        v->row_flags |= c->flags;
+        for (next = c + 1; UNLIKELY(place.multicell) && next < end && next->column == c->column; next++) v->row_flags |= next->flags;
         if (UNLIKELY(place.ordinal == UINT16_MAX)) continue;
         v->first_cell[place.ordinal] = (uint32_t)(c - cells);
         v->n_cells[place.ordinal] = (uint32_t)(next - c);

@@ -30,6 +30,7 @@ struct row_view {
     struct value *values;  /* by ordinal; null where the row has none */
     const struct eng_row *statics, *row; /* NULL: none */
     uint32_t *first_cell, *n_cells;      /* by ordinal, in statics or row */
+    unsigned row_flags;                  /* of any cell of row */
 };
 
 /* What WRITETIME and TTL see of a column. */

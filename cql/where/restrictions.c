@@ -114,8 +114,11 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
 
 /* ---- partitions ---- */
 
-int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) {
+/* wraps: the range begins behind its end. */
+static int token_range(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to, bool *wraps) {
     const struct where_step *s = w->token;
+    int64_t given[2] = {INT64_MIN, INT64_MAX};
+    *wraps = false;
     *from = INT64_MIN;
     *to = INT64_MAX;
     if (!s) return 1;
@@ -130,9 +133,16 @@ int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *fro
         /* The minimum token as an upper bound is the end of the ring: no key has it (Murmur3Partitioner). */
         if (i == 1 && token == INT64_MIN) continue;
         if (i == 0 && !bounds[i]->inclusive && token == INT64_MAX) return 0;
+        given[i] = token;
         *(i == 0 ? from : to) = bounds[i]->inclusive ? token : i == 0 ? token + 1 : token - 1;
     }
+    *wraps = given[0] > given[1];
     return *from <= *to;
+}
+
+int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) {
+    bool wraps;
+    return token_range(w, r, from, to, &wraps);
 }
 
 struct key_order {
@@ -186,7 +196,8 @@ int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, 
     if (product_init(&p, r, width)) return -1;
     for (uint32_t i = 0; i < width; i++)
         if (product_step(&p, r, w->partition_steps[i])) return -1;
-    int some = where_tokens(w, r, &from, &to);
+    bool wraps; /* a range of tokens that selects among keys goes around the ring, as in Cassandra (TokenFilter) */
+    int some = token_range(w, r, &from, &to, &wraps);
     if (some < 0) return -1;
     uint32_t *order = ARENA_ARRAY(r->arena, p.n + 1, uint32_t);
     *parts = ARENA_ARRAY(r->arena, p.n + 1, struct eng_part);
@@ -194,10 +205,11 @@ int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, 
     for (uint32_t i = 0; i < p.n; i++) order[i] = i;
     if (sorted && p.n > 1) sort_keys(order, p.n, &(struct key_order){.w = w, .values = p.values});
     *n = 0;
-    for (uint32_t i = 0; some && i < p.n; i++) {
+    for (uint32_t i = 0; (some || wraps) && i < p.n; i++) {
         struct eng_part *part = &(*parts)[*n];
         if (row_key_partition(w->table, p.values + (size_t)order[i] * width, r->arena, part, r->err)) return -1;
-        if (part->token < from || part->token > to || seen(*parts, *n, sorted, part)) continue;
+        bool low = part->token < from, high = part->token > to;
+        if ((wraps ? low && high : low || high) || seen(*parts, *n, sorted, part)) continue;
         ++*n;
     }
     return 0;

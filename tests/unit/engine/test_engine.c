@@ -635,6 +635,34 @@ static void test_scan_gives_expired_rows_when_asked(void **state) {
     assert_string_equal(scan_text(w, &spec), "p b=v d=v");
 }
 
+/* Rows that nobody sees count, too: what is bounded is what a part of a scan does. */
+static void test_scan_pauses_when_it_has_passed_what_it_may(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("p");
+    char ck[16];
+    for (int i = 0; i < 20; i++) {
+        snprintf(ck, sizeof(ck), "%02d", i);
+        write_cell(w, ck, i % 2 ? 0 : ENG_CELL_TOMBSTONE, 1000, i % 2 ? ENG_NO_EXPIRY : NOW - 100);
+    }
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .now = NOW};
+    static const size_t allowed[][2] = {{4, SIZE_MAX}, {SIZE_MAX, 1}};
+    for (size_t k = 0; k < ARRAY_LEN(allowed); k++) {
+        struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
+        struct eng_item item;
+        int got, rows = 0, pauses = 0;
+        eng_scan_allow(s, allowed[k][0], allowed[k][1]);
+        while ((got = eng_scan_next(s, &item, &w->e)) != 0) {
+            assert_true(got == 1 || got == ENG_PAUSED);
+            if (got == ENG_PAUSED) eng_scan_allow(s, allowed[k][0], allowed[k][1]);
+            pauses += got == ENG_PAUSED;
+            rows += got == 1 && item.kind == ENG_ITEM_ROW;
+        }
+        assert_int_equal(rows, 10);
+        assert_int_equal(pauses, k == 0 ? 4 : 19);
+        eng_scan_close(s);
+    }
+}
+
 static uint64_t passed_tombstones(struct world *w) {
     struct eng_part part = part_of("p");
     struct op_cost cost = {0};
@@ -759,6 +787,7 @@ int main(void) {
         BOTH(test_folding_loses_no_write_of_another_thread),
         BOTH(test_long_scans_end_in_cache_tier),
         BOTH(test_scan_gives_expired_rows_when_asked),
+        BOTH(test_scan_pauses_when_it_has_passed_what_it_may),
         BOTH(test_compaction_drops_what_is_old_and_nothing_else),
         BOTH(test_failed_write_leaves_nothing),
         BOTH(test_failed_reads_are_errors),
