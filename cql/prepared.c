@@ -48,9 +48,21 @@ struct prepared_cache *prepared_cache_new(size_t bytes) {
     return c;
 }
 
+/* A statement on tables needs nothing else of the schema, so that each holds its tables and not a snapshot of all. */
+static void hold(struct cql_statement *s) {
+    for (const struct table_use *use = s->tables; use; use = use->next) schema_table_ref(use->table);
+    if (s->tables) s->schema = NULL;
+    else schema_ref(s->schema);
+}
+
+static void release(const struct cql_statement *s) {
+    for (const struct table_use *use = s->tables; use; use = use->next) schema_table_unref(use->table);
+    if (s->schema) schema_unref(s->schema);
+}
+
 void cql_prepared_unref(struct cql_prepared *p) {
     if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
-    if (p->statement && p->statement->schema) schema_unref(p->statement->schema);
+    if (p->statement) release(p->statement);
     arena_fini(&p->arena);
     free(p);
 }
@@ -245,8 +257,7 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
         atomic_init(&p->checked, schema->generation);
         if (p->statement) {
             p->statement->result.renewed = is_renewed(db->prepared, p->info.id);
-            p->statement->schema = schema;
-            schema_ref(schema);
+            hold(p->statement);
         }
     }
     if (p->statement && fill_info(p, e) == 0) return p;

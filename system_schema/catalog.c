@@ -43,12 +43,10 @@ static int resume(struct catalog *c, struct err *e) {
 }
 
 static void tell_engine(struct catalog *c) {
-    const struct schema *s = &c->current->schema;
-    for (uint32_t i = 0; i < s->n_keyspaces; i++)
-        for (uint32_t j = 0; j < s->keyspaces[i]->n_tables; j++) {
-            const struct schema_table *t = s->keyspaces[i]->tables[j];
-            if (!t->virt) eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
-        }
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        const struct schema_table *t = c->entries[i]->shown;
+        if (t && t->status != SCHEMA_DELETING) eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
+    }
 }
 
 static int open_parts(struct catalog *c, struct err *e) {
@@ -94,6 +92,9 @@ void catalog_close(struct catalog *c) {
     if (c->current) schema_unref(&c->current->schema);
     for (uint32_t i = 0; i < c->n_entries; i++) entry_free(c->entries[i]);
     free(c->entries);
+    free(c->by_id);
+    free(c->by_name);
+    for (uint32_t i = 0; i < c->n_system; i++) space_unref(c->system[i]);
     trace_store_free(c->traces);
     arena_fini(&c->arena);
     pthread_cond_destroy(&c->moved);

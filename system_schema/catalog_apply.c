@@ -20,7 +20,7 @@ enum { NOTHING_TO_DO, BEGUN };
 
 static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {
     for (uint32_t i = 0; i < c->n_system; i++)
-        if (strcmp(c->system[i]->name, name) == 0) return c->system[i];
+        if (strcmp(c->system[i]->space.keyspace->name, name) == 0) return c->system[i]->space.keyspace;
     return NULL;
 }
 
@@ -140,7 +140,7 @@ static int create_keyspace(struct apply *a) {
     if (merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
     if (entry_next_id(a->c, &id, a->err)) return -1;
-    struct entry *x = entry_add(a->c, &keyspace_kind, id, ch->keyspace, a->err);
+    struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
     if (!x) return -1;
     a->subject = x;
     a->kind = CHANGE_CREATED;
@@ -251,9 +251,8 @@ static int create_table(struct apply *a) {
     if (!parts.columns) return err_nomem(a->err);
     fill_columns(a, parts.columns);
     if (table_assemble(&a->arena, &parts, &t, a->err)) return -1;
-    struct entry *x = entry_add(a->c, &table_kind, id, ch->name, a->err);
+    struct entry *x = entry_add(a->c, &table_kind, id, ks->id, ch->name, a->err);
     if (!x) return -1;
-    x->keyspace_id = ks->id;
     a->subject = x;
     a->kind = CHANGE_CREATED;
     if (set_form(a, x, &x->form, &t) == 0) return BEGUN;
@@ -337,7 +336,7 @@ static int check_and_change(struct apply *a) {
         [CATALOG_CREATE_TABLE] = create_table,       [CATALOG_ALTER_TABLE] = alter_table,       [CATALOG_DROP_TABLE] = drop_table,
     };
     uint32_t pending = 0;
-    for (uint32_t i = 0; i < a->c->n_entries; i++) pending += entry_is_pending(a->c->entries[i]);
+    for (const struct entry *x = a->c->busy; x; x = x->busy_next) pending += entry_is_pending(x);
     if (refuse_system(a)) return -1;
     if (pending >= QUOTA_CONCURRENT_DDL) return err_invalid(a->err, "too many schema changes at once: at most %d may be under way", QUOTA_CONCURRENT_DDL);
     return ops[a->change->op](a);
@@ -349,9 +348,7 @@ static void undo(struct catalog *c, struct entry *x, const struct entry *before)
         entry_remove(c, x);
         return;
     }
-    c->counts[x->status]--;
-    c->counts[SCHEMA_ACTIVE]++;
-    x->status = SCHEMA_ACTIVE;
+    entry_restore_status(c, x, SCHEMA_ACTIVE);
     x->gone = false;
     x->due_us = INT64_MAX;
     free((void *)x->next.p);
@@ -375,8 +372,7 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     if (x->status == SCHEMA_ACTIVE && entry_save(c, x, a->err)) return -1;
     if (catalog_publish(c, a->err)) return -1;
     if (x->status == SCHEMA_ACTIVE && kind == &table_kind) {
-        const struct schema_table *t = schema_table_any(&c->current->schema, out->keyspace, out->name);
-        if (t) eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
+        eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
     }
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
     pthread_cond_broadcast(&c->moved);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/murmur3.h"
 #include "system_schema/catalog_state.h"
 
 static const char counter_key[] = "catalog/next_id";
@@ -25,17 +26,78 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) {
     return 0;
 }
 
-struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, const char *name, struct err *e) {
-    if (c->n_entries == c->cap_entries) {
-        uint32_t cap = c->cap_entries ? c->cap_entries * 2 : 64;
-        struct entry **grown = realloc(c->entries, cap * sizeof *grown);
-        if (!grown) {
-            err_nomem(e);
-            return NULL;
-        }
-        c->entries = grown;
-        c->cap_entries = cap;
+/* ---- where entries are found ---- */
+
+static uint32_t id_bucket(const struct catalog *c, uint32_t id) { return id * 2654435761u & (c->n_buckets - 1); }
+
+static uint32_t name_bucket(const struct catalog *c, uint32_t keyspace_id, const char *name) {
+    return (uint32_t)(murmur3_hash(slice_str(name)) + keyspace_id * 2654435761u) & (c->n_buckets - 1);
+}
+
+static void index_put(struct catalog *c, struct entry *x) {
+    struct entry **id = &c->by_id[id_bucket(c, x->id)], **name = &c->by_name[name_bucket(c, x->keyspace_id, x->name)];
+    x->id_next = *id;
+    *id = x;
+    x->name_next = *name;
+    *name = x;
+}
+
+static void index_take(struct catalog *c, struct entry *x) {
+    struct entry **id = &c->by_id[id_bucket(c, x->id)], **name = &c->by_name[name_bucket(c, x->keyspace_id, x->name)];
+    while (*id != x) id = &(*id)->id_next;
+    *id = x->id_next;
+    while (*name != x) name = &(*name)->name_next;
+    *name = x->name_next;
+}
+
+/* Room for one entry more. */
+static int make_room(struct catalog *c, struct err *e) {
+    if (c->n_entries < c->n_buckets) return 0;
+    uint32_t n = c->n_buckets ? c->n_buckets * 2 : 64;
+    struct entry **entries = realloc(c->entries, n * sizeof *entries);
+    if (entries) c->entries = entries;
+    struct entry **by_id = calloc(n, sizeof *by_id), **by_name = calloc(n, sizeof *by_name);
+    if (!entries || !by_id || !by_name) {
+        free(by_id);
+        free(by_name);
+        return err_nomem(e);
     }
+    free(c->by_id);
+    free(c->by_name);
+    c->by_id = by_id;
+    c->by_name = by_name;
+    c->n_buckets = n;
+    for (uint32_t i = 0; i < c->n_entries; i++) index_put(c, c->entries[i]);
+    return 0;
+}
+
+/* ---- entries ---- */
+
+/* Sets the status, its counter and what hangs on it: those that are not ACTIVE are the ones that something is yet to be done for. */
+static void status_is(struct catalog *c, struct entry *x, enum schema_status to) {
+    bool was_busy = x->busy, busy = to != SCHEMA_ACTIVE;
+    x->status = to;
+    x->busy = busy;
+    c->counts[to]++;
+    if (busy && !was_busy) {
+        x->busy_next = c->busy;
+        x->busy_prev = NULL;
+        if (c->busy) c->busy->busy_prev = x;
+        c->busy = x;
+    } else if (!busy && was_busy) {
+        *(x->busy_prev ? &x->busy_prev->busy_next : &c->busy) = x->busy_next;
+        if (x->busy_next) x->busy_next->busy_prev = x->busy_prev;
+    }
+    entry_touch(c, x);
+}
+
+void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status to) {
+    c->counts[x->status]--;
+    status_is(c, x, to);
+}
+
+struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id, const char *name, struct err *e) {
+    if (make_room(c, e)) return NULL;
     struct entry *x = calloc(1, sizeof *x);
     char *copy = strdup(name);
     if (!x || !copy) {
@@ -44,39 +106,53 @@ struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint3
         err_nomem(e);
         return NULL;
     }
-    *x = (struct entry){.kind = kind, .id = id, .storage = id, .name = copy, .status = SCHEMA_CREATING, .due_us = INT64_MAX};
+    *x = (struct entry){.kind = kind, .id = id, .storage = id, .keyspace_id = keyspace_id, .name = copy, .due_us = INT64_MAX};
     x->since_us = clock_mono_us(c->clock);
-    c->counts[x->status]++;
+    x->index = c->n_entries;
     c->entries[c->n_entries++] = x;
+    index_put(c, x);
+    struct entry *ks = keyspace_id ? entry_by_id(c, keyspace_id) : NULL;
+    if (ks) ks->n_objects++;
+    status_is(c, x, SCHEMA_CREATING);
     return x;
 }
 
 void entry_free(struct entry *x) {
+    if (x->shown) schema_table_unref(x->shown);
     free((void *)x->form.p);
     free((void *)x->next.p);
     free(x->name);
     free(x);
 }
 
+static void untouch(struct catalog *c, struct entry *x) {
+    struct entry **at = &c->touched;
+    while (*at && *at != x) at = &(*at)->next_touched;
+    if (*at) *at = x->next_touched;
+}
+
 void entry_remove(struct catalog *c, struct entry *x) {
-    uint32_t i = 0;
-    while (c->entries[i] != x) i++;
-    memmove(&c->entries[i], &c->entries[i + 1], (c->n_entries - i - 1) * sizeof *c->entries);
-    c->n_entries--;
-    c->counts[x->status]--;
+    assert(!x->shown);
+    struct entry *ks = x->keyspace_id ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (ks) ks->n_objects--;
+    index_take(c, x);
+    entry_restore_status(c, x, SCHEMA_ACTIVE); /* off the list of those that wait */
+    c->counts[SCHEMA_ACTIVE]--;
+    untouch(c, x);
+    c->entries[x->index] = c->entries[--c->n_entries];
+    c->entries[x->index]->index = x->index;
     entry_free(x);
 }
 
 struct entry *entry_by_id(struct catalog *c, uint32_t id) {
-    for (uint32_t i = 0; i < c->n_entries; i++)
-        if (c->entries[i]->id == id) return c->entries[i];
-    return NULL;
+    struct entry *x = c->n_buckets ? c->by_id[id_bucket(c, id)] : NULL;
+    while (x && x->id != id) x = x->id_next;
+    return x;
 }
 
 static struct entry *find(struct catalog *c, uint32_t keyspace_id, const char *name, bool deleting) {
     const struct object_kind *kind = keyspace_id ? &table_kind : &keyspace_kind;
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        struct entry *x = c->entries[i];
+    for (struct entry *x = c->n_buckets ? c->by_name[name_bucket(c, keyspace_id, name)] : NULL; x; x = x->name_next) {
         if (x->kind != kind || x->keyspace_id != keyspace_id || x->gone || strcmp(x->name, name) != 0) continue;
         if ((x->status == SCHEMA_DELETING) == deleting) return x;
     }
@@ -93,9 +169,7 @@ void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to)
         [SCHEMA_UPDATING] = {[SCHEMA_ACTIVE] = true, [SCHEMA_DELETING] = true},
     };
     assert(legal[x->status][to]);
-    c->counts[x->status]--;
-    c->counts[to]++;
-    x->status = to;
+    entry_restore_status(c, x, to);
     x->since_us = clock_mono_us(c->clock);
 }
 
@@ -158,23 +232,23 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
         return 0;
     }
     char *name = strndup((const char *)r.name.p, r.name.n);
-    struct entry *x = name ? entry_add(l->c, l->kind, r.id, name, e) : NULL;
+    struct entry *x = name ? entry_add(l->c, l->kind, r.id, r.keyspace_id, name, e) : NULL;
     free(name);
     if (!x) return err_nomem(e);
-    x->keyspace_id = r.keyspace_id;
     x->storage = r.storage;
     x->old_keys = r.old_keys;
-    l->c->counts[x->status]--;
-    x->status = r.status;
-    l->c->counts[x->status]++;
+    entry_restore_status(l->c, x, r.status);
     return form_set(&x->form, r.form, e) || form_set(&x->next, r.next, e) ? -1 : 0;
 }
 
 /* Another object of its name that is there, too: a record from a time when this one was set aside, or the reverse. */
-static bool is_doubled(struct catalog *c, const struct entry *x) {
+static bool is_doubled(const struct catalog *c, const struct entry *x) {
     if (x->status == SCHEMA_DELETING) return false;
-    const struct entry *first = entry_find(c, x->keyspace_id, x->name);
-    return first && first != x;
+    for (const struct entry *y = c->by_name[name_bucket(c, x->keyspace_id, x->name)]; y; y = y->name_next) {
+        bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
+        if (namesake && y->status != SCHEMA_DELETING && y->id < x->id) return true;
+    }
+    return false;
 }
 
 static int check_keys(const struct entry *x, const struct object_place *at, struct err *why) {
@@ -191,7 +265,6 @@ static int check_keys(const struct entry *x, const struct object_place *at, stru
 static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
     if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind)) return err_set(why, ERR_SERVER, "its keyspace cannot be read");
-    if (is_doubled(c, x)) return err_set(why, ERR_SERVER, "another %s has its name", x->kind->word);
     if (x->status == SCHEMA_RESTORING) return err_set(why, ERR_SERVER, "it is %s, which this server does not do", schema_status_name(x->status));
     const struct object_place at = entry_place(c, x);
     if (form_check(x->kind, &at, x->form, why)) return -1;
@@ -222,6 +295,15 @@ static int check_entries(struct catalog *c, const struct object_kind *kind, stru
         if (why.no_memory) return err_nomem(e);
         set_aside(c, kind, x->id, slice_str(x->name), why.text);
         entry_remove(c, x);
+    }
+    for (uint32_t i = 0; i < c->n_entries;) {
+        struct entry *x = c->entries[i];
+        if (x->kind == kind && is_doubled(c, x)) {
+            set_aside(c, kind, x->id, slice_str(x->name), "another object has its name");
+            entry_remove(c, x);
+        } else {
+            i++;
+        }
     }
     return 0;
 }

@@ -1,23 +1,40 @@
+/* The way from entries to the snapshot that is read: what was touched since the last one is made anew, everything else is shared with it. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/murmur3.h"
 #include "system_schema/catalog_state.h"
 
 static bool is_visible(const struct entry *x) { return !x->gone && x->form.n > 0; }
+static bool is_listed(const struct entry *x) { return is_visible(x) && x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING; }
 
-static int by_table_name(const void *a, const void *b) {
-    return strcmp((*(const struct schema_table *const *)a)->name, (*(const struct schema_table *const *)b)->name);
+void entry_touch(struct catalog *c, struct entry *x) {
+    if (x->touched) return;
+    x->touched = true;
+    x->next_touched = c->touched;
+    c->touched = x;
 }
 
-static int by_keyspace_name(const void *a, const void *b) {
-    return strcmp((*(const struct schema_keyspace *const *)a)->name, (*(const struct schema_keyspace *const *)b)->name);
+/* A definition of its own, with one reference. */
+static void *decode_owned(const struct entry *x, const char *keyspace, struct schema_owner **owner, struct err *e) {
+    const struct object_place at = {.keyspace = keyspace, .name = x->name};
+    *owner = owner_new();
+    if (!*owner) {
+        err_nomem(e);
+        return NULL;
+    }
+    void *definition = x->kind->decode(x->form, &at, &(*owner)->arena, e);
+    if (!definition) owner_unref(*owner);
+    return definition;
 }
 
-static struct schema_table *make_table(struct snapshot *s, const struct schema_keyspace *ks, const struct entry *x, struct err *e) {
-    const struct object_place at = {.keyspace = ks->name, .name = x->name};
-    struct schema_table *t = x->kind->decode(x->form, &at, &s->arena, e);
+static struct schema_table *make_table(const struct entry *x, const struct schema_keyspace *ks, struct err *e) {
+    struct schema_owner *owner;
+    struct schema_table *t = decode_owned(x, ks->name, &owner, e);
     if (!t) return NULL;
-    t->keyspace = ks;
+    t->owner = owner;
+    t->keyspace = owner->keyspace = ks;
+    schema_keyspace_ref(ks);
     t->object = x->id;
     t->shape = x->shape;
     t->storage = x->storage;
@@ -25,96 +42,134 @@ static struct schema_table *make_table(struct snapshot *s, const struct schema_k
     return t;
 }
 
+/* ---- one entry in the snapshot to be ---- */
+
+static int show_keyspace(struct snapshot *s, const struct entry *x, struct err *e) {
+    struct schema_owner *owner;
+    if (!is_visible(x) || x->status == SCHEMA_DELETING) {
+        snapshot_drop(s, x->id);
+        return 0;
+    }
+    struct schema_keyspace *ks = decode_owned(x, x->name, &owner, e);
+    if (!ks) return -1;
+    ks->owner = owner;
+    ks->status = x->status;
+    struct space *space = space_new(x->id, ks, snapshot_space(s, x->id), e);
+    schema_keyspace_unref(ks);
+    if (!space) return -1;
+    snapshot_put(s, space);
+    return 0;
+}
+
 /* A table that is being deleted is shown until its name is taken again. */
-static void hide_reused(const struct schema_table **deleting, uint32_t *n, const struct schema_table *const *tables, uint32_t n_tables) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < *n; i++) {
-        bool reused = false;
-        for (uint32_t j = 0; j < n_tables && !reused; j++) reused = strcmp(tables[j]->name, deleting[i]->name) == 0;
-        for (uint32_t j = 0; j < kept && !reused; j++) reused = strcmp(deleting[j]->name, deleting[i]->name) == 0;
-        if (!reused) deleting[kept++] = deleting[i];
-    }
-    *n = kept;
+static int edit_lists(struct schema_space *space, const struct entry *x, const struct schema_table *now, struct err *e) {
+    const struct schema_table *old = x->shown, *live = x->status == SCHEMA_DELETING ? NULL : now;
+    const struct schema_table *namesake = schema_tables_find(&space->deleting, x->name);
+    if (tables_edit(&space->tables, old, live, e)) return -1;
+    if (live) return namesake ? tables_edit(&space->deleting, namesake, NULL, e) : 0;
+    if (!now || schema_tables_find(&space->tables, x->name)) return old ? tables_edit(&space->deleting, old, NULL, e) : 0;
+    return tables_edit(&space->deleting, namesake, now, e);
 }
 
-static int fill_keyspace(struct catalog *c, struct snapshot *s, uint32_t id, struct schema_keyspace *ks, struct err *e) {
-    uint32_t n = 0, live = 0, dying = 0;
-    for (uint32_t i = 0; i < c->n_entries; i++) n += c->entries[i]->kind == &table_kind && c->entries[i]->keyspace_id == id;
-    const struct schema_table **tables = ARENA_ARRAY(&s->arena, n + 1, const struct schema_table *);
-    const struct schema_table **deleting = ARENA_ARRAY(&s->arena, n + 1, const struct schema_table *);
-    if (!tables || !deleting) return err_nomem(e);
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *x = c->entries[i];
-        if (x->kind != &table_kind || x->keyspace_id != id || !is_visible(x)) continue;
-        struct schema_table *t = make_table(s, ks, x, e);
-        if (!t) return -1;
-        if (x->status == SCHEMA_DELETING) deleting[dying++] = t;
-        else tables[live++] = t;
+/* Where its keyspace is gone there is nothing to show. */
+static int show_table(struct snapshot *s, struct entry *x, struct err *e) {
+    const struct space *of = snapshot_space(s, x->keyspace_id);
+    if (!of) return 0;
+    struct schema_table *now = is_visible(x) ? make_table(x, of->space.keyspace, e) : NULL;
+    if (is_visible(x) && !now) return -1;
+    x->next_shown = now;
+    struct space *space = space_new(of->id, of->space.keyspace, of, e);
+    if (!space) return -1;
+    if (edit_lists(&space->space, x, now, e)) {
+        space_unref(space);
+        return -1;
     }
-    qsort(tables, live, sizeof *tables, by_table_name);
-    qsort(deleting, dying, sizeof *deleting, by_table_name);
-    hide_reused(deleting, &dying, tables, live);
-    ks->n_tables = live;
-    ks->tables = tables;
-    ks->n_deleting = dying;
-    ks->deleting = deleting;
+    snapshot_put(s, space);
     return 0;
 }
 
-static int fill(struct catalog *c, struct snapshot *s, struct err *e) {
-    const struct schema_keyspace **list = ARENA_ARRAY(&s->arena, c->n_entries + c->n_system + 1, const struct schema_keyspace *);
-    if (!list) return err_nomem(e);
-    uint32_t n = 0;
-    for (; n < c->n_system; n++) list[n] = c->system[n];
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *x = c->entries[i];
-        if (x->kind != &keyspace_kind || !is_visible(x) || x->status == SCHEMA_DELETING) continue;
-        const struct object_place at = {.keyspace = x->name, .name = x->name};
-        struct schema_keyspace *ks = x->kind->decode(x->form, &at, &s->arena, e);
-        if (!ks) return -1;
-        ks->status = x->status;
-        if (fill_keyspace(c, s, x->id, ks, e)) return -1;
-        list[n++] = ks;
-    }
-    qsort(list, n, sizeof *list, by_keyspace_name);
-    s->schema.n_keyspaces = n;
-    s->schema.keyspaces = list;
-    return 0;
-}
+/* ---- the version ---- */
 
-/* Of what clients see of the schema, whatever the order of entries, so that a restart does not change it; a name-based UUID
- * (version 3), as Cassandra's. */
-static int version_of(struct catalog *c, uint8_t version[16], struct err *e) {
-    uint64_t sums[2] = {0};
+/* Of what clients see of an entry. */
+static int sums_of(const struct entry *x, uint64_t sums[2], struct err *e) {
     struct buf b;
+    sums[0] = sums[1] = 0;
+    if (!is_listed(x)) return 0;
     buf_init(&b, 0);
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *x = c->entries[i];
-        if (!is_visible(x) || x->status == SCHEMA_CREATING || x->status == SCHEMA_DELETING) continue;
-        buf_clear(&b, 1 << 16);
-        buf_u32(&b, x->id);
-        buf_put_str(&b, x->name);
-        buf_put_slice(&b, x->form);
-        sums[0] += murmur3_hash(buf_slice(&b));
-        buf_u8(&b, 1);
-        sums[1] += murmur3_hash(buf_slice(&b));
-    }
-    store_u64(version, sums[0]);
-    store_u64(version + 8, sums[1]);
-    version[6] = (uint8_t)((version[6] & 0x0f) | 0x30);
-    version[8] = (uint8_t)((version[8] & 0x3f) | 0x80);
+    buf_u32(&b, x->id);
+    buf_put_str(&b, x->name);
+    buf_put_slice(&b, x->form);
+    sums[0] = murmur3_hash(buf_slice(&b));
+    buf_u8(&b, 1);
+    sums[1] = murmur3_hash(buf_slice(&b));
     int rc = buf_failed(&b) ? err_nomem(e) : 0;
     buf_fini(&b);
     return rc;
 }
 
+/* Sums do not depend on the order of entries, so that a restart does not change the version; a name-based UUID (version 3), as Cassandra's. */
+static void write_version(const uint64_t sums[2], uint8_t version[16]) {
+    store_u64(version, sums[0]);
+    store_u64(version + 8, sums[1]);
+    version[6] = (uint8_t)((version[6] & 0x0f) | 0x30);
+    version[8] = (uint8_t)((version[8] & 0x3f) | 0x80);
+}
+
+/* ---- all ---- */
+
+static int show(struct snapshot *s, struct entry *x, struct err *e) {
+    if (sums_of(x, x->next_sums, e)) return -1;
+    return x->kind == &keyspace_kind ? show_keyspace(s, x, e) : x->kind == &table_kind ? show_table(s, x, e) : 0;
+}
+
+/* Keyspaces first: tables are shown in them. */
+static int show_touched(struct catalog *c, struct snapshot *s, uint64_t sums[2], struct err *e) {
+    for (int in_keyspace = 0; in_keyspace < 2; in_keyspace++)
+        for (struct entry *x = c->touched; x; x = x->next_touched) {
+            if (x->kind->in_keyspace != in_keyspace) continue;
+            if (show(s, x, e)) return -1;
+            for (int i = 0; i < 2; i++) sums[i] += x->next_sums[i] - x->sums[i];
+        }
+    return 0;
+}
+
+static void settle_touched(struct catalog *c, bool published) {
+    for (struct entry *x = c->touched; x; x = x->next_touched) {
+        const struct schema_table *drop = published ? x->shown : x->next_shown;
+        if (published) {
+            x->shown = x->next_shown;
+            memcpy(x->sums, x->next_sums, sizeof x->sums);
+            x->touched = false;
+        }
+        x->next_shown = NULL;
+        if (drop) schema_table_unref(drop);
+    }
+    if (published) c->touched = NULL;
+}
+
+static struct snapshot *next_snapshot(struct catalog *c) {
+    uint32_t more = 0;
+    for (const struct entry *x = c->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
+    if (c->current) return snapshot_new(c->current, more);
+    struct snapshot *s = snapshot_new(NULL, more + c->n_system);
+    for (uint32_t i = 0; s && i < c->n_system; i++) {
+        atomic_fetch_add(&c->system[i]->refs, 1);
+        snapshot_put(s, c->system[i]);
+    }
+    return s;
+}
+
 int catalog_publish(struct catalog *c, struct err *e) {
-    struct snapshot *s = snapshot_new();
+    uint64_t sums[2] = {c->sums[0], c->sums[1]};
+    struct snapshot *s = next_snapshot(c);
     if (!s) return err_nomem(e);
-    if (version_of(c, s->schema.version, e) || fill(c, s, e)) {
+    if (show_touched(c, s, sums, e)) {
         schema_unref(&s->schema);
+        settle_touched(c, false);
         return -1;
     }
+    memcpy(c->sums, sums, sizeof sums);
+    write_version(sums, s->schema.version);
     s->schema.cassandra_mode = c->mode == MODE_CASSANDRA;
     s->schema.generation = atomic_load(&c->generation) + 1;
     pthread_mutex_lock(&c->current_lock);
@@ -122,6 +177,7 @@ int catalog_publish(struct catalog *c, struct err *e) {
     c->current = s;
     atomic_store(&c->generation, s->schema.generation);
     pthread_mutex_unlock(&c->current_lock);
+    settle_touched(c, true);
     if (old) schema_unref(&old->schema);
     return 0;
 }

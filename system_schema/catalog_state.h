@@ -24,9 +24,16 @@ struct entry {
     bool old_keys;    /* as the record said at the start */
     bool gone;        /* DELETING is over: nobody sees it, its data waits to be freed */
     bool freeing;     /* a thread is freeing its data */
+    bool busy;        /* not ACTIVE: in catalog.busy */
+    bool touched;     /* changed since the current snapshot was made: in catalog.touched */
     int64_t due_us;   /* monotonic: when the status moves on; INT64_MAX: held */
     int64_t since_us; /* monotonic: when it got this status */
     struct slice form, next; /* malloc'ed; next is what an UPDATING object becomes */
+    uint32_t n_objects;      /* of a keyspace: entries that live in it */
+    uint32_t index;          /* in catalog.entries */
+    const struct schema_table *shown, *next_shown; /* of a table: held; in the current snapshot, and in the one that is being made */
+    uint64_t sums[2], next_sums[2];                /* its part of the schema's version, likewise */
+    struct entry *id_next, *name_next, *busy_next, *busy_prev, *next_touched;
 };
 
 enum { FIRST_STORAGE_ID = 16, MAX_LISTENERS = 8, STATUSES = SCHEMA_RESTORING + 1 };
@@ -46,8 +53,11 @@ struct catalog {
 
     pthread_mutex_t lock; /* entries, next_id, closing */
     pthread_cond_t moved; /* a status moved, something became due, or closing */
-    uint32_t n_entries, cap_entries;
-    struct entry **entries;
+    uint32_t n_entries, n_buckets; /* room for n_buckets entries */
+    struct entry **entries, **by_id, **by_name;
+    struct entry *busy;    /* those that are not ACTIVE, the gone ones too: all that the worker looks at */
+    struct entry *touched; /* those that the next snapshot shows otherwise */
+    uint64_t sums[2];      /* of all entries */
     uint32_t next_id;
     uint32_t counts[STATUSES]; /* entries by status */
     uint32_t n_set_aside;      /* records that could not be read at the start */
@@ -61,7 +71,7 @@ struct catalog {
 
     struct arena arena; /* system keyspaces */
     uint32_t n_system;
-    const struct schema_keyspace **system;
+    struct space **system;
     uint32_t n_listeners;
     struct {
         catalog_change_cb cb;
@@ -72,7 +82,7 @@ struct catalog {
 
 /* ---- catalog_entry.c: entries and their records; the lock is held ---- */
 
-struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, const char *name, struct err *e) MUST_CHECK;
+struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint32_t id, uint32_t keyspace_id, const char *name, struct err *e) MUST_CHECK;
 void entry_remove(struct catalog *c, struct entry *x);
 void entry_free(struct entry *x);
 struct entry *entry_by_id(struct catalog *c, uint32_t id);
@@ -82,6 +92,8 @@ struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *na
 struct entry *entry_find_deleting(struct catalog *c, uint32_t keyspace_id, const char *name);
 /* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
+/* Back to what a record says, or to what was before a change that could not be recorded. */
+void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status to);
 /* What its definitions are decoded with; valid as long as the entry and its keyspace. */
 struct object_place entry_place(struct catalog *c, const struct entry *x);
 /* Durable when it returns. The one place that writes records: it holds R1 (catalog_record.h). */
@@ -95,7 +107,9 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
 
 /* ---- catalog_snapshot.c ---- */
 
-/* Builds a snapshot of the entries and makes it the current one. */
+/* What clients see of the entry is another now: the next snapshot tells. */
+void entry_touch(struct catalog *c, struct entry *x);
+/* Makes a snapshot in which the touched entries are as they are now, and makes it the current one. */
 int catalog_publish(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_worker.c: the state machine's way forward ---- */

@@ -41,14 +41,22 @@ static bool keeps_shape(struct catalog *c, const struct entry *x) {
     return same;
 }
 
+/* They point to their keyspace's definition. */
+static void touch_objects(struct catalog *c, const struct entry *ks) {
+    for (uint32_t i = 0; i < c->n_entries; i++)
+        if (c->entries[i]->keyspace_id == ks->id) entry_touch(c, c->entries[i]);
+}
+
 /* To the final status, in memory. */
 static void finish(struct catalog *c, struct entry *x) {
     x->due_us = INT64_MAX;
     if (x->status == SCHEMA_DELETING) {
         x->gone = true;
+        entry_touch(c, x);
         return;
     }
     if (x->status == SCHEMA_UPDATING && x->next.n) {
+        if (x->kind == &keyspace_kind) touch_objects(c, x);
         x->shape += !keeps_shape(c, x);
         free((void *)x->form.p);
         x->form = x->next;
@@ -64,9 +72,7 @@ void entry_begin(struct catalog *c, struct entry *x) {
 }
 
 static void tell_engine(struct catalog *c, const struct entry *x) {
-    const struct schema *s = &c->current->schema;
-    const struct schema_table *t = schema_table_any(s, entry_place(c, x).keyspace, x->name);
-    if (t) eng_table_set(c->eng, x->storage, t->gc_grace_seconds);
+    if (x->shown) eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
 }
 
 static void move_on(struct catalog *c, struct entry *x) {
@@ -86,21 +92,14 @@ static void move_on(struct catalog *c, struct entry *x) {
     pthread_cond_broadcast(&c->moved);
 }
 
-static bool has_objects(struct catalog *c, const struct entry *ks) {
-    for (uint32_t i = 0; i < c->n_entries; i++)
-        if (c->entries[i]->kind->in_keyspace && c->entries[i]->keyspace_id == ks->id) return true;
-    return false;
-}
+/* Gone, told in a snapshot, and nothing lives in it any more: its data and its record can go. */
+static bool is_garbage(const struct entry *x) { return x->gone && !x->freeing && !x->touched && x->n_objects == 0; }
 
 /* Frees the data and the record of one deleted object; the lock is let go while the engine works. A keyspace goes after its
  * tables: its record is what makes a restart delete them. */
 static bool free_one(struct catalog *c, int64_t now) {
-    struct entry *x = NULL;
-    for (uint32_t i = 0; i < c->n_entries && !x; i++) {
-        struct entry *y = c->entries[i];
-        bool waits = y->due_us != INT64_MAX && y->due_us > now;
-        if (y->gone && !y->freeing && !waits && (y->kind->in_keyspace || !has_objects(c, y))) x = y;
-    }
+    struct entry *x = c->busy;
+    while (x && (!is_garbage(x) || (x->due_us != INT64_MAX && x->due_us > now))) x = x->busy_next;
     if (!x) return false;
     x->freeing = true;
     struct err e = {0};
@@ -119,24 +118,41 @@ static bool free_one(struct catalog *c, int64_t now) {
     return true;
 }
 
+static int64_t next_due(const struct catalog *c) {
+    int64_t next = INT64_MAX;
+    for (const struct entry *x = c->busy; x; x = x->busy_next)
+        if (x->due_us < next) next = x->due_us;
+    return next;
+}
+
+/* One that is due moves on, if there is one. */
+static bool move_one(struct catalog *c, int64_t now) {
+    struct entry *x = c->busy;
+    while (x && (!entry_is_pending(x) || x->due_us > now)) x = x->busy_next;
+    if (x) move_on(c, x);
+    return x;
+}
+
+/* A change that no snapshot could be made for is told as soon as one can be. */
+static void publish_late(struct catalog *c) {
+    struct err e = {0};
+    if (c->touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
+}
+
 int64_t catalog_step(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     int64_t now = clock_mono_us(c->clock);
-    for (uint32_t i = 0; i < c->n_entries; i++)
-        if (entry_is_pending(c->entries[i]) && c->entries[i]->due_us <= now) move_on(c, c->entries[i]);
+    while (move_one(c, now)) continue;
+    publish_late(c);
     while (!c->closing && free_one(c, now)) continue;
-    int64_t next = INT64_MAX;
-    for (uint32_t i = 0; i < c->n_entries; i++)
-        if (c->entries[i]->due_us < next) next = c->entries[i]->due_us;
+    int64_t next = next_due(c);
     pthread_mutex_unlock(&c->lock);
     return next;
 }
 
-static bool has_garbage(struct catalog *c) {
-    for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *x = c->entries[i];
-        if (x->gone && x->due_us == INT64_MAX && !x->freeing && (x->kind->in_keyspace || !has_objects(c, x))) return true;
-    }
+static bool has_garbage(const struct catalog *c) {
+    for (const struct entry *x = c->busy; x; x = x->busy_next)
+        if (is_garbage(x) && x->due_us == INT64_MAX) return true;
     return false;
 }
 
@@ -162,10 +178,7 @@ static void *work(void *arg) {
         pthread_mutex_unlock(&c->lock);
         (void)catalog_step(c);
         pthread_mutex_lock(&c->lock);
-        int64_t next = INT64_MAX;
-        for (uint32_t i = 0; i < c->n_entries; i++)
-            if (c->entries[i]->due_us < next) next = c->entries[i]->due_us;
-        if (!c->closing && !has_garbage(c)) wait_until(c, next);
+        if (!c->closing && !has_garbage(c)) wait_until(c, next_due(c));
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
@@ -189,8 +202,8 @@ void worker_stop(struct catalog *c) {
 void catalog_release_held(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     int64_t now = clock_mono_us(c->clock);
-    for (uint32_t i = 0; i < c->n_entries; i++)
-        if (entry_is_pending(c->entries[i])) c->entries[i]->due_us = now;
+    for (struct entry *x = c->busy; x; x = x->busy_next)
+        if (entry_is_pending(x)) x->due_us = now;
     pthread_cond_broadcast(&c->moved);
     pthread_mutex_unlock(&c->lock);
 }

@@ -14,62 +14,39 @@ const char *schema_status_name(enum schema_status s) {
     return names[s];
 }
 
-struct snapshot *snapshot_new(void) {
-    struct snapshot *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
-    atomic_init(&s->refs, 1);
-    arena_init(&s->arena, 32 * 1024, 0);
-    return s;
-}
-
-void schema_ref(const struct schema *s) { atomic_fetch_add_explicit(&((struct snapshot *)s)->refs, 1, memory_order_relaxed); }
-
-void schema_unref(const struct schema *s) {
-    struct snapshot *snapshot = (struct snapshot *)s;
-    if (!s || atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) != 1) return;
-    arena_fini(&snapshot->arena);
-    free(snapshot);
+const struct schema_space *schema_space_find(const struct schema *s, const char *name) {
+    uint32_t from = 0, to = s->n_spaces;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        int c = strcmp(s->spaces[mid]->keyspace->name, name);
+        if (c == 0) return s->spaces[mid];
+        if (c < 0) from = mid + 1;
+        else to = mid;
+    }
+    return NULL;
 }
 
 const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const char *name) {
-    uint32_t from = 0, to = s->n_keyspaces;
-    while (from < to) {
-        uint32_t mid = from + (to - from) / 2;
-        int c = strcmp(s->keyspaces[mid]->name, name);
-        if (c == 0) return s->keyspaces[mid];
-        if (c < 0) from = mid + 1;
-        else to = mid;
-    }
-    return NULL;
-}
-
-static const struct schema_table *table_in(const struct schema_keyspace *ks, const char *name) {
-    uint32_t from = 0, to = ks->n_tables;
-    while (from < to) {
-        uint32_t mid = from + (to - from) / 2;
-        int c = strcmp(ks->tables[mid]->name, name);
-        if (c == 0) return ks->tables[mid];
-        if (c < 0) from = mid + 1;
-        else to = mid;
-    }
-    return NULL;
+    const struct schema_space *space = schema_space_find(s, name);
+    return space ? space->keyspace : NULL;
 }
 
 const struct schema_table *schema_table_any(const struct schema *s, const char *keyspace, const char *name) {
-    const struct schema_keyspace *ks = schema_keyspace_find(s, keyspace);
-    return ks ? table_in(ks, name) : NULL;
+    const struct schema_space *space = schema_space_find(s, keyspace);
+    return space ? schema_tables_find(&space->tables, name) : NULL;
 }
 
 /* The words are those of Schema.validateTable (5.0) in cassandra mode. Keyspaces names a keyspace or table that is missing or
  * not ready "unconfigured" (reference: system keyspaces and asynchronous DDL). */
 const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name, struct err *e) {
-    const struct schema_keyspace *ks = schema_keyspace_find(s, keyspace);
+    const struct schema_space *space = schema_space_find(s, keyspace);
+    const struct schema_keyspace *ks = space ? space->keyspace : NULL;
     if (!ks || ks->status == SCHEMA_CREATING || ks->status == SCHEMA_DELETING) {
         const char *words = s->cassandra_mode ? "keyspace %s does not exist" : ks ? "unconfigured keyspace %s" : "Keyspace %s does not exist";
         err_set(e, ERR_INVALID, words, keyspace);
         return NULL;
     }
-    const struct schema_table *t = table_in(ks, name);
+    const struct schema_table *t = schema_tables_find(&space->tables, name);
     if (t && (t->status == SCHEMA_ACTIVE || t->status == SCHEMA_UPDATING)) return t;
     if (s->cassandra_mode) err_invalid(e, "table %s does not exist", name);
     else err_invalid(e, "unconfigured table %s.%s", keyspace, name);
@@ -88,9 +65,9 @@ const struct schema_column *schema_column_by_id(const struct schema_table *t, ui
 }
 
 const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name) {
-    const struct schema_keyspace *ks = schema_keyspace_find(s, keyspace);
-    for (uint32_t i = 0; ks && i < ks->n_types; i++)
-        if (strcmp(ks->types[i]->type->name, name) == 0) return ks->types[i]->type;
+    const struct schema_space *space = schema_space_find(s, keyspace);
+    for (uint32_t i = 0; space && i < space->n_types; i++)
+        if (strcmp(space->types[i]->type->name, name) == 0) return space->types[i]->type;
     return NULL;
 }
 

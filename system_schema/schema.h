@@ -1,8 +1,9 @@
 /* The schema: keyspaces, user types, tables, columns, as an immutable snapshot.
  *
  * The catalogue (catalog.h) makes a new snapshot for every visible change and swaps a pointer; whoever uses one holds a
- * reference, and a prepared statement is tied to the version it was made of. Everything in a snapshot lives in its arena,
- * except system keyspaces, which live as long as the catalogue.
+ * reference. Snapshots share what did not change between them: a definition (of a keyspace, of a table) is counted on its own,
+ * so that a prepared statement holds its tables and no snapshot, and a change makes anew what it changes and the way to it.
+ * System keyspaces live as long as the catalogue.
  * Any thread.
  */
 #pragma once
@@ -35,9 +36,10 @@ struct schema_option {
 };
 
 struct schema_virtual; /* system_schema/virtual.h */
+struct schema_owner;   /* system_schema/snapshot.h: counts who holds a definition */
 
 struct schema_table {
-    const struct schema_keyspace *keyspace;
+    const struct schema_keyspace *keyspace; /* held by the table */
     const char *name;
     uint8_t id[16];   /* table id as clients see it */
     uint32_t object;  /* of the catalogue: never reused */
@@ -57,6 +59,7 @@ struct schema_table {
     const char *comment;
     bool is_counter;
     const struct schema_virtual *virt; /* a system table answered from memory; NULL: rows are in the engine */
+    struct schema_owner *owner;
 };
 
 struct schema_type {
@@ -72,10 +75,29 @@ struct schema_keyspace {
     const struct schema_option *replication; /* plain texts, not CQL literals */
     uint32_t n_options; /* TAGS: "tags.key" */
     const struct schema_option *options;
-    uint32_t n_tables, n_types; /* by name; tables of every status but DELETING */
-    const struct schema_table *const *tables;
-    uint32_t n_deleting; /* tables being deleted, whose name is free again; only system_schema_mcs shows them */
-    const struct schema_table *const *deleting;
+    struct schema_owner *owner;
+};
+
+/* Tables by name, in chunks that snapshots share. */
+struct schema_tables {
+    uint32_t n, n_chunks;
+    struct schema_chunk **chunks;
+};
+struct schema_table_cursor {
+    const struct schema_tables *tables;
+    uint32_t chunk, at;
+};
+static inline struct schema_table_cursor schema_tables_begin(const struct schema_tables *t) { return (struct schema_table_cursor){.tables = t}; }
+/* NULL at the end. */
+const struct schema_table *schema_tables_next(struct schema_table_cursor *c);
+const struct schema_table *schema_tables_find(const struct schema_tables *t, const char *name);
+
+/* A keyspace and what it holds in one snapshot. */
+struct schema_space {
+    const struct schema_keyspace *keyspace;
+    struct schema_tables tables;   /* of every status but DELETING */
+    struct schema_tables deleting; /* only system_schema_mcs shows them */
+    uint32_t n_types;
     const struct schema_type *const *types;
 };
 
@@ -83,13 +105,17 @@ struct schema {
     uint8_t version[16];
     bool cassandra_mode; /* chooses the words of errors */
     uint64_t generation; /* grows with every snapshot */
-    uint32_t n_keyspaces; /* by name */
-    const struct schema_keyspace *const *keyspaces;
+    uint32_t n_spaces; /* by name */
+    const struct schema_space *const *spaces;
 };
 
 void schema_ref(const struct schema *s);
 void schema_unref(const struct schema *s);
+/* Holds a table, its columns and types, and its keyspace's definition, beyond the snapshot. */
+void schema_table_ref(const struct schema_table *t);
+void schema_table_unref(const struct schema_table *t);
 
+const struct schema_space *schema_space_find(const struct schema *s, const char *name);
 const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const char *name);
 /* Of any status. */
 const struct schema_table *schema_table_any(const struct schema *s, const char *keyspace, const char *name);

@@ -1,7 +1,12 @@
-/* How a snapshot is held together: the public schema, the arena it lives in and the count of those who use it.
+/* How a snapshot is held together: every part that is shared is counted, and holds what it points to.
  *
- * Inside system_schema only. The system keyspaces are shared by all snapshots and live in the catalogue's own arena, so every
+ *   snapshot ─> space (a keyspace's) ─> chunk (of tables) ─> table ─> keyspace (its definition)
+ *
+ * Inside system_schema only. Definitions of the system keyspaces have no owner and live in the catalogue's arena, so every
  * reference must be dropped before catalog_close.
+ *
+ * S1. Nothing that a published snapshot reaches is changed.
+ * S2. Tables of a list are in the order of their names, no name twice; no chunk is empty.
  */
 #pragma once
 
@@ -9,14 +14,51 @@
 
 #include "system_schema/schema.h"
 
+/* One definition: the arena that it lives in and, of a table, its keyspace. */
+struct schema_owner {
+    atomic_uint refs;
+    struct arena arena;
+    const struct schema_keyspace *keyspace; /* held */
+};
+struct schema_owner *owner_new(void) MUST_CHECK;
+void owner_unref(struct schema_owner *o);
+void schema_keyspace_ref(const struct schema_keyspace *ks);
+void schema_keyspace_unref(const struct schema_keyspace *ks);
+
+enum { CHUNK_TABLES = 64 };
+struct schema_chunk {
+    atomic_uint refs;
+    uint32_t n;
+    const struct schema_table *tables[CHUNK_TABLES]; /* held */
+};
+/* Takes one table out (or NULL) and one in (or NULL), which is held then. The list changes; chunks that others hold do not. */
+int tables_edit(struct schema_tables *t, const struct schema_table *out, const struct schema_table *in, struct err *e) MUST_CHECK;
+/* A list of its own with the same chunks. */
+int tables_copy(const struct schema_tables *from, struct schema_tables *to, struct err *e) MUST_CHECK;
+void tables_fini(struct schema_tables *t);
+
+struct space {
+    struct schema_space space; /* first */
+    atomic_uint refs;
+    uint32_t id; /* of the keyspace's entry; 0: of a system keyspace */
+};
+/* Holds the keyspace; with the tables of another space, or none. */
+struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like, struct err *e) MUST_CHECK;
+void space_unref(struct space *s);
+
 struct snapshot {
     struct schema schema; /* first: a schema pointer is a snapshot pointer */
     atomic_uint refs;
-    struct arena arena;
+    uint32_t cap;
+    struct space **spaces; /* schema.spaces; held */
 };
 
-/* Empty, with one reference. NULL: no memory. */
-struct snapshot *snapshot_new(void) MUST_CHECK;
+/* With one reference: a copy of another one, with room for more spaces, or empty. NULL: no memory. */
+struct snapshot *snapshot_new(const struct snapshot *like, uint32_t more) MUST_CHECK;
+struct space *snapshot_space(const struct snapshot *s, uint32_t id);
+/* Takes the reference, in the place of the space of its id or as a new one. There must be room. */
+void snapshot_put(struct snapshot *s, struct space *space);
+void snapshot_drop(struct snapshot *s, uint32_t id);
 
 /* What a table is made of; columns come in key order first, the rest in any order. */
 struct table_parts {

@@ -3,24 +3,28 @@
 #include "system_schema/table_option.h"
 
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t);
-typedef int (*keyspace_fn)(struct row_out *ro, const struct schema_keyspace *ks);
+typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 
-static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, keyspace_fn fn) {
+static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, space_fn fn) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_keyspaces; i++) {
-        const struct schema_keyspace *ks = ctx->schema->keyspaces[i];
-        if (!keyspace_is_virtual(ks) && row_out_wants(&ro, 0, ks->name) && fn(&ro, ks)) return -1;
+    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
+        if (!keyspace_is_virtual(ks) && row_out_wants(&ro, 0, ks->name) && fn(&ro, space)) return -1;
     }
     return 0;
 }
 
 /* Tables that are there and tables that are being deleted, merged by name. */
-static int each_table(struct row_out *ro, const struct schema_keyspace *ks, table_fn fn) {
-    uint32_t i = 0, j = 0;
-    while (i < ks->n_tables || j < ks->n_deleting) {
-        bool live = j == ks->n_deleting || (i < ks->n_tables && strcmp(ks->tables[i]->name, ks->deleting[j]->name) < 0);
-        if (fn(ro, live ? ks->tables[i++] : ks->deleting[j++])) return -1;
+static int each_table(struct row_out *ro, const struct schema_space *space, table_fn fn) {
+    struct schema_table_cursor live = schema_tables_begin(&space->tables), deleting = schema_tables_begin(&space->deleting);
+    const struct schema_table *t = schema_tables_next(&live), *d = schema_tables_next(&deleting);
+    while (t || d) {
+        bool first = t && (!d || strcmp(t->name, d->name) < 0);
+        if (fn(ro, first ? t : d)) return -1;
+        if (first) t = schema_tables_next(&live);
+        else d = schema_tables_next(&deleting);
     }
     return 0;
 }
@@ -116,11 +120,12 @@ static int emit_tags(struct row_out *ro, const char *keyspace, const char *table
 int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_keyspaces; i++) {
-        const struct schema_keyspace *ks = ctx->schema->keyspaces[i];
+    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
+        struct schema_table_cursor at = schema_tables_begin(&space->tables);
         if (emit_tags(&ro, ks->name, NULL, ks->n_options, ks->options)) return -1;
-        for (uint32_t j = 0; j < ks->n_tables; j++) {
-            const struct schema_table *t = ks->tables[j];
+        for (const struct schema_table *t; (t = schema_tables_next(&at));) {
             if (emit_tags(&ro, ks->name, t->name, t->n_options, t->options)) return -1;
         }
     }
@@ -128,16 +133,17 @@ int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table 
 }
 
 /* "Query to see whether a keyspace has been created": it is listed from then on, and has no status column. */
-static int emit_mcs_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
+static int emit_mcs_keyspace(struct row_out *ro, const struct schema_space *space) {
+    const struct schema_keyspace *ks = space->keyspace;
     if (ks->status == SCHEMA_CREATING || ks->status == SCHEMA_DELETING) return 0;
     put_keyspace(ro, ks);
     return row_out_emit(ro);
 }
 
-static int emit_mcs_tables(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_table); }
-static int emit_mcs_history(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_history); }
-static int emit_mcs_columns(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_columns); }
-static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_keyspace *ks) { return each_table(ro, ks, emit_autoscaling); }
+static int emit_mcs_tables(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_table); }
+static int emit_mcs_history(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_history); }
+static int emit_mcs_columns(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_columns); }
+static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_autoscaling); }
 
 #define YIELD_EACH(name, fn) \
     YIELDS(name) { return each_keyspace(ctx, table, row, arg, fn); }

@@ -9,16 +9,17 @@ bool keyspace_is_virtual(const struct schema_keyspace *ks) { return ks->is_syste
 
 static bool is_listed(enum schema_status s) { return s == SCHEMA_ACTIVE || s == SCHEMA_UPDATING; }
 
-typedef int (*keyspace_fn)(struct row_out *ro, const struct schema_keyspace *ks);
+typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 
 static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, bool virtual,
-                         keyspace_fn fn) {
+                         space_fn fn) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    for (uint32_t i = 0; i < ctx->schema->n_keyspaces; i++) {
-        const struct schema_keyspace *ks = ctx->schema->keyspaces[i];
+    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
         if (!is_listed(ks->status) || keyspace_is_virtual(ks) != virtual || !row_out_wants(&ro, 0, ks->name)) continue;
-        if (fn(&ro, ks)) return -1;
+        if (fn(&ro, space)) return -1;
     }
     return 0;
 }
@@ -30,8 +31,8 @@ void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
     row_map(ro, "replication", ks->n_replication, ks->replication);
 }
 
-static int emit_keyspace(struct row_out *ro, const struct schema_keyspace *ks) {
-    put_keyspace(ro, ks);
+static int emit_keyspace(struct row_out *ro, const struct schema_space *space) {
+    put_keyspace(ro, space->keyspace);
     return row_out_emit(ro);
 }
 
@@ -68,10 +69,11 @@ void put_table(struct row_out *ro, const struct schema_table *t) {
     row_bytes(ro, "id", slice_of(t->id, 16));
 }
 
-static int emit_tables(struct row_out *ro, const struct schema_keyspace *ks) {
-    for (uint32_t i = 0; i < ks->n_tables; i++) {
-        if (!is_listed(ks->tables[i]->status)) continue;
-        put_table(ro, ks->tables[i]);
+static int emit_tables(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        if (!is_listed(t->status)) continue;
+        put_table(ro, t);
         if (row_out_emit(ro)) return -1;
     }
     return 0;
@@ -111,15 +113,16 @@ int emit_columns(struct row_out *ro, const struct schema_table *t) {
     return 0;
 }
 
-static int emit_all_columns(struct row_out *ro, const struct schema_keyspace *ks) {
-    for (uint32_t i = 0; i < ks->n_tables; i++)
-        if (is_listed(ks->tables[i]->status) && emit_columns(ro, ks->tables[i])) return -1;
+static int emit_all_columns(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        if (is_listed(t->status) && emit_columns(ro, t)) return -1;
     return 0;
 }
 
-static int emit_types(struct row_out *ro, const struct schema_keyspace *ks) {
-    for (uint32_t i = 0; i < ks->n_types; i++) {
-        const struct cql_type *type = ks->types[i]->type;
+static int emit_types(struct row_out *ro, const struct schema_space *space) {
+    for (uint32_t i = 0; i < space->n_types; i++) {
+        const struct cql_type *type = space->types[i]->type;
         const char **texts = ARENA_ARRAY(ro->ctx->arena, type->n_args + 1, const char *);
         if (!texts) return err_nomem(ro->ctx->err);
         for (uint32_t j = 0; j < type->n_args; j++) {
@@ -131,7 +134,7 @@ static int emit_types(struct row_out *ro, const struct schema_keyspace *ks) {
             if (!texts[j]) return err_nomem(ro->ctx->err);
         }
         row_out_begin(ro);
-        row_text(ro, "keyspace_name", ks->name);
+        row_text(ro, "keyspace_name", space->keyspace->name);
         row_text(ro, "type_name", type->name);
         row_texts(ro, "field_names", type->n_args, type->field_names);
         row_texts(ro, "field_types", type->n_args, texts);
@@ -140,12 +143,13 @@ static int emit_types(struct row_out *ro, const struct schema_keyspace *ks) {
     return 0;
 }
 
-static int emit_virtual_tables(struct row_out *ro, const struct schema_keyspace *ks) {
-    for (uint32_t i = 0; i < ks->n_tables; i++) {
+static int emit_virtual_tables(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
         row_out_begin(ro);
-        row_text(ro, "keyspace_name", ks->name);
-        row_text(ro, "table_name", ks->tables[i]->name);
-        row_text(ro, "comment", ks->tables[i]->comment);
+        row_text(ro, "keyspace_name", t->keyspace->name);
+        row_text(ro, "table_name", t->name);
+        row_text(ro, "comment", t->comment);
         if (row_out_emit(ro)) return -1;
     }
     return 0;

@@ -103,33 +103,34 @@ static struct schema_table *make_table(struct arena *a, const struct row *r, con
     return t;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp((*(const struct schema_table *const *)a)->name, (*(const struct schema_table *const *)b)->name);
-}
-
-/* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
-static int make_keyspace(struct catalog *c, const struct row *all, size_t n_all, const char *name, int release, struct schema_keyspace **out,
-                         struct err *e) {
-    struct arena *a = &c->arena;
+static struct schema_keyspace *make_definition(struct arena *a, const char *name, int release, struct err *e) {
     struct schema_keyspace *ks = ARENA_NEW(a, struct schema_keyspace);
-    const struct schema_table **tables = ARENA_ARRAY(a, n_all, const struct schema_table *);
     struct schema_option *replication = ARENA_ARRAY(a, 2, struct schema_option);
-    if (!ks || !tables || !replication) return err_nomem(e);
+    if (!ks || !replication) {
+        err_nomem(e);
+        return NULL;
+    }
     replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
     const char *factor = release == V3 ? "3" : strcmp(name, "system_traces") == 0 ? "2" : "1";
     replication[1] = (struct schema_option){"replication_factor", factor};
     *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
     ks->n_replication = 2;
     ks->replication = replication;
-    ks->tables = tables;
-    for (size_t i = 0; i < n_all; i++) {
+    return ks;
+}
+
+/* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
+static struct space *make_keyspace(struct catalog *c, const struct row *all, size_t n_all, const char *name, int release, struct err *e) {
+    struct schema_keyspace *ks = make_definition(&c->arena, name, release, e);
+    struct space *space = ks ? space_new(0, ks, NULL, e) : NULL;
+    for (size_t i = 0; space && i < n_all; i++) {
         if (strcmp(all[i].keyspace, name) != 0 || !(all[i].releases & release)) continue;
-        if (!(tables[ks->n_tables] = make_table(a, &all[i], ks, e))) return -1;
-        ks->n_tables++;
+        const struct schema_table *t = make_table(&c->arena, &all[i], ks, e);
+        if (t && tables_edit(&space->space.tables, NULL, t, e) == 0) continue;
+        space_unref(space);
+        return NULL;
     }
-    qsort(tables, ks->n_tables, sizeof *tables, by_name);
-    *out = ks;
-    return 0;
+    return space;
 }
 
 /* Those of the list and those of layers above. */
@@ -150,14 +151,14 @@ int system_tables_build(struct catalog *c, struct err *e) {
     int release = c->mode == MODE_CASSANDRA ? V5 : V3;
     size_t n;
     const struct row *all = all_rows(c, &n);
-    if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, const struct schema_keyspace *))) return err_nomem(e);
+    if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, struct space *))) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
         bool seen = !(all[i].releases & release);
-        for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->name, all[i].keyspace) == 0;
-        struct schema_keyspace *ks = NULL;
+        for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->space.keyspace->name, all[i].keyspace) == 0;
         if (seen) continue;
-        if (make_keyspace(c, all, n, all[i].keyspace, release, &ks, e)) return -1;
-        c->system[c->n_system++] = ks;
+        struct space *space = make_keyspace(c, all, n, all[i].keyspace, release, e);
+        if (!space) return -1;
+        c->system[c->n_system++] = space;
     }
     return 0;
 }

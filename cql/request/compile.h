@@ -4,7 +4,7 @@
 #include "cql/syntax/ast.h"
 #include "types/value.h"
 
-/* What a value is for, as PREPARED tells it. Names live in the schema snapshot or in the statement's arena. */
+/* What a value is for, as PREPARED tells it. Names live with the table or in the statement's arena. */
 struct receiver {
     const char *keyspace, *table, *name;
     const struct cql_type *type;

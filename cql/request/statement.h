@@ -2,7 +2,7 @@
  *
  * Each kind of statement that runs has one row of functions (statement.c): compile, once per text and schema generation, and
  * run, per execution. compile fills the parts of cql_statement it owns and keeps its plan behind plan; everything lives in
- * the statement's arena and points into the schema snapshot that the statement holds. run is const on it: many threads
+ * the statement's arena and points into the tables that it uses, which it holds. run is const on it: many threads
  * may run one prepared statement at a time.
  */
 #pragma once
@@ -16,7 +16,7 @@ struct cql_statement {
     enum stmt_kind kind;
     const struct statement_ops *ops;
     const struct ast_stmt *ast;
-    const struct schema *schema;       /* referenced */
+    const struct schema *schema;       /* that it was compiled in: held by whoever compiled it */
     const struct schema_table *table;  /* that it reads or writes; NULL for others */
     const struct table_use *tables;    /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
     struct bind_specs binds;

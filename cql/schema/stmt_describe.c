@@ -90,11 +90,13 @@ static int by_name_whatever_case(const void *a, const void *b) {
 }
 
 static int emit_tables(struct answer *a, const struct schema_keyspace *ks, bool with_text) {
-    const struct schema_table **sorted = ARENA_ARRAY(a->r->arena, ks->n_tables + 1, const struct schema_table *);
+    const struct schema_tables *tables = &schema_space_find(a->schema, ks->name)->tables;
+    const struct schema_table **sorted = ARENA_ARRAY(a->r->arena, tables->n + 1, const struct schema_table *);
     if (!sorted) return err_nomem(a->r->err);
-    if (ks->n_tables) memcpy(sorted, ks->tables, ks->n_tables * sizeof *sorted);
-    qsort(sorted, ks->n_tables, sizeof *sorted, by_name_whatever_case);
-    for (uint32_t i = 0; i < ks->n_tables; i++)
+    struct schema_table_cursor at = schema_tables_begin(tables);
+    for (uint32_t i = 0; i < tables->n; i++) sorted[i] = schema_tables_next(&at);
+    qsort(sorted, tables->n, sizeof *sorted, by_name_whatever_case);
+    for (uint32_t i = 0; i < tables->n; i++)
         if (is_listed(sorted[i]->status) && emit_element(a, ks, sorted[i], with_text)) return -1;
     return 0;
 }
@@ -105,8 +107,8 @@ static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, boo
 }
 
 static int emit_schema(struct answer *a) {
-    for (uint32_t i = 0; i < a->schema->n_keyspaces; i++) {
-        const struct schema_keyspace *ks = a->schema->keyspaces[i];
+    for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
+        const struct schema_keyspace *ks = a->schema->spaces[i]->keyspace;
         if (!is_listed(ks->status) || (ks->is_system && !a->d->ast->full)) continue;
         if (emit_keyspace(a, ks, false)) return -1;
     }
@@ -117,8 +119,8 @@ static int emit_schema(struct answer *a) {
 static int emit_names(struct answer *a) {
     enum ast_describe_kind kind = a->d->ast->kind;
     if (kind != DESCRIBE_KEYSPACES && kind != DESCRIBE_TABLES) return 0;
-    for (uint32_t i = 0; i < a->schema->n_keyspaces; i++) {
-        const struct schema_keyspace *ks = a->schema->keyspaces[i];
+    for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
+        const struct schema_keyspace *ks = a->schema->spaces[i]->keyspace;
         if (!is_listed(ks->status)) continue;
         if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, NULL, false)) return -1;
         bool wanted = !a->d->keyspace || strcmp(a->d->keyspace, ks->name) == 0;

@@ -130,7 +130,7 @@ static uint32_t storage_of(struct world *w, const char *keyspace, const char *na
 
 static uint32_t n_deleting(struct world *w, const char *keyspace) {
     const struct schema *s = catalog_schema(w->catalog);
-    uint32_t n = schema_keyspace_find(s, keyspace)->n_deleting;
+    uint32_t n = schema_space_find(s, keyspace)->deleting.n;
     schema_unref(s);
     return n;
 }

@@ -232,26 +232,39 @@ static void check_table(const struct schema_table *t) {
     }
 }
 
-static void check_keyspace(const struct schema *s, const struct schema_keyspace *ks) {
-    for (uint32_t i = 0; i < ks->n_tables; i++) {
-        const struct schema_table *t = ks->tables[i];
-        check(i == 0 || strcmp(ks->tables[i - 1]->name, t->name) < 0, "tables out of order", t->name);
-        check(t->keyspace == ks && t->status != SCHEMA_DELETING, "not a table of its keyspace", t->name);
+static int by_storage(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void check_keyspace(const struct schema *s, const struct schema_space *space) {
+    const struct schema_keyspace *ks = space->keyspace;
+    const struct schema_table *before = NULL;
+    uint32_t *storages = calloc(space->tables.n + 1, sizeof *storages), n = 0;
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at)); before = t) {
+        check(!before || strcmp(before->name, t->name) < 0, "tables out of order", t->name);
+        check(strcmp(t->keyspace->name, ks->name) == 0 && t->status != SCHEMA_DELETING, "not a table of its keyspace", t->name);
         check(schema_table_any(s, ks->name, t->name) == t, "a table is not found", t->name);
         check_table(t);
-        for (uint32_t j = 0; j < i && !t->virt; j++) check(ks->tables[j]->storage != t->storage, "two tables with one storage", t->name);
+        storages[n++] = t->storage;
     }
-    for (uint32_t i = 0; i < ks->n_deleting; i++) {
-        const struct schema_table *t = ks->deleting[i];
+    check(n == space->tables.n, "a list does not know its length", ks->name);
+    qsort(storages, n, sizeof *storages, by_storage);
+    for (uint32_t i = 1; i < n && !ks->is_system; i++) check(storages[i - 1] != storages[i], "two tables with one storage", ks->name);
+    free(storages);
+    at = schema_tables_begin(&space->deleting);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
         check(t->status == SCHEMA_DELETING, "not being deleted", t->name);
         check(!schema_table_any(s, ks->name, t->name), "a name in use is shown as being deleted", t->name);
     }
 }
 
 static void check_snapshot(const struct schema *s) {
-    for (uint32_t i = 0; i < s->n_keyspaces; i++) {
-        check(i == 0 || strcmp(s->keyspaces[i - 1]->name, s->keyspaces[i]->name) < 0, "keyspaces out of order", s->keyspaces[i]->name);
-        check_keyspace(s, s->keyspaces[i]);
+    for (uint32_t i = 0; i < s->n_spaces; i++) {
+        const char *name = s->spaces[i]->keyspace->name;
+        check(i == 0 || strcmp(s->spaces[i - 1]->keyspace->name, name) < 0, "keyspaces out of order", name);
+        check_keyspace(s, s->spaces[i]);
     }
 }
 
@@ -309,8 +322,8 @@ static void check_settled(struct world *w, struct client *clients) {
     const struct schema *s = catalog_schema(w->catalog);
     check_snapshot(s);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n_keyspaces; i++)
-        if (!s->keyspaces[i]->is_system) n += 1 + s->keyspaces[i]->n_tables;
+    for (uint32_t i = 0; i < s->n_spaces; i++)
+        if (!s->spaces[i]->keyspace->is_system) n += 1 + s->spaces[i]->tables.n;
     assert_int_equal(w->catalog->n_entries, n);
     for (int i = 0; i < CLIENTS; i++)
         for (int j = 0; j < TABLES_EACH; j++) {

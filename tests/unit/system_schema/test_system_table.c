@@ -97,14 +97,15 @@ static void check_all(enum tally_mode mode, unsigned at_least) {
     struct world w;
     world_init(&w, mode);
     unsigned n = 0;
-    for (uint32_t i = 0; i < w.schema->n_keyspaces; i++)
-        for (uint32_t j = 0; j < w.schema->keyspaces[i]->n_tables; j++) {
-            const struct schema_table *t = w.schema->keyspaces[i]->tables[j];
+    for (uint32_t i = 0; i < w.schema->n_spaces; i++) {
+        struct schema_table_cursor at = schema_tables_begin(&w.schema->spaces[i]->tables);
+        for (const struct schema_table *t; (t = schema_tables_next(&at));) {
             struct found f = {0};
             if (!t->virt) continue;
             yield(&w, t, NULL, &f);
             n++;
         }
+    }
     assert_true(n >= at_least);
     world_fini(&w);
 }
