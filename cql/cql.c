@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/name_tree.h"
+#include "cql/loop_share.h"
 #include "cql/prepared.h"
 #include "cql/statement.h"
 #include "cql/write/batch.h"
@@ -60,17 +62,19 @@ void cql_request_fini(struct cql_request *r) {
 
 /* ---- values ---- */
 
-/* By-name values take the places of their markers. */
+/* By-name values take the places of their markers; of values of one name the first counts. */
 static int order_values(struct cql_request *r, const struct bind_specs *binds) {
     struct cql_params *p = &r->params;
     struct value *values = ARENA_ARRAY(r->arena, binds->n + 1, struct value);
+    struct name_tree named = {.arena = r->arena};
     if (!values) return err_nomem(r->err);
+    for (uint32_t i = 0; i < p->n_values; i++)
+        if (name_tree_put(&named, p->names[i], i) < 0) return err_nomem(r->err);
     for (uint32_t i = 0; i < binds->n; i++) {
         const char *name = binds->names && binds->names[i] ? binds->names[i] : binds->specs[i].name;
-        uint32_t k = 0;
-        while (k < p->n_values && !(name && slice_is(p->names[k], name))) k++;
-        if (k == p->n_values) return err_invalid(r->err, "Invalid amount of bind variables");
-        values[i] = p->values[k];
+        const uint32_t *at = name ? name_tree_find(&named, slice_str(name)) : NULL;
+        if (!at) return err_invalid(r->err, "Invalid amount of bind variables");
+        values[i] = p->values[*at];
     }
     p->values = values;
     p->n_values = binds->n;
@@ -119,6 +123,7 @@ static enum cql_outcome run_query(struct cql_request *r) {
     r->schema = catalog_schema(r->db->options.catalog);
     struct cql_statement *s = compile_once(r, r->query, keyspace);
     if (!s || check_values(r, &s->binds)) return CQL_FAILED;
+    if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     return statement_run(r, s);
 }
 
@@ -140,6 +145,7 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     r->stmt_kind = s->kind;
     r->fingerprint = prepared_query(r->statement);
     if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
+    if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     return statement_run(r, s);
 }
 
@@ -207,6 +213,7 @@ enum cql_outcome cql_run(struct cql_request *r) {
     r->n_warnings = 0;
     r->stmt_kind = STMT_KINDS;
     r->fingerprint = NULL;
+    if (loop_share_exceeded(r)) return CQL_OFFLOAD;
     switch (r->kind) {
     case REQUEST_QUERY: return run_query(r);
     case REQUEST_PREPARE: return run_prepare(r);

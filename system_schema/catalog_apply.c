@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "base/name_tree.h"
 #include "base/quota.h"
 #include "system_schema/catalog_state.h"
 
@@ -285,10 +286,13 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
     memcpy(parts->columns, t->columns, t->n_columns * sizeof *t->columns);
     parts->n_columns = t->n_columns;
     parts->n_column_ids = t->n_column_ids;
+    struct name_tree named = {.arena = &a->arena};
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (name_tree_put(&named, slice_str(t->columns[i].name), i) < 0) return err_nomem(a->err);
     for (uint32_t i = 0; i < ch->n_columns; i++) {
         const struct catalog_column *col = &ch->columns[i];
-        bool there = false;
-        for (uint32_t j = 0; j < parts->n_columns && !there; j++) there = strcmp(parts->columns[j].name, col->name) == 0;
+        int there = name_tree_put(&named, slice_str(col->name), parts->n_columns);
+        if (there < 0) return err_nomem(a->err);
         if (there && ch->column_conditional) continue;
         if (there) return err_invalid(a->err, "Column with name '%s' already exists", col->name);
         if (col->kind == COLUMN_STATIC && t->n_clustering == 0)

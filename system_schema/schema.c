@@ -53,10 +53,25 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
     return NULL;
 }
 
-const struct schema_column *schema_column_find(const struct schema_table *t, const char *name) {
-    for (uint32_t i = 0; i < t->n_columns; i++)
-        if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];
+static const struct schema_column *column_among(const struct schema_column *columns, uint32_t n, const char *name) {
+    uint32_t from = 0, to = n;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        int c = strcmp(columns[mid].name, name);
+        if (c == 0) return &columns[mid];
+        if (c < 0) from = mid + 1;
+        else to = mid;
+    }
     return NULL;
+}
+
+/* Key columns stand in the order of the key; static ones after them, and then the others, each in the order of their names. */
+const struct schema_column *schema_column_find(const struct schema_table *t, const char *name) {
+    uint32_t n_key = t->n_partition_key + t->n_clustering;
+    for (uint32_t i = 0; i < n_key; i++)
+        if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];
+    const struct schema_column *found = column_among(t->columns + n_key, t->n_static, name);
+    return found ? found : column_among(t->columns + n_key + t->n_static, t->n_columns - n_key - t->n_static, name);
 }
 
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id) {

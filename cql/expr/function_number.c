@@ -100,12 +100,18 @@ static double real_result(enum ast_expr_kind op, double a, double b) {
     }
 }
 
+/* Takes the zeros off the end of an integer that is not 0: how many. */
+static int64_t take_zeros(mpz_t n) {
+    mpz_t ten;
+    mpz_init_set_ui(ten, 10);
+    int64_t zeros = (int64_t)mpz_remove(n, n, ten);
+    mpz_clear(ten);
+    return zeros;
+}
+
 static void strip_zeros(struct number *v) {
     if (mpz_sgn(v->n) == 0) v->scale = 0;
-    while (mpz_sgn(v->n) && mpz_divisible_ui_p(v->n, 10)) {
-        mpz_divexact_ui(v->n, v->n, 10);
-        v->scale--;
-    }
+    else v->scale -= (int32_t)take_zeros(v->n);
 }
 
 static int64_t digits_before_point(const struct number *v) {
@@ -160,7 +166,8 @@ static void remainder_decimal(struct number *a, struct number *b) {
     number_align(a, b);
     mpz_tdiv_qr(q, a->n, a->n, b->n);
     if (preferred < 0 && mpz_sgn(q)) {
-        for (quotient_scale = 0; quotient_scale > preferred && mpz_divisible_ui_p(q, 10); quotient_scale--) mpz_divexact_ui(q, q, 10);
+        int64_t zeros = take_zeros(q);
+        quotient_scale = -zeros > preferred ? -zeros : preferred;
     }
     if (quotient_scale + of_divisor > scale) scale = quotient_scale + of_divisor;
     number_rescale(a->n, a->scale, scale);
@@ -176,7 +183,7 @@ static int big_result(const struct function_in *in, struct number *a, struct num
         through_real(b);
     }
     if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
-    if (number_is_huge(a) || number_is_huge(b)) return fail(in, "Overflow");
+    if (number_is_huge(a) || number_is_huge(b) || number_is_long(a) || number_is_long(b)) return fail(in, "Overflow");
     bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
     if (divides && mpz_sgn(b->n) == 0) return fail(in, "BigInteger divide by zero");
     switch (in->f->op) {

@@ -6,6 +6,8 @@
 
 #include "types/decimal.h"
 
+/* Digits of a number that is calculated with, before, behind, or from the point: Java's numbers have no such bound, but what a product
+ * or a quotient of two costs, and how long it is, must not be for the client to choose. */
 enum { DECIMAL_SPAN_MAX = 20000 };
 
 static int rank(enum cql_type_id id) { return id == CQL_TINYINT ? 0 : id == CQL_SMALLINT ? 1 : id == CQL_INT ? 2 : 3; }
@@ -41,6 +43,8 @@ void number_load(const struct cql_type *t, struct value v, struct number *out) {
 }
 
 bool number_is_huge(const struct number *v) { return v->scale > DECIMAL_SPAN_MAX || v->scale < -DECIMAL_SPAN_MAX; }
+
+bool number_is_long(const struct number *v) { return mpz_sizeinbase(v->n, 10) > DECIMAL_SPAN_MAX + 1; }
 
 void number_rescale(mpz_t n, int64_t from, int64_t to) {
     mpz_t power;

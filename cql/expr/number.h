@@ -28,6 +28,8 @@ int number_to_big(struct number *v, bool whole, struct err *e) MUST_CHECK;
 double number_to_real(const struct number *v);
 /* Of form BIG: has it more digits before or behind the point than are calculated with? */
 bool number_is_huge(const struct number *v);
+/* Likewise: has it more digits than are multiplied, divided or added? */
+bool number_is_long(const struct number *v);
 /* Brings n from one scale to another; downwards it truncates. Neither is of a huge number. */
 void number_rescale(mpz_t n, int64_t from, int64_t to);
 /* Brings two, both BIG and not huge, to the greater of their scales. */

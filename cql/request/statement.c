@@ -20,6 +20,8 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
     if (ops->compile(c, ast, s)) return NULL;
     s->tables = c->tables;
     s->binds = *c->binds;
+    for (uint32_t i = 0; i < s->binds.n && !s->binds_collections; i++)
+        s->binds_collections = s->binds.specs[i].type && s->binds.specs[i].type->n_args;
     return s;
 }
 

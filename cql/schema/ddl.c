@@ -103,14 +103,6 @@ int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v
     return flatten(c, name, v, 0, deep, out);
 }
 
-int props_check_unique(struct compile *c, const struct ast_props *p) {
-    for (uint32_t i = 0; i < p->n; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(p->props[i].name, p->props[j].name) == 0)
-                return err_set(c->err, ERR_SYNTAX, "Multiple definitions for property '%s'", p->props[i].name);
-    return 0;
-}
-
 static int refuse_type(struct compile *c, const char *words, const struct cql_type *t) {
     struct buf b;
     buf_init(&b, 4096);

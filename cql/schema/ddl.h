@@ -34,8 +34,6 @@ const char *prop_text(struct compile *c, const char *name, const struct ast_prop
 int prop_bool(struct compile *c, const char *name, const char *text, bool *out) MUST_CHECK;
 /* Entries of a map property as options "prefix.key"; ERR_SYNTAX when it is no map. Nested maps only when deep. */
 int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) MUST_CHECK;
-/* ERR_SYNTAX when a property is given twice. */
-int props_check_unique(struct compile *c, const struct ast_props *p) MUST_CHECK;
 
 /* Table options: the kinds of their values first (ERR_SYNTAX), names and ranges second (ERR_SYNTAX, ERR_CONFIG), in Cassandra's order,
  * because the existence of the table is checked in between. */

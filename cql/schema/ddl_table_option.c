@@ -201,7 +201,6 @@ int table_props_kinds(struct compile *c, const struct ast_props *p) {
     if (!scratch) return err_nomem(c->err);
     scratch->arena = c->arena;
     scratch->err = c->err;
-    if (props_check_unique(c, p)) return -1;
     for (uint32_t i = 0; i < p->n; i++) {
         const struct table_option *o = find(c, p->props[i].name);
         if (!o) continue;

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/name_tree.h"
 #include "base/quota.h"
 #include "cql/schema/ddl.h"
 
@@ -9,6 +10,7 @@ struct create {
     const struct ast_create_table *ast;
     const char *keyspace, *name;
     struct catalog_column *declared; /* in the statement's order */
+    struct name_tree by_name;        /* their indexes */
     struct catalog_column *ordered;  /* key columns first */
     bool *used;                      /* by declared index: part of the key */
     uint32_t n_ordered;
@@ -53,10 +55,11 @@ static int declare_columns(struct create *t) {
     t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
     if (!t->declared || !t->ordered || !t->used) return err_nomem(e);
-    for (uint32_t i = 0; i < a->n_columns; i++)
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(a->columns[i].name, a->columns[j].name) == 0)
-                return err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, name);
+    t->by_name.arena = t->c->arena;
+    for (uint32_t i = 0; i < a->n_columns; i++) {
+        int rc = name_tree_put(&t->by_name, slice_str(a->columns[i].name), i);
+        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, name);
+    }
     for (uint32_t i = 0; i < a->n_columns; i++)
         if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
     return 0;
@@ -85,9 +88,9 @@ static int check_key_type(const struct create *t, const struct catalog_column *c
 
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {
     struct err *e = t->c->err;
-    uint32_t i = 0;
-    while (i < t->ast->n_columns && strcmp(t->declared[i].name, name) != 0) i++;
-    if (i == t->ast->n_columns) return err_invalid(e, "Unknown column '%s' referenced in PRIMARY KEY for table '%s'", name, t->name);
+    const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
+    if (!at) return err_invalid(e, "Unknown column '%s' referenced in PRIMARY KEY for table '%s'", name, t->name);
+    uint32_t i = *at;
     if (t->used[i]) return err_invalid(e, "Duplicate column '%s' in PRIMARY KEY clause for table '%s'", name, t->name);
     if (t->declared[i].kind == COLUMN_STATIC) return err_invalid(e, "Static column '%s' cannot be part of the PRIMARY KEY", name);
     if (check_key_type(t, &t->declared[i])) return -1;
@@ -117,17 +120,20 @@ static bool names(const char *name, const struct ast_ordering *order, uint32_t n
     return false;
 }
 
-static struct catalog_column *clustering_find(struct create *t, const char *name) {
-    for (uint32_t i = 0; i < t->n_ordered; i++)
-        if (t->ordered[i].kind == COLUMN_CLUSTERING && strcmp(t->ordered[i].name, name) == 0) return &t->ordered[i];
-    return NULL;
+static bool is_clustering(const struct create *t, const char *name) {
+    const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
+    return at && t->declared[*at].kind == COLUMN_CLUSTERING;
 }
 
 static int check_order_unique(const struct create *t) {
     const struct ast_props *p = &t->ast->props;
-    for (uint32_t i = 0; i < p->n_order; i++)
-        if (names(p->order[i].column, p->order, i))
-            return err_invalid(t->c->err, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s.%s'", p->order[i].column, t->keyspace, t->name);
+    struct name_tree named = {.arena = t->c->arena};
+    for (uint32_t i = 0; i < p->n_order; i++) {
+        const char *column = p->order[i].column;
+        int rc = name_tree_put(&named, slice_str(column), i);
+        if (rc < 0) return err_nomem(t->c->err);
+        if (rc) return err_invalid(t->c->err, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s.%s'", column, t->keyspace, t->name);
+    }
     return 0;
 }
 
@@ -138,7 +144,7 @@ static int apply_order(struct create *t) {
     buf_init(&others, 4096);
     for (uint32_t i = 0; i < p->n_order; i++) {
         const char *name = p->order[i].column;
-        if (!clustering_find(t, name)) buf_printf(&others, "%s%s", others.n ? ", " : "", name);
+        if (!is_clustering(t, name)) buf_printf(&others, "%s%s", others.n ? ", " : "", name);
     }
     if (others.n) err_invalid(e, "Only clustering key columns can be defined in CLUSTERING ORDER directive: [%.*s] are not clustering columns",
                               SLICE_FMT(buf_slice(&others)));

@@ -46,7 +46,6 @@ static int take_tags(struct compile *c, const struct ast_prop_value *v, struct c
 }
 
 static int take_props(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
-    if (props_check_unique(c, p)) return -1;
     for (uint32_t i = 0; i < p->n; i++) {
         const char *name = p->props[i].name;
         const struct ast_prop_value *v = p->props[i].value;

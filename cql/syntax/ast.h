@@ -336,6 +336,8 @@ struct ast_stmt {
 /* One statement, with or without a closing semicolon. NULL and ERR_SYNTAX ("line 1:7 no viable alternative at input 'x' (...)"),
  * or ERR_INVALID for what Cassandra refuses while parsing. text must outlive the tree. */
 struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
+/* What the first word begins: SELECT, INSERT, UPDATE, DELETE or BATCH; STMT_KINDS: something else. */
+enum stmt_kind cql_parse_kind(struct slice text);
 /* Canonical CQL: parses back to an equal tree. */
 void ast_print(const struct ast_stmt *s, struct buf *out);
 void ast_print_expr(const struct ast_expr *x, struct buf *out);

@@ -4,6 +4,7 @@
  * without memory it sets the error and hands out the parse's scratch node, and the tree is thrown away at the next token. */
 #pragma once
 
+#include "base/name_tree.h"
 #include "cql/syntax/ast.h"
 #include "cql/syntax/ast_other.h"
 #include "cql/syntax/token.h"
@@ -27,6 +28,7 @@ struct parse {
     struct token prev;      /* the last token that was consumed */
     struct ast_stmt *stmt;  /* the result */
     struct seq *binds;      /* of const char * */
+    struct name_tree named; /* what the clause at hand has named so far: assigned columns, properties */
     bool failed;            /* err is set, or syntax_error below asks for it */
     bool rejected;
     struct token offender;  /* with rejected: the token that cannot be here */

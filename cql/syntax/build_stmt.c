@@ -130,7 +130,15 @@ static bool may_nest(const char *name) {
     return false;
 }
 
+/* Has the clause named it before? What it named first stays in named, with at. */
+static bool is_named(struct parse *p, struct name_tree *named, struct slice name, uint32_t at) {
+    int rc = p->failed ? 0 : name_tree_put(named, name, at);
+    if (rc < 0) cqli_nomem(p);
+    return rc == 1;
+}
+
 static void check_map(struct parse *p, const char *name, const struct ast_prop_value *map) {
+    struct name_tree keys = {.arena = p->arena};
     for (uint32_t i = 0; i < map->n && !p->failed; i++) {
         const struct ast_prop_value *k = map->keys[i], *v = map->values[i];
         static const char ddl[] = " (bind variables are not supported in DDL queries)";
@@ -141,16 +149,15 @@ static void check_map(struct parse *p, const char *name, const struct ast_prop_v
         } else if (v->kind != PROP_LITERAL) {
             cqli_refuse(p, "Invalid property value: %s for property: %s%s", prop_text(p, v), prop_text(p, k), v->kind == PROP_NAME ? ddl : "");
         }
-        for (uint32_t j = 0; j < i && !p->failed; j++)
-            if (slice_eq(map->keys[j]->text, k->text)) cqli_refuse(p, "Multiple definition for property %.*s", SLICE_FMT(k->text));
+        if (is_named(p, &keys, k->text, i)) cqli_refuse(p, "Multiple definition for property %.*s", SLICE_FMT(k->text));
     }
 }
 
 struct ast_props *cqli_prop_add(struct parse *p, struct ast_props *props, const char *name, struct ast_prop_value *v) {
     if (p->failed) return props;
     if (v->kind == PROP_MAP) check_map(p, name, v);
-    for (uint32_t i = 0; i < props->n && !p->failed; i++)
-        if (!strcmp(props->props[i].name, name)) cqli_refuse(p, "Multiple definitions for property '%s'", name);
+    if (!props->n) p->named = (struct name_tree){.arena = p->arena};
+    if (is_named(p, &p->named, slice_str(name), props->n)) cqli_refuse(p, "Multiple definitions for property '%s'", name);
     struct ast_prop prop = {.name = name, .value = v};
     props->props = cqli_append(p, props->props, &props->n, sizeof(prop), &prop);
     if (!strcmp(name, "id") && v->kind == PROP_LITERAL) {
@@ -188,19 +195,30 @@ void cqli_stmt_end(struct parse *p, struct ast_stmt *s) {
 
 /* ---- assignments ---- */
 
-/* May both stand in one UPDATE of one column? The later one is asked, as in Cassandra. */
-static bool is_compatible(const struct ast_assignment *later, const struct ast_assignment *earlier) {
-    if (later->op == ASSIGN_SET || earlier->op == ASSIGN_SET) return false;
-    if (later->op == ASSIGN_FIELD && earlier->op == ASSIGN_FIELD) return strcmp(later->field, earlier->field) != 0;
-    return true;
+/* A field of a column: names hold no zeros. */
+static struct slice field_key(struct parse *p, const struct ast_assignment *a) {
+    size_t n = strlen(a->column) + 1, m = strlen(a->field);
+    uint8_t *key = cqli_new(p, n + m);
+    if (p->failed) return (struct slice){0};
+    memcpy(key, a->column, n);
+    memcpy(key + n, a->field, m);
+    return slice_of(key, n + m);
+}
+
+/* A column is set as a whole once and alone, and a field of it once; all else may be repeated. What was set as a whole had nothing
+ * before it, so it is the first of its column. */
+static bool is_contradiction(struct parse *p, const struct seq *s, const struct ast_assignment *a) {
+    if (!s->n) p->named = (struct name_tree){.arena = p->arena};
+    const struct ast_assignment *all = s->p;
+    const uint32_t *first = name_tree_find(&p->named, slice_str(a->column));
+    if (first && (a->op == ASSIGN_SET || all[*first].op == ASSIGN_SET)) return true;
+    if (!first && is_named(p, &p->named, slice_str(a->column), s->n)) return true;
+    return a->op == ASSIGN_FIELD && is_named(p, &p->named, field_key(p, a), s->n);
 }
 
 struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a) {
     if (p->failed) return s;
-    const struct ast_assignment *all = s->p;
-    for (uint32_t i = 0; i < s->n; i++)
-        if (!strcmp(all[i].column, a->column) && !is_compatible(a, &all[i]))
-            cqli_refuse(p, "Multiple incompatible setting of column %s", a->column);
+    if (is_contradiction(p, s, a)) cqli_refuse(p, "Multiple incompatible setting of column %s", a->column);
     return cqli_push(p, s, a);
 }
 

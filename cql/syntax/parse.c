@@ -51,6 +51,20 @@ struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) {
     return p.stmt;
 }
 
+enum stmt_kind cql_parse_kind(struct slice text) {
+    struct token_reader reader;
+    struct err ignored = {0};
+    token_reader_init(&reader, text, &ignored);
+    switch (token_next(&reader).code) {
+    case T_SELECT: return STMT_SELECT;
+    case T_INSERT: return STMT_INSERT;
+    case T_UPDATE: return STMT_UPDATE;
+    case T_DELETE: return STMT_DELETE;
+    case T_BEGIN: return STMT_BATCH;
+    default: return STMT_KINDS;
+    }
+}
+
 const char *stmt_words(enum stmt_kind kind) {
     static const char *const words[] = {
 #define STMT(id, words, state, feature) words,

@@ -6,6 +6,7 @@
 
 int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, const struct eng_part *part, bool batch) {
     *c = (struct cas){.r = r, .table = t, .part = part, .batch = batch};
+    c->by_ck.arena = r->arena;
     c->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
     c->reads = ARENA_ARRAY(r->arena, t->n_columns, bool);
     c->shown = ARENA_ARRAY(r->arena, t->n_columns, const struct schema_column *);
@@ -15,8 +16,9 @@ int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t,
 /* ---- collecting ---- */
 
 static struct cas_row *row_at(struct cas *c, struct slice ck) {
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        if (slice_eq(c->rows[i].ck, ck)) return &c->rows[i];
+    int known = name_tree_put(&c->by_ck, ck, c->n_rows);
+    if (known < 0) err_nomem(c->r->err);
+    if (known) return known > 0 ? &c->rows[*name_tree_find(&c->by_ck, ck)] : NULL;
     if (c->n_rows == c->capacity) {
         uint32_t capacity = c->capacity ? c->capacity * 2 : 4;
         struct cas_row *rows = ARENA_ARRAY(c->r->arena, capacity, struct cas_row);
@@ -44,10 +46,8 @@ static int add_exists(struct cas *c, struct cas_row *row, bool must_not) {
 }
 
 static void show(struct cas *c, const struct schema_column *col) {
+    if (!c->reads[col->ordinal]) c->shown[c->n_shown++] = col;
     c->reads[col->ordinal] = true;
-    for (uint32_t i = 0; i < c->n_shown; i++)
-        if (c->shown[i] == col) return;
-    c->shown[c->n_shown++] = col;
 }
 
 static bool is_static(const struct condition *c) { return condition_column(c)->kind == COLUMN_STATIC; }
@@ -58,17 +58,25 @@ static bool has_conditions(const struct modify_plan *p, bool statics) {
     return false;
 }
 
+static int make_room(struct cas *c, struct cas_row *row, uint32_t n) {
+    if (row->n_conditions + n <= row->capacity) return 0;
+    uint32_t capacity = 2 * row->capacity > row->n_conditions + n ? 2 * row->capacity : row->n_conditions + n;
+    struct bound_condition *all = ARENA_ARRAY(c->r->arena, capacity, struct bound_condition);
+    if (!all) return err_nomem(c->r->err);
+    if (row->n_conditions) memcpy(all, row->conditions, row->n_conditions * sizeof *all);
+    row->conditions = all;
+    row->capacity = capacity;
+    return 0;
+}
+
 /* Conditions on columns of one kind go to one row. */
 static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas_row *row, bool statics) {
     if (!row) return -1;
     if (row->must_exist || row->must_not_exist) return err_invalid(c->r->err, "Cannot mix IF conditions and IF NOT EXISTS for the same row");
-    struct bound_condition *all = ARENA_ARRAY(c->r->arena, (size_t)row->n_conditions + p->n_conditions, struct bound_condition);
-    if (!all) return err_nomem(c->r->err);
-    if (row->n_conditions) memcpy(all, row->conditions, row->n_conditions * sizeof *all);
-    row->conditions = all;
+    if (make_room(c, row, p->n_conditions)) return -1;
     for (uint32_t i = 0; i < p->n_conditions; i++) {
         if (is_static(p->conditions[i]) != statics) continue;
-        if (condition_bind(p->conditions[i], c->r, &all[row->n_conditions++])) return -1;
+        if (condition_bind(p->conditions[i], c->r, &row->conditions[row->n_conditions++])) return -1;
         show(c, condition_column(p->conditions[i]));
     }
     return 0;
@@ -183,13 +191,18 @@ int cas_check(struct cas *c) {
     return rc;
 }
 
+/* Once they are in order. */
+static const struct cas_row *find_row(const struct cas *c, struct slice ck) {
+    const struct cas_row wanted = {.ck = ck};
+    return c->n_rows ? bsearch(&wanted, c->rows, c->n_rows, sizeof wanted, by_key) : NULL;
+}
+
 void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) {
     const struct modify_plan *p = w->plan;
     bool of_row = !p->static_only && (p->if_exists || p->if_not_exists || has_conditions(p, false));
-    *row = NULL;
+    const struct cas_row *known = of_row && w->n_keys ? find_row(c, w->keys[0].ck) : NULL;
+    *row = known ? known->stored : NULL;
     *statics = of_row ? NULL : c->statics.stored;
-    for (uint32_t i = 0; of_row && w->n_keys && i < c->n_rows; i++)
-        if (slice_eq(c->rows[i].ck, w->keys[0].ck)) *row = c->rows[i].stored;
 }
 
 /* ---- what is above all that is there ---- */
@@ -209,10 +222,7 @@ static int raise_newest(const struct cas *c, const struct cas_row *known, enum e
 int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) {
     if (w->plan->n_static_ops && raise_newest(c, &c->statics, ENG_STATIC, slice_of("", 0), newest)) return -1;
     for (uint32_t k = 0; k < w->n_keys; k++) {
-        const struct cas_row *known = NULL;
-        for (uint32_t i = 0; i < c->n_rows; i++)
-            if (slice_eq(c->rows[i].ck, w->keys[k].ck)) known = &c->rows[i];
-        if (raise_newest(c, known, ENG_ROW, w->keys[k].ck, newest)) return -1;
+        if (raise_newest(c, find_row(c, w->keys[k].ck), ENG_ROW, w->keys[k].ck, newest)) return -1;
     }
     return 0;
 }

@@ -5,12 +5,13 @@
  */
 #pragma once
 
+#include "base/name_tree.h"
 #include "cql/write/modify.h"
 
 struct cas_row {
     struct slice ck;
     bool must_exist, must_not_exist;
-    uint32_t n_conditions;
+    uint32_t n_conditions, capacity;
     struct bound_condition *conditions;
     const struct eng_row *row; /* as the conditions see it; NULL: none */
     const struct eng_row *stored; /* as read; may be there although no column that is looked at has a value */
@@ -28,6 +29,7 @@ struct cas {
     struct cas_row statics;
     uint32_t n_rows, capacity;
     struct cas_row *rows;   /* in clustering order once checked */
+    struct name_tree by_ck; /* their indexes, before that */
     bool *reads;            /* by ordinal: columns that the conditions look at */
     uint32_t n_shown;
     const struct schema_column **shown; /* in the answer, beside the keys of a batch */

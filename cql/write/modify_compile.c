@@ -1,6 +1,10 @@
 /* From the trees of INSERT, UPDATE and DELETE to plans: names and types checked, terms compiled. */
 #include "cql/write/modify.h"
 
+#include <stdlib.h>
+
+#include "base/name_tree.h"
+
 struct builder {
     struct compile *c;
     const struct schema_table *table;
@@ -57,22 +61,28 @@ static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, con
     return op;
 }
 
-static bool comes_before(const struct modify_op *a, const struct modify_op *b) {
+/* Of two operations in one array: those on one column stay in their order. */
+static int by_place(const void *pa, const void *pb) {
+    const struct modify_op *a = *(const struct modify_op *const *)pa, *b = *(const struct modify_op *const *)pb;
     bool sa = a->column->kind == COLUMN_STATIC, sb = b->column->kind == COLUMN_STATIC;
-    return sa != sb ? sa : a->column->id < b->column->id;
+    if (sa != sb) return sa ? -1 : 1;
+    if (a->column->id != b->column->id) return a->column->id < b->column->id ? -1 : 1;
+    return (a > b) - (a < b);
 }
 
 /* Static columns first, then by column id, so that cells come in the engine's order; stable: operations on one column keep theirs. */
-static void sort_ops(struct modify_plan *p) {
-    for (uint32_t i = 1; i < p->n_ops; i++) {
-        struct modify_op op = p->ops[i];
-        uint32_t k = i;
-        for (; k > 0 && comes_before(&op, &p->ops[k - 1]); k--) p->ops[k] = p->ops[k - 1];
-        p->ops[k] = op;
-    }
+static int sort_ops(struct compile *c, struct modify_plan *p) {
+    const struct modify_op **order = ARENA_ARRAY(c->arena, p->n_ops + 1, const struct modify_op *);
+    struct modify_op *sorted = ARENA_ARRAY(c->arena, p->n_ops + 1, struct modify_op);
+    if (!order || !sorted) return err_nomem(c->err);
+    for (uint32_t i = 0; i < p->n_ops; i++) order[i] = &p->ops[i];
+    if (p->n_ops > 1) qsort(order, p->n_ops, sizeof *order, by_place);
+    for (uint32_t i = 0; i < p->n_ops; i++) sorted[i] = *order[i];
+    p->ops = sorted;
     for (uint32_t i = 1; i < p->n_ops; i++) p->repeats = p->repeats || p->ops[i].column == p->ops[i - 1].column;
     p->n_static_ops = 0;
     while (p->n_static_ops < p->n_ops && p->ops[p->n_static_ops].column->kind == COLUMN_STATIC) p->n_static_ops++;
+    return 0;
 }
 
 /* ---- USING, IF ---- */
@@ -170,21 +180,21 @@ static int insert_json(struct builder *b, const struct ast_insert *ast) {
     b->plan->json_unset = ast->json_default_unset;
     if (!b->plan->json) return -1;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) new_op(b, MODIFY_SET, &t->columns[i])->value_type = t->columns[i].type;
-    sort_ops(b->plan);
-    return 0;
+    return sort_ops(b->c, b->plan);
 }
 
 static int insert_values(struct builder *b, const struct ast_insert *ast, struct cql_statement *out) {
     struct err *e = b->c->err;
-    for (uint32_t i = 0; i < ast->n_columns; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (strcmp(ast->columns[i], ast->columns[k]) == 0) return err_invalid(e, "The column names contains duplicates");
+    struct name_tree named = {.arena = b->c->arena};
+    for (uint32_t i = 0; i < ast->n_columns; i++) {
+        int rc = name_tree_put(&named, slice_str(ast->columns[i]), i);
+        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, "The column names contains duplicates");
+    }
     b->plan->keys = ARENA_ARRAY(b->c->arena, b->table->n_columns, const struct term *);
     if (!b->plan->keys) return err_nomem(e);
     for (uint32_t i = 0; i < ast->n_columns; i++)
         if (insert_column(b, ast->columns[i], ast->values[i])) return -1;
-    sort_ops(b->plan);
-    return check_insert_keys(b) || note_insert_binds(b, out) ? -1 : 0;
+    return sort_ops(b->c, b->plan) || check_insert_keys(b) || note_insert_binds(b, out) ? -1 : 0;
 }
 
 int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
@@ -357,35 +367,15 @@ static int update_assignment(struct builder *b, const struct ast_assignment *a) 
     return -1;
 }
 
-static bool compatible(const struct ast_assignment *a, const struct ast_assignment *b) {
-    if (strcmp(a->column, b->column) != 0) return true;
-    if (a->op == ASSIGN_SET || b->op == ASSIGN_SET) return false;
-    return a->op != ASSIGN_FIELD || b->op != ASSIGN_FIELD || strcmp(a->field, b->field) != 0;
-}
-
-static int check_assignments(struct compile *c, const struct ast_update *ast) {
-    for (uint32_t i = 0; i < ast->n_assignments; i++) {
-        const struct ast_assignment *a = &ast->assignments[i];
-        if (a->operand && strcmp(a->operand, a->column) != 0) {
-            if (a->op == ASSIGN_PREPEND) return err_set(c->err, ERR_SYNTAX, "Only expressions of the form X = <value> + X are supported.");
-            return err_set(c->err, ERR_SYNTAX, "Only expressions of the form X = X %s<value> are supported.", a->op == ASSIGN_SUB ? "-" : "+");
-        }
-        for (uint32_t k = 0; k < i; k++)
-            if (!compatible(&ast->assignments[k], a)) return err_set(c->err, ERR_SYNTAX, "Multiple incompatible setting of column %s", a->column);
-    }
-    return 0;
-}
-
 int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_update *ast = &stmt->update;
     struct builder b;
-    if (check_assignments(c, ast) || begin(&b, c, &ast->table, OP_UPDATE, ast->n_assignments, out)) return -1;
+    if (begin(&b, c, &ast->table, OP_UPDATE, ast->n_assignments, out)) return -1;
     struct modify_plan *p = b.plan;
     if (modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl)) return -1;
     for (uint32_t i = 0; i < ast->n_assignments; i++)
         if (update_assignment(&b, &ast->assignments[i])) return -1;
-    sort_ops(p);
-    if (compile_conditions(&b, &ast->conditions)) return -1;
+    if (sort_ops(c, p) || compile_conditions(&b, &ast->conditions)) return -1;
     return compile_where(&b, &ast->where, WHERE_UPDATE, out) || check_attributes(&b) ? -1 : 0;
 }
 
@@ -428,7 +418,6 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
     if (modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl)) return -1;
     for (uint32_t i = 0; i < ast->n_deletions; i++)
         if (delete_column(&b, &ast->deletions[i])) return -1;
-    sort_ops(p);
-    if (compile_conditions(&b, &ast->conditions)) return -1;
+    if (sort_ops(c, p) || compile_conditions(&b, &ast->conditions)) return -1;
     return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) ? -1 : 0;
 }

@@ -120,11 +120,9 @@ static int put_list(struct cell_writer *w, const struct schema_column *c, struct
     return 0;
 }
 
-/* Equal elements that are written differently (1.5 and 1.50): the first of one value stays. */
+/* Equal elements that are written differently (1.5 and 1.50) stand side by side, for a set's value is in order: the first stays. */
 static bool is_repeated(const struct cell_writer *w, uint32_t from, struct slice path) {
-    for (uint32_t i = from; i < w->n; i++)
-        if (slice_eq(w->cells[i].path, path)) return true;
-    return false;
+    return w->n > from && slice_eq(w->cells[w->n - 1].path, path);
 }
 
 static int put_set_element(struct cell_writer *w, const struct schema_column *c, struct value item, uint32_t from) {
@@ -132,8 +130,7 @@ static int put_set_element(struct cell_writer *w, const struct schema_column *c,
     bool exact = true;
     if (value_is_null(item)) return null_element(w->err);
     if (key_path(w, c->type->args[0], value_slice(item), &path, &exact)) return -1;
-    w->inexact = w->inexact || !exact;
-    if (w->inexact && is_repeated(w, from, path)) return 0;
+    if (is_repeated(w, from, path)) return 0;
     return put_live(w, c, path, value_slice(item));
 }
 
@@ -150,7 +147,7 @@ static int put_map_entry(struct cell_writer *w, const struct schema_column *c, s
     return cell.p ? put_live(w, c, path, cell) : err_nomem(w->err);
 }
 
-/* Drivers send the elements of sets and maps in any order. */
+/* The elements of sets and maps come in the order of their type, not of their paths. */
 static int put_elements(struct cell_writer *w, const struct schema_column *c, struct slice v) {
     if (c->type->id == CQL_LIST) return put_list(w, c, v, false);
     struct cql_elems it;

@@ -20,7 +20,6 @@ struct cell_writer {
     int64_t now;        /* seconds: when tombstones are made */
     int32_t ttl;        /* seconds; 0: none */
     bool unsorted;
-    bool inexact;       /* some element of a set is written otherwise than its path decodes to */
     uint32_t n, capacity;
     struct eng_cell *cells;
 };

@@ -736,3 +736,37 @@ def test_connections_are_kept_alive(server):
                 assert fields[5].split(":")[0] == "02", line
                 return
     raise AssertionError("the connection is not in /proc/net/tcp")
+
+LONG_STATEMENTS = {
+    "assignments": "UPDATE h.t SET " + ", ".join(f"a{i} = 1" for i in range(30_000)) + " WHERE pk = 1 AND ck = 1",
+    "columns": "INSERT INTO h.t (pk, ck, " + ", ".join(f"a{i}" for i in range(40_000)) + ") VALUES (" + "1, " * 40_001 + "1)",
+    "declarations": "CREATE TABLE h.wide (pk int PRIMARY KEY, " + ", ".join(f"a{i} int" for i in range(30_000)) + ", pk int)",
+    "options": "CREATE TABLE h.wide (pk int PRIMARY KEY) WITH compaction = {" + ", ".join(f"'a{i}': '1'" for i in range(30_000)) + "}",
+    "properties": "CREATE TABLE h.wide (pk int PRIMARY KEY) WITH " + " AND ".join(f"a{i} = 1" for i in range(30_000)),
+    "list": "INSERT INTO h.c (pk, l) VALUES (1, [" + "1, " * 100_000 + "1])",
+}
+
+
+def read_times(c, n, seconds=30):
+    """How long each of n point reads took; fewer when the time is over."""
+    times, end = [], time.monotonic() + seconds
+    while len(times) < n and time.monotonic() < end:
+        t0 = time.monotonic()
+        c.must("SELECT * FROM h.t WHERE pk = 1 AND ck = 1")
+        times.append(time.monotonic() - t0)
+    return sorted(times)
+
+
+@pytest.mark.parametrize("shape", LONG_STATEMENTS)
+def test_long_statements_do_not_hold_up_their_loop(new_server, shape):
+    """One loop, one client whose statements of 350 KB and more never end, and one who reads beside it."""
+    s = own_server(new_server, "--threads", "1")
+    with Raw(s) as guilty, Raw(s) as innocent:
+        guilty.must("CREATE TABLE h.c (pk int PRIMARY KEY, l list<int>)")
+        alone = read_times(innocent, 200)
+        with background(lambda: guilty.query(LONG_STATEMENTS[shape])) as wrong:
+            time.sleep(0.2)
+            beside = read_times(innocent, 200)
+        assert not wrong
+        assert len(beside) == 200, f"{len(beside)} of 200 reads were served"
+        assert beside[100] < 20 * alone[100], f"{1e3 * alone[100]:.2f} ms alone, {1e3 * beside[100]:.2f} ms beside it"

@@ -91,7 +91,7 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     r->db = h->db, r->session = &h->session, r->arena = &h->arena, r->err = &h->err, r->cost = &h->cost, r->sink = &h->sink;
     r->batch = h->batch;
     r->now_us = h->clock.now_us;
-    r->blocking = true;
+    r->blocking = !h->on_loop;
     r->params.consistency = h->consistency;
     r->params.serial_consistency = CL_LOCAL_SERIAL;
     r->params.page_size = h->page_size;

@@ -249,6 +249,35 @@ static void test_calls_that_take_too_long_to_type_are_refused_as_such(void **sta
     arena_fini(&f.arena);
 }
 
+/* Numbers of any length can be stored; those that are calculated with have at most 20,000 digits. */
+static void test_arithmetic_is_for_numbers_of_bounded_length(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *operation;
+    } operations[] = {{"varint", "*"}, {"varint", "+"}, {"varint", "%"}, {"decimal", "/"}, {"decimal", "-"}, {"decimal", "%"}};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(operations); i++) {
+        struct fixture f;
+        struct buf text;
+        struct value v;
+        uint32_t digits = i % 2 ? 20100 : 19900;
+        setup(&f);
+        buf_init(&text, 0);
+        for (uint32_t k = 0; k < digits; k++) buf_u8(&text, k ? '0' : '1');
+        struct buf sum;
+        buf_init(&sum, 0);
+        buf_printf(&sum, "%.*s %s 3", SLICE_FMT(buf_slice(&text)), operations[i / 2].operation);
+        buf_u8(&sum, 0);
+        buf_u8(&text, 0);
+        assert_non_null(compile(&f, operations[i / 2].type, (const char *)text.p));
+        struct term *t = compile(&f, operations[i / 2].type, (const char *)sum.p);
+        if (i % 2) assert_non_null(strstr(f.err.text, "failed: Overflow"));
+        else assert_int_equal(0, term_eval(t, &f.r, &v));
+        buf_fini(&text);
+        buf_fini(&sum);
+        arena_fini(&f.arena);
+    }
+}
+
 static void test_hostile_nesting_ends(void **state) {
     (void)state;
     struct fixture f;
@@ -270,6 +299,7 @@ int main(void) {
         cmocka_unit_test(test_term_literals_of_collections),       cmocka_unit_test(test_term_calls_functions),
         cmocka_unit_test(test_term_arithmetic),                    cmocka_unit_test(test_bound_value_is_checked_and_not_copied),
         cmocka_unit_test(test_bound_set_is_put_in_order),          cmocka_unit_test(test_hostile_nesting_ends),
+        cmocka_unit_test(test_arithmetic_is_for_numbers_of_bounded_length),
         cmocka_unit_test(test_collection_literals_have_no_limit_of_16_bits),
         cmocka_unit_test(test_calls_that_take_too_long_to_type_are_refused_as_such),
     };

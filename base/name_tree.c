@@ -1,0 +1,59 @@
+#include "base/name_tree.h"
+
+/* A leaf holds a name; any other node says which bit of which symbol tells the names on its left (0) from those on its right, all
+ * of which agree before it. A name is a row of 9-bit symbols, bytes with a bit on top, and endless zeros behind them. */
+struct name_node {
+    bool is_leaf;
+    uint16_t bit;
+    uint32_t value;
+    size_t at;
+    struct slice name;
+    struct name_node *side[2];
+};
+
+static uint32_t symbol(struct slice s, size_t i) { return i < s.n ? 0x100u | s.p[i] : 0; }
+
+static bool goes_right(const struct name_node *n, struct slice name) { return symbol(name, n->at) & n->bit; }
+
+/* The one leaf that may be the name's. */
+static const struct name_node *nearest(const struct name_tree *t, struct slice name) {
+    const struct name_node *n = t->root;
+    while (n && !n->is_leaf) n = n->side[goes_right(n, name)];
+    return n;
+}
+
+const uint32_t *name_tree_find(const struct name_tree *t, struct slice name) {
+    const struct name_node *n = nearest(t, name);
+    return n && slice_eq(n->name, name) ? &n->value : NULL;
+}
+
+static struct name_node *new_leaf(struct name_tree *t, struct slice name, uint32_t value) {
+    struct name_node *n = ARENA_NEW(t->arena, struct name_node);
+    if (n) *n = (struct name_node){.is_leaf = true, .name = name, .value = value};
+    return n;
+}
+
+/* Does node n come before the place where two names part? */
+static bool is_above(const struct name_node *n, size_t at, uint32_t bit) { return !n->is_leaf && (n->at < at || (n->at == at && n->bit > bit)); }
+
+int name_tree_put(struct name_tree *t, struct slice name, uint32_t value) {
+    const struct name_node *near = nearest(t, name);
+    if (near && slice_eq(near->name, name)) return 1;
+    struct name_node *leaf = new_leaf(t, name, value);
+    if (!leaf) return -1;
+    if (!near) {
+        t->root = leaf;
+        return 0;
+    }
+    size_t at = 0;
+    while (symbol(near->name, at) == symbol(name, at)) at++;
+    uint32_t differs = symbol(near->name, at) ^ symbol(name, at), bit = 1u << (31 - __builtin_clz(differs));
+    struct name_node *fork = ARENA_NEW(t->arena, struct name_node), **place = &t->root;
+    if (!fork) return -1;
+    while (is_above(*place, at, bit)) place = &(*place)->side[goes_right(*place, name)];
+    *fork = (struct name_node){.bit = (uint16_t)bit, .at = at};
+    fork->side[goes_right(fork, name)] = leaf;
+    fork->side[!goes_right(fork, name)] = *place;
+    *place = fork;
+    return 0;
+}
