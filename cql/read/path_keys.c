@@ -31,7 +31,7 @@ static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     struct keys *k = keys;
     for (; k->at < k->n_parts; k->at++) {
         const struct paging_state *from = k->resume && k->at == k->first ? k->resume : NULL;
-        if (is_done(from) || (from && k->n_rows == 1)) continue;
+        if (is_done(from) || (from && from->ck.p && k->n_rows == 1)) continue;
         s->index = k->at;
         *out = (struct piece){.kind = PIECE_SCAN, .part = &k->parts[k->at++], .slices = k->slices, .n_slices = k->n_slices, .resume = from};
         if (k->n_rows == 1) {
