@@ -50,7 +50,7 @@ static struct world *world_new(const char *ddl_delay) {
     npi_peers_init(&w->bounds.peers, 1, 1);
     npi_budget_init(&w->bounds.unfinished, &budget);
     npi_budget_init(&w->bounds.unread, &budget);
-    assert_int_equal(npi_loop_init(w->loop, NULL, &w->options, &w->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(w->loop, &w->options, &npi_dispatch_ops, &w->bounds, &e), 0);
     w->conn = calloc(1, sizeof(*w->conn));
     assert_non_null(w->conn);
     w->conn->loop = w->loop;
