@@ -91,17 +91,23 @@ static int walk_head(struct walk *w, struct err *e) {
     return keep_statics(w, e) ? -1 : walk_next(w, e);
 }
 
-/* Those that are newer than the partition's deletion. */
+static bool on_loose(const struct walk *w) { return kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_settled(w->it, w->prefix); }
+
+/* Those that are newer than the partition's deletion: they stand behind the older ones, which are passed over at once. */
 static int walk_loose(struct walk *w, int got, struct err *e) {
     struct engi_tomb tomb;
-    if (got > 0 && kind_at(w) == ENGI_RANGE_TOMBSTONE && w->del_ts != ENG_NO_TS) {
-        engi_key_loose_after(&w->seek, w->prefix, w->del_ts);
-        got = walk_seek(w, e);
-    }
-    for (; got > 0 && kind_at(w) == ENGI_RANGE_TOMBSTONE && !engi_on_settled(w->it, w->prefix); got = walk_next(w, e)) {
+    bool passed_over = w->partition_ts == ENG_NO_TS;
+    while (got > 0 && on_loose(w)) {
         if (++w->loose > ENGI_LOOSE_MAX && w->tier == ENG_TIER_CACHE) return ENG_INCOMPLETE;
         if (engi_tomb_read(rest_at(w), w->it->value, &tomb, e)) return -1;
+        if (!passed_over && tomb.ts <= w->partition_ts && rest_at(w).p[0] == ENGI_LOOSE) {
+            passed_over = true;
+            engi_key_loose_after(&w->seek, w->prefix, w->partition_ts);
+            got = walk_seek(w, e);
+            continue;
+        }
         if (engi_interval_covers(&tomb.range, w->ck)) covered(w, tomb.ts);
+        got = walk_next(w, e);
     }
     return got;
 }
@@ -156,7 +162,7 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     size_t prefix = engi_prefix_len(key);
     uint8_t stack[KEY_ON_STACK], *end = memory(stack, prefix + 1, a);
     if (!end) return err_nomem(e);
-    struct walk w = {.tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS};
+    struct walk w = {.tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS, .partition_ts = ENG_NO_TS};
     if (!(w.it = partition_iter(eng, tier, key, end, e))) return -1;
     struct slice bytes;
     buf_init(&w.seek, 0);

@@ -179,11 +179,16 @@ static bool is_wanted(const struct eng_scan *s, const struct engi_interval *rang
     return (range->no_end || slice_cmp(range->to, first->from) > 0) && (last->no_end || slice_cmp(range->from, last->to) < 0);
 }
 
+/* Takes the loose range tombstone that the iterator stands on, and moves on: over all that are older than the partition's deletion. */
 static int read_loose(struct eng_scan *s, struct err *e) {
     struct engi_tomb tomb;
     s->cost->tombstones++;
     if (engi_tomb_read(key_rest(s), s->it->value, &tomb, e)) return -1;
-    return is_wanted(s, &tomb.range) ? engi_tombs_add(&s->tombs, &tomb, e) : 0;
+    if (tomb.ts > s->tombs.partition_ts) return is_wanted(s, &tomb.range) && engi_tombs_add(&s->tombs, &tomb, e) ? -1 : move(s, KV_NEXT, e);
+    if (key_rest(s).p[0] != ENGI_LOOSE) return move(s, KV_NEXT, e);
+    s->seek.n = 0;
+    engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
+    return move(s, KV_SEEK, e);
 }
 
 static int read_partition_deletion(struct eng_scan *s, struct err *e) {
@@ -196,18 +201,12 @@ static int read_partition_deletion(struct eng_scan *s, struct err *e) {
 static int read_all_loose(struct eng_scan *s, struct err *e) {
     size_t bytes = 0;
     int got = s->on_key;
-    if (got > 0 && s->tombs.partition_ts != ENG_NO_TS && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE) {
-        s->seek.n = 0;
-        engi_key_loose_after(&s->seek, buf_slice(&s->prefix), s->tombs.partition_ts);
-        got = move(s, KV_SEEK, e);
-    }
     for (uint32_t n = 0; got > 0 && in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_RANGE_TOMBSTONE; n++) {
         s->settled = engi_on_settled(s->it, buf_slice(&s->prefix));
         if (s->settled) return 1;
         bytes += s->it->key.n;
         if (!s->relieved && (n >= ENGI_LOOSE_MAX || bytes > ENGI_LOOSE_BYTES_MAX)) return 0;
-        if (read_loose(s, e)) return -1;
-        got = move(s, KV_NEXT, e);
+        got = read_loose(s, e);
     }
     return got < 0 ? got : 1;
 }

@@ -475,6 +475,22 @@ static void test_failed_reads_are_errors(void **state) {
     assert_true(clean);
 }
 
+/* What a serial read saw is on disk when its barrier is. */
+static void test_barrier_covers_what_could_be_read(void **state) {
+    struct world *w = *state;
+    put_row(w, "p", ENG_ROW, "a", "1", 10);
+    uint64_t seq = commit(w);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "1");
+    uint64_t barrier = eng_barrier_seq(w->eng);
+    assert_true(barrier > seq);
+    assert_int_equal(eng_wait_durable(w->eng, barrier, &w->e), 0);
+    assert_true(eng_durable_seq(w->eng) >= barrier);
+    barrier = eng_barrier_seq(w->eng);
+    fault_arm(FAULT_KV_SYNC, 1);
+    assert_int_equal(eng_wait_durable(w->eng, barrier, &w->e), -1);
+    err_clear(&w->e);
+}
+
 static void test_failed_sync_ends_acknowledging(void **state) {
     struct world *w = *state;
     put_row(w, "p", ENG_ROW, "a", "1", 10);
@@ -792,6 +808,7 @@ int main(void) {
         BOTH(test_failed_write_leaves_nothing),
         BOTH(test_failed_reads_are_errors),
         BOTH(test_failed_sync_ends_acknowledging),
+        BOTH(test_barrier_covers_what_could_be_read),
         ROCKSDB(test_reopening_finds_rows_and_tombstones),
         ROCKSDB(test_cold_data_is_incomplete_in_cache_tier),
     };

@@ -172,11 +172,57 @@ static void test_deleting_the_partition_frees_its_reads_of_range_deletions(void 
     fault_arm(FAULT_KV_READ, 0);
 }
 
+/* As an older version stored them, without the timestamp in the key. */
+static void put_old_range(struct world *w, const char *pk, const char *from, const char *to, int64_t ts) {
+    struct eng_part part = part_of(pk);
+    struct engi_tomb tomb = {.ts = ts, .at = NOW};
+    struct buf key, value;
+    buf_init(&key, 0);
+    buf_init(&value, 0);
+    engi_key_kind(&key, &part, ENGI_RANGE_TOMBSTONE);
+    buf_u32(&key, (uint32_t)strlen(from));
+    buf_put_str(&key, from);
+    buf_u8(&key, false);
+    buf_put_str(&key, to);
+    engi_tomb_value(&value, &tomb, false);
+    struct kv_batch *b = w->eng->kv->ops->batch_new(w->eng->kv);
+    assert_int_equal(b->ops->batch_merge(b, buf_slice(&key), buf_slice(&value)), 0);
+    assert_int_equal(w->eng->kv->ops->write(w->eng->kv, b, &w->e), 0);
+    b->ops->batch_free(b);
+    buf_fini(&key);
+    buf_fini(&value);
+}
+
+static void test_range_deletions_of_an_older_version_are_read_and_settled(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("p");
+    const char *rows[] = {"b", "m", "s", "z"};
+    for (int i = 0; i < 4; i++) put_row(w, "p", rows[i], 100);
+    delete_ranges(w, "p", 3, 0, 10);
+    assert_int_equal(eng_batch_delete_partition(w->batch, &part, 50, NOW, NULL, &w->e), 0);
+    commit(w);
+    put_old_range(w, "p", "a", "c", 200);
+    put_old_range(w, "p", "l", "n", 90);
+    put_old_range(w, "p", "y", "zz", 30);
+    for (int settled = 0; settled < 2; settled++) {
+        assert_int_equal(get(w, ENG_TIER_ANY, "p", "b"), 0);
+        for (int i = 1; i < 4; i++) assert_int_equal(get(w, ENG_TIER_ANY, "p", rows[i]), 1);
+        assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, false), 3);
+        assert_int_equal(scan(w, ENG_TIER_ANY, "p", NULL, true), 3);
+        struct buf prefix;
+        buf_init(&prefix, 0);
+        engi_key_prefix(&prefix, &part);
+        assert_int_equal(engi_settle_all(w->eng, buf_slice(&prefix), &w->e), 0);
+        buf_fini(&prefix);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_reading_does_not_grow_with_range_deletions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_keys_of_range_deletions_stay_readable, setup, teardown),
         cmocka_unit_test_setup_teardown(test_loose_range_deletions_are_settled_by_who_may_block, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_range_deletions_of_an_older_version_are_read_and_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deleting_the_partition_frees_its_reads_of_range_deletions, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
