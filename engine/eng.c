@@ -1,4 +1,4 @@
-/* Opening, table states, stripe locks, and the catalogue's records. */
+/* Opening, table states, and the catalogue's records. */
 #include <stdlib.h>
 
 #include "engine/store.h"
@@ -131,7 +131,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     if (!eng) return err_nomem(e), NULL;
     eng->durability = o->durability;
     eng->clock = o->clock ? o->clock : &clock_real;
-    for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_init(&eng->stripes[i], NULL);
+    engi_stripes_init(eng->stripes);
     engi_slots_init(&eng->slots);
     engi_gate_init(&eng->gate);
     engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
@@ -166,33 +166,8 @@ void eng_close(struct eng *eng) {
     engi_reclaim_fini(&eng->reclaim);
     engi_settle_fini(&eng->settle);
     tables_free(eng);
-    for (int i = 0; i < ENGI_STRIPES; i++) pthread_mutex_destroy(&eng->stripes[i]);
+    engi_stripes_fini(eng->stripes);
     free(eng);
-}
-
-/* ---- stripe locks ---- */
-
-static uint32_t stripe(const struct eng_part *part) {
-    return (uint32_t)((((uint64_t)part->token ^ part->table) * 0x9e3779b97f4a7c15) >> 54) % ENGI_STRIPES;
-}
-
-void eng_lock(struct eng *eng, const struct eng_part *part) { pthread_mutex_lock(&eng->stripes[stripe(part)]); }
-void eng_unlock(struct eng *eng, const struct eng_part *part) { pthread_mutex_unlock(&eng->stripes[stripe(part)]); }
-
-/* Every stripe once and in ascending order, whatever the partitions. */
-static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n, int (*fn)(pthread_mutex_t *)) {
-    uint64_t set[ENGI_STRIPES / 64] = {0};
-    for (uint32_t i = 0; i < n; i++) set[stripe(parts[i]) / 64] |= 1ull << (stripe(parts[i]) % 64);
-    for (uint32_t i = 0; i < ENGI_STRIPES; i++)
-        if (set[i / 64] >> (i % 64) & 1) fn(&eng->stripes[i]);
-}
-
-void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
-    each_stripe(eng, parts, n, pthread_mutex_lock);
-}
-
-void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) {
-    each_stripe(eng, parts, n, pthread_mutex_unlock);
 }
 
 /* ---- named records ---- */

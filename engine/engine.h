@@ -113,6 +113,8 @@ static inline int64_t eng_ts_above(int64_t ts, int64_t newest) { return newest <
 /* The stripe lock of a partition: held by whoever reads before it writes, until its batch is committed. Blocking: not on a loop. */
 void eng_lock(struct eng *eng, const struct eng_part *part);
 void eng_unlock(struct eng *eng, const struct eng_part *part);
+/* Whether this thread does: asserted where it is relied on. */
+bool eng_holds(const struct eng *eng, const struct eng_part *part);
 /* Several partitions at once, in an order that cannot deadlock. */
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n);
 void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n);

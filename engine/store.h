@@ -10,10 +10,11 @@
 #include "engine/marks.h"
 #include "engine/reclaim.h"
 #include "engine/slot.h"
+#include "engine/stripe.h"
 #include "engine/settle.h"
 #include "engine/write_clock.h"
 
-enum { ENGI_STRIPES = 1024, ENGI_TABLE_BLOCKS = 4096, ENGI_TABLE_BLOCK = 1024, ENGI_CALLBACKS_MAX = 64 };
+enum { ENGI_TABLE_BLOCKS = 4096, ENGI_TABLE_BLOCK = 1024, ENGI_CALLBACKS_MAX = 64 };
 
 /* One table's memory; made on the first use of the table, freed with the engine. */
 struct engi_table {
@@ -50,7 +51,7 @@ struct eng {
     _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
     struct engi_settle settle;
     struct engi_write_clock write_clock;
-    pthread_mutex_t stripes[ENGI_STRIPES];
+    struct engi_stripe stripes[ENGI_STRIPES];
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
 };
 

@@ -1,5 +1,6 @@
 #include "cql/write/cas.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "cql/request/db.h"
@@ -185,6 +186,7 @@ static int holds(struct cas *c, const struct cas_row *row) {
 }
 
 int cas_check(struct cas *c) {
+    assert(eng_holds(c->r->db->options.eng, c->part));
     if (read_rows(c)) return -1;
     int rc = holds(c, &c->statics);
     for (uint32_t i = 0; rc == 1 && i < c->n_rows; i++) rc = holds(c, &c->rows[i]);

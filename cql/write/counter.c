@@ -1,5 +1,6 @@
 #include "cql/write/counter.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "cql/request/db.h"
@@ -56,6 +57,7 @@ static int settle_row(struct cql_request *r, struct mutations *m, struct mutatio
     struct eng_row *before = ARENA_NEW(m->arena, struct eng_row);
     struct change *c = mutation_add(m, of, CHANGE_ROW);
     if (!before || !c) return err_nomem(m->err);
+    assert(eng_holds(r->db->options.eng, &of->part));
     int rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, &of->part, delta->kind, delta->ck, now, m->arena, before, r->cost, m->err);
     if (rc < 0 || mutation_note_read(m, of, delta->kind, delta->ck, rc ? before : NULL)) return -1;
     if (before->newest_ts > *newest) *newest = before->newest_ts;

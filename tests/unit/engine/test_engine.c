@@ -519,6 +519,32 @@ static void test_reopening_finds_rows_and_tombstones(void **state) {
     assert_int_equal(st.st_mode & 0777, 0700);
 }
 
+static void *lock_and_leave(void *arg) {
+    struct world *w = arg;
+    struct eng_part part = part_of("q");
+    bool held = eng_holds(w->eng, &part);
+    eng_lock(w->eng, &part);
+    held = held || !eng_holds(w->eng, &part);
+    eng_unlock(w->eng, &part);
+    return held ? "wrong" : NULL;
+}
+
+static void test_a_stripe_is_held_by_its_thread(void **state) {
+    struct world *w = *state;
+    struct eng_part p = part_of("p"), q = part_of("q");
+    const struct eng_part *both[] = {&p, &q, &p};
+    pthread_t thread;
+    void *wrong;
+    assert_false(eng_holds(w->eng, &p));
+    eng_lock_many(w->eng, both, 3);
+    assert_true(eng_holds(w->eng, &p) && eng_holds(w->eng, &q));
+    assert_int_equal(pthread_create(&thread, NULL, lock_and_leave, w), 0);
+    eng_unlock_many(w->eng, both, 3);
+    pthread_join(thread, &wrong);
+    assert_null(wrong);
+    assert_false(eng_holds(w->eng, &p) || eng_holds(w->eng, &q));
+}
+
 /* A writer and a reader at once; also what the thread sanitizer looks at. */
 static void *write_rows(void *arg) {
     struct world *w = arg;
@@ -799,6 +825,7 @@ int main(void) {
         BOTH(test_drop_frees_the_table_alone),
         BOTH(test_meta_records_are_kept_in_order),
         BOTH(test_writers_and_readers_share_the_engine),
+        BOTH(test_a_stripe_is_held_by_its_thread),
         BOTH(test_many_operands_of_one_row_are_folded),
         BOTH(test_folding_loses_no_write_of_another_thread),
         BOTH(test_long_scans_end_in_cache_tier),
