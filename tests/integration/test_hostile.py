@@ -679,6 +679,26 @@ def test_results_that_nobody_reads_cost_those_who_do_not_read_them(new_server, v
     s.stop()
 
 
+def test_results_of_one_connection_are_made_as_it_reads_them(new_server):
+    s = unread_server(new_server)
+    before = status(s, "VmRSS")
+    with Raw(s, receive_buffer=4096) as c, others_served(s) as check:
+        c.send(b"".join(c.envelope(QUERY, query_body(LARGE), stream) for stream in range(10)))
+        for _ in range(8):
+            time.sleep(1)
+            check()
+        grown = status(s, "VmHWM") - before
+        assert PRESET != "release" or grown < 220 << 20, f"{grown >> 20} MiB"
+        c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        seen = set()
+        for _ in range(10):  # that it was slow is no reason to let its requests run out of time
+            opcode, stream, body = c.receive()
+            assert opcode == RESULT and len(body) > 55_000_000, body[:200]
+            seen.add(stream)
+        assert seen == set(range(10))
+    s.stop()
+
+
 def test_slow_but_steady_reader_is_held_what_it_has_not_read_not_all_it_was_ever_sent(new_server):
     s = unread_server(new_server)
     with Raw(s) as c:

@@ -5,6 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "native_protocol/dispatch.h"
+#include "native_protocol/offload.h"
+
 static int64_t fake_us(struct clock *c) { return ((struct harness *)((char *)c - offsetof(struct harness, clock)))->now_us; }
 
 static struct harness *current; /* the loop's callbacks have no argument for it */
@@ -104,7 +107,7 @@ void harness_work(struct harness *h, unsigned i, size_t n) {
 
 /* ---- life ---- */
 
-void harness_open(struct harness *h, size_t unfinished, size_t unread) {
+static void open_store(struct harness *h) {
     struct err e = {0};
     *h = (struct harness){.clock = {.wall_us = fake_us, .mono_us = fake_us}, .now_us = 1000000000};
     current = h;
@@ -112,6 +115,10 @@ void harness_open(struct harness *h, size_t unfinished, size_t unread) {
     h->options = (struct np_options){.clock = &h->clock, .eng = eng_open(&eo, &e), .frame_max = 16 << 20, .handshake_us = 10000000,
                                      .request_us = 5000000, .send_us = 5000000};
     assert_non_null(h->options.eng);
+}
+
+static void open_loop(struct harness *h, const struct np_loop_ops *with, size_t unfinished, size_t unread) {
+    struct err e = {0};
     npi_peers_init(&h->bounds.peers, 1000, 1000);
     struct np_budget_options bo = {.clock = &h->clock, .limit = unfinished, .tell = npi_loop_evict};
     npi_budget_init(&h->bounds.unfinished, &bo);
@@ -119,16 +126,50 @@ void harness_open(struct harness *h, size_t unfinished, size_t unread) {
     bo.still_us = 2000000;
     bo.long_us = 10000000;
     npi_budget_init(&h->bounds.unread, &bo);
-    assert_int_equal(npi_loop_init(&h->loop, &h->options, &ops, &h->bounds, &e), 0);
+    assert_int_equal(npi_loop_init(&h->loop, &h->options, with, &h->bounds, &e), 0);
+}
+
+void harness_open(struct harness *h, size_t unfinished, size_t unread) {
+    open_store(h);
+    open_loop(h, &ops, unfinished, unread);
+}
+
+void harness_open_database(struct harness *h) {
+    enum { BYTES = 64 << 20 };
+    struct err e = {0};
+    struct np_options *o = &h->options;
+    open_store(h);
+    struct catalog_options co = {.eng = o->eng, .clock = &h->clock, .mode = MODE_CASSANDRA, .delay = {.kind = DDL_NONE},
+                                 .node = {.cluster_name = "Test Cluster", .datacenter = "datacenter1", .rack = "rack1", .release_version = "5.0.8",
+                                          .cql_version = "3.4.7", .listen_address = "127.0.0.1", .port = 9042}};
+    o->catalog = catalog_open(&co, &e);
+    assert_non_null(o->catalog);
+    struct cql_db_options dbo = {.eng = o->eng, .catalog = o->catalog, .clock = &h->clock, .mode = MODE_CASSANDRA};
+    o->db = cql_db_new(&dbo, &e);
+    assert_non_null(o->db);
+    open_loop(h, &npi_dispatch_ops, BYTES, BYTES);
+    struct np_workers_options wo = {.ops = &npi_offload_ops, .eng = o->eng, .clock = &h->clock};
+    h->loop.workers = np_workers_new(&wo, &e);
+    assert_non_null(h->loop.workers);
 }
 
 void harness_close(struct harness *h) {
+    const struct np_options *o = &h->options;
+    if (h->loop.workers) np_workers_stop(h->loop.workers);
     npi_loop_close(&h->loop);
+    if (o->db) cql_db_free(o->db);
+    if (o->catalog) catalog_close(o->catalog);
     npi_loop_fini(&h->loop);
+    if (h->loop.workers) np_workers_free(h->loop.workers);
     npi_peers_fini(&h->bounds.peers);
     npi_budget_fini(&h->bounds.unfinished);
     npi_budget_fini(&h->bounds.unread);
-    eng_close(h->options.eng);
+    eng_close(o->eng);
+}
+
+void harness_wait(struct harness *h) {
+    ev_run(h->loop.ev, EVRUN_ONCE);
+    harness_crank(h);
 }
 
 struct np_conn *harness_connect(struct harness *h, int *peer) {

@@ -18,7 +18,7 @@
 
 struct harness {
     struct clock clock;
-    int64_t now_us;
+    _Atomic int64_t now_us; /* workers and the catalogue read it, too */
     struct np_options options;
     struct np_bounds bounds;
     struct np_loop loop;
@@ -29,11 +29,15 @@ struct harness {
 
 /* limits of the two budgets in bytes. */
 void harness_open(struct harness *h, size_t unfinished, size_t unread);
+/* The same with dispatch, workers and a database: requests are those of the protocol. */
+void harness_open_database(struct harness *h);
 void harness_close(struct harness *h);
 /* A connection; *peer is its other end, which does not block. The connection holds a reference for the test. */
 struct np_conn *harness_connect(struct harness *h, int *peer);
 /* Lets the loop do what there is to do. */
 void harness_crank(struct harness *h);
+/* Lets the loop sleep until something happens, and then do it. */
+void harness_wait(struct harness *h);
 /* Moves the clock, a tick a second. */
 void harness_pass(struct harness *h, unsigned seconds);
 /* A worker has an answer of n bytes for the i-th of working, made in blocks; -1 from the budget is an error answer. */

@@ -1,0 +1,176 @@
+#include "harness.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void put_query(struct buf *in, int16_t stream, const char *cql) {
+    struct buf body;
+    buf_init(&body, 0);
+    buf_u32(&body, (uint32_t)strlen(cql));
+    buf_put_str(&body, cql);
+    buf_u16(&body, CL_LOCAL_QUORUM);
+    buf_u8(&body, 0);
+    harness_query(in, stream, buf_slice(&body));
+    buf_fini(&body);
+}
+
+/* Waits for n answers. */
+static void receive(struct harness *h, int peer, size_t n, struct buf *out) {
+    for (;;) {
+        assert_true(harness_receive_all(h, peer, out));
+        size_t whole = 0;
+        for (size_t at = 0; at + NP_HEADER <= out->n; at += NP_HEADER + load_u32(out->p + at + 5))
+            if (at + NP_HEADER + load_u32(out->p + at + 5) <= out->n) whole++;
+        if (whole == n) return;
+        assert_true(whole < n);
+        harness_wait(h);
+    }
+}
+
+static void run(struct harness *h, int peer, const char *cql) {
+    struct buf in, out;
+    buf_init(&in, 0), buf_init(&out, 0);
+    put_query(&in, 1, cql);
+    harness_send(h, peer, buf_slice(&in));
+    receive(h, peer, 1, &out);
+    assert_int_equal(out.p[4], NP_RESULT);
+    buf_fini(&in), buf_fini(&out);
+}
+
+static struct np_conn *begin(struct harness *h, int *peer) {
+    static const uint8_t options[] = {0, 1, 0, 11, 'C', 'Q', 'L', '_', 'V', 'E', 'R', 'S', 'I', 'O', 'N', 0, 5, '3', '.', '0', '.', '0'};
+    struct buf in, out;
+    buf_init(&in, 0), buf_init(&out, 0);
+    struct np_conn *c = harness_connect(h, peer);
+    harness_envelope(&in, 4, NP_STARTUP, 0, slice_of(options, sizeof(options)));
+    harness_send(h, *peer, buf_slice(&in));
+    receive(h, *peer, 1, &out);
+    assert_int_equal(out.p[4], NP_READY);
+    buf_fini(&in), buf_fini(&out);
+    return c;
+}
+
+static void create(struct harness *h, int peer) {
+    run(h, peer, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run(h, peer, "CREATE TABLE k.t (p int, c int, v blob, PRIMARY KEY (p, c))");
+}
+
+static void end(struct harness *h, struct np_conn *c, int peer) {
+    npi_conn_unref(c);
+    close(peer);
+    harness_close(h);
+}
+
+static void test_dispatch_answers_every_request_once_and_those_of_the_loop_in_order(void **state) {
+    (void)state;
+    enum { KINDS = 6, N = 120 };
+    static const char *const cql[KINDS] = {
+        "SELECT key FROM system.local", "INSERT INTO k.t (p, c) VALUES (1, 1)", "INSERT INTO k.t (p, c) VALUES (1, 2) IF NOT EXISTS",
+        "SELEC", "SELECT * FROM k.t WHERE p = 1", "SELECT v FROM k.nowhere"};
+    static const bool fails[KINDS] = {[3] = true, [5] = true};
+    struct harness h;
+    struct buf in, out;
+    int peer;
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer);
+    create(&h, peer);
+    buf_init(&in, 0), buf_init(&out, 0);
+    for (int16_t i = 0; i < N; i++) put_query(&in, i, cql[i % KINDS]);
+    harness_send(&h, peer, buf_slice(&in));
+    receive(&h, peer, N, &out);
+    unsigned seen[N] = {0}, last_read = 0;
+    for (size_t at = 0; at < out.n; at += NP_HEADER + load_u32(out.p + at + 5)) {
+        unsigned stream = load_u16(out.p + at + 2);
+        assert_true(stream < N);
+        seen[stream]++;
+        assert_int_equal(out.p[at + 4], fails[stream % KINDS] ? NP_ERROR : NP_RESULT);
+        if (stream % KINDS != 0) continue;
+        assert_true(stream >= last_read); /* what the loop answers at once */
+        last_read = stream;
+    }
+    for (size_t i = 0; i < N; i++) assert_int_equal(seen[i], 1);
+    assert_int_equal(c->in_flight, 0);
+    assert_int_equal(c->offloaded, 0);
+    assert_int_equal(c->refs, 2); /* the loop's and the test's */
+    buf_fini(&in), buf_fini(&out);
+    end(&h, c, peer);
+}
+
+static void fill(struct harness *h, int peer, int rows, size_t n) {
+    struct buf cql;
+    buf_init(&cql, 0);
+    for (int i = 0; i < rows; i++) {
+        cql.n = 0;
+        buf_printf(&cql, "INSERT INTO k.t (p, c, v) VALUES (7, %d, 0x", i);
+        memset(buf_reserve(&cql, 2 * n + 2), '0' + i % 10, 2 * n);
+        buf_advance(&cql, 2 * n);
+        buf_put(&cql, ")", 2);
+        run(h, peer, (const char *)cql.p);
+    }
+    buf_fini(&cql);
+}
+
+/* Rows beyond the first block go through blocks of their own, and still stand where their header says. */
+static void test_dispatch_large_answers_stand_whole_between_small_ones(void **state) {
+    (void)state;
+    enum { ROWS = 20, VALUE = 50000, N = 9 };
+    struct harness h;
+    struct buf in, out;
+    int peer;
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer);
+    create(&h, peer);
+    fill(&h, peer, ROWS, VALUE);
+    buf_init(&in, 0), buf_init(&out, 0);
+    for (int16_t i = 0; i < N; i++) put_query(&in, i, i % 3 == 1 ? "SELECT v FROM k.t WHERE p = 7" : "SELECT key FROM system.local");
+    harness_send(&h, peer, buf_slice(&in));
+    receive(&h, peer, N, &out);
+    for (size_t at = 0; at < out.n;) {
+        size_t n = load_u32(out.p + at + 5);
+        bool is_large = load_u16(out.p + at + 2) % 3 == 1;
+        assert_int_equal(out.p[at + 4], NP_RESULT);
+        assert_int_equal(n > ROWS * VALUE, is_large);
+        at += NP_HEADER + n;
+        if (!is_large) continue;
+        for (int row = ROWS; row--;) { /* from the end */
+            const uint8_t *v = out.p + at - (size_t)(ROWS - row) * (4 + VALUE);
+            assert_int_equal(load_u32(v), VALUE);
+            assert_int_equal(v[4], row % 10 * 0x11);
+            assert_int_equal(v[3 + VALUE], row % 10 * 0x11);
+        }
+    }
+    assert_int_equal(npi_budget_total(&h.bounds.unread), 0);
+    assert_int_equal(c->output.share.making, 0);
+    buf_fini(&in), buf_fini(&out);
+    end(&h, c, peer);
+}
+
+static void test_dispatch_client_gone_while_workers_have_its_requests(void **state) {
+    (void)state;
+    struct harness h;
+    struct buf in;
+    int peer, other_peer;
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer), *other = begin(&h, &other_peer);
+    create(&h, peer);
+    buf_init(&in, 0);
+    for (int16_t i = 0; i < 12; i++) put_query(&in, i, "UPDATE k.t SET v = 0x00 WHERE p = 1 AND c = 1 IF v = 0x01");
+    assert_int_equal(send(peer, in.p, in.n, 0), in.n);
+    close(peer);
+    while (c->refs > 1) harness_wait(&h);
+    assert_int_equal(c->state, NP_CONN_CLOSED);
+    assert_int_equal(c->in_flight, 0);
+    run(&h, other_peer, "SELECT * FROM k.t WHERE p = 1"); /* the others are served */
+    npi_conn_unref(c);
+    buf_fini(&in);
+    end(&h, other, other_peer);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dispatch_answers_every_request_once_and_those_of_the_loop_in_order),
+        cmocka_unit_test(test_dispatch_large_answers_stand_whole_between_small_ones),
+        cmocka_unit_test(test_dispatch_client_gone_while_workers_have_its_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
