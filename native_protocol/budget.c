@@ -154,15 +154,17 @@ void npi_share_made(struct np_share *s, size_t n) {
     pthread_mutex_unlock(&s->budget->lock);
 }
 
-bool npi_share_may_make(struct np_share *s, const void *maker, size_t so_far) {
+enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_far) {
     struct np_budget *b = s->budget;
-    if (so_far <= NP_SHARE_OWN) return true;
     size_t soft = b->o.limit / 2;
+    enum np_may may = NP_MAY_GO_ON;
+    if (so_far <= NP_SHARE_OWN) return may;
     pthread_mutex_lock(&b->lock);
     evict_down_to(b, soft, true);
-    bool may = !over(b, soft);
-    if (!may && !b->turn) b->turn = maker;
-    may |= b->turn == maker;
+    if (over(b, soft)) {
+        if (!b->turn) b->turn = maker;
+        if (b->turn != maker) may = over(b, limit_of(b, maker, so_far)) ? NP_MAY_GIVE_UP : NP_MAY_WAIT;
+    }
     pthread_mutex_unlock(&b->lock);
     return may;
 }

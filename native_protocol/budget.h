@@ -6,7 +6,7 @@
  * eighths of the limit.
  *
  * What is still being made (an answer on a worker) is charged before it is made, and is no reason to evict. The maker of a large answer
- * waits above half of the limit, but for one at a time whose turn it is, and fails above three quarters; the rest is for small ones.
+ * waits above half of the limit, but for one at a time whose turn it is, and gives up above three quarters; the rest is for small ones.
  *
  *   B1  the budget's total is the sum of its shares' bytes
  *   B2  a share is in the list exactly while it holds bytes
@@ -71,6 +71,8 @@ static inline void npi_share_moved(struct np_share *s, int64_t at_us) { atomic_s
 int npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) MUST_CHECK;
 /* n of those are made, or given up: they are still held. */
 void npi_share_made(struct np_share *s, size_t n);
-/* The maker asks whether it may go on now; it asks again later if not. Who may get the turn so gives it back at its end. */
-bool npi_share_may_make(struct np_share *s, const void *maker, size_t so_far);
+/* The maker asks whether it may go on now. WAIT: it asks again later. GIVE_UP: what it holds is needed for small answers. Who gets the turn so
+ * gives it back at its end. */
+enum np_may { NP_MAY_GO_ON, NP_MAY_WAIT, NP_MAY_GIVE_UP };
+enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_far);
 void npi_budget_end_turn(struct np_budget *b, const void *maker);

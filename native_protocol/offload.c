@@ -81,19 +81,27 @@ static void commit(struct np_call *call, struct eng_batch *batch) {
 
 /* An answer that would only wait here to be read is not made yet: while the connection has not read what it was given before, or all
  * connections together have not. Its own slowness is no reason to let the request's time run out. */
-static bool must_wait(struct np_call *call) {
+static enum np_may may_go_on(struct np_call *call) {
     struct np_share *unread = &call->conn->output.share;
     enum cql_work_class class = call->work.class;
-    if (call->outcome == CQL_AGAIN) return !npi_share_may_make(unread, &call->reply, call->reply.charged);
-    if ((class != WORK_READ && class != WORK_SCAN) || npi_share_bytes(unread) <= NP_SHARE_OWN) return false;
+    if (call->outcome == CQL_AGAIN) return npi_share_may_make(unread, &call->reply, call->reply.charged);
+    if ((class != WORK_READ && class != WORK_SCAN) || npi_share_bytes(unread) <= NP_SHARE_OWN) return NP_MAY_GO_ON;
     set_deadline(call, class);
-    return true;
+    return NP_MAY_WAIT;
+}
+
+static enum np_work_part give_up(struct np_call *call) {
+    call->outcome = CQL_FAILED;
+    err_set(&call->err, ERR_OVERLOADED, "The server holds too many results that wait to be read; ask for smaller pages");
+    return NP_PART_LAST;
 }
 
 static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     enum { LOOK_AGAIN_US = 10000 };
     struct np_call *call = call_of(w);
-    if (must_wait(call)) {
+    enum np_may may = may_go_on(call);
+    if (may == NP_MAY_GIVE_UP) return give_up(call);
+    if (may == NP_MAY_WAIT) {
         w->not_before_us = clock_mono_us(call->conn->loop->o->clock) + LOOK_AGAIN_US;
         return NP_PART_LATER;
     }

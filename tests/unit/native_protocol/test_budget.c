@@ -166,21 +166,26 @@ static void test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit(void
     size_t mb = 1 << 20;
     setup_sparing(&b, s, 100 * mb, 50, 500);
     assert_int_equal(npi_share_make(&s[0], &s[0], 0, 30 * mb) | npi_share_make(&s[1], &s[1], 0, 30 * mb), 0);
-    assert_true(npi_share_may_make(&s[2], &s[2], mb)); /* little always may */
+    assert_int_equal(npi_share_may_make(&s[2], &s[2], mb), NP_MAY_GO_ON); /* little always may */
     assert_int_equal(npi_share_make(&s[2], &s[2], 2 * mb, 16 * mb), -1); /* the last quarter is for small answers */
     assert_int_equal(npi_share_make(&s[2], &s[2], mb, mb), 0);
     npi_share_made(&s[2], mb), npi_share_sub(&s[2], mb);
-    assert_true(npi_share_may_make(&s[0], &s[0], 30 * mb));
-    assert_false(npi_share_may_make(&s[1], &s[1], 30 * mb));
-    assert_true(npi_share_may_make(&s[0], &s[0], 30 * mb));
+    assert_int_equal(npi_share_may_make(&s[0], &s[0], 30 * mb), NP_MAY_GO_ON);
+    assert_int_equal(npi_share_may_make(&s[1], &s[1], 30 * mb), NP_MAY_WAIT);
+    assert_int_equal(npi_share_may_make(&s[0], &s[0], 30 * mb), NP_MAY_GO_ON);
+    assert_int_equal(npi_share_make(&s[2], &s[2], 0, 16 * mb), -1);
+    npi_share_add(&s[2], 16 * mb); /* small answers use what is left for them: who waits gives up what it holds, but whose turn it is */
+    assert_int_equal(npi_share_may_make(&s[1], &s[1], 30 * mb), NP_MAY_GIVE_UP);
+    assert_int_equal(npi_share_may_make(&s[0], &s[0], 30 * mb), NP_MAY_GO_ON);
+    npi_share_sub(&s[2], 16 * mb);
     npi_budget_end_turn(&b, &s[0]);
-    assert_true(npi_share_may_make(&s[1], &s[1], 30 * mb));
-    assert_false(npi_share_may_make(&s[0], &s[0], 30 * mb));
+    assert_int_equal(npi_share_may_make(&s[1], &s[1], 30 * mb), NP_MAY_GO_ON);
+    assert_int_equal(npi_share_may_make(&s[0], &s[0], 30 * mb), NP_MAY_WAIT);
     npi_budget_end_turn(&b, &s[1]);
     npi_share_made(&s[0], 30 * mb), npi_share_made(&s[1], 30 * mb);
     now_us += 50; /* both are unread by now */
     assert_int_equal(npi_share_make(&s[3], &s[3], 0, 2 * mb), 0);
-    assert_true(npi_share_may_make(&s[3], &s[3], 3 * mb));
+    assert_int_equal(npi_share_may_make(&s[3], &s[3], 3 * mb), NP_MAY_GO_ON);
     assert_int_equal(told[0] + told[1], 1);
     npi_share_made(&s[3], 2 * mb);
     end(&b, s);
