@@ -95,7 +95,7 @@ const char *option_find(const struct schema_option *options, uint32_t n, const c
 static int column_order(const void *pa, const void *pb) {
     const struct schema_column *a = pa, *b = pb;
     if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
-    if (a->kind == COLUMN_PARTITION_KEY || a->kind == COLUMN_CLUSTERING) return (a->position > b->position) - (a->position < b->position);
+    if (schema_column_is_key(a)) return (a->position > b->position) - (a->position < b->position);
     return strcmp(a->name, b->name);
 }
 

@@ -122,6 +122,8 @@ const struct schema_table *schema_table_any(const struct schema *s, const char *
 /* One that statements may use (ACTIVE, or UPDATING: an altered table stays in use); NULL with ERR_INVALID in Cassandra's words: "keyspace x does not exist",
  * "table y does not exist" (5.0), or in keyspaces mode "unconfigured table ks.t"; for the exact choice see schema.c. */
 const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name, struct err *e) MUST_CHECK;
+/* Of the partition key or a clustering column. */
+static inline bool schema_column_is_key(const struct schema_column *c) { return c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING; }
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name);
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
 const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);

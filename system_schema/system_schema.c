@@ -91,7 +91,7 @@ int emit_columns(struct row_out *ro, const struct schema_table *t) {
     qsort(sorted, t->n_columns, sizeof *sorted, by_name);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *col = sorted[i];
-        bool key = col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING;
+        bool key = schema_column_is_key(col);
         struct buf type;
         buf_init(&type, 0);
         cql_type_print(col->type, &type);

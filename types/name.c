@@ -115,16 +115,24 @@ static bool same_word(struct slice a, const char *b) { return b && a.n == strlen
 
 const struct cql_type *cql_type_by_name(struct slice name) {
     if (same_word(name, "varchar")) return cql_type_scalar(CQL_TEXT);
-    for (int id = 0; id < CQL_TYPES; id++)
+    for (int id = 0; id < CQL_LIST; id++)
         if (same_word(name, cqlt_type_info(id)->cql)) return cql_type_scalar(id);
     return NULL;
 }
 
+enum cql_type_id cql_type_generic(struct slice name) {
+    int id = CQL_LIST;
+    while (id < CQL_TYPES && !same_word(name, cqlt_type_info(id)->cql)) id++;
+    return id;
+}
+
+uint32_t cql_type_parameters(enum cql_type_id id) { return id == CQL_MAP ? 2 : id == CQL_TUPLE ? 0 : 1; }
+
 const struct cql_type *cql_type_by_class(struct slice name) {
     size_t n = strlen(MARSHAL_PACKAGE);
     if (name.n > n && memcmp(name.p, MARSHAL_PACKAGE, n) == 0) name = slice_of(name.p + n, name.n - n);
-    for (int id = 0; id < CQL_TYPES; id++)
-        if (cqlt_type_info(id)->cql && slice_is(name, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
+    for (int id = 0; id < CQL_LIST; id++)
+        if (slice_is(name, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
     return NULL;
 }
 
@@ -238,7 +246,7 @@ static const struct cql_type *parse_args(struct parser *p, enum cql_type_id id, 
         all[n] = parse_type(p, depth + 1);
         if (!all[n++]) return NULL;
     } while (take(p, ','));
-    if (!take(p, '>') || (id == CQL_MAP && n != 2) || ((id == CQL_LIST || id == CQL_SET) && n != 1)) return syntax(p);
+    if (!take(p, '>') || (id != CQL_TUPLE && n != cql_type_parameters(id))) return syntax(p);
     return cql_type_new(p->arena, id, p->frozen > 0, all, n, 0, p->err);
 }
 
@@ -263,6 +271,15 @@ static const struct cql_type *parse_frozen(struct parser *p, uint32_t depth) {
     return t;
 }
 
+static const struct cql_type *parse_generic(struct parser *p, enum cql_type_id id, uint32_t depth) {
+    if (id == CQL_TYPES) return syntax(p);
+    if (id == CQL_VECTOR) return parse_vector(p, depth);
+    p->frozen += id == CQL_TUPLE;
+    const struct cql_type *t = parse_args(p, id, depth);
+    p->frozen -= id == CQL_TUPLE;
+    return t;
+}
+
 static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
     if (depth > TEXT_DEPTH_MAX) return syntax(p);
     char *name = take_name(p);
@@ -270,17 +287,7 @@ static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
     if (!*name) return syntax(p);
     if (take(p, '<')) {
         if (strcmp(name, "frozen") == 0) return parse_frozen(p, depth);
-        if (strcmp(name, "vector") == 0) return parse_vector(p, depth);
-        if (strcmp(name, "list") == 0) return parse_args(p, CQL_LIST, depth);
-        if (strcmp(name, "set") == 0) return parse_args(p, CQL_SET, depth);
-        if (strcmp(name, "map") == 0) return parse_args(p, CQL_MAP, depth);
-        if (strcmp(name, "tuple") == 0) {
-            p->frozen++;
-            const struct cql_type *t = parse_args(p, CQL_TUPLE, depth);
-            p->frozen--;
-            return t;
-        }
-        return syntax(p);
+        return parse_generic(p, cql_type_generic(slice_str(name)), depth);
     }
     const struct cql_type *scalar = cql_type_by_name(slice_str(name));
     return scalar ? scalar : parse_user_type(p, name);
@@ -296,8 +303,8 @@ const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const 
 
 /* ---- writing ---- */
 
-static void print_identifier(const char *name, struct buf *out) {
-    bool plain = *name >= 'a' && *name <= 'z';
+void cql_identifier_print(const char *name, bool is_free, struct buf *out) {
+    bool plain = is_free && *name >= 'a' && *name <= 'z';
     for (const char *p = name; *p && plain; p++) plain = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
     if (!plain) buf_u8(out, '"');
     for (const char *p = name; *p; p++) {
@@ -308,13 +315,11 @@ static void print_identifier(const char *name, struct buf *out) {
 }
 
 void cql_type_print_bare(const struct cql_type *t, struct buf *out) {
-    static const char *const names[CQL_TYPES] = {[CQL_LIST] = "list", [CQL_SET] = "set", [CQL_MAP] = "map", [CQL_TUPLE] = "tuple", [CQL_VECTOR] = "vector"};
     if (t->id == CQL_UDT) {
-        print_identifier(t->name, out);
+        cql_identifier_print(t->name, true, out);
         return;
     }
-    const char *name = cqlt_type_info(t->id)->cql;
-    buf_put_str(out, name ? name : names[t->id]);
+    buf_put_str(out, cqlt_type_info(t->id)->cql);
     if (t->n_args == 0) return;
     buf_u8(out, '<');
     for (uint32_t i = 0; i < t->n_args; i++) {

@@ -73,18 +73,6 @@ static int parse(const struct cql_type *t, struct slice text, struct buf *out, s
     return 0;
 }
 
-/* A field name as CQL writes it: in quotes unless it is lower case. */
-static void print_name(const char *name, struct buf *out) {
-    bool plain = *name >= 'a' && *name <= 'z';
-    for (const char *p = name; *p && plain; p++) plain = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_';
-    if (!plain) buf_u8(out, '"');
-    for (const char *p = name; *p; p++) {
-        if (*p == '"') buf_u8(out, '"');
-        buf_u8(out, (uint8_t)*p);
-    }
-    if (!plain) buf_u8(out, '"');
-}
-
 static void print(const struct cql_type *t, struct slice v, struct buf *out) {
     struct cql_elems it;
     if (cql_elems_open(t, v, &it) < 0) return;
@@ -93,7 +81,7 @@ static void print(const struct cql_type *t, struct slice v, struct buf *out) {
         struct value field = next_field(&it);
         if (i) buf_put_str(out, ", ");
         if (t->id == CQL_UDT) {
-            print_name(t->field_names[i], out);
+            cql_identifier_print(t->field_names[i], true, out);
             buf_put_str(out, ": ");
         }
         if (field.n < 0)

@@ -43,6 +43,8 @@ static inline bool cql_type_is_collection(const struct cql_type *t) {
 static inline bool cql_type_is_multicell(const struct cql_type *t) {
     return !t->frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
 }
+/* Is it of that type, or made of it at any depth? */
+bool cql_type_contains(const struct cql_type *t, enum cql_type_id id);
 bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-ness counts */
 
 /* A list, set, map, tuple or vector of args (copied; n_args as the type asks, dimension for a vector only). What is inside a
@@ -55,6 +57,10 @@ const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t
 /* A scalar by its name in CQL, in any case ("varchar" is text), or by its marshal class with or without the package; NULL: none. */
 const struct cql_type *cql_type_by_name(struct slice name);
 const struct cql_type *cql_type_by_class(struct slice name);
+/* The kind of types made of others that has the name, in any case: list, set, map, tuple, vector; CQL_TYPES: none. */
+enum cql_type_id cql_type_generic(struct slice name);
+/* Of how many types one is made; 0: of one or more. */
+uint32_t cql_type_parameters(enum cql_type_id generic);
 
 /* ---- names ---- */
 
@@ -66,6 +72,8 @@ typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, const char *keyspac
  * up; may be NULL. NULL and ERR_INVALID ("Unknown type ks.name", "Non-frozen collections are not allowed inside collections: ..."). */
 const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find,
                                       void *arg, struct err *e) MUST_CHECK;
+/* An identifier as CQL writes it: in quotes unless it is lower case, or when it is a word that is not free for names. */
+void cql_identifier_print(const char *name, bool is_free, struct buf *out);
 /* As CQL writes it: "frozen<map<text, int>>". */
 void cql_type_print(const struct cql_type *t, struct buf *out);
 /* As above, but without the outermost frozen<>, as Cassandra names types in error texts. */

@@ -38,6 +38,12 @@ bool cql_type_eq(const struct cql_type *a, const struct cql_type *b) {
     return true;
 }
 
+bool cql_type_contains(const struct cql_type *t, enum cql_type_id id) {
+    bool found = t->id == id;
+    for (uint32_t i = 0; i < t->n_args && !found; i++) found = cql_type_contains(t->args[i], id);
+    return found;
+}
+
 int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) { return cqlt_family(t)->validate(t, v, e); }
 
 int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b) { return cqlt_family(t)->compare(t, a, b); }

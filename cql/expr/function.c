@@ -3,14 +3,14 @@
 
 #include <stdio.h>
 
-struct row {
+struct native {
     const char *name, *alias, *args;
     enum cql_type_id result;
     function_fn call;
     bool pure;
 };
 
-static const struct row rows[] = {
+static const struct native natives[] = {
 #define FUNCTION(name_, alias_, result_, args_, call_, pure_)                                                                     \
     {.name = name_, .alias = alias_, .args = args_, .result = CQL_##result_, .call = function_##call_, .pure = pure_},
 #include "cql/expr/function.def"
@@ -60,9 +60,9 @@ static struct function *add(struct candidates *k, const struct cql_type *result,
     return f;
 }
 
-static void add_rows(struct candidates *k) {
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const struct row *r = &rows[i];
+static void add_natives(struct candidates *k) {
+    for (size_t i = 0; i < ARRAY_LEN(natives); i++) {
+        const struct native *r = &natives[i];
         if (strcmp(r->name, k->name) != 0 && (!r->alias || strcmp(r->alias, k->name) != 0)) continue;
         const struct cql_type *args[1] = {*r->args ? cql_type_by_name(slice_str(r->args)) : NULL};
         struct function *f = add(k, cql_type_scalar(r->result), args, *r->args != 0, r->call);
@@ -260,7 +260,7 @@ const struct function *function_resolve(struct compile *c, const char *keyspace,
     if (!keyspace || strcmp(keyspace, "system") == 0) {
         if (strcmp(k.name, "token") == 0) return resolve_token(c, k.name, args, to);
         if (resolve_json(c, k.name, args, to, &f) || function_resolve_collection(c, k.name, args, &f)) return f;
-        add_rows(&k);
+        add_natives(&k);
         add_blob_functions(&k);
         add_casts(&k);
         add_math(&k);

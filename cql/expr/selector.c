@@ -1,7 +1,6 @@
 #include "cql/expr/selector.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -54,34 +53,10 @@ static struct selector *compile_term(struct selection *s, const struct ast_expr 
     if (!out) return NULL;
     const char *name = selector_name(s->compile, x);
     if (!name) return NULL;
-    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = name, .type = type};
+    struct receiver to = receiver_of(s->table, name, type);
     out->type = type;
     out->term = term_compile(s->compile, x, &to);
     return out->term ? out : NULL;
-}
-
-/* The type a literal has where nothing says what it is for. */
-static const struct cql_type *literal_type(const struct ast_expr *x) {
-    if (x->kind != EXPR_LITERAL) return NULL;
-    switch (x->literal) {
-    case LIT_INTEGER: {
-        char digits[24];
-        if (x->text.n >= sizeof(digits)) return cql_type_scalar(CQL_VARINT);
-        memcpy(digits, x->text.p, x->text.n);
-        digits[x->text.n] = 0;
-        errno = 0;
-        long long v = strtoll(digits, NULL, 10);
-        if (errno) return cql_type_scalar(CQL_VARINT);
-        return cql_type_scalar(v >= INT32_MIN && v <= INT32_MAX ? CQL_INT : CQL_BIGINT);
-    }
-    case LIT_FLOAT: return cql_type_scalar(CQL_DOUBLE);
-    case LIT_BOOLEAN: return cql_type_scalar(CQL_BOOLEAN);
-    case LIT_UUID: return cql_type_scalar(CQL_UUID);
-    case LIT_HEX: return cql_type_scalar(CQL_BLOB);
-    case LIT_DURATION: return cql_type_scalar(CQL_DURATION);
-    case LIT_STRING: return cql_type_scalar(CQL_TEXT);
-    }
-    return NULL;
 }
 
 static bool is_typed(const struct ast_expr *x) {
@@ -90,15 +65,27 @@ static bool is_typed(const struct ast_expr *x) {
            x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE || (x->kind >= EXPR_NEG && x->kind <= EXPR_MOD);
 }
 
+/* In parentheses or not; NULL: it is none. */
+static const struct ast_expr *literal_in(const struct ast_expr *x) {
+    while (x->kind == EXPR_TUPLE && x->n_args == 1) x = x->args[0];
+    return x->kind == EXPR_LITERAL ? x : NULL;
+}
+
+/* Numbers meet other numbers, and texts other texts, as what they are. */
+static bool keeps_its_type(const struct ast_expr *literal, const struct cql_type *other) {
+    bool text = other->id == CQL_TEXT || other->id == CQL_ASCII;
+    return literal->literal == LIT_INTEGER || literal->literal == LIT_FLOAT || (text && literal->literal == LIT_STRING);
+}
+
 /* Arguments of a function: those whose type is known first, then the others in the light of them. */
 static int compile_args(struct selection *s, struct selector *out, struct ast_expr *const *args, bool same_type) {
     const struct cql_type *hint = NULL;
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < out->n_args; i++) {
             if (is_typed(args[i]) != (pass == 0)) continue;
-            const struct cql_type *to = same_type ? literal_type(args[i]) : NULL;
-            bool number = to && (args[i]->literal == LIT_INTEGER || args[i]->literal == LIT_FLOAT);
-            if (to && hint && !number && cql_literal_fits(hint, args[i]->literal)) to = hint;
+            const struct ast_expr *literal = same_type ? literal_in(args[i]) : NULL;
+            const struct cql_type *to = literal ? term_literal_type(literal) : NULL;
+            if (to && hint && !keeps_its_type(literal, hint) && cql_literal_fits(hint, literal->literal)) to = hint;
             if (pass == 1 && !to) { /* the function decides */
                 out->types[i] = NULL;
                 continue;
@@ -124,12 +111,13 @@ static enum match arg_fits(void *arg, uint32_t i, const struct cql_type *t) {
     if (a->types[i]) return cql_type_eq(a->types[i], t) ? MATCH_EXACT : function_type_fits(t, a->types[i]) ? MATCH_WEAK : MATCH_NO;
     if (a->args[i]->kind != EXPR_LITERAL) return MATCH_WEAK;
     if (!cql_literal_fits(t, a->args[i]->literal)) return MATCH_NO;
-    return literal_type(a->args[i])->id == t->id ? MATCH_EXACT : MATCH_WEAK;
+    return term_literal_type(a->args[i])->id == t->id ? MATCH_EXACT : MATCH_WEAK;
 }
 
 static const struct cql_type *arg_type(void *arg, uint32_t i) {
     const struct call_args *a = arg;
-    return a->types[i] ? a->types[i] : literal_type(a->args[i]);
+    if (a->types[i]) return a->types[i];
+    return a->args[i]->kind == EXPR_LITERAL ? term_literal_type(a->args[i]) : NULL;
 }
 
 static struct slice arg_text(void *arg, uint32_t i) {
@@ -151,7 +139,7 @@ static struct selector *compile_function(struct selection *s, const char *keyspa
     if (!out || compile_args(s, out, args, false)) return NULL;
     struct call_args call = {.s = s, .types = out->types, .args = args};
     struct function_args in = {.n = n, .fits = arg_fits, .type = arg_type, .text = arg_text, .arg = &call};
-    struct receiver receiver = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = "", .type = to};
+    struct receiver receiver = receiver_of(s->table, "", to);
     out->function = function_resolve(s->compile, keyspace, name, &in, to ? &receiver : NULL);
     if (!out->function) {
         reword_unknown(s->compile->err, name);
@@ -255,7 +243,7 @@ static struct selector *compile_time(struct selection *s, const struct ast_expr 
     }
     const struct schema_column *c = find_column(s, of->name);
     if (!c) return NULL;
-    if (c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING) {
+    if (schema_column_is_key(c)) {
         err_invalid(e, "Cannot use selection function %s on PRIMARY KEY part %s", name, c->name);
         return NULL;
     }
@@ -273,7 +261,7 @@ static struct selector *compile_time(struct selection *s, const struct ast_expr 
             err_invalid(e, "Element selection is only allowed on sets and maps, but %s is not one", c->name);
             return NULL;
         }
-        struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = c->name, .type = c->type->args[0]};
+        struct receiver to = receiver_of(s->table, c->name, c->type->args[0]);
         out->term = term_compile(s->compile, element, &to);
         return out->term ? out : NULL;
     }
@@ -369,7 +357,7 @@ static struct selector *compile_element(struct selection *s, const struct ast_ex
     const char *key = selector_name(s->compile, x->args[0]);
     if (!key) return NULL;
     key = arena_printf(s->compile->arena, of->type->id == CQL_MAP ? "key(%s)" : "value(%s)", key);
-    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = key, .type = of->type->args[0]};
+    struct receiver to = receiver_of(s->table, key, of->type->args[0]);
     if (!key) return err_nomem(e), NULL;
     out->args[0] = of;
     out->type = of->type->args[of->type->id == CQL_MAP ? 1 : 0];
@@ -399,7 +387,7 @@ static struct selector *compile_range(struct selection *s, const struct ast_expr
     }
     const char *key = arena_printf(s->compile->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
     if (!key) return err_nomem(e), NULL;
-    struct receiver to = {.keyspace = s->table->keyspace->name, .table = s->table->name, .name = key, .type = t->args[0]};
+    struct receiver to = receiver_of(s->table, key, t->args[0]);
     out->args[0] = of;
     out->type = t;
     if (x->args[1] && !(out->term = term_compile(s->compile, x->args[1], &to))) return NULL;
@@ -432,7 +420,7 @@ static struct selector *compile_field(struct selection *s, const struct ast_expr
 
 static struct selector *compile_cast(struct selection *s, const struct ast_expr *x) {
     const struct cql_type *to = compile_type(s->compile, x->type);
-    struct selector *of = to ? selector_compile(s, x->args[0], literal_type(x->args[0])) : NULL;
+    struct selector *of = to ? selector_compile(s, x->args[0], NULL) : NULL;
     if (!of || cql_type_eq(of->type, to)) return of;
     struct selector *out = new_selector(s, SELECTOR_FUNCTION, 1);
     if (!out) return NULL;

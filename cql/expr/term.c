@@ -41,22 +41,6 @@ static const struct cql_type *type_of(struct compile *c, const struct ast_expr *
 static const struct function *find_call(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth);
 static const struct function *find_operator(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth);
 
-/* The narrowest of int, bigint, varint; double, or decimal when a double would lose digits (Constants.Literal). */
-static const struct cql_type *literal_type(const struct ast_expr *x) {
-    switch (x->literal) {
-    case LIT_INTEGER: {
-        size_t digits = x->text.n;
-        return cql_type_scalar(digits < 10 ? CQL_INT : digits < 19 ? CQL_BIGINT : CQL_VARINT);
-    }
-    case LIT_FLOAT: return cql_type_scalar(x->text.n > 17 ? CQL_DECIMAL : CQL_DOUBLE);
-    case LIT_BOOLEAN: return cql_type_scalar(CQL_BOOLEAN);
-    case LIT_UUID: return cql_type_scalar(CQL_UUID);
-    case LIT_HEX: return cql_type_scalar(CQL_BLOB);
-    case LIT_DURATION: return cql_type_scalar(CQL_DURATION);
-    default: return NULL;
-    }
-}
-
 static bool is_operator(enum ast_expr_kind k) { return k >= EXPR_ADD && k <= EXPR_MOD; }
 
 /* Runs a search whose failure is an answer, not an error of the statement. */
@@ -70,7 +54,7 @@ static const struct function *try_find(struct compile *c, const struct ast_expr 
 static const struct cql_type *type_of(struct compile *c, const struct ast_expr *x, const struct receiver *near, uint32_t depth) {
     struct receiver any = {.keyspace = near ? near->keyspace : NULL, .table = near ? near->table : NULL, .name = ""};
     if (!may_go_on(c, depth)) return NULL;
-    if (x->kind == EXPR_LITERAL) return literal_type(x);
+    if (x->kind == EXPR_LITERAL) return term_literal_type(x);
     if (x->kind == EXPR_NEG) return type_of(c, x->args[0], near, depth + 1);
     if (x->kind == EXPR_TYPE_HINT || x->kind == EXPR_CAST) {
         struct err ignored = {0};
@@ -108,7 +92,7 @@ static enum match fits(struct compile *c, const struct ast_expr *x, const struct
     switch (x->kind) {
     case EXPR_LITERAL:
         if (!cql_literal_fits(t, x->literal)) return MATCH_NO;
-        return literal_type(x) && literal_type(x)->id == t->id ? MATCH_EXACT : MATCH_WEAK;
+        return term_literal_type(x)->id == t->id ? MATCH_EXACT : MATCH_WEAK;
     case EXPR_NULL:
     case EXPR_BIND: return MATCH_WEAK;
     case EXPR_NEG: return fits(c, x->args[0], t, near, depth + 1);

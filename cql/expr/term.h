@@ -13,6 +13,9 @@ struct term;
 
 /* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the receiver. */
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) MUST_CHECK;
+/* The type that a literal has where nothing says what it is for (Constants.Type.getPreferedTypeFor): the narrowest of int, bigint and varint,
+ * double unless digits were lost, ascii unless it is none. */
+const struct cql_type *term_literal_type(const struct ast_expr *literal);
 /* Resolves a type as written. */
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
 

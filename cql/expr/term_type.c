@@ -1,4 +1,6 @@
 /* Types as written in a statement, resolved against the schema. */
+#include <errno.h>
+#include <stdlib.h>
 #include <strings.h>
 
 #include "cql/expr/function.h"
@@ -6,30 +8,25 @@
 /* Levels as written, frozen<> being one of them. */
 enum { AST_TYPE_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
 
-static const struct {
-    const char *name;
-    enum cql_type_id id;
-    uint32_t n_args; /* 0: any number */
-} made[] = {{"list", CQL_LIST, 1}, {"set", CQL_SET, 1}, {"map", CQL_MAP, 2}, {"tuple", CQL_TUPLE, 0}, {"vector", CQL_VECTOR, 1}};
-
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth);
 
-static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, size_t kind, bool frozen, uint32_t depth) {
-    bool inner = frozen || made[kind].id == CQL_TUPLE;
+static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, enum cql_type_id kind, bool frozen, uint32_t depth) {
+    bool inner = frozen || kind == CQL_TUPLE;
+    uint32_t wanted = cql_type_parameters(kind);
     const struct cql_type **args = ARENA_ARRAY(c->arena, t->n_args, const struct cql_type *);
     if (!args) {
         err_nomem(c->err);
         return NULL;
     }
-    if (made[kind].n_args && t->n_args != made[kind].n_args) {
+    if (wanted && t->n_args != wanted) {
         err_invalid(c->err, "Invalid number of parameters for type %s", t->name);
         return NULL;
     }
     for (uint32_t i = 0; i < t->n_args; i++) {
-        args[i] = resolve(c, t->args[i], inner && made[kind].id != CQL_VECTOR, depth + 1);
+        args[i] = resolve(c, t->args[i], inner && kind != CQL_VECTOR, depth + 1);
         if (!args[i]) return NULL;
     }
-    return cql_type_new(c->arena, made[kind].id, inner, args, t->n_args, t->dimension, c->err);
+    return cql_type_new(c->arena, kind, inner, args, t->n_args, t->dimension, c->err);
 }
 
 static const struct cql_type *resolve_user_type(struct compile *c, const struct ast_type *t, bool frozen) {
@@ -62,10 +59,70 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
         return class;
     }
     if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1) return resolve_frozen(c, t->args[0], depth);
-    for (size_t i = 0; i < ARRAY_LEN(made) && !t->keyspace && t->n_args; i++)
-        if (strcasecmp(t->name, made[i].name) == 0) return resolve_made(c, t, i, frozen, depth);
+    enum cql_type_id generic = t->keyspace || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
+    if (generic != CQL_TYPES) return resolve_made(c, t, generic, frozen, depth);
     const struct cql_type *scalar = t->keyspace || t->n_args ? NULL : cql_type_by_name(slice_str(t->name));
     return scalar ? scalar : resolve_user_type(c, t, frozen);
 }
+
+/* ---- types of literals ---- */
+
+static enum cql_type_id integer_type(struct slice text) {
+    char digits[24];
+    size_t sign = text.n && (text.p[0] == '-' || text.p[0] == '+'), zeros = sign;
+    while (zeros + 1 < text.n && text.p[zeros] == '0') zeros++;
+    size_t n = text.n - zeros;
+    if (n + 2 > sizeof digits) return CQL_VARINT;
+    digits[0] = sign && text.p[0] == '-' ? '-' : '+';
+    memcpy(digits + 1, text.p + zeros, n);
+    digits[n + 1] = 0;
+    errno = 0;
+    long long v = strtoll(digits, NULL, 10);
+    if (errno) return CQL_VARINT;
+    return v >= INT32_MIN && v <= INT32_MAX ? CQL_INT : CQL_BIGINT;
+}
+
+/* Is the shortest text of the double the same number? */
+static bool is_whole_in_double(struct slice text) {
+    const struct cql_type *decimal = cql_type_scalar(CQL_DECIMAL), *real = cql_type_scalar(CQL_DOUBLE);
+    struct buf exact, bits, shortest, back;
+    struct err ignored = {0};
+    buf_init(&exact, 0);
+    buf_init(&bits, 0);
+    buf_init(&shortest, 0);
+    buf_init(&back, 0);
+    bool same = cql_literal_parse(real, LIT_FLOAT, text, "", &bits, &ignored) == 0;
+    if (same && cql_literal_parse(decimal, LIT_FLOAT, text, "", &exact, &ignored) == 0) {
+        cql_value_text(real, buf_slice(&bits), &shortest);
+        same = cql_literal_parse(decimal, LIT_FLOAT, buf_slice(&shortest), "", &back, &ignored) == 0 &&
+               cql_value_compare(decimal, buf_slice(&exact), buf_slice(&back)) == 0;
+    }
+    buf_fini(&exact);
+    buf_fini(&bits);
+    buf_fini(&shortest);
+    buf_fini(&back);
+    return same; /* NaN and the infinities, too, which are no decimals */
+}
+
+static bool is_ascii(struct slice text) {
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] & 0x80) return false;
+    return true;
+}
+
+const struct cql_type *term_literal_type(const struct ast_expr *literal) {
+    switch (literal->literal) {
+    case LIT_INTEGER: return cql_type_scalar(integer_type(literal->text));
+    case LIT_FLOAT: return cql_type_scalar(is_whole_in_double(literal->text) ? CQL_DOUBLE : CQL_DECIMAL);
+    case LIT_BOOLEAN: return cql_type_scalar(CQL_BOOLEAN);
+    case LIT_UUID: return cql_type_scalar(CQL_UUID);
+    case LIT_HEX: return cql_type_scalar(CQL_BLOB);
+    case LIT_DURATION: return cql_type_scalar(CQL_DURATION);
+    case LIT_STRING: break;
+    }
+    return cql_type_scalar(is_ascii(literal->text) ? CQL_ASCII : CQL_TEXT);
+}
+
+/* ---- types as written ---- */
 
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) { return resolve(c, t, false, 0); }

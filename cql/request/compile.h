@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cql/syntax/ast.h"
+#include "system_schema/schema.h"
 #include "types/value.h"
 
 /* What a value is for, as PREPARED tells it. Names live with the table or in the statement's arena. */
@@ -9,6 +10,10 @@ struct receiver {
     const char *keyspace, *table, *name;
     const struct cql_type *type;
 };
+
+static inline struct receiver receiver_of(const struct schema_table *t, const char *name, const struct cql_type *type) {
+    return (struct receiver){.keyspace = t->keyspace->name, .table = t->name, .name = name, .type = type};
+}
 
 /* Filled while a statement is compiled: one per marker, type NULL until known. */
 struct bind_specs {

@@ -1,7 +1,5 @@
 #include "cql/schema/ddl.h"
 
-static bool is_key(const struct schema_column *col) { return col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING; }
-
 static struct option_list *list_new(struct compile *c) {
     struct option_list *l = ARENA_NEW(c->arena, struct option_list);
     if (!l) {
@@ -60,7 +58,7 @@ static int drop(struct compile *c, const struct ast_alter_table *a, const struct
         const struct schema_column *col = schema_column_find(table, name);
         if (!col && a->column_if_exists) continue;
         if (!col) return err_invalid(c->err, "Column %s was not found in table '%s.%s'", name, table->keyspace->name, table->name);
-        if (is_key(col)) return err_invalid(c->err, "Cannot drop PRIMARY KEY column %s", name);
+        if (schema_column_is_key(col)) return err_invalid(c->err, "Cannot drop PRIMARY KEY column %s", name);
         any = true;
     }
     return any ? ddl_refuse(c, "ALTER TABLE DROP") : 0;
@@ -72,7 +70,7 @@ static int rename_columns(struct compile *c, const struct ast_alter_table *a, co
         const char *from = a->rename_from[i], *to = a->rename_to[i];
         const struct schema_column *col = schema_column_find(table, from);
         if (!col) return err_invalid(c->err, "Undefined column name %s in table %s.%s", from, keyspace, table->name);
-        if (!is_key(col)) return err_invalid(c->err, "Cannot rename non PRIMARY KEY column %s", from);
+        if (!schema_column_is_key(col)) return err_invalid(c->err, "Cannot rename non PRIMARY KEY column %s", from);
         if (schema_column_find(table, to))
             return err_invalid(c->err, "Cannot rename column %s to %s in table '%s.%s'; another column with that name already exists", from, to,
                                keyspace, table->name);

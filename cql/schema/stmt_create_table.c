@@ -65,17 +65,10 @@ static int declare_columns(struct create *t) {
     return 0;
 }
 
-static bool refers_to_duration(const struct cql_type *type) {
-    if (type->id == CQL_DURATION) return true;
-    for (uint32_t i = 0; i < type->n_args; i++)
-        if (refers_to_duration(type->args[i])) return true;
-    return false;
-}
-
 static int check_key_type(const struct create *t, const struct catalog_column *col) {
     struct err *e = t->c->err;
     if (col->type->id == CQL_COUNTER) return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
-    if (refers_to_duration(col->type)) return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
+    if (cql_type_contains(col->type, CQL_DURATION)) return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
     if (!cql_type_is_multicell(col->type)) return 0;
     struct buf b;
     buf_init(&b, 0);

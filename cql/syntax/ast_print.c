@@ -4,25 +4,7 @@
 
 /* ---- names ---- */
 
-static bool is_plain(const char *name) {
-    if (!(name[0] >= 'a' && name[0] <= 'z')) return false;
-    for (const char *p = name; *p; p++)
-        if (!((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_')) return false;
-    return token_word_is_free(slice_str(name));
-}
-
-void ast_print_name(const char *name, struct buf *out) {
-    if (is_plain(name)) {
-        buf_put_str(out, name);
-        return;
-    }
-    buf_put_str(out, "\"");
-    for (const char *p = name; *p; p++) {
-        if (*p == '"') buf_put_str(out, "\"");
-        buf_put(out, p, 1);
-    }
-    buf_put_str(out, "\"");
-}
+void ast_print_name(const char *name, struct buf *out) { cql_identifier_print(name, token_word_is_free(slice_str(name)), out); }
 
 void cqli_print_table(const struct ast_name *n, struct buf *out) {
     if (n->keyspace) {
@@ -50,12 +32,7 @@ void cqli_print_string(struct slice s, struct buf *out) {
 
 /* ---- types ---- */
 
-static bool is_generic(const char *name) {
-    static const char *const names[] = {"list", "set", "map", "frozen", "tuple", "vector"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!strcmp(names[i], name)) return true;
-    return false;
-}
+static bool is_generic(const char *name) { return !strcmp(name, "frozen") || cql_type_generic(slice_str(name)) != CQL_TYPES; }
 
 void ast_print_type(const struct ast_type *t, struct buf *out) {
     if (t->quoted_class) {

@@ -2,15 +2,7 @@
 
 /* ---- types ---- */
 
-bool cqli_type_is_native(const char *name) {
-    static const char *const names[] = {
-        "ascii", "bigint", "blob", "boolean", "counter", "date", "decimal", "double", "duration", "float", "inet", "int",
-        "smallint", "text", "time", "timestamp", "timeuuid", "tinyint", "uuid", "varchar", "varint",
-    };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!strcmp(names[i], name)) return true;
-    return false;
-}
+bool cqli_type_is_native(const char *name) { return cql_type_by_name(slice_str(name)) != NULL; }
 
 static bool is_reserved_type(const char *name) {
     static const char *const names[] = {"byte", "complex", "enum", "interval", "macaddr", "bitstring"};
@@ -33,27 +25,17 @@ struct ast_type *cqli_type_class(struct parse *p, struct token t) {
     return x;
 }
 
-static const struct {
-    const char *name;
-    uint32_t types; /* how many; 0: one or more */
-    bool dimension;
-} generics[] = {{"list", 1, false}, {"set", 1, false}, {"map", 2, false}, {"frozen", 1, false}, {"tuple", 0, false}, {"vector", 1, true}};
-
-static int generic_row(struct token name) {
-    for (size_t i = 0; i < ARRAY_LEN(generics); i++)
-        if (cqli_token_is(name, generics[i].name)) return (int)i;
-    return -1;
-}
-
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {
     struct ast_type *x = NEW(p, struct ast_type);
     *x = (struct ast_type){.name = cqli_ident(p, name), .source = name.text};
-    int row = generic_row(name);
-    if (row < 0) cqli_reject(p, open, "')'");
-    if (row < 0 || p->failed) return x;
+    bool frozen = cqli_token_is(name, "frozen");
+    enum cql_type_id generic = cql_type_generic(name.text);
+    if (!frozen && generic == CQL_TYPES) cqli_reject(p, open, "')'");
+    if (p->rejected || p->failed) return x;
     const struct type_arg *a = args->p;
-    uint32_t want = generics[row].types ? generics[row].types : args->n;
-    if (args->n != want + generics[row].dimension) {
+    uint32_t want = frozen ? 1 : cql_type_parameters(generic);
+    if (!want) want = args->n;
+    if (args->n != want + (generic == CQL_VECTOR)) {
         const char *text = args->n > want ? "'>'" : "','";
         struct token at = args->n > want ? a[want].comma : p->prev;
         cqli_reject(p, at, text);
@@ -64,7 +46,7 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
         if (!a[i].type) cqli_reject(p, a[i].number, NULL);
         x->args[x->n_args++] = a[i].type;
     }
-    if (!generics[row].dimension || p->failed || p->rejected) return x;
+    if (generic != CQL_VECTOR || p->failed || p->rejected) return x;
     if (a[want].type) {
         cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source}, "INTEGER");
         return x;
@@ -114,7 +96,7 @@ struct ast_prop_value *cqli_prop_map(struct parse *p, struct seq *entries) {
 struct ast_props *cqli_props(struct parse *p) { return NEW(p, struct ast_props); }
 
 /* As the error texts write a term. */
-static const char *prop_text(struct parse *p, const struct ast_prop_value *v) {
+static const char *prop_words(struct parse *p, const struct ast_prop_value *v) {
     struct buf b;
     buf_init(&b, 1024);
     ast_print_prop(v, &b);
@@ -143,11 +125,11 @@ static void check_map(struct parse *p, const char *name, const struct ast_prop_v
         const struct ast_prop_value *k = map->keys[i], *v = map->values[i];
         static const char ddl[] = " (bind variables are not supported in DDL queries)";
         if (k->kind != PROP_LITERAL) {
-            cqli_refuse(p, "Invalid property name: %s%s", prop_text(p, k), k->kind == PROP_NAME ? ddl : "");
+            cqli_refuse(p, "Invalid property name: %s%s", prop_words(p, k), k->kind == PROP_NAME ? ddl : "");
         } else if (v->kind == PROP_MAP && may_nest(name)) {
             check_map(p, name, v);
         } else if (v->kind != PROP_LITERAL) {
-            cqli_refuse(p, "Invalid property value: %s for property: %s%s", prop_text(p, v), prop_text(p, k), v->kind == PROP_NAME ? ddl : "");
+            cqli_refuse(p, "Invalid property value: %s for property: %s%s", prop_words(p, v), prop_words(p, k), v->kind == PROP_NAME ? ddl : "");
         }
         if (is_named(p, &keys, k->text, i)) cqli_refuse(p, "Multiple definition for property %.*s", SLICE_FMT(k->text));
     }

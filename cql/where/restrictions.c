@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/murmur3.h"
+#include "base/name_tree.h"
 #include "cql/request/request.h"
 
 /* More keys than this in one statement (a product of IN lists) are refused: each is memory and a read. */
@@ -161,32 +161,9 @@ static int compare_keys(const void *a, const void *b, void *arg) {
     return 0;
 }
 
-/* A heap sort: the order needs an argument, and qsort_r is not in C17. */
-static void sift(uint32_t *at, uint32_t i, uint32_t n, struct key_order *o) {
-    for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && compare_keys(&at[child], &at[child + 1], o) < 0) child++;
-        if (compare_keys(&at[i], &at[child], o) >= 0) return;
-        uint32_t x = at[i];
-        at[i] = at[child], at[child] = x;
-    }
-}
-
-static void sort_keys(uint32_t *at, uint32_t n, struct key_order *o) {
-    for (uint32_t i = n / 2; i-- > 0;) sift(at, i, n, o);
-    for (uint32_t i = n; i-- > 1;) {
-        uint32_t x = at[0];
-        at[0] = at[i], at[i] = x;
-        sift(at, 0, i, o);
-    }
-}
-
-/* sorted: duplicates are neighbours. Unsorted lists are short (Keyspaces' order) and compared pairwise by token. */
-static bool seen(const struct eng_part *parts, uint32_t n, bool sorted, const struct eng_part *p) {
-    for (uint32_t i = n; i-- > 0;) {
-        if (parts[i].token == p->token && slice_eq(parts[i].key, p->key)) return true;
-        if (sorted) return false;
-    }
-    return false;
+/* Among those that were put in before; -1 without memory. Sorted: the last is asked, for equal keys are neighbours. */
+static int is_repeated(struct name_tree *named, const struct eng_part *last, bool sorted, const struct eng_part *p) {
+    return sorted ? last && slice_eq(last->key, p->key) : name_tree_put(named, p->key, 0);
 }
 
 int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, struct eng_part **parts, uint32_t *n) {
@@ -203,14 +180,18 @@ int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, 
     *parts = ARENA_ARRAY(r->arena, p.n + 1, struct eng_part);
     if (!order || !*parts) return err_nomem(r->err);
     for (uint32_t i = 0; i < p.n; i++) order[i] = i;
-    if (sorted && p.n > 1) sort_keys(order, p.n, &(struct key_order){.w = w, .values = p.values});
+    struct key_order by = {.w = w, .values = p.values};
+    if (sorted && p.n > 1) qsort_r(order, p.n, sizeof *order, compare_keys, &by);
+    struct name_tree named = {.arena = r->arena};
     *n = 0;
     for (uint32_t i = 0; (some || wraps) && i < p.n; i++) {
         struct eng_part *part = &(*parts)[*n];
         if (row_key_partition(w->table, p.values + (size_t)order[i] * width, r->arena, part, r->err)) return -1;
         bool low = part->token < from, high = part->token > to;
-        if ((wraps ? low && high : low || high) || seen(*parts, *n, sorted, part)) continue;
-        ++*n;
+        if (wraps ? low && high : low || high) continue;
+        int repeated = p.n > 1 ? is_repeated(&named, *n ? part - 1 : NULL, sorted, part) : 0;
+        if (repeated < 0) return err_nomem(r->err);
+        *n += !repeated;
     }
     return 0;
 }

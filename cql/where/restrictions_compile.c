@@ -29,10 +29,6 @@ static const struct schema_column *find_column(struct where_builder *b, const ch
     return col;
 }
 
-static struct receiver receiver_of(struct where_builder *b, const char *name, const struct cql_type *type) {
-    return (struct receiver){.keyspace = b->table->keyspace->name, .table = b->table->name, .name = name, .type = type};
-}
-
 static const struct cql_type *make_type(struct compile *c, enum cql_type_id id, const struct cql_type *const *args, uint32_t n) {
     struct cql_type *t = ARENA_NEW(c->arena, struct cql_type);
     const struct cql_type **copy = ARENA_ARRAY(c->arena, n, const struct cql_type *);
@@ -59,7 +55,7 @@ static int lhs_receiver(struct where_builder *b, const struct where_step *s, boo
     const struct cql_type *type = s->tuple ? make_type(b->c, CQL_TUPLE, types, s->n_columns) : types[0];
     if (in && type) type = make_type(b->c, CQL_LIST, &type, 1);
     if (!text.p || !type) return err_nomem(b->c->err);
-    *out = receiver_of(b, (const char *)text.p, type);
+    *out = receiver_of(b->table, (const char *)text.p, type);
     return 0;
 }
 
@@ -78,7 +74,7 @@ static struct term *compile_tuple(struct where_builder *b, const struct where_st
     }
     /* Each alone first: what is wrong with one is told of its column. */
     for (uint32_t i = 0; i < x->n_args; i++) {
-        struct receiver item = receiver_of(b, s->columns[i]->name, s->columns[i]->type);
+        struct receiver item = receiver_of(b->table, s->columns[i]->name, s->columns[i]->type);
         if (!term_compile(b->c, x->args[i], &item)) return NULL;
     }
     struct term *t = term_compile(b->c, x, &to);
@@ -91,7 +87,7 @@ static struct term *compile_tuple(struct where_builder *b, const struct where_st
 
 static struct term *compile_value(struct where_builder *b, const struct where_step *s, const struct ast_expr *x) {
     if (s->tuple) return compile_tuple(b, s, x);
-    struct receiver to = receiver_of(b, s->columns[0]->name, s->columns[0]->type);
+    struct receiver to = receiver_of(b->table, s->columns[0]->name, s->columns[0]->type);
     return term_compile(b->c, x, &to);
 }
 
@@ -156,7 +152,7 @@ static int compile_contains(struct where_builder *b, struct where_step *s, const
     if (key && col->type->id != CQL_MAP) return err_invalid(b->c->err, "Cannot use CONTAINS KEY on non-map column %s", col->name);
     const char *name = arena_printf(b->c->arena, "%s(%s)", key ? "key" : "value", col->name);
     if (!name) return err_nomem(b->c->err);
-    struct receiver to = receiver_of(b, name, col->type->args[key || col->type->id != CQL_MAP ? 0 : 1]);
+    struct receiver to = receiver_of(b->table, name, col->type->args[key || col->type->id != CQL_MAP ? 0 : 1]);
     s->term = term_compile(b->c, rel->value, &to);
     return s->term ? 0 : -1;
 }
@@ -172,17 +168,10 @@ static int compile_element(struct where_builder *b, struct where_step *s, const 
     if (!cql_type_is_multicell(col->type)) return err_invalid(e, "Map-entry equality predicates on frozen map column %s are not supported", col->name);
     const char *key = arena_printf(b->c->arena, "key(%s)", col->name), *value = arena_printf(b->c->arena, "value(%s)", col->name);
     if (!key || !value) return err_nomem(e);
-    struct receiver to_key = receiver_of(b, key, col->type->args[0]), to_value = receiver_of(b, value, col->type->args[1]);
+    struct receiver to_key = receiver_of(b->table, key, col->type->args[0]), to_value = receiver_of(b->table, value, col->type->args[1]);
     s->element = term_compile(b->c, rel->element, &to_key);
     s->term = s->element ? term_compile(b->c, rel->value, &to_value) : NULL;
     return s->term ? 0 : -1;
-}
-
-static bool has_duration(const struct cql_type *t) {
-    if (t->id == CQL_DURATION) return true;
-    for (uint32_t i = 0; i < t->n_args; i++)
-        if (has_duration(t->args[i])) return true;
-    return false;
 }
 
 static int check_operator(struct where_builder *b, const struct schema_column *col, enum ast_op op) {
@@ -197,7 +186,7 @@ static int check_operator(struct where_builder *b, const struct schema_column *c
         buf_fini(&type);
         return -1;
     }
-    if (!range || !has_duration(col->type)) return 0;
+    if (!range || !cql_type_contains(col->type, CQL_DURATION)) return 0;
     if (col->type->id == CQL_DURATION) return err_invalid(e, "Slice restrictions are not supported on duration columns");
     const char *what = col->type->id == CQL_TUPLE ? "tuples" : col->type->id == CQL_UDT ? "UDTs" : "collections";
     return err_invalid(e, "Slice restrictions are not supported on %s containing durations", what);
@@ -362,7 +351,7 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
         buf_fini(&names);
         return -1;
     }
-    struct receiver to = receiver_of(b, "partition key token", cql_type_scalar(CQL_BIGINT));
+    struct receiver to = receiver_of(b->table, "partition key token", cql_type_scalar(CQL_BIGINT));
     struct term *value = rel->value ? term_compile(b->c, rel->value, &to) : NULL;
     struct term *value2 = rel->op == OP_BETWEEN && value ? term_compile(b->c, rel->value2, &to) : NULL;
     if (e->set) return -1;

@@ -231,14 +231,12 @@ int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newes
 
 /* ---- the answer ---- */
 
-static bool is_key(const struct schema_column *col) { return col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING; }
-
 /* The columns of a refusal: all, or in a batch the keys and then the columns of conditions in the order of the statements. */
 static uint32_t answer_columns(const struct cas *c, const struct schema_column **out) {
     const struct schema_table *t = c->table;
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->n_columns; i++)
-        if (c->shows_all || (c->batch && is_key(&t->columns[i]))) out[n++] = &t->columns[i];
+        if (c->shows_all || (c->batch && schema_column_is_key(&t->columns[i]))) out[n++] = &t->columns[i];
     for (uint32_t i = 0; !c->shows_all && i < c->n_shown; i++) out[n++] = c->shown[i];
     return n;
 }
@@ -261,7 +259,7 @@ static int put_row(struct cas *c, const struct row_view *v, const struct schema_
     out[0] = value_of(&refused, 1);
     for (uint32_t i = 0; i < n; i++) {
         const struct schema_column *col = columns[i];
-        out[i + 1] = is_key(col) || c->reads[col->ordinal] ? v->values[col->ordinal] : value_null();
+        out[i + 1] = schema_column_is_key(col) || c->reads[col->ordinal] ? v->values[col->ordinal] : value_null();
     }
     return c->r->sink->row(c->r->sink, out);
 }

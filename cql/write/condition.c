@@ -28,10 +28,6 @@ static const char *named(struct compile *c, const char *fmt, const char *name) {
     return s;
 }
 
-static struct receiver receiver_of(const struct schema_table *t, const char *name, const struct cql_type *type) {
-    return (struct receiver){.keyspace = t->keyspace->name, .table = t->name, .name = name, .type = type};
-}
-
 /* Sets the access, the type compared and the name that bind markers get. */
 static int compile_element(struct compile *c, const struct schema_table *t, const struct ast_relation *rel, struct condition *out, const char **name) {
     const struct schema_column *col = out->column;
@@ -71,18 +67,10 @@ static int compile_contains(struct compile *c, struct condition *out, const char
     return *name ? 0 : -1;
 }
 
-/* Durations have no order; Cassandra says where they were found. */
-static bool has_duration(const struct cql_type *t) {
-    if (t->id == CQL_DURATION) return true;
-    for (uint32_t i = 0; i < t->n_args; i++)
-        if (has_duration(t->args[i])) return true;
-    return false;
-}
-
 static int check_slice(struct compile *c, const struct condition *out) {
     if (out->op != OP_LT && out->op != OP_LTE && out->op != OP_GT && out->op != OP_GTE) return 0;
     const struct cql_type *t = out->type;
-    if (!has_duration(t)) return 0;
+    if (!cql_type_contains(t, CQL_DURATION)) return 0;
     const char *what = t->id == CQL_DURATION ? "durations" : cql_type_is_collection(t) ? "collections containing durations"
                        : t->id == CQL_TUPLE ? "tuples containing durations" : "UDTs containing durations";
     return err_invalid(c->err, "Slice conditions ( %s ) are not supported on %s", ast_op_text(out->op), what);
@@ -133,7 +121,7 @@ struct condition *condition_compile(struct compile *c, const struct schema_table
         err_invalid(c->err, "Undefined column name %s in table %s.%s", name, t->keyspace->name, t->name);
         return NULL;
     }
-    if (out->column->kind == COLUMN_PARTITION_KEY || out->column->kind == COLUMN_CLUSTERING) {
+    if (schema_column_is_key(out->column)) {
         err_invalid(c->err, "PRIMARY KEY column '%s' cannot have IF conditions", name);
         return NULL;
     }

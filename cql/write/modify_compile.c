@@ -11,17 +11,11 @@ struct builder {
     struct modify_plan *plan;
 };
 
-static struct receiver receiver_of(const struct schema_table *t, const char *name, const struct cql_type *type) {
-    return (struct receiver){.keyspace = t->keyspace->name, .table = t->name, .name = name, .type = type};
-}
-
 static const char *named(struct compile *c, const char *fmt, const char *name) {
     char *s = arena_printf(c->arena, fmt, name);
     if (!s) err_nomem(c->err);
     return s;
 }
-
-static bool is_key(const struct schema_column *col) { return col->kind == COLUMN_PARTITION_KEY || col->kind == COLUMN_CLUSTERING; }
 
 static bool is_counter_table(const struct schema_table *t) {
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
@@ -130,7 +124,7 @@ static int insert_column(struct builder *b, const char *name, const struct ast_e
     struct receiver to = receiver_of(b->table, col->name, col->type);
     const struct term *t = term_compile(b->c, value, &to);
     if (!t) return -1;
-    if (is_key(col)) {
+    if (schema_column_is_key(col)) {
         b->plan->keys[col->ordinal] = t;
         return 0;
     }
@@ -355,7 +349,7 @@ static int update_prepend(struct builder *b, const struct ast_assignment *a, con
 static int update_assignment(struct builder *b, const struct ast_assignment *a) {
     const struct schema_column *col = find_column(b, a->column);
     if (!col) return -1;
-    if (is_key(col)) return err_invalid(b->c->err, "PRIMARY KEY part %s found in SET part", col->name);
+    if (schema_column_is_key(col)) return err_invalid(b->c->err, "PRIMARY KEY part %s found in SET part", col->name);
     switch (a->op) {
     case ASSIGN_SET: return update_set(b, a, col);
     case ASSIGN_ADD:
@@ -403,7 +397,7 @@ static int delete_field(struct builder *b, const struct ast_deletion *d, const s
 static int delete_column(struct builder *b, const struct ast_deletion *d) {
     const struct schema_column *col = find_column(b, d->column);
     if (!col) return -1;
-    if (is_key(col)) return err_invalid(b->c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)", col->name);
+    if (schema_column_is_key(col)) return err_invalid(b->c->err, "Invalid identifier %s for deletion (should not be a PRIMARY KEY part)", col->name);
     if (d->element) return delete_element(b, d, col);
     if (d->field) return delete_field(b, d, col);
     new_op(b, MODIFY_DELETE, col);
