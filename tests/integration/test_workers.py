@@ -97,6 +97,15 @@ def test_scan_that_takes_too_long_is_a_read_timeout(new_server):
         assert session.execute("SELECT v FROM w.big WHERE p = 1 LIMIT 1").one()
 
 
+def test_deadline_ends_a_scan_that_runs(new_server):
+    server = new_server("--mode", "cassandra", "--range-timeout", "5")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        fill(session)
+        with pytest.raises(ReadTimeout):  # nothing else waits for a worker: it is stopped between two parts
+            session.execute(SLOW_SCAN)
+
+
 def test_scans_of_clients_that_went_are_not_run(new_server):
     server = new_server("--mode", "cassandra", "--scan-workers", "1")
     with server.cluster() as cluster:
