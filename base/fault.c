@@ -9,6 +9,7 @@ void fault_arm(enum fault_point point, int64_t nth) { atomic_store(&countdown[po
 int64_t fault_left(enum fault_point point) { return atomic_load(&countdown[point]); }
 
 bool fault_hit(enum fault_point point) {
-    if (atomic_load_explicit(&countdown[point], memory_order_relaxed) <= 0) return false;
+    int64_t left = atomic_load_explicit(&countdown[point], memory_order_relaxed);
+    if (left <= 0) return left == FAULT_ALWAYS;
     return atomic_fetch_sub(&countdown[point], 1) == 1;
 }

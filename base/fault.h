@@ -4,9 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum fault_point { FAULT_ALLOC, FAULT_KV_READ, FAULT_KV_WRITE, FAULT_KV_SYNC, FAULT_POINTS };
+enum fault_point { FAULT_ALLOC, FAULT_KV_READ, FAULT_KV_WRITE, FAULT_KV_BUSY, FAULT_KV_SYNC, FAULT_POINTS };
 
-/* The nth hit from now (1 = the next) fails, once; 0 disarms. */
+enum { FAULT_ALWAYS = -1 };
+
+/* The nth hit from now (1 = the next) fails, once; FAULT_ALWAYS: every one; 0 disarms. */
 void fault_arm(enum fault_point point, int64_t nth);
 /* Hits until the armed one: how often the code came by since, for tests that count steps. */
 int64_t fault_left(enum fault_point point);

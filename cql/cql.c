@@ -193,12 +193,18 @@ static enum cql_outcome run_batch(struct cql_request *r) {
     return batch_run(r, &batch, items, r->n_items);
 }
 
+/* Rows that a failed sync has disowned are still there to be read: whoever reads is told. */
+static enum cql_outcome say_disowned(struct cql_request *r, enum cql_outcome outcome) {
+    if (LIKELY(outcome != CQL_DONE || r->result.kind != RESULT_ROWS || !eng_failed(r->db->options.eng))) return outcome;
+    return cql_warn(r, "The storage could not be synced: rows written lately may be lost at a restart") ? CQL_FAILED : outcome;
+}
+
 enum cql_outcome cql_run_more(struct cql_request *r) {
     assert(r->blocking && r->compiled && r->compiled->ops->more);
     r->again_us = 0;
     enum cql_outcome outcome = r->compiled->ops->more(r, r->compiled);
     compare_metadata(r);
-    return outcome;
+    return say_disowned(r, outcome);
 }
 
 static enum cql_outcome run_execute_compared(struct cql_request *r) {
@@ -215,9 +221,9 @@ enum cql_outcome cql_run(struct cql_request *r) {
     r->fingerprint = NULL;
     if (loop_share_exceeded(r)) return CQL_OFFLOAD;
     switch (r->kind) {
-    case REQUEST_QUERY: return run_query(r);
+    case REQUEST_QUERY: return say_disowned(r, run_query(r));
     case REQUEST_PREPARE: return run_prepare(r);
-    case REQUEST_EXECUTE: return run_execute_compared(r);
+    case REQUEST_EXECUTE: return say_disowned(r, run_execute_compared(r));
     case REQUEST_BATCH: return run_batch(r);
     }
     err_set(r->err, ERR_PROTOCOL, "Unknown kind of request");

@@ -200,7 +200,9 @@ void eng_batch_release(struct eng_batch *b) {
     b->n_savepoints--;
 }
 
+void eng_batch_drop(struct eng_batch *b) { clear(b); }
 bool eng_batch_empty(const struct eng_batch *b) { return b->n_writes == 0; }
+size_t eng_batch_bytes(const struct eng_batch *b) { return b->bytes.n + b->n_writes * sizeof(*b->writes); }
 
 /* ---- the commit ---- */
 
@@ -300,6 +302,7 @@ static void leave_slots(struct eng_batch *b) {
     for (size_t i = 0; i < b->n_writes; i++) {
         if (b->writes[i].claimed) engi_slot_release(slots, b->writes[i].hash);
         else engi_slot_leave(slots, b->writes[i].hash);
+        b->writes[i].claimed = false;
     }
 }
 
@@ -308,18 +311,23 @@ static void count(struct eng_batch *b) {
     atomic_fetch_add_explicit(&b->eng->gate.gates[b->gate].merges, b->merges, memory_order_relaxed);
 }
 
-/* Through the gate, and with a share of every row's slot before the first one is claimed. */
-static int write_all(struct eng_batch *b, struct err *e) {
+/* Through the gate, and with a share of every row's slot before the first one is claimed. 0, -1 or KV_BUSY; neither is held while anybody
+ * waits for room. */
+static int write_all(struct eng_batch *b, bool patience, struct err *e) {
     struct eng *eng = b->eng;
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
     b->puts = b->merges = 0;
     pthread_rwlock_rdlock(&eng->gate.gates[b->gate].lock);
     for (size_t i = 0; i < b->n_writes; i++) engi_slot_share(&eng->slots, b->writes[i].hash);
-    int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, e);
+    int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, patience, e);
     leave_slots(b);
     if (!rc) recorded(b, &ceilings);
     pthread_rwlock_unlock(&eng->gate.gates[b->gate].lock);
     if (!rc) count(b);
+    if (rc == KV_BUSY) {
+        b->kv->ops->batch_clear(b->kv);
+        b->n_marks = 0;
+    }
     return rc;
 }
 
@@ -332,14 +340,31 @@ static void fold(struct eng_batch *b, const struct write *w) {
     else if (engi_settle_step(b->eng, ENG_TIER_CACHE, slice_of(key.p, w->n_prefix), &e) < 0) return;
 }
 
-int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) {
+static int write_patiently(struct eng_batch *b, struct err *e) {
+    struct eng *eng = b->eng;
+    int rc;
+    while ((rc = write_all(b, true, e)) == KV_BUSY) {
+        int64_t none = 0;
+        atomic_compare_exchange_strong(&eng->waiting_since_us, &none, clock_mono_us(&clock_real));
+        if (kv_wait_for_room(eng->kv, e)) return -1;
+        if ((rc = engi_commit_check(eng, e))) return rc;
+    }
+    if (!rc && atomic_load_explicit(&eng->waiting_since_us, memory_order_relaxed)) atomic_store(&eng->waiting_since_us, 0);
+    return rc;
+}
+
+static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
     struct eng *eng = b->eng;
     assert(b->n_savepoints == 0);
     int rc = engi_commit_check(eng, e);
-    if (!rc) rc = write_all(b, e);
+    if (!rc) rc = patience ? write_patiently(b, e) : write_all(b, false, e);
+    if (rc == KV_BUSY) return ENG_BUSY;
     if (!rc) *seq = engi_commit_next_seq(eng);
     for (size_t i = 0; !rc && i < b->n_writes; i++)
         if (b->writes[i].fold) fold(b, &b->writes[i]);
     clear(b);
     return rc;
 }
+
+int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return commit(b, true, seq, e); }
+int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) { return commit(b, false, seq, e); }

@@ -1,8 +1,10 @@
 /* The commit thread: syncs the log again and again while anybody waits, and publishes how far it got.
  *
  * A sequence is given after the store took the write, so whatever is written when a sync begins is in the log it syncs.
+ * After a sync that failed nothing is acknowledged and nothing written, until the store has put everything on disk another way.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -17,8 +19,8 @@ uint64_t eng_barrier_seq(struct eng *eng) { return engi_commit_next_seq(eng); }
 static void publish(struct eng *eng, uint64_t seq, bool failed) {
     struct engi_commit *c = &eng->commit;
     pthread_mutex_lock(&c->lock);
-    if (failed) atomic_store(&c->failed, true);
-    else atomic_store_explicit(&c->durable, seq, memory_order_release);
+    if (!failed) atomic_store_explicit(&c->durable, seq, memory_order_release);
+    atomic_store(&c->failed, failed);
     pthread_cond_broadcast(&c->done);
     pthread_mutex_unlock(&c->lock);
     uint32_t n = atomic_load(&c->n_callbacks);
@@ -33,7 +35,7 @@ static bool sync_once(struct eng *eng) {
     uint64_t seq = atomic_load(&c->written);
     if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
     bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
-    if (failed) log_error("%s: no write is acknowledged from here on", e.text);
+    if (failed) log_error("%s: no write is acknowledged until the store has put everything on disk anew", e.text);
     publish(eng, seq, failed);
     return true;
 }
@@ -49,10 +51,22 @@ static bool wait_for_work(struct eng *eng) {
     return true;
 }
 
+static void heal(struct eng *eng) {
+    struct err e = {0};
+    uint64_t seq = atomic_load(&eng->commit.written);
+    if (eng->kv->ops->heal(eng->kv, &e)) return;
+    log_warn("everything is on disk again; writes are taken");
+    publish(eng, seq, false);
+}
+
 /* Nobody waits: what was acknowledged early is synced when its period is over, and what is synced is noted outside of the log. */
 static void idle(struct eng *eng, int64_t synced_us) {
+    if (eng_failed(eng)) {
+        heal(eng);
+        return;
+    }
     if (clock_mono_us(&clock_real) - synced_us < PERIOD_US && eng->durability != ENG_FSYNC) return;
-    if (!sync_once(eng) && eng->durability != ENG_NONE && !eng_failed(eng)) eng->kv->ops->settle(eng->kv);
+    if (!sync_once(eng) && eng->durability != ENG_NONE) eng->kv->ops->settle(eng->kv);
 }
 
 static void *run(void *arg) {
@@ -127,7 +141,7 @@ void eng_want_durable(struct eng *eng, uint64_t seq) {
 }
 
 int engi_commit_check(const struct eng *eng, struct err *e) {
-    return eng_failed(eng) ? err_set(e, ERR_SERVER, "the log cannot be synced; no write is acknowledged any more") : 0;
+    return eng_failed(eng) ? err_set(e, ERR_SERVER, "the log could not be synced; no write is acknowledged until the rows are on disk anew") : 0;
 }
 
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {
@@ -141,6 +155,16 @@ int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {
 
 int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) {
     return eng->durability == ENG_FSYNC ? engi_commit_wait(eng, seq, e) : engi_commit_check(eng, e);
+}
+
+bool eng_ready(struct eng *eng, char *why, size_t size) {
+    enum { STALLED_US = 10000000 };
+    int64_t since = atomic_load(&eng->waiting_since_us);
+    snprintf(why, size, "storage failed: the log cannot be synced");
+    if (eng_failed(eng)) return false;
+    snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
+    if (since && clock_mono_us(&clock_real) - since > STALLED_US) return false;
+    return !eng->kv->ops->ailing(eng->kv, why, size);
 }
 
 bool eng_failed(const struct eng *eng) { return atomic_load_explicit(&eng->commit.failed, memory_order_relaxed); }

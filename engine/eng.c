@@ -139,7 +139,9 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_settle_init(&eng->settle);
     engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
-                            .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes,
+                            .write_through = o->durability != ENG_FSYNC,
+                            .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes, .memtables = ENG_MEMTABLES,
+                            .background_jobs = o->background_jobs,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
     eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
     if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) {
@@ -181,7 +183,7 @@ static int meta_write(struct eng *eng, struct slice name, const struct slice *va
     struct kv_batch *b = buf_failed(&key) ? NULL : ops->batch_new(eng->kv);
     int rc = b ? engi_commit_check(eng, e) : err_nomem(e);
     if (!rc && (value ? ops->batch_put(b, buf_slice(&key), *value) : ops->batch_delete(b, buf_slice(&key)))) rc = err_nomem(e);
-    if (!rc) rc = ops->write(eng->kv, b, e);
+    if (!rc) rc = kv_write_patiently(eng->kv, b, e);
     if (b) ops->batch_free(b);
     buf_fini(&key);
     return rc ? rc : engi_commit_wait(eng, engi_commit_next_seq(eng), e);

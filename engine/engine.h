@@ -19,18 +19,24 @@ struct eng_scan;
 
 /* Returned, beside 0 / 1 / -1, by reads in the cache-only tier when the data is on disk only or is too much; err is not set. */
 enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
+/* Returned by eng_batch_try_commit beside 0 and -1. */
+enum { ENG_BUSY = -3 };
 
 enum eng_durability {
     ENG_FSYNC,    /* a write is acknowledged when it is on disk */
-    ENG_PERIODIC, /* acknowledged at once, synced every 10 s (Cassandra's default) */
-    ENG_NONE,     /* no log sync at all */
+    ENG_PERIODIC, /* acknowledged when the operating system has it, synced every 10 s (Cassandra's default): survives the end of this process */
+    ENG_NONE,     /* the same without syncing at all */
 };
+
+/* Memory of rows that are not in files yet: one is written to, the others are being flushed. */
+enum { ENG_MEMTABLES = 4 };
 
 struct eng_options {
     const char *data_dir; /* NULL: the memory store */
     enum eng_durability durability;
     bool cut_damage; /* open a store that is damaged in front of acknowledged rows, and lose what stands behind the damage */
-    size_t block_cache_bytes, memtable_bytes; /* 0: defaults */
+    size_t block_cache_bytes, memtable_bytes; /* memtable: each of ENG_MEMTABLES; 0: defaults */
+    unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
     uint32_t reclaim_rows_per_second; /* the pace of the thread that takes away what is dead; 0: none runs */
     struct clock *clock;
 };
@@ -77,8 +83,15 @@ void eng_batch_rollback(struct eng_batch *b); /* to the newest savepoint, which 
 void eng_batch_release(struct eng_batch *b);  /* removes the newest savepoint */
 bool eng_batch_empty(const struct eng_batch *b);
 /* Writes the batch atomically and empties it; no savepoint is open. *seq: what eng_durable_seq must reach before it may be acknowledged.
- * On -1 nothing was written and the batch is empty; back-pressure is ERR_OVERLOADED. */
+ * On -1 nothing was written and the batch is empty. When the store is flushing and compacting it waits, a minute at most (then
+ * ERR_OVERLOADED): not on a loop. */
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
+/* The same without waiting: ENG_BUSY, when the store wants writers to wait, leaves the batch as it is. */
+int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
+/* Empties it. */
+void eng_batch_drop(struct eng_batch *b);
+/* What the batch holds of memory, more or less. */
+size_t eng_batch_bytes(const struct eng_batch *b);
 
 /* ---- durability ---- */
 
@@ -86,7 +99,7 @@ int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHE
 uint64_t eng_durable_seq(const struct eng *eng);
 /* A new sequence: durable once every write that could be read before this call is. */
 uint64_t eng_barrier_seq(struct eng *eng);
-/* Called on the commit thread after durable_seq moved, or after a sync failed (eng_failed is then true for ever). */
+/* Called on the commit thread after durable_seq moved, or after a sync failed (eng_failed is then true). */
 typedef void (*eng_durable_cb)(void *arg);
 /* One thread sets all callbacks, before anybody waits for them. */
 void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
@@ -94,8 +107,11 @@ void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
 void eng_want_durable(struct eng *eng, uint64_t seq);
 /* Blocks until seq is durable: 0, or -1 when a sync failed. Not on a loop. */
 int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
-/* A sync has failed: no write may be acknowledged any more. */
+/* A sync has failed, and what was written since the one before is not on disk yet: no write is taken or acknowledged, and reads may see
+ * rows that a restart loses. Ends when the store has put everything on disk another way. */
 bool eng_failed(const struct eng *eng);
+/* Whether writes are taken; false: what is wrong, as text into why. Any thread; may write a few bytes to find out. */
+bool eng_ready(struct eng *eng, char *why, size_t size);
 
 /* ---- write timestamps ---- */
 

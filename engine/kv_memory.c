@@ -164,8 +164,10 @@ static int apply_value(struct memory *m, enum op op, struct slice key, struct sl
     return 0;
 }
 
-static int write_batch(struct kv *kv, struct kv_batch *batch, struct err *e) {
+static int write_batch(struct kv *kv, struct kv_batch *batch, bool patience, struct err *e) {
     struct memory *m = (struct memory *)kv;
+    (void)patience;
+    if (fault_hit(FAULT_KV_BUSY)) return KV_BUSY;
     if (fault_hit(FAULT_KV_WRITE)) return err_set(e, ERR_SERVER, "the store cannot be written: injected fault");
     struct rd r = rd_of(buf_slice(&((struct memory_batch *)batch)->ops));
     int rc = 0;
@@ -268,6 +270,18 @@ static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
     return fault_hit(FAULT_KV_SYNC) ? err_set(e, ERR_SERVER, "the log cannot be synced: injected fault") : 0;
 }
 
+static bool has_room(struct kv *kv) {
+    (void)kv;
+    return true;
+}
+
+static bool ailing(struct kv *kv, char *why, size_t size) {
+    (void)kv, (void)why, (void)size;
+    return false;
+}
+
+static int heal(struct kv *kv, struct err *e) { return sync_log(kv, true, e); }
+
 static void settle(struct kv *kv) { (void)kv; }
 
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
@@ -314,8 +328,8 @@ static void close_store(struct kv *kv) {
 static const struct kv_ops memory_ops = {
     .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
-    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear, .write = write_batch,
-    .sync = sync_log, .settle = settle, .drop_range = drop_range, .compact = compact,
+    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear, .write = write_batch, .has_room = has_room, .ailing = ailing,
+    .sync = sync_log, .heal = heal, .settle = settle, .drop_range = drop_range, .compact = compact,
 };
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {

@@ -29,8 +29,10 @@ struct rocks {
     rocksdb_cache_t *cache;
     rocksdb_options_t *options;
     rocksdb_readoptions_t *read[2]; /* by tier */
-    rocksdb_writeoptions_t *write;
+    rocksdb_writeoptions_t *write[2]; /* by patience */
     char rows[PATH_MAX], stamp_path[PATH_MAX];
+    _Atomic bool write_failed;    /* the last write did */
+    _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
     /* Of the thread that syncs. */
     bool sync_failed;        /* then nothing may be said to be on disk any more */
@@ -111,18 +113,26 @@ static int batch_delete_range(struct kv_batch *b, struct slice from, struct slic
 
 static void batch_clear(struct kv_batch *b) { rocksdb_writebatch_clear(wb(b)); }
 
-static int write_batch(struct kv *kv, struct kv_batch *b, struct err *e) {
+static bool has_room(struct kv *kv) {
+    uint64_t stopped = 0;
+    return rocksdb_property_int(((struct rocks *)kv)->db, "rocksdb.is-write-stopped", &stopped) || !stopped;
+}
+
+static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
     if (injected(FAULT_KV_WRITE, "the store cannot be written", e)) return -1;
+    if (fault_hit(FAULT_KV_BUSY) || (patience && !has_room(kv))) return KV_BUSY;
     uint8_t note[KV_LOG_NOTE];
     kv_log_note(note, atomic_load_explicit(&r->synced, memory_order_relaxed));
     rocksdb_writebatch_put_log_data(wb(b), (const char *)note, sizeof(note));
-    rocksdb_write(r->db, r->write, wb(b), &text);
-    if (!text) return 0;
-    if (!strstr(text, "Result incomplete")) return failed(text, "the store cannot be written", e);
-    rocksdb_free(text);
-    return err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; too many writes are waiting");
+    rocksdb_write(r->db, r->write[patience], wb(b), &text);
+    if (text && strstr(text, "Result incomplete")) {
+        rocksdb_free(text);
+        return KV_BUSY;
+    }
+    if (UNLIKELY((text != NULL) != atomic_load_explicit(&r->write_failed, memory_order_relaxed))) atomic_store(&r->write_failed, text != NULL);
+    return text ? failed(text, "the store cannot be written", e) : 0;
 }
 
 static int flush_log(struct rocks *r, bool to_disk, struct err *e) {
@@ -159,6 +169,20 @@ static int write_stamp(struct rocks *r, struct err *e) {
     return 0;
 }
 
+/* Rows that were only in the log go from memory into table files, and a new log begins. */
+static int heal(struct kv *kv, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    char *text = NULL;
+    if (injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
+    rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
+    rocksdb_flush(r->db, fo, &text);
+    rocksdb_flushoptions_destroy(fo);
+    if (text) return failed(text, "the store cannot be flushed", e);
+    if (flush_log(r, true, e)) return -1;
+    r->sync_failed = false;
+    return 0;
+}
+
 static bool manifest_grew(const struct rocks *r) {
     char path[PATH_MAX];
     struct stat st;
@@ -185,6 +209,22 @@ static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
 static void settle(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
     if (atomic_load_explicit(&r->synced, memory_order_relaxed) != r->stamped || manifest_grew(r)) renew_stamp(r);
+}
+
+/* RocksDB counts the errors of its background work and never takes one back: whether the newest one still matters is found out by writing
+ * a note to the log. */
+static bool ailing(struct kv *kv, char *why, size_t size) {
+    struct rocks *r = (struct rocks *)kv;
+    uint64_t errors = 0;
+    if (rocksdb_property_int(r->db, "rocksdb.background-errors", &errors)) errors = 0;
+    if (!atomic_load(&r->write_failed) && errors == atomic_load(&r->errors_over)) return false;
+    struct err e = {0};
+    struct kv_batch *b = batch_new(kv);
+    int rc = b ? write_batch(kv, b, false, &e) : err_nomem(&e);
+    if (b) batch_free(b);
+    if (rc != -1) atomic_store(&r->errors_over, errors);
+    if (rc == -1) snprintf(why, size, "storage failed: %s", e.text);
+    return rc == -1;
 }
 
 /* ---- reads ---- */
@@ -262,7 +302,7 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     struct kv_batch *b = batch_new(kv);
     if (!b) return err_nomem(e);
     batch_delete_range(b, from, to);
-    int rc = write_batch(kv, b, e);
+    int rc = kv_write_patiently(kv, b, e);
     batch_free(b);
     return rc;
 }
@@ -287,9 +327,10 @@ static void close_store(struct kv *kv) {
         renew_stamp(r);
         rocksdb_close(r->db);
     }
-    if (r->write) rocksdb_writeoptions_destroy(r->write);
-    for (int i = 0; i < 2; i++)
-        if (r->read[i]) rocksdb_readoptions_destroy(r->read[i]);
+    for (int i = 0; i < 2; i++) {
+        rocksdb_writeoptions_destroy(r->write[i]);
+        rocksdb_readoptions_destroy(r->read[i]);
+    }
     if (r->options) rocksdb_options_destroy(r->options);
     if (r->cache) rocksdb_cache_destroy(r->cache);
     free(r);
@@ -427,13 +468,13 @@ static void set_options(struct rocks *r) {
     rocksdb_options_set_wal_recovery_mode(o, 1); /* kAbsoluteConsistency: kv_check has cut what a crash tore */
     rocksdb_options_set_paranoid_checks(o, 1);
     rocksdb_options_set_write_buffer_size(o, r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20);
-    rocksdb_options_set_max_write_buffer_number(o, 4);
-    rocksdb_options_set_arena_block_size(o, 1 << 20);
+    rocksdb_options_set_max_write_buffer_number(o, r->o.memtables ? r->o.memtables : 4);
+    rocksdb_options_set_arena_block_size(o, r->o.memtable_bytes && r->o.memtable_bytes < 8 << 20 ? r->o.memtable_bytes / 8 : 1 << 20);
     rocksdb_options_set_compression_per_level(o, compression, 7);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 0); /* with it, "below L1" would be every level */
-    rocksdb_options_set_max_background_jobs(o, 2);
+    rocksdb_options_set_max_background_jobs(o, r->o.background_jobs ? (int)r->o.background_jobs : 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
-    rocksdb_options_set_manual_wal_flush(o, 1);
+    rocksdb_options_set_manual_wal_flush(o, !r->o.write_through);
     rocksdb_options_set_keep_log_file_num(o, 2);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);
     rocksdb_options_set_info_log_level(o, 2);
@@ -452,7 +493,7 @@ static const struct kv_ops rocks_ops = {
     .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear,
-    .write = write_batch, .sync = sync_log, .settle = settle, .drop_range = drop_range, .compact = compact,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .drop_range = drop_range, .compact = compact,
 };
 
 static int make_folder(const char *path, struct err *e) {
@@ -484,8 +525,10 @@ struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
     r->o = *o;
     r->read[KV_CACHE_ONLY] = read_options(KV_CACHE_ONLY);
     r->read[KV_ANY] = read_options(KV_ANY);
-    r->write = rocksdb_writeoptions_create();
-    rocksdb_writeoptions_set_no_slowdown(r->write, 1);
+    for (int patience = 0; patience < 2; patience++) {
+        r->write[patience] = rocksdb_writeoptions_create();
+        rocksdb_writeoptions_set_no_slowdown(r->write[patience], !patience);
+    }
     if (!open_store(r, e)) return &r->kv;
     close_store(&r->kv);
     return NULL;

@@ -108,7 +108,8 @@ static int write_one(struct pass *p, struct slice key, const struct slice *value
     if (!b) return err_nomem(e);
     int rc = value ? ops->batch_put(b, key, *value) : ops->batch_delete(b, key);
     if (rc) rc = err_nomem(e);
-    else rc = ops->write(p->eng->kv, b, e);
+    else rc = ops->write(p->eng->kv, b, false, e);
+    if (rc == KV_BUSY) rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
     ops->batch_free(b);
     if (!rc) engi_count(p->eng, ENG_STAT_RECLAIMED);
     return rc;

@@ -164,7 +164,8 @@ static int run(struct step *s, struct err *e) {
     if (!rc) rc = read_loose(s, e);
     if (rc || !s->n_loose) return rc;
     if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_paint(&s->tombs, e)) || (rc = put_pieces(s, e))) return rc;
-    if (s->eng->kv->ops->write(s->eng->kv, s->batch, e)) return -1;
+    rc = s->eng->kv->ops->write(s->eng->kv, s->batch, false, e);
+    if (rc) return rc == KV_BUSY ? ENG_INCOMPLETE : -1; /* a busy store settles later */
     engi_count(s->eng, ENG_STAT_SETTLED);
     return s->more;
 }

@@ -40,6 +40,7 @@ struct engi_commit {
 struct eng {
     struct kv *kv;
     enum eng_durability durability;
+    _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
     struct clock *clock;
     struct engi_commit commit;
     struct engi_fold fold;
@@ -66,7 +67,7 @@ int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
 void engi_commit_stop(struct eng *eng);
 /* A new sequence, for a write that the store has just taken. */
 uint64_t engi_commit_next_seq(struct eng *eng);
-/* -1 when a sync has failed: nothing may be written any more. */
+/* -1 while a failed sync is not healed: nothing may be written. */
 int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
 /* Has seq synced, whatever is acknowledged early, and waits for it. Nobody but the commit thread syncs: a second fsync after
  * a failed one may succeed and have lost what the first one lost. */

@@ -145,7 +145,8 @@ void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const str
 /* ---- back-pressure ---- */
 
 static bool over(const struct np_conn *c) {
-    return c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX || npi_conn_unsent(c) > NP_OUT_HIGH;
+    return c->in_flight >= NP_IN_FLIGHT_MAX || c->offloaded >= NP_OFFLOADED_MAX || npi_conn_unsent(c) > NP_OUT_HIGH ||
+           (c->in_flight && c->loop->late_bytes > NP_LATE_MAX); /* the store is behind: who has written waits */
 }
 
 static void pause_reading(struct np_conn *c) {
@@ -163,6 +164,7 @@ static void may_read_again(struct np_conn *c) {
     if (!c->paused || !active(c) || c->loop->stopping) return;
     if (c->in_flight > NP_IN_FLIGHT_MAX / 2 || c->offloaded > NP_OFFLOADED_MAX / 2) return;
     if (npi_conn_unsent(c) > NP_OUT_HIGH / 2) return;
+    if (c->in_flight && c->loop->late_bytes > NP_LATE_MAX / 2) return; /* its next answer asks again */
     c->paused = false;
     ev_io_start(c->loop->ev, &c->read_io);
     if (c->begun_us) c->begun_us = c->loop->tick_us; /* that it did not go on was our doing */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "native_protocol/committer.h"
 #include "native_protocol/dispatch.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
@@ -23,6 +24,7 @@ struct np_front {
     uint16_t port, tls_port;
     SSL_CTX *tls;
     struct np_workers *workers;
+    struct np_committer *committer;
     unsigned n_loops;
     struct np_loop loops[];
 };
@@ -157,8 +159,11 @@ static int start_workers(struct np_front *f, struct err *e) {
 
 static int start_threads(struct np_front *f, struct err *e) {
     if (start_workers(f, e)) return -1;
+    f->committer = npi_committer_new(e);
+    if (!f->committer) return -1;
     for (unsigned i = 0; i < f->n_loops; i++) {
         f->loops[i].workers = f->workers;
+        f->loops[i].committer = f->committer;
         if (pthread_create(&f->loops[i].thread, NULL, npi_loop_run, &f->loops[i])) return err_set(e, ERR_SERVER, "cannot start a thread");
         f->loops[i].started = true;
     }
@@ -197,6 +202,7 @@ void np_front_stop(struct np_front *f) {
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].started) pthread_join(f->loops[i].thread, NULL);
     if (f->workers) np_workers_stop(f->workers);
+    if (f->committer) npi_committer_stop(f->committer);
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].o) npi_loop_close(&f->loops[i]);
 }
@@ -205,6 +211,7 @@ void np_front_free(struct np_front *f) {
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].o) npi_loop_fini(&f->loops[i]);
     if (f->workers) np_workers_free(f->workers);
+    if (f->committer) npi_committer_free(f->committer);
     npi_peers_fini(&f->bounds.peers);
     npi_budget_fini(&f->bounds.unfinished);
     npi_budget_fini(&f->bounds.unread);

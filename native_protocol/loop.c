@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "native_protocol/committer.h"
 
 enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
 
@@ -56,6 +57,7 @@ static struct np_held *held_take(struct np_loop *l) {
     struct np_held *h = l->held_spare;
     if (!h) return calloc(1, sizeof(*h));
     l->held_spare = NULL;
+    h->next = NULL;
     return h;
 }
 
@@ -96,6 +98,8 @@ static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct
     return 0;
 }
 
+static void commit(struct np_loop *l);
+
 int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env) {
     if (!l->held_now) {
         l->held_now = held_take(l);
@@ -111,6 +115,7 @@ int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, c
         return -1;
     }
     from->n -= n;
+    if (eng_batch_bytes(l->batch) > NP_BATCH_BYTES_MAX) commit(l);
     return 0;
 }
 
@@ -193,23 +198,57 @@ int npi_hold_call(struct np_loop *l, struct np_call *call) {
     return 0;
 }
 
-static void commit(struct np_loop *l) {
-    struct np_held *h = l->held_now;
-    struct err e = {0};
-    uint64_t seq = 0;
-    if (!h && eng_batch_empty(l->batch)) return;
-    l->held_now = NULL;
-    int rc = eng_batch_commit(l->batch, &seq, &e);
+/* The batch is committed, or has failed. */
+static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq, const struct err *e) {
     np_metric_add(&l->metrics, NP_METRIC_COMMITS, 1);
     if (!h) return;
     if (rc) {
-        held_release(l, h, &e);
+        held_release(l, h, e);
         return;
     }
     h->seq = seq;
     held_insert(l, h);
     if (eng_durable_seq(l->o->eng) >= seq) release_durable(l);
     else want_durable(l, seq);
+}
+
+/* To the committer, which waits for the store; the loop goes on with another batch. */
+static int commit_late(struct np_loop *l, struct np_held *h, struct err *e) {
+    assert(l->committer);
+    struct np_late *late = calloc(1, sizeof(*late));
+    struct eng_batch *fresh = late ? eng_batch_new(l->o->eng) : NULL;
+    if (!fresh) {
+        free(late);
+        eng_batch_drop(l->batch);
+        return err_nomem(e);
+    }
+    late->loop = l;
+    late->batch = l->batch;
+    late->held = h;
+    late->bytes = eng_batch_bytes(l->batch) + (h ? h->bytes.n : 0);
+    l->batch = fresh;
+    l->late_bytes += late->bytes;
+    npi_committer_submit(l->committer, late);
+    return 0;
+}
+
+static void commit(struct np_loop *l) {
+    struct np_held *h = l->held_now;
+    struct err e = {0};
+    uint64_t seq = 0;
+    if (!h && eng_batch_empty(l->batch)) return;
+    l->held_now = NULL;
+    bool late = l->committer && npi_committer_busy(l->committer);
+    int rc = late ? ENG_BUSY : eng_batch_try_commit(l->batch, &seq, &e);
+    if (rc != ENG_BUSY) committed(l, h, rc, seq, &e);
+    else if (commit_late(l, h, &e)) committed(l, h, -1, 0, &e);
+}
+
+static void take_late(struct np_loop *l, struct np_late *late) {
+    l->late_bytes -= late->bytes;
+    committed(l, late->held, late->rc, late->seq, &late->err);
+    eng_batch_free(late->batch);
+    free(late);
 }
 
 /* ---- one wake-up ---- */
@@ -270,16 +309,24 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     pthread_mutex_lock(&l->inbox_lock);
     struct np_call *calls = l->inbox_calls;
     struct np_event_note *events = l->inbox_events;
+    struct np_late *lates = l->inbox_late;
     l->inbox_calls = NULL;
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events = NULL;
     l->inbox_events_tail = &l->inbox_events;
+    l->inbox_late = NULL;
+    l->inbox_late_tail = &l->inbox_late;
     bool stop = l->stop_asked;
     pthread_mutex_unlock(&l->inbox_lock);
     while (calls) {
         struct np_call *c = calls;
         calls = c->next;
         l->ops->finish(c);
+    }
+    while (lates) {
+        struct np_late *late = lates;
+        lates = late->next;
+        take_late(l, late);
     }
     while (events) {
         struct np_event_note *n = events;
@@ -348,6 +395,15 @@ void npi_loop_give_call(struct np_loop *l, struct np_call *c) {
     npi_loop_wake(l);
 }
 
+void npi_loop_give_late(struct np_loop *l, struct np_late *late) {
+    late->next = NULL;
+    pthread_mutex_lock(&l->inbox_lock);
+    *l->inbox_late_tail = late;
+    l->inbox_late_tail = &late->next;
+    pthread_mutex_unlock(&l->inbox_lock);
+    npi_loop_wake(l);
+}
+
 void npi_loop_give_event(struct np_loop *l, const struct schema_change *change) {
     struct np_event_note *n = malloc(sizeof(*n));
     if (!n) return;
@@ -382,6 +438,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     pthread_mutex_init(&l->inbox_lock, NULL);
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events_tail = &l->inbox_events;
+    l->inbox_late_tail = &l->inbox_late;
     for (int i = 0; i < NP_LISTENERS; i++) l->listeners[i].fd = -1;
     buf_init(&l->segment, 0);
     buf_init(&l->body, 0);
@@ -437,13 +494,24 @@ static void drop_held(struct np_held *h) {
     }
 }
 
+static void drop_late(struct np_late *late) {
+    for (struct np_late *next; late; late = next) {
+        next = late->next;
+        drop_held(late->held);
+        eng_batch_free(late->batch);
+        free(late);
+    }
+}
+
 void npi_loop_close(struct np_loop *l) {
     while (l->conns) npi_conn_close(l->conns);
     drop_held(l->held);
     drop_held(l->held_now);
+    drop_late(l->inbox_late);
     drop_calls(l);
     if (l->batch) eng_batch_free(l->batch);
     l->held = l->held_now = NULL;
+    l->inbox_late = NULL;
     l->batch = NULL;
 }
 

@@ -16,6 +16,8 @@
 #include "native_protocol/options.h"
 
 enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
+/* Of the batch of one wake-up: past it, it is committed at once. Of what waits for the store to take it. */
+enum { NP_BATCH_BYTES_MAX = 4 << 20, NP_LATE_MAX = 64 << 20 };
 
 /* An answer that may be sent when its block is durable. */
 struct np_ack {
@@ -33,6 +35,8 @@ struct np_held {
     struct np_ack *acks;
     size_t n_acks, cap_acks;
 };
+
+struct np_late; /* native_protocol/committer.h */
 
 struct np_event_note {
     struct np_event_note *next;
@@ -54,6 +58,7 @@ struct np_bounds {
 };
 
 struct np_workers;
+struct np_committer;
 
 /* What is done with what arrives: handed down, so that the loop and its connections do not know who does it. The loop's thread. */
 struct np_loop_ops {
@@ -71,6 +76,7 @@ struct np_loop {
     const struct np_options *o;
     const struct np_loop_ops *ops;
     struct np_workers *workers; /* of all loops; set before the thread starts */
+    struct np_committer *committer; /* the same; NULL: the store always takes a batch at once */
     struct np_bounds *bounds;
     struct np_metrics metrics;
     pthread_t thread;
@@ -94,11 +100,13 @@ struct np_loop {
     struct np_held *held_now;          /* answers of this wake-up's batch; NULL: none */
     struct np_held *held, *held_tail;  /* by sequence */
     struct np_held *held_spare;
+    size_t late_bytes;                 /* given to the committer and not back */
     _Atomic bool waits;                /* held is not empty: the commit thread wakes the loop */
 
     pthread_mutex_t inbox_lock;
     struct np_call *inbox_calls, **inbox_calls_tail;
     struct np_event_note *inbox_events, **inbox_events_tail;
+    struct np_late *inbox_late, **inbox_late_tail;
     bool stop_asked; /* under inbox_lock */
     bool stopping;
     int64_t stop_us;
@@ -114,6 +122,7 @@ void *npi_loop_run(void *arg);
 
 /* Any thread. */
 void npi_loop_give_call(struct np_loop *l, struct np_call *c);
+void npi_loop_give_late(struct np_loop *l, struct np_late *late);
 void npi_loop_give_event(struct np_loop *l, const struct schema_change *change);
 void npi_loop_wake(struct np_loop *l);
 /* The durable sequence has moved, or a sync failed. */

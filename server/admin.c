@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -101,8 +102,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return answer(c, MHD_HTTP_METHOD_NOT_ALLOWED, slice_str("only GET\n"), "text/plain");
     if (!strcmp(url, "/health")) return answer(c, MHD_HTTP_OK, slice_str("ok\n"), "text/plain");
     if (!strcmp(url, "/ready")) {
-        bool failed = eng_failed(a->eng);
-        return answer(c, failed ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, slice_str(failed ? "storage failed\n" : "ready\n"), "text/plain");
+        char why[512] = "", text[600];
+        bool ready = eng_ready(a->eng, why, sizeof(why));
+        snprintf(text, sizeof(text), "%s\n", ready ? "ready" : why);
+        return answer(c, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, slice_str(text), "text/plain");
     }
     if (!strcmp(url, "/metrics")) return answer_metrics(a, c);
     return answer(c, MHD_HTTP_NOT_FOUND, slice_str("/health /ready /metrics\n"), "text/plain");

@@ -8,7 +8,8 @@
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .reclaim_rows_per_second = s->reclaim_rate,
-                            .clock = &clock_real};
+                            .clock = &clock_real, .block_cache_bytes = s->memory.block_cache_bytes, .memtable_bytes = s->memory.memtable_bytes,
+                            .background_jobs = s->memory.background_jobs};
     if (s->data_dir) {
         in->lock_fd = data_dir_open(s->data_dir, e);
         if (in->lock_fd < 0) return -1;

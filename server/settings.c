@@ -102,6 +102,17 @@ static int read_absent(const struct config *c, struct err *e) {
     return 0;
 }
 
+static int read_memory(struct settings *s, const struct config *c, struct err *e) {
+    enum { MB_SHIFT = 20, MB_MAX = 1 << 22 };
+    unsigned long memory, cache, memtables, jobs;
+    if (number(c, CONFIG_MEMORY, 0, MB_MAX, &memory, e) || number(c, CONFIG_BLOCK_CACHE, 0, MB_MAX, &cache, e) ||
+        number(c, CONFIG_MEMTABLES, 0, MB_MAX, &memtables, e) || number(c, CONFIG_BACKGROUND_JOBS, 0, 64, &jobs, e))
+        return -1;
+    const struct memory_wishes w = {.memory = (size_t)memory << MB_SHIFT, .block_cache = (size_t)cache << MB_SHIFT,
+                                    .memtables = (size_t)memtables << MB_SHIFT, .background_jobs = (unsigned)jobs, .threads = s->threads};
+    return memory_plan(&w, &s->memory, e);
+}
+
 static const char *or_default(const char *text, const char *otherwise) { return *text ? text : otherwise; }
 
 static void read_node(struct settings *s, const struct config *c) {
@@ -136,7 +147,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
     s->cut_damage = damage == 1;
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
-    if (read_absent(c, e)) return -1;
+    if (read_absent(c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);

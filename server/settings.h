@@ -3,6 +3,7 @@
 
 #include "native_protocol/options.h"
 #include "server/config.h"
+#include "server/memory.h"
 
 struct settings { /* texts belong to the config */
     const char *data_dir; /* NULL: memory */
@@ -16,6 +17,7 @@ struct settings { /* texts belong to the config */
     enum eng_durability durability;
     bool cut_damage;
     uint32_t reclaim_rate; /* rows a second; 0: none */
+    struct memory_plan memory;
     enum np_capacity_payload capacity_payload;
     struct node_info node; /* port: still to be filled in when it is picked */
     unsigned threads;

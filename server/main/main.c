@@ -54,6 +54,7 @@ static int serve(const struct config *c) {
     int sig;
     struct instance in;
     raise_file_limit();
+    memory_guard();
     umask(077); /* rows are nobody else's to read, in whatever file */
     block_signals(&set);
     if (instance_open(&in, &s, &e)) {

@@ -1,5 +1,9 @@
 """A full disk: writes get errors, reads go on, nothing that was acknowledged is lost, and a restart with room works again."""
+import socket
 import subprocess
+import time
+import urllib.error
+import urllib.request
 
 import pytest
 from cassandra.cluster import NoHostAvailable
@@ -92,6 +96,53 @@ def test_full_disk(tmp_path, small_disk):
         acknowledged = write_until_errors(server)
         server.kill9()
         subprocess.run(["mount", "-o", "remount,size=256m", small_disk], check=True)
+        server.start()
+        check_all(server, acknowledged)
+        server.stop()
+    finally:
+        server.kill9()
+
+
+def until_written(server, seconds=40):
+    """A write is taken again, without a restart."""
+    deadline = time.monotonic() + seconds
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        while True:
+            try:
+                session.execute("INSERT INTO disk.t (pk, v) VALUES (-2, 0x02)")
+                return
+            except NoHostAvailable as e:
+                assert time.monotonic() < deadline, f"writes are still refused: {e}\n{server.log_tail()}"
+                time.sleep(0.2)
+
+
+def ready(server):
+    try:
+        with urllib.request.urlopen(f"http://{server.admin}/ready", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as e:
+        return e.code, e.read().decode()
+
+
+@pytest.mark.parametrize("durability", ["fsync", "periodic"])
+def test_writes_resume_when_there_is_space_again(tmp_path, small_disk, durability):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    server = Server(small_disk, "--mode", "cassandra", "--durability", durability, "--admin-port", str(port))
+    server.log = tmp_path / "tallyd.log"
+    server.start()
+    try:
+        acknowledged = write_until_errors(server)
+        status, text = ready(server)
+        assert status == 503, text
+        subprocess.run(["mount", "-o", "remount,size=256m", small_disk], check=True)
+        until_written(server)
+        status, text = ready(server)
+        assert status == 200, text
+        check_all(server, acknowledged)
+        server.kill9()
         server.start()
         check_all(server, acknowledged)
         server.stop()

@@ -52,9 +52,10 @@ def read_all(server):
         return {r.ck: r.v for r in cluster.connect().execute("SELECT ck, v FROM crash.rows")}
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_every_acknowledged_write_survives_kill9(new_server, threads):
-    server = new_server("--ddl-delay", "none", "--threads", str(threads))
+@pytest.mark.parametrize("threads, durability", [(1, "fsync"), (2, "fsync"), (1, "periodic"), (1, "none")])
+def test_every_acknowledged_write_survives_kill9(new_server, threads, durability):
+    """Whatever the durability: a killed process leaves to the operating system what it has acknowledged."""
+    server = new_server("--ddl-delay", "none", "--threads", str(threads), "--durability", durability)
     with server.cluster() as cluster:
         session = cluster.connect()
         create_keyspace(session, "crash")

@@ -495,13 +495,46 @@ static void test_failed_sync_ends_acknowledging(void **state) {
     struct world *w = *state;
     put_row(w, "p", ENG_ROW, "a", "1", 10);
     uint64_t seq = commit(w);
-    fault_arm(FAULT_KV_SYNC, 1);
+    fault_arm(FAULT_KV_SYNC, FAULT_ALWAYS);
     assert_int_equal(eng_wait_durable(w->eng, seq, &w->e), -1);
     assert_true(eng_failed(w->eng));
     assert_true(eng_durable_seq(w->eng) < seq);
     err_clear(&w->e);
     put_row(w, "p", ENG_ROW, "b", "1", 10);
     assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), -1);
+    fault_arm(FAULT_KV_SYNC, 0);
+}
+
+static void test_failed_sync_heals_when_everything_is_on_disk_anew(void **state) {
+    struct world *w = *state;
+    put_row(w, "p", ENG_ROW, "a", "1", 10);
+    uint64_t seq = commit(w);
+    fault_arm(FAULT_KV_SYNC, FAULT_ALWAYS);
+    assert_int_equal(eng_wait_durable(w->eng, seq, &w->e), -1);
+    err_clear(&w->e);
+    char why[256];
+    assert_false(eng_ready(w->eng, why, sizeof(why)));
+    assert_non_null(strstr(why, "storage failed"));
+    fault_arm(FAULT_KV_SYNC, 0);
+    for (int i = 0; i < 1000 && eng_failed(w->eng); i++) usleep(10000);
+    assert_false(eng_failed(w->eng));
+    assert_true(eng_ready(w->eng, why, sizeof(why)));
+    assert_int_equal(eng_wait_durable(w->eng, seq, &w->e), 0);
+    put_row(w, "p", ENG_ROW, "b", "2", 10);
+    assert_int_equal(eng_wait_durable(w->eng, commit(w), &w->e), 0);
+}
+
+static void test_busy_store_leaves_the_batch_as_it_is(void **state) {
+    struct world *w = *state;
+    uint64_t seq;
+    put_row(w, "p", ENG_ROW, "a", "1", 10);
+    fault_arm(FAULT_KV_BUSY, 1);
+    assert_int_equal(eng_batch_try_commit(w->batch, &seq, &w->e), ENG_BUSY);
+    assert_false(w->e.set || eng_batch_empty(w->batch));
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "-");
+    fault_arm(FAULT_KV_BUSY, 1);
+    assert_int_equal(eng_batch_commit(w->batch, &seq, &w->e), 0);
+    assert_string_equal(get_value(w, "p", ENG_ROW, "a"), "1");
 }
 
 static void test_reopening_finds_rows_and_tombstones(void **state) {
@@ -836,6 +869,8 @@ int main(void) {
         BOTH(test_failed_reads_are_errors),
         BOTH(test_failed_sync_ends_acknowledging),
         BOTH(test_barrier_covers_what_could_be_read),
+        BOTH(test_failed_sync_heals_when_everything_is_on_disk_anew),
+        BOTH(test_busy_store_leaves_the_batch_as_it_is),
         ROCKSDB(test_reopening_finds_rows_and_tombstones),
         ROCKSDB(test_cold_data_is_incomplete_in_cache_tier),
     };

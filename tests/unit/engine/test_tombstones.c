@@ -187,7 +187,7 @@ static void put_old_range(struct world *w, const char *pk, const char *from, con
     engi_tomb_value(&value, &tomb, false);
     struct kv_batch *b = w->eng->kv->ops->batch_new(w->eng->kv);
     assert_int_equal(b->ops->batch_merge(b, buf_slice(&key), buf_slice(&value)), 0);
-    assert_int_equal(w->eng->kv->ops->write(w->eng->kv, b, &w->e), 0);
+    assert_int_equal(w->eng->kv->ops->write(w->eng->kv, b, false, &w->e), 0);
     b->ops->batch_free(b);
     buf_fini(&key);
     buf_fini(&value);

@@ -1,0 +1,87 @@
+#include "server/memory.h"
+
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/engine.h"
+
+#define MB ((size_t)1 << 20)
+
+/* std::set_new_handler of the C++ library that RocksDB brings. */
+void *_ZSt15set_new_handlerPFvvE(void (*handler)(void));
+
+static size_t address_space(void) {
+    struct rlimit r;
+    return getrlimit(RLIMIT_AS, &r) || r.rlim_cur == RLIM_INFINITY ? SIZE_MAX : (size_t)r.rlim_cur;
+}
+
+/* Of the control group, where it has one (cgroup v2, memory.max). */
+static size_t group_limit(void) {
+    unsigned long long limit = 0;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+    if (!f) return SIZE_MAX;
+    int got = fscanf(f, "%llu", &limit);
+    fclose(f);
+    return got == 1 && limit ? (size_t)limit : SIZE_MAX;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t between(size_t v, size_t low, size_t high) { return v < low ? low : v > high ? high : v; }
+
+static size_t available(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 1024 * MB;
+    return least(machine, least(address_space(), group_limit()));
+}
+
+static unsigned cores(void) {
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
+}
+
+/* A limit of address space counts what is only reserved, too: stacks, and the arenas of the C library. */
+static int check_limit(const struct memory_wishes *w, size_t memory, struct err *e) {
+    enum { BASE = 320, THREAD = 10, WORKERS = 24 };
+    size_t limit = address_space(), threads = (w->threads ? w->threads : cores()) + WORKERS;
+    size_t need = BASE * MB + threads * THREAD * MB + memory + memory / 2;
+    if (need <= limit) return 0;
+    return err_set(e, ERR_CONFIG, "the limit of address space (ulimit -v) is %zu MB, but about %zu MB are needed for %zu MB of caches and memtables and %zu "
+                   "threads: raise the limit, or lower --memory, --block-cache, --memtables or --threads", limit / MB, need / MB, memory / MB, threads);
+}
+
+int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) {
+    enum { SHARE = 8, LEAST = 24, MOST = 4096, MEMTABLES_MOST = 256, JOBS_LEAST = 2, JOBS_MOST = 8 };
+    size_t memory = w->memory ? w->memory : between(available() / SHARE, LEAST * MB, MOST * MB);
+    size_t memtables = w->memtables ? w->memtables : least(memory / 3, MEMTABLES_MOST * MB);
+    size_t cache = w->block_cache ? w->block_cache : memory > memtables + MB ? memory - memtables : MB;
+    plan->memtable_bytes = memtables / ENG_MEMTABLES;
+    plan->block_cache_bytes = cache;
+    plan->background_jobs = w->background_jobs ? w->background_jobs : (unsigned)between(cores(), JOBS_LEAST, JOBS_MOST);
+    return check_limit(w, cache + memtables, e);
+}
+
+/* ---- when there is none left ---- */
+
+static _Atomic(void *) reserve;
+
+static void on_no_memory(void) {
+    void *kept = atomic_exchange(&reserve, NULL);
+    if (!kept) {
+        log_error("no memory is left (limit, or the machine's): the server ends; what was acknowledged is on disk");
+        _exit(EXIT_FAILURE);
+    }
+    free(kept);
+    log_warn("memory runs out: the reserve is given back");
+}
+
+void memory_guard(void) {
+    enum { RESERVE = 32, ARENAS = 2 };
+    if (address_space() != SIZE_MAX) mallopt(M_ARENA_MAX, ARENAS); /* each reserves 64 MB or more */
+    atomic_store(&reserve, malloc(RESERVE * MB));
+    _ZSt15set_new_handlerPFvvE(on_no_memory);
+}
