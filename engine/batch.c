@@ -260,7 +260,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
         w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
         return b->kv->ops->batch_put(b->kv, key, value); /* whoever writes the same key writes the same */
     }
-    w->fold = !alone && engi_fold_count(&eng->fold, w->hash);
+    w->fold = !alone && eng->kv->one_writer && engi_fold_count(&eng->fold, w->hash);
     ++*(alone ? &b->puts : &b->merges);
     return alone ? b->kv->ops->batch_put(b->kv, key, value) : b->kv->ops->batch_merge(b->kv, key, value);
 }
@@ -277,6 +277,30 @@ static int record_horizons(struct eng_batch *b, int64_t newest, struct ceilings 
 /* A timestamp so far ahead marks its bucket, or the horizon that covers it would end all proofs after a restart. */
 static bool is_far(struct eng *eng, int64_t ts) { return ts > clock_wall_us(eng->clock) + FAR_US; }
 
+/* The stripes of the rows that this thread holds, each once, as bits. */
+static void held_stripes(const struct eng_batch *b, uint64_t set[ENGI_STRIPES / 64]) {
+    uint32_t stripe;
+    memset(set, 0, ENGI_STRIPES / 8);
+    for (size_t i = 0; i < b->n_writes; i++)
+        if (engi_stripe_held(b->eng, key_of(b, &b->writes[i]), &stripe)) set[stripe / 64] |= 1ull << (stripe % 64);
+}
+
+/* What was decided under a stripe is written only if no other engine has decided anything under it meanwhile. */
+static int take_turns(struct eng_batch *b) {
+    uint64_t set[ENGI_STRIPES / 64];
+    held_stripes(b, set);
+    for (uint32_t i = 0; i < ENGI_STRIPES; i++)
+        if (set[i / 64] >> (i % 64) & 1 && engi_stripe_turn(b->eng, i, b->kv)) return -1;
+    return 0;
+}
+
+static void end_turns(struct eng_batch *b) {
+    uint64_t set[ENGI_STRIPES / 64];
+    held_stripes(b, set);
+    for (uint32_t i = 0; i < ENGI_STRIPES; i++)
+        if (set[i / 64] >> (i % 64) & 1) b->eng->stripes[i].turn++;
+}
+
 static int fill(struct eng_batch *b, struct ceilings *ceilings) {
     int64_t newest = ENG_NO_TS, ceiling = atomic_load(&b->eng->newest.ceiling);
     for (size_t i = 0; i < b->n_writes; i++) {
@@ -285,6 +309,7 @@ static int fill(struct eng_batch *b, struct ceilings *ceilings) {
         else if (w->newest > newest) newest = w->newest;
         if (hand_over(b, w)) return -1;
     }
+    if (UNLIKELY(!b->eng->kv->one_writer) && take_turns(b)) return -1;
     return record_horizons(b, newest, ceilings);
 }
 
@@ -295,6 +320,7 @@ static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
         struct engi_table *t = engi_table(b->eng, b->marks[i].table);
         if (t) engi_mark_put(t->marks.recorded, b->marks[i].place, true);
     }
+    if (UNLIKELY(!b->eng->kv->one_writer)) end_turns(b);
 }
 
 static void leave_slots(struct eng_batch *b) {
@@ -353,12 +379,19 @@ static int write_patiently(struct eng_batch *b, struct err *e) {
     return rc;
 }
 
+static int contended(struct err *e) {
+    err_set(e, ERR_WRITE_TIMEOUT, "CAS operation timed out: another server has written under the same lock; nothing was written");
+    e->detail = (struct err_detail){.required = 1, .contentions = 1, .write_type = "CAS"};
+    return -1;
+}
+
 static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err *e) {
     struct eng *eng = b->eng;
     assert(b->n_savepoints == 0);
     int rc = engi_commit_check(eng, e);
     if (!rc) rc = patience ? write_patiently(b, e) : write_all(b, false, e);
     if (rc == KV_BUSY) return ENG_BUSY;
+    if (rc == KV_CHANGED) rc = contended(e);
     if (!rc) *seq = engi_commit_next_seq(eng);
     for (size_t i = 0; !rc && i < b->n_writes; i++)
         if (b->writes[i].fold) fold(b, &b->writes[i]);

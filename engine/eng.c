@@ -12,11 +12,23 @@ int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out) {
 
 /* ---- table states ---- */
 
-static struct engi_table *table_new(void) {
+/* Nothing that this engine has written or read says anything of the table any more: every bucket may hold deletions, every row may have
+ * more columns and newer cells, older ones may come. */
+static void forget_proofs(struct engi_table *t) {
+    for (int i = 0; i < ENGI_MARK_WORDS; i++) {
+        atomic_store(&t->marks.set[i], UINT64_MAX);
+        atomic_store(&t->marks.touched[i], UINT64_MAX);
+    }
+    atomic_store(&t->columns, UINT32_MAX);
+    atomic_store(&t->min_ts, INT64_MIN);
+}
+
+static struct engi_table *table_new(const struct eng *eng) {
     struct engi_table *t = calloc(1, sizeof(*t));
     if (!t) return NULL;
     atomic_init(&t->gc_grace, GC_GRACE_DEFAULT);
     atomic_init(&t->min_ts, INT64_MAX);
+    if (!eng->kv->one_writer) forget_proofs(t);
     return t;
 }
 
@@ -33,7 +45,7 @@ struct engi_table *engi_table(struct eng *eng, uint32_t id) {
     _Atomic(struct engi_table *) *slot = &block[id % ENGI_TABLE_BLOCK];
     struct engi_table *t = atomic_load_explicit(slot, memory_order_acquire);
     if (UNLIKELY(!t)) {
-        struct engi_table *fresh = table_new();
+        struct engi_table *fresh = table_new(eng);
         if (!fresh) return NULL;
         if (atomic_compare_exchange_strong(slot, &t, fresh)) t = fresh;
         else free(fresh);
@@ -59,9 +71,8 @@ void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
     if (t) atomic_store(&t->gc_grace, gc_grace_seconds);
 }
 
-/* Calls fn for every key in [from, to). */
-static int scan_keys(struct eng *eng, struct slice from, struct slice to,
-                     int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
+int engi_scan_keys(struct eng *eng, struct slice from, struct slice to,
+                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
     struct kv_iter_spec spec = {.tier = KV_ANY, .lower = from, .upper = to};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
     if (!it) return -1;
@@ -94,7 +105,7 @@ static int load_marks(struct eng *eng, struct err *e) {
     uint8_t from[4], to[4];
     store_u32(from, ENGI_TABLE_MARKS);
     store_u32(to, ENGI_TABLE_MARKS + 1);
-    return scan_keys(eng, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
+    return engi_scan_keys(eng, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
 }
 
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
@@ -108,7 +119,7 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     struct engi_table *t = engi_table(eng, table);
     for (int i = 0; t && i < ENGI_MARK_WORDS; i++) {
         atomic_store(&t->marks.recorded[i], 0);
-        atomic_store(&t->marks.set[i], 0);
+        if (eng->kv->one_writer) atomic_store(&t->marks.set[i], 0);
     }
     return eng_wait_durable(eng, engi_commit_next_seq(eng), e);
 }
@@ -122,9 +133,29 @@ uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
     return n;
 }
 
+bool eng_one_writer(const struct eng *eng) { return eng->kv->one_writer; }
+
+int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) {
+    uint8_t from[4], to[4];
+    store_u32(from, ENGI_TABLE_META);
+    store_u32(to, ENGI_TABLE_META + 1);
+    return eng->kv->ops->watch(eng->kv, slice_of(from, 4), slice_of(to, 4), fn, arg, e);
+}
+
+void engi_table_forget(struct eng *eng, uint32_t table) {
+    struct engi_table *t = engi_table(eng, table);
+    if (t) forget_proofs(t);
+}
+
 int eng_compact(struct eng *eng, struct err *e) { return eng->kv->ops->compact(eng->kv, e); }
 
 /* ---- opening ---- */
+
+static struct kv *open_kv(const struct eng_options *o, const struct kv_options *kv, struct err *e) {
+    if (o->copy_of) return o->copy_of->kv->ops->checkpoint(o->copy_of->kv, kv, e);
+    if (o->beside) return kv_memory_share(o->beside->kv, kv, e);
+    return o->data_dir ? kv_rocksdb_open(kv, e) : kv_memory_open(kv, e);
+}
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) {
     struct eng *eng = calloc(1, sizeof(*eng));
@@ -138,12 +169,12 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_settle_init(&eng->settle);
     engi_write_clock_init(&eng->write_clock);
-    struct kv_options kv = {.data_dir = o->data_dir, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
+    struct kv_options kv = {.data_dir = o->data_dir, .shared = o->shared, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
                             .write_through = o->durability != ENG_FSYNC,
                             .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes, .memtables = ENG_MEMTABLES,
                             .background_jobs = o->background_jobs,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
-    eng->kv = o->data_dir ? kv_rocksdb_open(&kv, e) : kv_memory_open(&kv, e);
+    eng->kv = open_kv(o, &kv, e);
     if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) {
         engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
         if (!engi_reclaim_start(eng, e)) return eng;
@@ -214,7 +245,7 @@ int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *ar
     buf_put_slice(&from, prefix);
     store_u32(to, ENGI_TABLE_META + 1);
     err_clear(e);
-    int rc = buf_failed(&from) ? err_nomem(e) : scan_keys(eng, buf_slice(&from), slice_of(to, 4), meta_item, &s, e);
+    int rc = buf_failed(&from) ? err_nomem(e) : engi_scan_keys(eng, buf_slice(&from), slice_of(to, 4), meta_item, &s, e);
     buf_fini(&from);
     return rc && !e->set ? 0 : rc; /* past the last name with the prefix is no error */
 }

@@ -39,11 +39,18 @@ struct eng_options {
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
     uint32_t reclaim_rows_per_second; /* the pace of the thread that takes away what is dead; 0: none runs */
     struct clock *clock;
+    bool shared;         /* of the memory store: other engines will be opened beside this one */
+    struct eng *beside;  /* whose memory store to share; closed later than this one or before, as it comes */
+    struct eng *copy_of; /* begin with what that engine's store holds at one moment; data_dir must hold none */
 };
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) MUST_CHECK;
 /* Every batch and scan must be gone. Syncs. */
 void eng_close(struct eng *eng);
+
+/* Whether nobody else writes to the store. When somebody does, nothing is proven from memory, and what was decided under a stripe lock
+ * commits only if no other engine has had a turn on the stripe meanwhile: else the commit fails with ERR_WRITE_TIMEOUT, write type CAS. */
+bool eng_one_writer(const struct eng *eng);
 
 /* ---- addresses ---- */
 
@@ -218,6 +225,14 @@ int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
 /* A pass over all that may hold dead data, now and at full speed: expired data and tombstones older than gc_grace go, what a deletion covers
  * goes at once, and what deletions had switched off works again where none is left. The engine's thread does the same at its pace. Blocking, long. */
 int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
+
+/* Copies a table from another engine, under another id perhaps, into a table that holds nothing yet; nobody writes to either. What was
+ * proven of the table is off. Durable when it returns. Blocking, long. */
+int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) MUST_CHECK;
+
+/* fn is called when another engine has changed a named record; any thread, and it must not call the engine. */
+typedef void (*eng_notice_fn)(void *arg);
+int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
 
 /* Named records for the catalogue: put and delete are durable when they return. Blocking, any thread. */
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) MUST_CHECK;

@@ -3,6 +3,10 @@
  * Keys are bytes in byte order. A store is used by any number of threads; a batch or an iterator belongs to one thread at
  * a time. A batch is written atomically, but nothing above relies on atomicity across partitions. merge(key, operand) means
  * value = combine(value, operand), and the store may do it whenever it likes, in any grouping.
+ *
+ * A store says whether it has one writer: then what its only engine has written and read since it was opened is all that there is, and
+ * the engine may prove things from memory (which rows may be put blindly, where nothing was deleted, how new anything is). When
+ * it has not, those proofs are off, and who reads before it writes puts a condition on the write.
  */
 #pragma once
 
@@ -11,8 +15,9 @@
 
 enum kv_tier { KV_CACHE_ONLY, KV_ANY };
 
-/* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there; the store wants writers to wait. */
-enum { KV_INCOMPLETE = -2, KV_BUSY = -3 };
+/* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there; the store wants writers to wait;
+ * a condition of the write does not hold. */
+enum { KV_INCOMPLETE = -2, KV_BUSY = -3, KV_CHANGED = -4 };
 
 enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 
@@ -22,6 +27,7 @@ enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT };
 struct kv_options {
     const char *data_dir; /* of stores that keep files; created with mode 0700 */
     enum kv_damage damage;
+    bool shared; /* of the memory store: others will share it (kv_memory_share) */
     size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
     int memtables;                            /* how many; 0: default */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
@@ -37,7 +43,10 @@ struct kv_options {
 
 struct kv {
     const struct kv_ops *ops;
+    bool one_writer; /* nobody but the owner of this handle writes to the store; never changes */
 };
+
+struct kv_snapshot; /* one moment of a store */
 
 struct kv_batch {
     const struct kv_ops *ops;
@@ -46,6 +55,7 @@ struct kv_batch {
 struct kv_iter_spec {
     enum kv_tier tier;
     bool one_prefix;           /* every seek goes forward; all keys below upper are of one prefix (see prefix_len) */
+    const struct kv_snapshot *snapshot; /* NULL: the moment when it is made */
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
 };
 
@@ -61,6 +71,9 @@ struct kv_value {
     void *handle;
 };
 
+/* Called on any thread, also while a write is going on: must not call the store. */
+typedef void (*kv_notice_fn)(void *arg);
+
 enum kv_move { KV_SEEK /* first key >= */, KV_SEEK_BACK /* last key <= */, KV_NEXT, KV_PREV };
 
 struct kv_ops {
@@ -68,6 +81,12 @@ struct kv_ops {
     /* 1: found, 0: not, -1, KV_INCOMPLETE */
     int (*get)(struct kv *kv, enum kv_tier tier, struct slice key, struct kv_value *value, struct err *e);
     void (*release)(struct kv *kv, struct kv_value *value);
+
+    /* Several keys at one moment (snapshot NULL: now). 0: found[i] says which values are there, each to be released; -1, KV_INCOMPLETE: none is. */
+    int (*get_many)(struct kv *kv, enum kv_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
+                    bool *found, struct err *e);
+    struct kv_snapshot *(*snapshot_new)(struct kv *kv); /* NULL: no memory */
+    void (*snapshot_free)(struct kv *kv, struct kv_snapshot *s);
 
     struct kv_iter *(*iter_new)(struct kv *kv, const struct kv_iter_spec *spec, struct err *e); /* sees one moment of the store */
     /* 1: on a key, 0: at the end, -1, KV_INCOMPLETE. The key is used by the seeks only. */
@@ -80,8 +99,11 @@ struct kv_ops {
     int (*batch_merge)(struct kv_batch *b, struct slice key, struct slice operand);
     int (*batch_delete)(struct kv_batch *b, struct slice key);
     int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
+    /* The write succeeds only if the key has that value then, or (NULL) none. In a store with one writer the caller holds off its own other
+     * writes to the key. */
+    int (*batch_expect)(struct kv_batch *b, struct slice key, const struct slice *value);
     void (*batch_clear)(struct kv_batch *b);
-    /* Visible on return, durable after sync. 0, -1, or KV_BUSY: nothing was written, the batch is as it was. With patience it sleeps
+    /* Visible on return, durable after sync. 0, -1, or nothing was written and the batch is as it was: KV_BUSY, KV_CHANGED. With patience it sleeps
      * a little when the store wants writes slowed down; otherwise it never blocks. */
     int (*write)(struct kv *kv, struct kv_batch *b, bool patience, struct err *e);
     /* Whether a write may be tried again after KV_BUSY. */
@@ -98,12 +120,19 @@ struct kv_ops {
 
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e); /* frees whole files at once, then deletes */
     int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */
+
+    /* fn is called when another writer has changed something in [lower, upper); never, in a store with one writer. Until the store is closed. */
+    int (*watch)(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e);
+    /* Another store, which holds what this one does at one moment: in o->data_dir, where there is none yet, or in memory. NULL: e says why. */
+    struct kv *(*checkpoint)(struct kv *kv, const struct kv_options *o, struct err *e);
 };
 
 /* Sleeps until a write may be tried again after KV_BUSY; -1, ERR_OVERLOADED: not within a minute. */
 int kv_wait_for_room(struct kv *kv, struct err *e) MUST_CHECK;
-/* Writes, and waits for room as long as it takes: 0 or -1. */
+/* Writes, and waits for room as long as it takes: 0, -1 or KV_CHANGED. */
 int kv_write_patiently(struct kv *kv, struct kv_batch *b, struct err *e) MUST_CHECK;
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) MUST_CHECK;
+/* Another handle of a store that was opened as shared. The last one closed frees it. */
+struct kv *kv_memory_share(struct kv *first, const struct kv_options *o, struct err *e) MUST_CHECK;
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) MUST_CHECK;

@@ -44,6 +44,11 @@ struct rocks {
 struct rocks_batch {
     struct kv_batch batch;
     rocksdb_writebatch_t *b;
+    struct buf conditions; /* [u8 present][u32 n][key][u32 n][value]... */
+};
+
+struct kv_snapshot {
+    const rocksdb_snapshot_t *s;
 };
 
 struct rocks_iter {
@@ -81,6 +86,7 @@ static struct kv_batch *batch_new(struct kv *kv) {
     if (!b) return NULL;
     b->batch.ops = kv->ops;
     b->b = rocksdb_writebatch_create();
+    buf_init(&b->conditions, 0);
     return &b->batch;
 }
 
@@ -88,6 +94,7 @@ static rocksdb_writebatch_t *wb(struct kv_batch *b) { return ((struct rocks_batc
 
 static void batch_free(struct kv_batch *b) {
     rocksdb_writebatch_destroy(wb(b));
+    buf_fini(&((struct rocks_batch *)b)->conditions);
     free(b);
 }
 
@@ -111,7 +118,36 @@ static int batch_delete_range(struct kv_batch *b, struct slice from, struct slic
     return 0;
 }
 
-static void batch_clear(struct kv_batch *b) { rocksdb_writebatch_clear(wb(b)); }
+static int batch_expect(struct kv_batch *b, struct slice key, const struct slice *value) {
+    struct buf *c = &((struct rocks_batch *)b)->conditions;
+    buf_u8(c, value != NULL);
+    buf_u32(c, (uint32_t)key.n);
+    buf_put_slice(c, key);
+    buf_u32(c, value ? (uint32_t)value->n : 0);
+    if (value) buf_put_slice(c, *value);
+    return buf_failed(c) ? -1 : 0;
+}
+
+static void batch_clear(struct kv_batch *b) {
+    rocksdb_writebatch_clear(wb(b));
+    buf_clear(&((struct rocks_batch *)b)->conditions, 4096);
+}
+
+/* The one writer holds off its other writes to these keys: nothing comes between the look and the write. */
+static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
+    struct rd r = rd_of(buf_slice(&((struct rocks_batch *)b)->conditions));
+    bool hold = true;
+    while (hold && rd_left(&r)) {
+        bool present = rd_u8(&r);
+        struct slice key = rd_bytes(&r, rd_u32(&r)), value = rd_bytes(&r, rd_u32(&r));
+        struct kv_value now;
+        int got = kv->ops->get(kv, KV_ANY, key, &now, e);
+        if (got < 0) return -1;
+        hold = (got == 1) == present && (!present || slice_eq(now.bytes, value));
+        if (got == 1) kv->ops->release(kv, &now);
+    }
+    return hold ? 0 : KV_CHANGED;
+}
 
 static bool has_room(struct kv *kv) {
     uint64_t stopped = 0;
@@ -123,6 +159,8 @@ static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct 
     char *text = NULL;
     if (injected(FAULT_KV_WRITE, "the store cannot be written", e)) return -1;
     if (fault_hit(FAULT_KV_BUSY) || (patience && !has_room(kv))) return KV_BUSY;
+    int met = check_conditions(kv, b, e);
+    if (met) return met;
     uint8_t note[KV_LOG_NOTE];
     kv_log_note(note, atomic_load_explicit(&r->synced, memory_order_relaxed));
     rocksdb_writebatch_put_log_data(wb(b), (const char *)note, sizeof(note));
@@ -229,21 +267,36 @@ static bool ailing(struct kv *kv, char *why, size_t size) {
 
 /* ---- reads ---- */
 
-static int get(struct kv *kv, enum kv_tier tier, struct slice key, struct kv_value *value, struct err *e) {
-    struct rocks *r = (struct rocks *)kv;
+static int get_at(struct rocks *r, rocksdb_readoptions_t *options, struct slice key, struct kv_value *value, struct err *e) {
     char *text = NULL;
-    if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
-    rocksdb_pinnableslice_t *pinned = rocksdb_get_pinned(r->db, r->read[tier], chars(key), key.n, &text);
-    if (UNLIKELY(text != NULL)) return read_failed(text, e);
+    rocksdb_pinnableslice_t *pinned = rocksdb_get_pinned(r->db, options, chars(key), key.n, &text);
+    if (text) return read_failed(text, e);
     if (!pinned) return 0;
     value->handle = pinned;
     value->bytes.p = (const uint8_t *)rocksdb_pinnableslice_value(pinned, &value->bytes.n);
     return 1;
 }
 
+static int get(struct kv *kv, enum kv_tier tier, struct slice key, struct kv_value *value, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    return get_at(r, r->read[tier], key, value, e);
+}
+
 static void release(struct kv *kv, struct kv_value *value) {
     (void)kv;
     rocksdb_pinnableslice_destroy(value->handle);
+}
+
+static struct kv_snapshot *snapshot_new(struct kv *kv) {
+    struct kv_snapshot *s = malloc(sizeof(*s));
+    if (s) s->s = rocksdb_create_snapshot(((struct rocks *)kv)->db);
+    return s;
+}
+
+static void snapshot_free(struct kv *kv, struct kv_snapshot *s) {
+    rocksdb_release_snapshot(((struct rocks *)kv)->db, s->s);
+    free(s);
 }
 
 static rocksdb_readoptions_t *read_options(enum kv_tier tier) {
@@ -253,12 +306,30 @@ static rocksdb_readoptions_t *read_options(enum kv_tier tier) {
     return o;
 }
 
+static int get_many(struct kv *kv, enum kv_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
+                    bool *found, struct err *e) {
+    if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    struct kv_snapshot *own = at ? NULL : snapshot_new(kv);
+    if (!at && !own) return err_nomem(e);
+    rocksdb_readoptions_t *options = read_options(tier);
+    rocksdb_readoptions_set_snapshot(options, at ? at->s : own->s);
+    int got = 0;
+    uint32_t i = 0;
+    for (; i < n && (got = get_at((struct rocks *)kv, options, keys[i], &values[i], e)) >= 0; i++) found[i] = got == 1;
+    for (uint32_t k = 0; got < 0 && k < i; k++)
+        if (found[k]) release(kv, &values[k]);
+    rocksdb_readoptions_destroy(options);
+    if (own) snapshot_free(kv, own);
+    return got < 0 ? got : 0;
+}
+
 static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     struct rocks_iter *it = calloc(1, sizeof(*it));
     if (!it) return err_nomem(e), NULL;
     it->it.ops = kv->ops;
     it->read = read_options(spec->tier);
+    if (spec->snapshot) rocksdb_readoptions_set_snapshot(it->read, spec->snapshot->s);
     if (!spec->one_prefix) rocksdb_readoptions_set_total_order_seek(it->read, 1);
     if (spec->lower.p) rocksdb_readoptions_set_iterate_lower_bound(it->read, chars(spec->lower), spec->lower.n);
     if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, chars(spec->upper), spec->upper.n);
@@ -489,17 +560,35 @@ static void set_options(struct rocks *r) {
     set_table_options(r);
 }
 
-static const struct kv_ops rocks_ops = {
-    .close = close_store, .get = get, .release = release, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
-    .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
-    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_clear = batch_clear,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .drop_range = drop_range, .compact = compact,
-};
+static int watch(struct kv *kv, struct slice lower, struct slice upper, kv_notice_fn fn, void *arg, struct err *e) {
+    (void)kv, (void)lower, (void)upper, (void)fn, (void)arg, (void)e;
+    return 0; /* there is no other writer */
+}
 
 static int make_folder(const char *path, struct err *e) {
     if (!mkdir(path, 0700) || errno == EEXIST) return 0;
     return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", path, strerror(errno));
 }
+
+static struct kv *checkpoint(struct kv *kv, const struct kv_options *o, struct err *e) {
+    char rows[PATH_MAX], *text = NULL;
+    if (!o->data_dir || snprintf(rows, sizeof(rows), "%s/rows", o->data_dir) >= (int)sizeof(rows))
+        return err_set(e, ERR_CONFIG, "a checkpoint of files needs a folder"), NULL;
+    if (make_folder(o->data_dir, e)) return NULL;
+    rocksdb_checkpoint_t *c = rocksdb_checkpoint_object_create(((struct rocks *)kv)->db, &text);
+    if (!text) rocksdb_checkpoint_create(c, rows, 0, &text);
+    if (c) rocksdb_checkpoint_object_destroy(c);
+    if (text) return failed(text, "the checkpoint cannot be made", e), NULL;
+    return kv_rocksdb_open(o, e);
+}
+
+static const struct kv_ops rocks_ops = {
+    .close = close_store, .get = get, .release = release, .get_many = get_many, .snapshot_new = snapshot_new, .snapshot_free = snapshot_free, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
+    .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
+    .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
+    .watch = watch, .checkpoint = checkpoint,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .drop_range = drop_range, .compact = compact,
+};
 
 static int open_store(struct rocks *r, struct err *e) {
     const char *folder = r->o.data_dir;
@@ -522,6 +611,7 @@ struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
     struct rocks *r = calloc(1, sizeof(*r));
     if (!r) return err_nomem(e), NULL;
     r->kv.ops = &rocks_ops;
+    r->kv.one_writer = true; /* RocksDB locks its folder */
     r->o = *o;
     r->read[KV_CACHE_ONLY] = read_options(KV_CACHE_ONLY);
     r->read[KV_ANY] = read_options(KV_ANY);

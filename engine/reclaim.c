@@ -406,6 +406,7 @@ static bool is_due(const struct eng *eng, const struct engi_table *t) {
 /* Every table that there is a memory of; paced: those that are due. */
 static int run_tables(struct eng *eng, bool paced, struct err *e) {
     int rc = engi_commit_check(eng, e);
+    if (!eng->kv->one_writer) return rc; /* a slot keeps off nobody else, and the marks are not all that there is */
     pthread_mutex_lock(&eng->reclaim.pass);
     for (uint32_t i = 0; i < ENGI_TABLE_BLOCKS && !rc; i++) {
         _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);

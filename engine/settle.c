@@ -206,6 +206,7 @@ static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix,
 
 int engi_settle_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
     pthread_mutex_t *lock = engi_settle_lock(&eng->settle, prefix);
+    if (!eng->kv->one_writer) return 0; /* the lock holds off nobody else: loose ones stay loose */
     if (tier == ENG_TIER_ANY) pthread_mutex_lock(lock);
     else if (pthread_mutex_trylock(lock)) return ENG_INCOMPLETE;
     int rc = step_locked(eng, tier, prefix, e);

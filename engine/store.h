@@ -62,6 +62,13 @@ struct engi_table *engi_table(struct eng *eng, uint32_t table);
 bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token);
 static inline void engi_count(struct eng *eng, enum eng_stat stat) { atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed); }
 
+/* Everything that was proven of the table is off, until the engine is opened again. */
+void engi_table_forget(struct eng *eng, uint32_t table);
+
+/* Calls fn for every key in [from, to). */
+int engi_scan_keys(struct eng *eng, struct slice from, struct slice to,
+                   int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) MUST_CHECK;
+
 int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
 /* Ends the thread and syncs what the durability promises at a clean end. */
 void engi_commit_stop(struct eng *eng);

@@ -16,30 +16,68 @@ static uint32_t stripe(const struct eng_part *part) {
     return (uint32_t)((((uint64_t)part->token ^ part->table) * 0x9e3779b97f4a7c15) >> 54) % ENGI_STRIPES;
 }
 
-static void take(struct engi_stripe *s) {
-    pthread_mutex_lock(&s->lock);
-    atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
+static struct slice turn_key(uint32_t stripe, uint8_t key[6]) {
+    store_u32(key, ENGI_TABLE_TURNS);
+    store_u16(key + 4, (uint16_t)stripe);
+    return slice_of(key, 6);
 }
 
-static void leave(struct engi_stripe *s) {
+/* What the stripe's turn is in the store. One that cannot be read is none that a write could meet. */
+static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
+    struct err e = {0};
+    struct kv_value v;
+    uint8_t key[6];
+    int got = eng->kv->ops->get(eng->kv, KV_ANY, turn_key(stripe, key), &v, &e);
+    if (got <= 0) return got < 0 ? UINT64_MAX : 0;
+    uint64_t turn = v.bytes.n == 8 ? load_u64(v.bytes.p) : UINT64_MAX;
+    eng->kv->ops->release(eng->kv, &v);
+    return turn;
+}
+
+static void take(struct eng *eng, uint32_t i) {
+    struct engi_stripe *s = &eng->stripes[i];
+    pthread_mutex_lock(&s->lock);
+    atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
+    if (!eng->kv->one_writer) s->turn = read_turn(eng, i);
+}
+
+static void leave(struct eng *eng, uint32_t i) {
+    struct engi_stripe *s = &eng->stripes[i];
     assert(pthread_equal(atomic_load_explicit(&s->owner, memory_order_relaxed), pthread_self()));
     atomic_store_explicit(&s->owner, 0, memory_order_relaxed);
     pthread_mutex_unlock(&s->lock);
 }
 
-void eng_lock(struct eng *eng, const struct eng_part *part) { take(&eng->stripes[stripe(part)]); }
-void eng_unlock(struct eng *eng, const struct eng_part *part) { leave(&eng->stripes[stripe(part)]); }
+void eng_lock(struct eng *eng, const struct eng_part *part) { take(eng, stripe(part)); }
+void eng_unlock(struct eng *eng, const struct eng_part *part) { leave(eng, stripe(part)); }
 
 bool eng_holds(const struct eng *eng, const struct eng_part *part) {
     return pthread_equal(atomic_load_explicit(&eng->stripes[stripe(part)].owner, memory_order_relaxed), pthread_self());
 }
 
+bool engi_stripe_held(const struct eng *eng, struct slice key, uint32_t *out) {
+    size_t prefix = engi_prefix_len(key);
+    if (!prefix) return false;
+    struct eng_part part = engi_prefix_part(slice_of(key.p, prefix));
+    *out = stripe(&part);
+    return eng_holds(eng, &part);
+}
+
+int engi_stripe_turn(struct eng *eng, uint32_t stripe, struct kv_batch *b) {
+    uint8_t key[6], now[8], next[8];
+    uint64_t turn = eng->stripes[stripe].turn;
+    struct slice k = turn_key(stripe, key), seen = slice_of(now, 8);
+    store_u64(now, turn);
+    store_u64(next, turn + 1);
+    return b->ops->batch_expect(b, k, turn ? &seen : NULL) || b->ops->batch_put(b, k, slice_of(next, 8)) ? -1 : 0;
+}
+
 /* Every stripe once and in ascending order, whatever the partitions. */
-static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n, void (*fn)(struct engi_stripe *)) {
+static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n, void (*fn)(struct eng *, uint32_t)) {
     uint64_t set[ENGI_STRIPES / 64] = {0};
     for (uint32_t i = 0; i < n; i++) set[stripe(parts[i]) / 64] |= 1ull << (stripe(parts[i]) % 64);
     for (uint32_t i = 0; i < ENGI_STRIPES; i++)
-        if (set[i / 64] >> (i % 64) & 1) fn(&eng->stripes[i]);
+        if (set[i / 64] >> (i % 64) & 1) fn(eng, i);
 }
 
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) { each_stripe(eng, parts, n, take); }

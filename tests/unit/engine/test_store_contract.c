@@ -1,0 +1,446 @@
+/* What engine/kv.h promises, on both stores; and that engines which share a store rely on nothing that only its one writer could know. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/murmur3.h"
+#include "engine/engine.h"
+#include "engine/kv.h"
+
+enum { TABLE = 20, NOW = 1000 };
+
+/* ---- the store ---- */
+
+struct world {
+    struct kv *kv;
+    char path[64], copy[64];
+    bool rocks;
+    struct err e;
+};
+
+/* Joins with a comma; refuses a value "bad". */
+static int join(void *arg, struct slice a, struct slice b, struct buf *out) {
+    (void)arg;
+    buf_put_slice(out, a);
+    buf_put_str(out, ",");
+    buf_put_slice(out, b);
+    return slice_eq(b, slice_str("bad")) ? -1 : 0;
+}
+
+static int setup(void **state, bool rocks) {
+    struct world *w = calloc(1, sizeof(*w));
+    strcpy(w->path, "/tmp/tally-kv-XXXXXX");
+    strcpy(w->copy, "/tmp/tally-kv-XXXXXX");
+    if (!mkdtemp(w->path) || !mkdtemp(w->copy)) return -1;
+    struct kv_options o = {.data_dir = w->path, .merge = join};
+    w->rocks = rocks;
+    w->kv = rocks ? kv_rocksdb_open(&o, &w->e) : kv_memory_open(&o, &w->e);
+    *state = w;
+    return w->kv ? 0 : -1;
+}
+
+static int setup_memory(void **state) { return setup(state, false); }
+static int setup_rocks(void **state) { return setup(state, true); }
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    char command[200];
+    w->kv->ops->close(w->kv);
+    snprintf(command, sizeof(command), "rm -rf %s %s", w->path, w->copy);
+    int rc = system(command);
+    free(w);
+    return rc;
+}
+
+static int put_one(struct world *w, struct kv *kv, const char *key, const char *value, const char *expected_key, const char *expected) {
+    struct kv_batch *b = kv->ops->batch_new(kv);
+    struct slice seen = slice_str(expected ? expected : "");
+    if (expected_key) assert_int_equal(kv->ops->batch_expect(b, slice_str(expected_key), expected ? &seen : NULL), 0);
+    assert_int_equal(kv->ops->batch_put(b, slice_str(key), slice_str(value)), 0);
+    int rc = kv->ops->write(kv, b, false, &w->e);
+    kv->ops->batch_free(b);
+    return rc;
+}
+
+/* "key=value ..." */
+static char *text_of(struct world *w, struct kv *kv, const struct kv_snapshot *at) {
+    struct kv_iter_spec spec = {.tier = KV_ANY, .snapshot = at};
+    struct kv_iter *it = kv->ops->iter_new(kv, &spec, &w->e);
+    struct buf out;
+    buf_init(&out, 0);
+    for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0; got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e))
+        buf_printf(&out, "%.*s=%.*s ", SLICE_FMT(it->key), SLICE_FMT(it->value));
+    it->ops->iter_free(it);
+    buf_u8(&out, 0);
+    return (char *)out.p;
+}
+
+static void assert_holds(struct world *w, struct kv *kv, const struct kv_snapshot *at, const char *expected) {
+    char *text = text_of(w, kv, at);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void test_condition_decides_a_write(void **state) {
+    struct world *w = *state;
+    assert_int_equal(put_one(w, w->kv, "a", "1", "a", NULL), 0);
+    assert_int_equal(put_one(w, w->kv, "a", "2", "a", NULL), KV_CHANGED);
+    assert_int_equal(put_one(w, w->kv, "a", "2", "a", "0"), KV_CHANGED);
+    assert_int_equal(put_one(w, w->kv, "b", "2", "c", "1"), KV_CHANGED);
+    assert_false(w->e.set);
+    assert_holds(w, w->kv, NULL, "a=1 ");
+    assert_int_equal(put_one(w, w->kv, "a", "2", "a", "1"), 0);
+    assert_holds(w, w->kv, NULL, "a=2 ");
+}
+
+static void test_snapshots_and_iterators_see_one_moment(void **state) {
+    struct world *w = *state;
+    const struct kv_ops *ops = w->kv->ops;
+    assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "c", "3", NULL, NULL), 0);
+    struct kv_snapshot *s = ops->snapshot_new(w->kv);
+    struct kv_iter *it = ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = KV_ANY}, &w->e);
+    assert_int_equal(ops->iter_move(it, KV_SEEK, slice_str(""), &w->e), 1);
+    for (int i = 0; i < 3; i++) {
+        struct kv_batch *b = ops->batch_new(w->kv);
+        assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("9")) | ops->batch_put(b, slice_str("b"), slice_str("9")), 0);
+        if (i == 1) assert_int_equal(ops->batch_delete(b, slice_str("c")), 0);
+        if (i == 2) assert_int_equal(ops->batch_delete_range(b, slice_str("a"), slice_str("d")), 0);
+        assert_int_equal(ops->write(w->kv, b, false, &w->e), 0);
+        ops->batch_free(b);
+        assert_holds(w, w->kv, s, "a=1 c=3 ");
+    }
+    assert_holds(w, w->kv, NULL, "");
+    assert_int_equal(ops->iter_move(it, KV_NEXT, slice_str(""), &w->e), 1);
+    assert_true(slice_eq(it->key, slice_str("c")) && slice_eq(it->value, slice_str("3")));
+    assert_int_equal(ops->iter_move(it, KV_PREV, slice_str(""), &w->e), 1);
+    assert_true(slice_eq(it->key, slice_str("a")) && slice_eq(it->value, slice_str("1")));
+    assert_int_equal(ops->iter_move(it, KV_PREV, slice_str(""), &w->e), 0);
+    ops->iter_free(it);
+    ops->snapshot_free(w->kv, s);
+}
+
+static void test_many_values_come_from_one_moment(void **state) {
+    struct world *w = *state;
+    const struct kv_ops *ops = w->kv->ops;
+    assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "c", "3", NULL, NULL), 0);
+    struct kv_snapshot *s = ops->snapshot_new(w->kv);
+    assert_int_equal(put_one(w, w->kv, "b", "2", NULL, NULL), 0);
+    const struct slice keys[] = {slice_str("c"), slice_str("b"), slice_str("a")};
+    struct kv_value values[3];
+    bool found[3];
+    for (int now = 0; now < 2; now++) {
+        assert_int_equal(ops->get_many(w->kv, KV_ANY, now ? NULL : s, keys, 3, values, found, &w->e), 0);
+        assert_true(found[0] && found[1] == now && found[2] && slice_eq(values[0].bytes, slice_str("3")) && slice_eq(values[2].bytes, slice_str("1")));
+        for (int i = 0; i < 3; i++)
+            if (found[i]) ops->release(w->kv, &values[i]);
+    }
+    ops->snapshot_free(w->kv, s);
+    fault_arm(FAULT_KV_READ, 1);
+    assert_int_equal(ops->get_many(w->kv, KV_ANY, NULL, keys, 3, values, found, &w->e), -1);
+    err_clear(&w->e);
+}
+
+/* RocksDB merges later; here the merge is a part of the write. */
+static void test_failed_batch_leaves_nothing_of_it(void **state) {
+    struct world *w = *state;
+    const struct kv_ops *ops = w->kv->ops;
+    assert_int_equal(put_one(w, w->kv, "m", "1", NULL, NULL) | put_one(w, w->kv, "x", "1", NULL, NULL), 0);
+    struct kv_batch *b = ops->batch_new(w->kv);
+    assert_int_equal(ops->batch_put(b, slice_str("a"), slice_str("2")) | ops->batch_merge(b, slice_str("m"), slice_str("2")), 0);
+    assert_int_equal(ops->batch_delete_range(b, slice_str("w"), slice_str("z")) | ops->batch_merge(b, slice_str("m"), slice_str("bad")), 0);
+    assert_int_equal(ops->write(w->kv, b, false, &w->e), -1);
+    err_clear(&w->e);
+    ops->batch_free(b);
+    assert_holds(w, w->kv, NULL, "m=1 x=1 ");
+}
+
+static void test_checkpoint_is_another_store(void **state) {
+    struct world *w = *state;
+    struct kv_options o = {.data_dir = w->copy, .merge = join};
+    assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL), 0);
+    struct kv *copy = w->kv->ops->checkpoint(w->kv, &o, &w->e);
+    if (!copy) fail_msg("%s", w->e.text);
+    assert_int_equal(put_one(w, w->kv, "b", "2", NULL, NULL) | put_one(w, copy, "c", "3", NULL, NULL), 0);
+    assert_holds(w, w->kv, NULL, "a=1 b=2 ");
+    assert_holds(w, copy, NULL, "a=1 c=3 ");
+    copy->ops->close(copy);
+    if (!w->rocks) return;
+    copy = kv_rocksdb_open(&o, &w->e);
+    if (!copy) fail_msg("%s", w->e.text);
+    assert_holds(w, copy, NULL, "a=1 c=3 ");
+    copy->ops->close(copy);
+}
+
+static void count_notice(void *arg) { ++*(int *)arg; }
+
+static void test_notice_tells_of_the_writes_of_others(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct world w = {0};
+    struct kv_options o = {.merge = join, .shared = true};
+    struct kv *a = kv_memory_open(&o, &e), *b = kv_memory_share(a, &o, &e);
+    int told = 0;
+    assert_false(a->one_writer || b->one_writer);
+    assert_int_equal(a->ops->watch(a, slice_str("k"), slice_str("l"), count_notice, &told, &e), 0);
+    assert_int_equal(put_one(&w, a, "k1", "own", NULL, NULL) | put_one(&w, b, "l", "outside", NULL, NULL), 0);
+    assert_int_equal(told, 0);
+    assert_int_equal(put_one(&w, b, "k1", "x", NULL, NULL), 0);
+    assert_int_equal(told, 1);
+    assert_int_equal(b->ops->drop_range(b, slice_str("a"), slice_str("z"), &e), 0);
+    assert_int_equal(told, 2);
+    a->ops->close(a);
+    assert_int_equal(put_one(&w, b, "k2", "x", NULL, NULL), 0);
+    assert_int_equal(told, 2);
+    b->ops->close(b);
+}
+
+/* ---- engines ---- */
+
+static struct eng_part part_of(uint32_t table, int p) {
+    static const char *const names[] = {"p", "q", "r"};
+    return (struct eng_part){.table = table, .token = murmur3_token(slice_str(names[p])), .key = slice_str(names[p])};
+}
+
+static void add_row(struct eng_batch *b, uint32_t table, int p, const char *ck, int64_t value, int64_t ts, bool deletion) {
+    struct err e = {0};
+    struct eng_part part = part_of(table, p);
+    uint8_t bytes[8];
+    store_u64(bytes, (uint64_t)value);
+    struct eng_cell cell = {.ts = ts, .expiry = ENG_NO_EXPIRY, .value = slice_of(bytes, 8)};
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    if (deletion) {
+        row.del_ts = ts;
+        row.del_at = NOW;
+    } else {
+        row.live_ts = ts;
+        row.cells = &cell;
+        row.n_cells = 1;
+        row.covers_below = 1; /* every column that there is: it may be put blindly, where that can be proven */
+    }
+    assert_int_equal(eng_batch_row(b, &part, &row, NULL, &e), 0);
+}
+
+static int64_t get_row(struct eng *eng, uint32_t table, int p, const char *ck, int64_t *newest) {
+    struct err e = {0};
+    struct arena a;
+    struct eng_part part = part_of(table, p);
+    struct eng_row row;
+    arena_init(&a, 1024, 0);
+    int got = eng_row_get(eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), NOW, &a, &row, NULL, &e);
+    if (got < 0) fail_msg("%s", e.text);
+    int64_t value = got && row.n_cells ? (int64_t)load_u64(row.cells[0].value.p) : -1;
+    if (newest) *newest = row.newest_ts;
+    arena_fini(&a);
+    return value;
+}
+
+static void commit(struct eng_batch *b) {
+    struct err e = {0};
+    uint64_t seq;
+    if (eng_batch_commit(b, &seq, &e)) fail_msg("%s", e.text);
+}
+
+/* The plain model: of every row the newest write, and the newest deletion of anything that covers it. */
+enum { PARTS = 3, ROWS = 6 };
+
+struct model {
+    int64_t value[PARTS][ROWS], ts[PARTS][ROWS], deleted[PARTS][ROWS];
+};
+
+static const char *const row_names[ROWS] = {"a", "b", "c", "d", "e", "f"};
+
+static void model_delete(struct model *m, int p, int from, int to, int64_t ts) {
+    for (int i = from; i < to; i++)
+        if (ts > m->deleted[p][i]) m->deleted[p][i] = ts;
+}
+
+static void model_write(struct model *m, int p, int i, int64_t value, int64_t ts) {
+    if (ts <= m->ts[p][i]) return;
+    m->ts[p][i] = ts;
+    m->value[p][i] = value;
+}
+
+static int64_t model_get(const struct model *m, int p, int i) { return m->ts[p][i] > m->deleted[p][i] ? m->value[p][i] : -1; }
+
+static void random_op(struct eng_batch *b, struct model *m, int64_t ts) {
+    struct err e = {0};
+    int p = rand() % PARTS, i = rand() % ROWS, k = i + 1 + rand() % (ROWS - i);
+    struct eng_part part = part_of(TABLE, p);
+    int what = rand() % 20;
+    if (what == 0) {
+        assert_int_equal(eng_batch_delete_partition(b, &part, ts, NOW, NULL, &e), 0);
+        model_delete(m, p, 0, ROWS, ts);
+    } else if (what < 3) {
+        struct eng_slice range = {.from = {.key = slice_str(row_names[i])}, .to = {.key = slice_str(row_names[k - 1]), .after = true}};
+        assert_int_equal(eng_batch_delete_range(b, &part, &range, ts, NOW, NULL, &e), 0);
+        model_delete(m, p, i, k, ts);
+    } else if (what < 5) {
+        add_row(b, TABLE, p, row_names[i], 0, ts, true);
+        model_delete(m, p, i, i + 1, ts);
+    } else {
+        add_row(b, TABLE, p, row_names[i], ts, ts, false);
+        model_write(m, p, i, ts, ts);
+    }
+}
+
+/* A conditional write: sets the row to twice what it is, if it is there. */
+static void random_condition(struct eng *eng, struct eng_batch *b, struct model *m, int64_t *ts) {
+    int p = rand() % PARTS, i = rand() % ROWS;
+    int64_t newest;
+    struct eng_part part = part_of(TABLE, p);
+    eng_lock(eng, &part);
+    int64_t value = get_row(eng, TABLE, p, row_names[i], &newest);
+    assert_int_equal(value, model_get(m, p, i));
+    if (value >= 0) {
+        int64_t at = newest >= *ts ? newest + 1 : ++*ts;
+        add_row(b, TABLE, p, row_names[i], value * 2 % 1000003, at, false);
+        commit(b);
+        model_write(m, p, i, value * 2 % 1000003, at);
+        if (at > *ts) *ts = at;
+    }
+    eng_unlock(eng, &part);
+}
+
+static void test_two_engines_on_one_store_follow_the_model(void **state) {
+    (void)state;
+    enum { ROUNDS = 60, OPS = 120 };
+    struct err e = {0};
+    srand(11);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct model m = {0};
+        struct eng_options o = {.durability = ENG_FSYNC, .clock = &clock_real, .shared = true};
+        struct eng *eng[2];
+        eng[0] = eng_open(&o, &e);
+        o.beside = eng[0];
+        eng[1] = eng_open(&o, &e);
+        struct eng_batch *b[2] = {eng_batch_new(eng[0]), eng_batch_new(eng[1])};
+        int64_t ts = 1000;
+        for (int i = 0; i < OPS; i++) {
+            int who = rand() % 2;
+            /* now and then an older timestamp, as clients send them */
+            if (rand() % 8 == 0) random_condition(eng[who], b[who], &m, &ts);
+            else random_op(b[who], &m, rand() % 6 ? ++ts : 1 + rand() % 999), commit(b[who]);
+            if (i == OPS / 2) assert_int_equal(eng_compact(eng[who], &e), 0);
+            int p = rand() % PARTS, r = rand() % ROWS;
+            assert_int_equal(get_row(eng[1 - who], TABLE, p, row_names[r], NULL), model_get(&m, p, r));
+        }
+        for (int k = 0; k < 2; k++)
+            for (int p = 0; p < PARTS; p++)
+                for (int r = 0; r < ROWS; r++) assert_int_equal(get_row(eng[k], TABLE, p, row_names[r], NULL), model_get(&m, p, r));
+        for (int k = 0; k < 2; k++) eng_batch_free(b[k]), eng_close(eng[k]);
+    }
+}
+
+struct counter {
+    struct eng *eng;
+    int applied, refused;
+    const char *failure;
+};
+
+/* Adds one, two hundred times over, and tries again when another server was quicker. */
+static void *add_ones(void *arg) {
+    enum { TIMES = 200 };
+    struct counter *c = arg;
+    struct eng_part part = part_of(TABLE, 0);
+    struct eng_batch *b = eng_batch_new(c->eng);
+    while (c->applied < TIMES && !c->failure) {
+        struct err e = {0};
+        uint64_t seq;
+        int64_t newest;
+        eng_lock(c->eng, &part);
+        int64_t value = get_row(c->eng, TABLE, 0, "n", &newest);
+        add_row(b, TABLE, 0, "n", value < 0 ? 1 : value + 1, newest == ENG_NO_TS ? 1 : newest + 1, false);
+        int rc = eng_batch_commit(b, &seq, &e);
+        eng_unlock(c->eng, &part);
+        if (!rc) c->applied++;
+        else if (e.code == ERR_WRITE_TIMEOUT && !strcmp(e.detail.write_type, "CAS")) c->refused++;
+        else c->failure = "the commit failed otherwise";
+    }
+    eng_batch_free(b);
+    return NULL;
+}
+
+static void test_two_engines_decide_one_after_the_other(void **state) {
+    (void)state;
+    enum { THREADS = 4 };
+    struct err e = {0};
+    struct eng_options o = {.durability = ENG_FSYNC, .clock = &clock_real, .shared = true};
+    struct eng *a = eng_open(&o, &e);
+    o.beside = a;
+    struct eng *b = eng_open(&o, &e);
+    assert_false(eng_one_writer(a) || eng_one_writer(b));
+    struct counter c[THREADS] = {{.eng = a}, {.eng = b}, {.eng = a}, {.eng = b}};
+    pthread_t t[THREADS];
+    int sum = 0;
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&t[i], NULL, add_ones, &c[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], NULL);
+        if (c[i].failure) fail_msg("%s", c[i].failure);
+        sum += c[i].applied;
+    }
+    assert_int_equal(get_row(a, TABLE, 0, "n", NULL), sum);
+    eng_close(a);
+    eng_close(b);
+}
+
+static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it(void **state) {
+    struct world *w = *state;
+    struct eng_options o = {.data_dir = w->rocks ? w->copy : NULL, .durability = ENG_FSYNC, .clock = &clock_real};
+    struct eng *from = eng_open(&(struct eng_options){.durability = ENG_FSYNC, .clock = &clock_real}, &w->e), *to = eng_open(&o, &w->e);
+    struct eng_batch *b = eng_batch_new(from), *t = eng_batch_new(to);
+    struct eng_part q = part_of(TABLE, 1);
+    for (int i = 0; i < ROWS; i++) add_row(b, TABLE, 0, row_names[i], i, 500 + i, false), add_row(b, TABLE, 1, row_names[i], i, 500, false);
+    commit(b);
+    assert_int_equal(eng_batch_delete_partition(b, &q, 600, NOW, NULL, &w->e), 0);
+    commit(b);
+    add_row(t, TABLE + 1, 0, "z", 1, 10, false); /* the engine has its proofs of the table, as long as nothing is ingested */
+    commit(t);
+    assert_int_equal(eng_ingest(to, TABLE + 1, from, TABLE, &w->e), 0);
+    assert_int_equal(get_row(to, TABLE + 1, 1, "a", NULL), -1);
+    add_row(t, TABLE + 1, 0, "c", 99, 100, false); /* older than what came: must not replace it */
+    add_row(t, TABLE + 1, 1, "a", 99, 550, false); /* older than the deletion that came */
+    commit(t);
+    for (int i = 0; i < ROWS; i++) assert_int_equal(get_row(to, TABLE + 1, 0, row_names[i], NULL), i);
+    assert_int_equal(get_row(to, TABLE + 1, 1, "a", NULL), -1);
+    if (w->rocks) {
+        eng_batch_free(t);
+        eng_close(to);
+        to = eng_open(&o, &w->e);
+        t = eng_batch_new(to);
+        add_row(t, TABLE + 1, 0, "d", 99, 100, false);
+        commit(t);
+        assert_int_equal(get_row(to, TABLE + 1, 0, "d", NULL), 3);
+        assert_int_equal(get_row(to, TABLE + 1, 1, "a", NULL), -1);
+    }
+    struct eng *copy = eng_open(&(struct eng_options){.copy_of = from, .clock = &clock_real}, &w->e);
+    assert_int_equal(get_row(copy, TABLE, 0, "b", NULL), 1);
+    eng_close(copy);
+    eng_batch_free(b);
+    eng_batch_free(t);
+    eng_close(from);
+    eng_close(to);
+}
+
+#define BOTH(f) cmocka_unit_test_setup_teardown(f, setup_memory, teardown), cmocka_unit_test_setup_teardown(f, setup_rocks, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        BOTH(test_condition_decides_a_write),
+        BOTH(test_snapshots_and_iterators_see_one_moment),
+        BOTH(test_many_values_come_from_one_moment),
+        BOTH(test_checkpoint_is_another_store),
+        BOTH(test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it),
+        cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
+        cmocka_unit_test(test_notice_tells_of_the_writes_of_others),
+        cmocka_unit_test(test_two_engines_on_one_store_follow_the_model),
+        cmocka_unit_test(test_two_engines_decide_one_after_the_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
