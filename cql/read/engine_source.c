@@ -140,7 +140,7 @@ static int get_row(struct engine_source *s, struct point *out) {
 }
 
 static int read_point(struct engine_source *s, struct read_row *out) {
-    struct point at;
+    struct point at = {0};
     s->state = AT_NEXT_PIECE;
     int rc = s->spec.plan->wants_statics ? get_pair(s, &at) : get_row(s, &at);
     if (rc < 0) return rc;
