@@ -1,5 +1,7 @@
 #include "cql/statement.h"
 
+#include <assert.h>
+
 #include "cql/read/select.h"
 #include "cql/schema/ddl.h"
 #include "cql/write/batch.h"
@@ -23,16 +25,20 @@ static const struct statement_ops *const ops_of_kind[STMT_KINDS] = {
     [STMT_DESCRIBE] = &describe_ops,
 };
 
-static const char *const features[STMT_KINDS] = {
-#define STMT(id, words, state, feature) [STMT_##id] = feature,
+static const struct {
+    enum { RUNS, REFUSED } state;
+    const char *feature;
+} rows[STMT_KINDS] = {
+#define STMT(id, words, state, feature) [STMT_##id] = {state, feature},
 #include "cql/syntax/stmt.def"
 #undef STMT
 };
 
 struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast) {
     const struct statement_ops *ops = ops_of_kind[ast->kind];
-    if (!ops) {
-        err_invalid(c->err, "%s is not yet supported.", features[ast->kind]);
+    assert((rows[ast->kind].state == RUNS) == (ops != NULL));
+    if (rows[ast->kind].state == REFUSED) {
+        err_invalid(c->err, "%s is not yet supported.", rows[ast->kind].feature);
         return NULL;
     }
     return statement_compile(c, ast, ops);
