@@ -49,6 +49,20 @@ static void tell_engine(struct catalog *c) {
     }
 }
 
+/* Those of the table and those of layers above. */
+static int gather_kinds(struct catalog *c, const struct catalog_options *o, struct err *e) {
+    static const struct object_kind *const own[] = {
+#define KIND(name) &name##_kind,
+#include "system_schema/object_kind.def"
+#undef KIND
+    };
+    c->kinds = ARENA_ARRAY(&c->arena, ARRAY_LEN(own) + o->n_kinds, const struct object_kind *);
+    if (!c->kinds) return err_nomem(e);
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) c->kinds[c->n_kinds++] = own[i];
+    for (uint32_t i = 0; i < o->n_kinds; i++) c->kinds[c->n_kinds++] = o->kinds[i];
+    return 0;
+}
+
 static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     if (!c->traces) return err_nomem(e);
@@ -80,7 +94,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name), arena_strdup(&c->arena, n->datacenter),
                                  arena_strdup(&c->arena, n->rack), arena_strdup(&c->arena, n->release_version),
                                  arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port};
-    if (open_parts(c, e)) {
+    if (gather_kinds(c, o, e) || open_parts(c, e)) {
         catalog_close(c);
         return NULL;
     }
@@ -125,9 +139,9 @@ void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg) {
 }
 
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
-    *out = (struct schema_change){.kind = kind, .target = x->kind == &table_kind ? TARGET_TABLE : TARGET_KEYSPACE};
+    *out = (struct schema_change){.kind = kind, .target = x->kind->target};
     strncpy(out->keyspace, entry_place(c, x).keyspace, sizeof out->keyspace - 1);
-    if (x->kind == &table_kind) strncpy(out->name, x->name, sizeof out->name - 1);
+    if (x->kind->in_keyspace) strncpy(out->name, x->name, sizeof out->name - 1);
 }
 
 void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x) {

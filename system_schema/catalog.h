@@ -29,6 +29,8 @@ struct node_info {
     uint16_t port;
 };
 
+struct object_kind; /* object_kind.h */
+
 struct catalog_options {
     struct eng *eng;
     struct clock *clock;
@@ -37,6 +39,8 @@ struct catalog_options {
     struct node_info node;
     uint32_t n_tables; /* further system tables */
     const struct virtual_table *tables;
+    uint32_t n_kinds; /* further kinds of objects, behind those of object_kind.def */
+    const struct object_kind *const *kinds;
 };
 
 /* Reads what is persisted, makes the system keyspaces, resumes unfinished changes. */
@@ -69,7 +73,7 @@ void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg);
 
 /* ---- DDL ---- */
 
-enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE };
+enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
 
 struct catalog_column {
     const char *name;
@@ -81,6 +85,8 @@ struct catalog_column {
 /* One analysed DDL statement. Everything is the caller's and copied. */
 struct catalog_change {
     enum catalog_op op;
+    const struct object_kind *kind; /* OBJECT: of which kind, one that lives in a keyspace */
+    const void *definition;         /* CREATE_OBJECT: the kind's own structure */
     const char *keyspace, *name; /* name: of the table; NULL for keyspaces */
     bool conditional;            /* IF NOT EXISTS, IF EXISTS: finding it already so is no error */
     bool column_conditional;     /* ALTER TABLE ADD IF NOT EXISTS */

@@ -39,21 +39,23 @@ static int refuse_system(struct apply *a) {
 }
 
 static int busy(struct apply *a, const struct entry *x) {
-    const char *what = x->kind == &table_kind ? "Table" : "Keyspace";
+    char what[32] = "";
+    strncpy(what, x->kind->word, sizeof what - 1);
+    *what = (char)(*what - 'a' + 'A');
     const char *end = x->status == SCHEMA_DELETING ? "gone" : "ACTIVE";
     return err_invalid(a->err, "%s '%s' is %s: wait until it is %s", what, x->name, schema_status_name(x->status), end);
 }
 
 /* An object keeps its name until it is gone, as on Keyspaces, so that nothing new is made, found or altered under it; to drop it once more
  * asks for nothing new. In cassandra mode whoever drops waits for the end, so that the name is free for those who come after. */
-static struct entry *being_deleted(struct apply *a, uint32_t keyspace_id, const char *name) {
-    return a->c->mode == MODE_KEYSPACES ? entry_find_deleting(a->c, keyspace_id, name) : NULL;
+static struct entry *being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+    return a->c->mode == MODE_KEYSPACES ? entry_find_deleting(a->c, kind, keyspace_id, name) : NULL;
 }
 
 /* The keyspace of a table's change. NULL and no error: there is none, and the statement does not mind. */
 static struct entry *keyspace_of(struct apply *a, bool must_exist) {
-    struct entry *ks = entry_find(a->c, 0, a->change->keyspace);
-    const struct entry *old = ks ? NULL : being_deleted(a, 0, a->change->keyspace);
+    struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *old = ks ? NULL : being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
     if (old) (void)busy(a, old);
     else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
     if (ks && ks->status == SCHEMA_CREATING) {
@@ -128,13 +130,13 @@ static int merge_options(struct apply *a, uint32_t n_old, const struct schema_op
 
 static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    if (entry_find(a->c, 0, ch->keyspace)) {
+    if (entry_find(a->c, &keyspace_kind, 0, ch->keyspace)) {
         if (ch->conditional) return NOTHING_TO_DO;
         err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add existing keyspace \"%s\"", ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         return -1;
     }
-    const struct entry *old = being_deleted(a, 0, ch->keyspace);
+    const struct entry *old = being_deleted(a, &keyspace_kind, 0, ch->keyspace);
     if (old) return busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
@@ -151,8 +153,8 @@ static int create_keyspace(struct apply *a) {
 }
 
 static struct entry *existing_keyspace(struct apply *a) {
-    struct entry *x = entry_find(a->c, 0, a->change->keyspace);
-    const struct entry *old = x ? NULL : being_deleted(a, 0, a->change->keyspace);
+    struct entry *x = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *old = x ? NULL : being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
     if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)busy(a, old);
     if (old) return NULL;
     if (!x && !a->change->conditional) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
@@ -212,6 +214,41 @@ static void drop_tables_of(struct catalog *c, uint32_t keyspace_id) {
     }
 }
 
+/* ---- what one object needs of another ---- */
+
+struct needed {
+    struct apply *a;
+    const struct entry *by, *what;
+};
+
+static int need_not(void *arg, const struct object_kind *kind, const char *name) {
+    const struct needed *n = arg;
+    if (kind != n->what->kind || strcmp(name, n->what->name) != 0) return 0;
+    return err_invalid(n->a->err, "Cannot drop %s '%s.%s': %s %s needs it", kind->word, n->a->change->keyspace, name, n->by->kind->word, n->by->name);
+}
+
+/* Only kinds that need others are asked, so that a drop costs what there is of those. */
+static int check_not_needed(struct apply *a, const struct entry *x) {
+    bool any = false;
+    for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= a->c->kinds[i]->depend != NULL;
+    for (uint32_t i = 0; any && i < a->c->n_entries; i++) {
+        const struct entry *by = a->c->entries[i];
+        if (!by->kind->depend || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING) continue;
+        const void *definition = definition_of(a, by);
+        struct needed n = {.a = a, .by = by, .what = x};
+        if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
+    }
+    return 0;
+}
+
+static int begin_drop(struct apply *a, struct entry *x) {
+    if (check_not_needed(a, x)) return -1;
+    a->subject = x;
+    a->kind = CHANGE_DROPPED;
+    entry_set_status(a->c, x, SCHEMA_DELETING);
+    return BEGUN;
+}
+
 /* ---- tables ---- */
 
 static void fill_columns(struct apply *a, struct schema_column *to) {
@@ -228,14 +265,14 @@ static int create_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = keyspace_of(a, true);
     if (!ks) return -1;
-    if (entry_find(a->c, ks->id, ch->name)) {
+    if (entry_find(a->c, &table_kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
         err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name, ch->keyspace);
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
         return -1;
     }
-    const struct entry *old = being_deleted(a, ks->id, ch->name);
+    const struct entry *old = being_deleted(a, &table_kind, ks->id, ch->name);
     if (old) return busy(a, old);
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
@@ -265,8 +302,8 @@ static struct entry *existing_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = keyspace_of(a, false);
     if (a->err->set) return NULL;
-    struct entry *x = ks ? entry_find(a->c, ks->id, ch->name) : NULL;
-    const struct entry *old = ks && !x ? being_deleted(a, ks->id, ch->name) : NULL;
+    struct entry *x = ks ? entry_find(a->c, &table_kind, ks->id, ch->name) : NULL;
+    const struct entry *old = ks && !x ? being_deleted(a, &table_kind, ks->id, ch->name) : NULL;
     if (old && ch->op == CATALOG_ALTER_TABLE) (void)busy(a, old);
     if (old) return NULL;
     if (!x && !ch->conditional) err_invalid(a->err, "Table '%s.%s' doesn't exist", ch->keyspace, ch->name);
@@ -326,10 +363,50 @@ static int alter_table(struct apply *a) {
 static int drop_table(struct apply *a) {
     struct entry *x = existing_table(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    return begin_drop(a, x);
+}
+
+/* ---- objects of further kinds ---- */
+
+static int need_there(void *arg, const struct object_kind *kind, const char *name) {
+    struct apply *a = arg;
+    const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *needed = ks ? entry_find(a->c, kind, ks->id, name) : NULL;
+    if (needed && !entry_is_pending(needed)) return 0;
+    return needed ? busy(a, needed) : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace, name, a->change->name);
+}
+
+static int create_object(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = keyspace_of(a, true);
+    if (!ks) return -1;
+    if (entry_find(a->c, ch->kind, ks->id, ch->name)) {
+        if (ch->conditional) return NOTHING_TO_DO;
+        return err_invalid(a->err, "A %s named '%s.%s' already exists", ch->kind->word, ch->keyspace, ch->name);
+    }
+    const struct entry *old = being_deleted(a, ch->kind, ks->id, ch->name);
+    if (old) return busy(a, old);
+    if (ch->kind->depend && ch->kind->depend(ch->definition, need_there, a)) return -1;
+    uint32_t id;
+    if (entry_next_id(a->c, &id, a->err)) return -1;
+    struct entry *x = entry_add(a->c, ch->kind, id, ks->id, ch->name, a->err);
+    if (!x) return -1;
     a->subject = x;
-    a->kind = CHANGE_DROPPED;
-    entry_set_status(a->c, x, SCHEMA_DELETING);
-    return BEGUN;
+    a->kind = CHANGE_CREATED;
+    if (set_form(a, x, &x->form, ch->definition) == 0) return BEGUN;
+    entry_remove(a->c, x);
+    return -1;
+}
+
+static int drop_object(struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    struct entry *ks = keyspace_of(a, false);
+    if (a->err->set) return -1;
+    struct entry *x = ks ? entry_find(a->c, ch->kind, ks->id, ch->name) : NULL;
+    if (!x && ks && being_deleted(a, ch->kind, ks->id, ch->name)) return NOTHING_TO_DO;
+    if (!x && ch->conditional) return NOTHING_TO_DO;
+    if (!x) return err_invalid(a->err, "The %s '%s.%s' doesn't exist", ch->kind->word, ch->keyspace, ch->name);
+    return entry_is_pending(x) ? busy(a, x) : begin_drop(a, x);
 }
 
 /* ---- all ---- */
@@ -338,6 +415,7 @@ static int check_and_change(struct apply *a) {
     static int (*const ops[])(struct apply *) = {
         [CATALOG_CREATE_KEYSPACE] = create_keyspace, [CATALOG_ALTER_KEYSPACE] = alter_keyspace, [CATALOG_DROP_KEYSPACE] = drop_keyspace,
         [CATALOG_CREATE_TABLE] = create_table,       [CATALOG_ALTER_TABLE] = alter_table,       [CATALOG_DROP_TABLE] = drop_table,
+        [CATALOG_CREATE_OBJECT] = create_object,     [CATALOG_DROP_OBJECT] = drop_object,
     };
     uint32_t pending = 0;
     for (const struct entry *x = a->c->busy; x; x = x->busy_next) pending += entry_is_pending(x);
@@ -375,7 +453,7 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     entry_begin(c, x);
     if (x->status == SCHEMA_ACTIVE && entry_save(c, x, a->err)) return -1;
     if (catalog_publish(c, a->err)) return -1;
-    if (x->status == SCHEMA_ACTIVE && kind == &table_kind) {
+    if (x->status == SCHEMA_ACTIVE && x->shown) {
         eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
     }
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);

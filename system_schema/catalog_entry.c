@@ -8,12 +8,6 @@
 
 static const char counter_key[] = "catalog/next_id";
 
-static const struct object_kind *const object_kinds[OBJECT_KINDS] = {
-#define KIND(id, name, tag) [OBJECT_##id] = &name##_kind,
-#include "system_schema/object_kind.def"
-#undef KIND
-};
-
 int form_set(struct slice *form, struct slice bytes, struct err *e) {
     uint8_t *copy = NULL;
     if (bytes.n) {
@@ -150,8 +144,7 @@ struct entry *entry_by_id(struct catalog *c, uint32_t id) {
     return x;
 }
 
-static struct entry *find(struct catalog *c, uint32_t keyspace_id, const char *name, bool deleting) {
-    const struct object_kind *kind = keyspace_id ? &table_kind : &keyspace_kind;
+static struct entry *find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name, bool deleting) {
     for (struct entry *x = c->n_buckets ? c->by_name[name_bucket(c, keyspace_id, name)] : NULL; x; x = x->name_next) {
         if (x->kind != kind || x->keyspace_id != keyspace_id || x->gone || strcmp(x->name, name) != 0) continue;
         if ((x->status == SCHEMA_DELETING) == deleting) return x;
@@ -159,8 +152,13 @@ static struct entry *find(struct catalog *c, uint32_t keyspace_id, const char *n
     return NULL;
 }
 
-struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name) { return find(c, keyspace_id, name, false); }
-struct entry *entry_find_deleting(struct catalog *c, uint32_t keyspace_id, const char *name) { return find(c, keyspace_id, name, true); }
+struct entry *entry_find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+    return find(c, kind, keyspace_id, name, false);
+}
+
+struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+    return find(c, kind, keyspace_id, name, true);
+}
 
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to) {
     static const bool legal[STATUSES][STATUSES] = {
@@ -319,9 +317,9 @@ int entries_load(struct catalog *c, struct err *e) {
     c->next_id = FIRST_STORAGE_ID;
     struct load l = {.c = c, .last_id = FIRST_STORAGE_ID - 1};
     if (eng_meta_scan(c->eng, slice_str(counter_key), load_counter, &c->next_id, e)) return -1;
-    for (size_t i = 0; i < OBJECT_KINDS; i++) {
-        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', object_kinds[i]->tag, '/', 0};
-        l.kind = object_kinds[i];
+    for (uint32_t i = 0; i < c->n_kinds; i++) {
+        const char prefix[] = {'c', 'a', 't', 'a', 'l', 'o', 'g', '/', c->kinds[i]->tag, '/', 0};
+        l.kind = c->kinds[i];
         if (eng_meta_scan(c->eng, slice_str(prefix), load_record, &l, e)) return -1;
         if (check_entries(c, l.kind, e)) return -1;
     }

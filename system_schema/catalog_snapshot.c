@@ -44,7 +44,7 @@ static struct schema_table *make_table(const struct entry *x, const struct schem
 
 /* ---- one entry in the snapshot to be ---- */
 
-static int show_keyspace(struct snapshot *s, const struct entry *x, struct err *e) {
+int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
     struct schema_owner *owner;
     if (!is_visible(x) || x->status == SCHEMA_DELETING) {
         snapshot_drop(s, x->id);
@@ -72,7 +72,7 @@ static int edit_lists(struct schema_space *space, const struct entry *x, const s
 }
 
 /* Where its keyspace is gone there is nothing to show. */
-static int show_table(struct snapshot *s, struct entry *x, struct err *e) {
+int show_table(struct snapshot *s, struct entry *x, struct err *e) {
     const struct space *of = snapshot_space(s, x->keyspace_id);
     if (!of) return 0;
     struct schema_table *now = is_visible(x) ? make_table(x, of->space.keyspace, e) : NULL;
@@ -119,7 +119,7 @@ static void write_version(const uint64_t sums[2], uint8_t version[16]) {
 
 static int show(struct snapshot *s, struct entry *x, struct err *e) {
     if (sums_of(x, x->next_sums, e)) return -1;
-    return x->kind == &keyspace_kind ? show_keyspace(s, x, e) : x->kind == &table_kind ? show_table(s, x, e) : 0;
+    return x->kind->show ? x->kind->show(s, x, e) : 0;
 }
 
 /* Keyspaces first: tables are shown in them. */

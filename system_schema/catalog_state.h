@@ -46,6 +46,8 @@ struct catalog {
     enum tally_mode mode;
     struct ddl_delay delay;
     struct node_info node;
+    uint32_t n_kinds;  /* in the order of dependency */
+    const struct object_kind **kinds;
     uint32_t n_tables; /* of layers above */
     const struct virtual_table *tables;
     uint8_t host_id[16];
@@ -86,10 +88,10 @@ struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint3
 void entry_remove(struct catalog *c, struct entry *x);
 void entry_free(struct entry *x);
 struct entry *entry_by_id(struct catalog *c, uint32_t id);
-/* One that is not DELETING. keyspace_id 0: a keyspace. */
-struct entry *entry_find(struct catalog *c, uint32_t keyspace_id, const char *name);
+/* One that is not DELETING. keyspace_id 0: of a keyspace. */
+struct entry *entry_find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
 /* One that is DELETING and not gone yet; there may be several of a name in cassandra mode. */
-struct entry *entry_find_deleting(struct catalog *c, uint32_t keyspace_id, const char *name);
+struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
 /* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
 /* Back to what a record says, or to what was before a change that could not be recorded. */
@@ -109,6 +111,8 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
 
 /* What clients see of the entry is another now: the next snapshot tells. */
 void entry_touch(struct catalog *c, struct entry *x);
+int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
+int show_table(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
 /* Makes a snapshot in which the touched entries are as they are now, and makes it the current one. */
 int catalog_publish(struct catalog *c, struct err *e) MUST_CHECK;
 

@@ -86,7 +86,7 @@ static void move_on(struct catalog *c, struct entry *x) {
         err_clear(&e);
     }
     if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
-    else if (x->kind == &table_kind && !x->gone) tell_engine(c, x);
+    else if (!x->gone) tell_engine(c, x);
     if (from == SCHEMA_CREATING) catalog_notify(c, CHANGE_CREATED, x);
     if (from == SCHEMA_UPDATING) catalog_notify(c, CHANGE_UPDATED, x);
     pthread_cond_broadcast(&c->moved);
@@ -104,7 +104,7 @@ static bool free_one(struct catalog *c, int64_t now) {
     x->freeing = true;
     struct err e = {0};
     pthread_mutex_unlock(&c->lock);
-    int rc = x->kind == &table_kind ? eng_table_drop(c->eng, x->storage, &e) : 0;
+    int rc = x->kind->has_rows ? eng_table_drop(c->eng, x->storage, &e) : 0;
     pthread_mutex_lock(&c->lock);
     x->freeing = false;
     if (rc == 0) rc = entry_erase(c, x, &e);

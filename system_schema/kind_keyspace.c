@@ -2,7 +2,7 @@
  *
  *   version u8 | durable_writes u8 | replication | options
  */
-#include "system_schema/object_kind.h"
+#include "system_schema/catalog_state.h"
 
 enum { FORM_VERSION = 1 };
 
@@ -50,5 +50,5 @@ static bool same_shape(const void *a, const void *b) {
 }
 
 const struct object_kind keyspace_kind = {
-    .word = "keyspace", .tag = 'k', .encode = encode, .decode = decode, .check = check, .has_old_keys = has_old_keys,
-    .same_shape = same_shape};
+    .word = "keyspace", .tag = 'k', .target = TARGET_KEYSPACE, .encode = encode, .decode = decode, .check = check, .has_old_keys = has_old_keys,
+    .same_shape = same_shape, .show = show_keyspace};

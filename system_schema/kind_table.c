@@ -3,7 +3,7 @@
  *   version u8 | id 16 | created_ms u64 | ids given uvarint | columns uvarint, each: name | type as CQL | kind u8 |
  *   position uvarint | desc u8 | id uvarint | options
  */
-#include "system_schema/object_kind.h"
+#include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"
 
 enum { FORM_VERSION = 1 };
@@ -139,5 +139,5 @@ static bool same_shape(const void *a, const void *b) {
 }
 
 const struct object_kind table_kind = {
-    .word = "table", .tag = 't', .in_keyspace = true, .encode = encode, .decode = decode, .check = check,
-    .has_old_keys = has_old_keys, .same_shape = same_shape};
+    .word = "table", .tag = 't', .in_keyspace = true, .has_rows = true, .target = TARGET_TABLE, .encode = encode, .decode = decode, .check = check,
+    .has_old_keys = has_old_keys, .same_shape = same_shape, .show = show_table};

@@ -1,21 +1,31 @@
-/* What the catalogue does with an object depends on its kind only through this table of operations; object_kind.def lists the kinds.
+/* What the catalogue does with an object depends on its kind only through this table of operations; object_kind.def lists the kinds. A new kind
+ * is a file kind_<name>.c with its row of operations, and its line there.
  *
  * An object's definition is a structure of the kind's own (schema_keyspace, schema_table). It is kept, in memory and in the engine, as its
  * form: bytes that encode writes and decode reads. Inside system_schema only.
  */
 #pragma once
 
-#include "system_schema/schema.h"
+#include "system_schema/catalog.h"
 
 /* Where a definition is read: what it is called, and the keyspace that it lives in (of a keyspace: itself). */
 struct object_place {
     const char *keyspace, *name;
 };
 
+struct snapshot;
+struct entry;
+struct object_kind;
+
+/* Takes the name of an object, of the same keyspace and of a kind above, that a definition needs. */
+typedef int (*object_need_fn)(void *arg, const struct object_kind *kind, const char *name);
+
 struct object_kind {
     const char *word; /* "table", as errors and log lines say it */
     char tag;
     bool in_keyspace; /* lives in a keyspace, and goes with it */
+    bool has_rows;    /* in the engine, under its storage id; they go when it goes */
+    enum schema_change_target target; /* what clients are told of it */
     /* The definition in its form. */
     void (*encode)(const void *definition, struct buf *out);
     /* The definition that a form holds, in the arena, with names and everything that the form does not hold left empty but for the place.
@@ -23,20 +33,17 @@ struct object_kind {
     void *(*decode)(struct slice form, const struct object_place *at, struct arena *a, struct err *e);
     /* The limits of a definition, in words for whoever asked for it: ERR_INVALID. */
     int (*check)(const void *definition, struct err *e);
+    /* Tells what the definition needs: that is there when it is made, and is not dropped before it. NULL: nothing. */
+    int (*depend)(const void *definition, object_need_fn need, void *arg);
+    /* Puts the object as it is now into the snapshot that is being made, or takes it out. NULL: readers are not shown it. */
+    int (*show)(struct snapshot *s, struct entry *x, struct err *e);
     /* Are there keys in its rows that this server writes in another form than the one before it did? */
     bool (*has_old_keys)(const void *definition);
     /* Do statements that were compiled for one definition of an object hold for the other? */
     bool (*same_shape)(const void *a, const void *b);
 };
 
-enum object_kind_id {
-#define KIND(id, name, tag) OBJECT_##id,
-#include "system_schema/object_kind.def"
-#undef KIND
-    OBJECT_KINDS
-};
-
-#define KIND(id, name, tag) extern const struct object_kind name##_kind;
+#define KIND(name) extern const struct object_kind name##_kind;
 #include "system_schema/object_kind.def"
 #undef KIND
 
