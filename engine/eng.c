@@ -1,4 +1,5 @@
 /* Opening, table states, and the catalogue's records. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "engine/store.h"
@@ -28,7 +29,7 @@ static struct engi_table *table_new(const struct eng *eng) {
     if (!t) return NULL;
     atomic_init(&t->gc_grace, GC_GRACE_DEFAULT);
     atomic_init(&t->min_ts, INT64_MAX);
-    if (!eng->kv->one_writer) forget_proofs(t);
+    if (eng->shared) forget_proofs(t);
     return t;
 }
 
@@ -174,7 +175,9 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
                             .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes, .memtables = ENG_MEMTABLES,
                             .background_jobs = o->background_jobs,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
+    eng->shared = o->shared || o->beside;
     eng->kv = open_kv(o, &kv, e);
+    assert(!eng->kv || eng->kv->one_writer == !eng->shared);
     if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) {
         engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
         if (!engi_reclaim_start(eng, e)) return eng;

@@ -39,6 +39,7 @@ struct engi_commit {
 
 struct eng {
     struct kv *kv;
+    bool shared; /* !kv->one_writer, known before kv is: compactions ask of tables while the store is being opened */
     enum eng_durability durability;
     _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
     struct clock *clock;
