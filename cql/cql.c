@@ -7,6 +7,7 @@
 
 #include "base/name_tree.h"
 #include "cql/loop_share.h"
+#include "cql/permit.h"
 #include "cql/prepared.h"
 #include "cql/statement.h"
 #include "cql/write/batch.h"
@@ -47,10 +48,15 @@ int cql_warn(struct cql_request *r, const char *fmt, ...) {
     return 0;
 }
 
-void cql_request_fini(struct cql_request *r) {
+void cql_abandon(struct cql_request *r) {
     if (r->running_fini) r->running_fini(r);
     r->running_fini = NULL;
     r->running = NULL;
+    r->apply = NULL;
+}
+
+void cql_request_fini(struct cql_request *r) {
+    cql_abandon(r);
     r->compiled = NULL;
     for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
     r->n_item_statements = 0;
@@ -122,7 +128,7 @@ static enum cql_outcome run_query(struct cql_request *r) {
     if (default_keyspace(r, &keyspace)) return CQL_FAILED;
     r->schema = catalog_schema(r->db->options.catalog);
     struct cql_statement *s = compile_once(r, r->query, keyspace);
-    if (!s || check_values(r, &s->binds)) return CQL_FAILED;
+    if (!s || check_values(r, &s->binds) || cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     return statement_run(r, s);
 }
@@ -145,6 +151,7 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     r->stmt_kind = s->kind;
     r->fingerprint = prepared_query(r->statement);
     if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
+    if (cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     return statement_run(r, s);
 }
@@ -170,6 +177,7 @@ static int batch_statement(struct cql_request *r, const struct cql_batch_item *i
     enum stmt_kind kind = out->statement->kind;
     if (kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE)
         return err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+    if (cql_permit(r, out->statement)) return -1;
     out->n_values = item->n_values;
     out->values = item->values;
     if (item->n_values == out->statement->binds.n) return 0;
@@ -213,8 +221,24 @@ static enum cql_outcome run_execute_compared(struct cql_request *r) {
     return outcome;
 }
 
+int cql_admit(struct cql_request *r) {
+    const struct cql_admission *a = &r->db->options.admission;
+    if (r->admitted || !a->admit) return 0;
+    if (a->admit(a->arg, r, r->err)) return -1;
+    r->admitted = true;
+    return 0;
+}
+
+enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome) {
+    enum cql_outcome (*apply)(struct cql_request *) = r->apply;
+    r->apply = NULL;
+    return apply ? apply(r) : outcome;
+}
+
 enum cql_outcome cql_run(struct cql_request *r) {
     cql_request_fini(r); /* of a run that ended in OFFLOAD */
+    r->admitted = false;
+    r->commit_seq = 0;
     r->result = (struct cql_result){.kind = RESULT_VOID};
     r->n_warnings = 0;
     r->stmt_kind = STMT_KINDS;

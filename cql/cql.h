@@ -2,10 +2,13 @@
  *
  * Life of a request: native_protocol fills a cql_request (arena, clock reading, session, options, a row sink) and calls
  * cql_run on a loop with blocking false. The answer is one of: DONE, the result is in the request; COMMIT, the same, but it
- * may be sent only after the batch it was added to is durable; OFFLOAD, nothing was done: call again on a blocking thread
+ * may be sent only when what it writes is durable; OFFLOAD, nothing was done: call again on a blocking thread
  * with blocking true (cold data, DDL, LWT), which thread work_class says; FAILED, err says why. There a long read answers AGAIN
- * after every bounded part: cql_run_more goes on with it, so that others get their turn between. What a request did is in its
- * op_cost in every case.
+ * after every bounded part: cql_run_more goes on with it, so that others get their turn between.
+ *
+ * cql_run decides and writes nothing: after DONE and COMMIT the cost is in op_cost, cql_admit asks whether it may be, and cql_apply
+ * makes the change. Whoever calls cql_run calls one of cql_apply and cql_abandon after it, on the same thread: a write that read first holds
+ * its partitions' locks until then. (The sequence of all that is native_protocol/sequence.c.)
  */
 #pragma once
 
@@ -17,6 +20,13 @@ void cql_db_free(struct cql_db *db);
 enum cql_outcome cql_run(struct cql_request *r);
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */
 enum cql_outcome cql_run_more(struct cql_request *r);
+/* After DONE or COMMIT: asks the admission of cql_db_options, once in a request. -1: refused, err says why. */
+int cql_admit(struct cql_request *r) MUST_CHECK;
+/* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch (nothing on FAILED); on a thread that may block it is
+ * committed. outcome is cql_run's; returned is it, FAILED, or AGAIN (a change of the schema that takes its time). */
+enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome);
+/* Drops what was planned; its locks are given back. */
+void cql_abandon(struct cql_request *r);
 /* Drops references and what a request between two parts holds; after the response is encoded, before the arena goes. */
 void cql_request_fini(struct cql_request *r);
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "native_protocol/account.h"
 #include "native_protocol/request.h"
 #include "native_protocol/rows.h"
 #include "native_protocol/work_queue.h"
@@ -22,6 +23,8 @@ struct np_call {
     struct arena arena;
     struct err err;
     struct op_cost cost;
+    struct charge charge; /* for it, once it was sized; nothing when it failed */
+    struct np_account account;
     struct cql_request r;
     struct np_query_options options;
     struct np_reply reply;
@@ -34,5 +37,5 @@ struct np_call {
     uint32_t n_parts;           /* that were run */
     struct cql_session session; /* a copy: the connection's stays with the loop */
     struct buf out;             /* rows are encoded here */
-    uint64_t seq;               /* of the commit */
+    uint64_t seq;               /* of the commit under a lock */
 };

@@ -122,14 +122,17 @@ void npi_conn_reply(struct np_conn *c, struct np_reply *r) {
     }
 }
 
-void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e) {
-    if (c->state == NP_CONN_CLOSED) return;
+void npi_send_error(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
     struct np_reply r;
     np_reply_begin(&r, npi_conn_out(c), version, stream, NP_ERROR, false);
     np_put_error(r.out, version, e);
     npi_conn_reply(c, &r);
-    np_metric_request(&c->loop->metrics, opcode, np_outcome_of(e));
-    if (e->code == ERR_PROTOCOL) np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
+}
+
+void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e) {
+    if (c->state == NP_CONN_CLOSED) return;
+    npi_send_error(c, version, stream, e);
+    np_account(&c->loop->metrics, &(struct np_account){.opcode = opcode}, e);
 }
 
 void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {

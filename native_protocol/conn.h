@@ -74,7 +74,9 @@ void npi_conn_set_state(struct np_conn *c, enum np_conn_state state);
 void npi_conn_close(struct np_conn *c);
 /* Ends the reply, which was begun in npi_conn_out. */
 void npi_conn_reply(struct np_conn *c, struct np_reply *r);
-/* One error response for what never became a call. */
+/* Only the response; the connection is open. */
+void npi_send_error(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
+/* One error response for what never became a call, and its account. */
 void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e);
 /* Answers an error on the stream, then closes once it is sent. */
 void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);

@@ -82,7 +82,7 @@ static void held_give(struct np_loop *l, struct np_held *h) {
     l->held_spare = h;
 }
 
-static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env) {
+static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct np_envelope *env, const struct np_account *account) {
     if (h->n_acks == h->cap_acks) {
         size_t cap = h->cap_acks ? h->cap_acks * 2 : 64;
         struct np_ack *acks = realloc(h->acks, cap * sizeof(*acks));
@@ -91,7 +91,7 @@ static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct
         h->cap_acks = cap;
     }
     h->acks[h->n_acks++] = (struct np_ack){.conn = c, .at = h->bytes.n - n, .n = n, .stream = env->stream, .version = env->version,
-                                           .opcode = env->opcode};
+                                           .account = *account};
     npi_conn_ref(c);
     c->in_flight++;
     np_metric_add(&c->loop->metrics, NP_METRIC_IN_FLIGHT, 1);
@@ -100,7 +100,7 @@ static int held_add(struct np_held *h, struct np_conn *c, size_t n, const struct
 
 static void commit(struct np_loop *l);
 
-int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env) {
+int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env, const struct np_account *account) {
     if (!l->held_now) {
         l->held_now = held_take(l);
         if (!l->held_now) return -1;
@@ -109,7 +109,7 @@ int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, c
     struct np_held *h = l->held_now;
     size_t start = h->bytes.n;
     buf_put(&h->bytes, from->p + from->n - n, n);
-    if (buf_failed(&h->bytes) || held_add(h, c, n, env)) {
+    if (buf_failed(&h->bytes) || held_add(h, c, n, env, account)) {
         h->bytes.n = start;
         h->bytes.failed = false;
         return -1;
@@ -131,15 +131,17 @@ static void held_insert(struct np_loop *l, struct np_held *h) {
     }
 }
 
+/* The outcome is known now: it is told and counted, also when nobody hears it any more. */
 static void ack_send(struct np_held *h, const struct np_ack *a, const struct err *e) {
     struct np_conn *c = a->conn;
     if (c->state == NP_CONN_CLOSED) np_reply_drop(&h->rest);
-    else if (e) npi_answer_error(c, a->version, a->stream, a->opcode, e);
+    else if (e) npi_send_error(c, a->version, a->stream, e);
     else if (h->rest.share) {
         assert(h->n_acks == 1); /* the block is this answer's alone */
         npi_conn_append(c, &h->bytes, &h->rest);
     }
     else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
+    np_account(&c->loop->metrics, &a->account, e);
     npi_conn_answered(c);
     npi_conn_unref(c);
 }
@@ -185,7 +187,7 @@ int npi_hold_call(struct np_loop *l, struct np_call *call) {
     struct np_held *h = held_take(l);
     if (!h) return -1;
     h->bytes = call->out;
-    if (held_add(h, call->conn, h->bytes.n, &call->env)) {
+    if (held_add(h, call->conn, h->bytes.n, &call->env, &call->account)) {
         h->bytes = (struct buf){0};
         held_free(h);
         return -1;

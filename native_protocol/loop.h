@@ -24,7 +24,8 @@ struct np_ack {
     struct np_conn *conn; /* referenced, counted in its in_flight */
     size_t at, n;         /* in the block's bytes */
     int16_t stream;
-    uint8_t version, opcode;
+    uint8_t version;
+    struct np_account account;
 };
 
 struct np_held {
@@ -136,7 +137,8 @@ void npi_loop_evict(void *owner);
 void npi_loop_tick(struct np_loop *l);
 struct np_call *npi_call_take(struct np_loop *l);
 void npi_call_give(struct np_loop *l, struct np_call *c);
-/* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable. 0, or -1: no memory, bytes still there. */
-int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env) MUST_CHECK;
+/* Takes n bytes off the end of from and keeps them until this wake-up's batch is durable; then they are sent and accounted. 0, or -1: no
+ * memory, bytes still there. */
+int npi_hold(struct np_loop *l, struct np_conn *c, struct buf *from, size_t n, const struct np_envelope *env, const struct np_account *account) MUST_CHECK;
 /* The same for a call that was committed elsewhere: its out until seq is durable. */
 int npi_hold_call(struct np_loop *l, struct np_call *c) MUST_CHECK;

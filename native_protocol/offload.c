@@ -2,8 +2,8 @@
 
 #include <stddef.h>
 
-#include "native_protocol/dispatch.h"
 #include "native_protocol/loop.h"
+#include "native_protocol/sequence.h"
 
 static struct np_call *call_of(struct np_work *w) { return (struct np_call *)((char *)w - offsetof(struct np_call, work)); }
 
@@ -71,14 +71,6 @@ void npi_offload_abandoned(struct np_conn *c) { np_workers_look(c->loop->workers
 
 /* ---- on a worker ---- */
 
-static void commit(struct np_call *call, struct eng_batch *batch) {
-    uint64_t seq = 0;
-    call->seq = call->r.commit_seq;
-    if (eng_batch_empty(batch)) return;
-    if (eng_batch_commit(batch, &seq, &call->err)) call->outcome = CQL_FAILED;
-    if (seq > call->seq) call->seq = seq;
-}
-
 /* An answer that would only wait here to be read is not made yet: while the connection has not read what it was given before, or all
  * connections together have not. Its own slowness is no reason to let the request's time run out. */
 static enum np_may may_go_on(struct np_call *call) {
@@ -121,7 +113,6 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
         call->outcome = CQL_FAILED;
         err_set(&call->err, ERR_SERVER, "The request could not run");
     }
-    commit(call, batch);
     return NP_PART_LAST;
 }
 

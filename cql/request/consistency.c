@@ -30,7 +30,8 @@ static int check_serial(const struct cql_request *r) {
 int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t) {
     uint16_t level = r->params.consistency;
     if (use == CONSISTENCY_CONDITION && check_serial(r)) return -1;
-    if (r->db->options.mode != MODE_CASSANDRA) return 0;
+    bool usual = level == CL_LOCAL_QUORUM || level == CL_LOCAL_ONE || level == CL_ONE || level == CL_QUORUM; /* no row has these */
+    if (LIKELY(usual) || r->db->options.mode != MODE_CASSANDRA) return 0;
 #define CONSISTENCY(id, replicas)
 #define CONSISTENCY_REFUSED(what, id, when, ...) \
     if (use == CONSISTENCY_##what && level == CL_##id && (when)) return err_invalid(r->err, __VA_ARGS__);

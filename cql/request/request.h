@@ -10,6 +10,22 @@
 #include "system_schema/catalog.h"
 #include "types/value.h"
 
+struct cql_request;
+
+/* Asked once for every request, when its cost (r->cost) is known and before anything is written: 0, or -1 with the error that it is
+ * refused with. admit NULL allows all. On the thread that runs the request. */
+struct cql_admission {
+    int (*admit)(void *arg, const struct cql_request *r, struct err *e);
+    void *arg;
+};
+
+/* Asked for every statement before it runs, for each of a batch too: t is the table that it reads or writes, or NULL. permit NULL allows
+ * all. On the thread that runs the request. */
+struct cql_permission {
+    int (*permit)(void *arg, const struct cql_request *r, enum stmt_kind kind, const struct schema_table *t, struct err *e);
+    void *arg;
+};
+
 /* The database that requests run on; one per process, shared by all threads. */
 struct cql_db;
 struct cql_db_options {
@@ -19,6 +35,8 @@ struct cql_db_options {
     enum tally_mode mode;
     enum size_model size_model;
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
+    struct cql_admission admission;
+    struct cql_permission permission;
 };
 
 /* What outlives a request on a connection. One thread at a time. */
@@ -113,7 +131,7 @@ struct cql_batch_item {
  */
 enum cql_work_class { WORK_READ, WORK_UPDATE, WORK_SCAN, WORK_DDL, WORK_CLASSES };
 
-/* DONE and FAILED end a request. COMMIT: as DONE, and sent only when durable. OFFLOAD, on a loop only: nothing was done; run
+/* DONE and FAILED end a request. COMMIT: as DONE, when what it writes is applied, and sent only when durable. OFFLOAD, on a loop only: nothing was done; run
  * it again on a thread of its work_class. AGAIN, on such a thread only: a bounded part is done and nothing stands in the
  * batch; cql_run_more does the next one, there or on another thread that may block. */
 enum cql_outcome { CQL_DONE, CQL_COMMIT, CQL_OFFLOAD, CQL_AGAIN, CQL_FAILED };
@@ -129,7 +147,7 @@ struct cql_request {
     struct err *err;
     struct op_cost *cost;
     struct row_sink *sink;
-    struct eng_batch *batch; /* where writes go; the caller commits it */
+    struct eng_batch *batch; /* where writes go; on a loop the caller commits it, on a thread that may block it is empty before and after */
     int64_t now_us;          /* the request's one clock reading */
     bool blocking;           /* on a thread that may block */
     const _Atomic bool *cancelled; /* true: nobody waits for the answer any more; NULL: somebody always does */
@@ -141,7 +159,10 @@ struct cql_request {
     uint32_t n_items;
     const struct cql_batch_item *items;
     /* filled by cql */
-    uint64_t commit_seq; /* with CQL_COMMIT: the sequence to wait for, of a write committed here under the partition's lock; 0: batch is to be committed */
+    /* What is planned and not yet written, or changed; cql_apply calls it once. NULL: nothing. */
+    enum cql_outcome (*apply)(struct cql_request *r);
+    bool admitted;       /* cql_admit has said yes */
+    uint64_t commit_seq; /* with CQL_COMMIT, once applied: the sequence to wait for; 0: batch is to be committed */
     struct cql_result result;
     uint32_t n_warnings;
     const char **warnings; /* in the arena; cql_warn appends */

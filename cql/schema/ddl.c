@@ -27,11 +27,8 @@ enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s) 
     return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
 }
 
-enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s) {
-    if (!r->blocking) {
-        r->work_class = WORK_DDL;
-        return CQL_OFFLOAD;
-    }
+static enum cql_outcome ddl_apply(struct cql_request *r) {
+    const struct cql_statement *s = r->compiled;
     uint32_t *unfinished = r->running = ARENA_NEW(r->arena, uint32_t);
     if (!unfinished) {
         err_nomem(r->err);
@@ -41,6 +38,14 @@ enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s) {
     if (rc < 0) return CQL_FAILED;
     r->result.kind = rc ? RESULT_SCHEMA_CHANGE : RESULT_VOID;
     return *unfinished ? ddl_more(r, s) : CQL_DONE;
+}
+
+enum cql_outcome ddl_run(struct cql_request *r, const struct cql_statement *s) {
+    (void)s;
+    r->work_class = WORK_DDL;
+    if (!r->blocking) return CQL_OFFLOAD;
+    r->apply = ddl_apply;
+    return CQL_DONE;
 }
 
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {

@@ -96,4 +96,10 @@ static enum cql_outcome batch_statement_run(struct cql_request *r, const struct 
     return batch_run(r, &p->batch, items, p->n);
 }
 
+const struct cql_statement *const *batch_statements(const struct cql_statement *s, uint32_t *n) {
+    const struct batch_plan *p = s->plan;
+    *n = p->n;
+    return p->statements;
+}
+
 const struct statement_ops batch_ops = {.compile = batch_compile, .run = batch_statement_run};

@@ -28,7 +28,7 @@ static struct op_write *new_cost(struct modify_write *w) {
 }
 
 /* Key columns of an address: those of INSERT are at hand, the others are read back from the keys. */
-static int cost_keys(struct modify_write *w, const struct mutation *m, const struct row_key *key, struct op_write *c) {
+static int cost_keys(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct schema_table *t = w->plan->table;
     enum size_model model = w->r->cost->size_model;
     const struct value *v = w->key_values;
@@ -47,7 +47,7 @@ static int cost_keys(struct modify_write *w, const struct mutation *m, const str
     c->statics.rows = c->has_static;
     for (uint32_t i = 0; c->has_row && key && i < t->n_clustering; i++)
         size_add_clustering(&c->row, model, schema_clustering(t, i)->type, v[t->n_partition_key + i]);
-    for (uint32_t i = 0; key && i < t->n_clustering; i++) w->mutations->data_bytes += value_slice(v[t->n_partition_key + i]).n;
+    for (uint32_t i = 0; key && i < t->n_clustering; i++) m->data_bytes += value_slice(v[t->n_partition_key + i]).n;
     return 0;
 }
 
@@ -140,12 +140,12 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
     return -1;
 }
 
-static void measure(struct modify_write *w, const struct eng_row *row) {
+static void measure(struct mutation *m, const struct eng_row *row) {
     for (uint32_t i = 0; i < row->n_cells; i++) {
         const struct eng_cell *c = &row->cells[i];
-        w->mutations->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION : DATA_CELL + c->path.n + c->value.n;
+        m->data_bytes += c->flags & ENG_CELL_COMPLEX_DELETION ? DATA_COMPLEX_DELETION : DATA_CELL + c->path.n + c->value.n;
     }
-    if (row->kind == ENG_ROW) w->mutations->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
+    if (row->kind == ENG_ROW) m->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
 }
 
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
@@ -162,7 +162,6 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
     }
     cw.unsorted = cw.unsorted || (w->plan->repeats && !w->plan->counter);
     cells_finish(&cw, out);
-    measure(w, out);
     return 0;
 }
 
@@ -193,7 +192,9 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     if (!change) return -1;
     change->row.kind = ENG_STATIC;
     change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
-    return read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row) ? -1 : 0;
+    if (read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row)) return -1;
+    measure(m, &change->row);
+    return 0;
 }
 
 /* Whether an INSERT sets every regular column. (One with an image of its key may hide another way to write the same key.) */
@@ -227,6 +228,7 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     change->counts = p->counter && p->kind == OP_UPDATE;
     set_liveness(w, row);
     if (read_current(w, m, row, &current) || make_cells(w, p->n_static_ops, p->n_ops, current, c, row)) return -1;
+    measure(m, row);
     cost_ttl(w, c, row);
     if (is_whole(p, row)) row->covers_below = p->table->n_column_ids;
     return 0;

@@ -13,7 +13,7 @@ static int by_part(const void *a, const void *b) {
 }
 
 int mutations_open(struct mutations *m, struct mutation_address *addresses, size_t n) {
-    m->list = ARENA_ARRAY(m->arena, n + 1, struct mutation);
+    m->list = arena_alloc(m->arena, (n + 1) * sizeof *m->list);
     if (!m->list) return err_nomem(m->err);
     if (n > 1) qsort(addresses, n, sizeof *addresses, by_part);
     m->n = 0;
@@ -36,12 +36,14 @@ struct mutation *mutations_find(const struct mutations *m, const struct eng_part
 }
 
 struct change *mutation_add(struct mutations *m, struct mutation *to, enum change_kind kind) {
-    struct change *c = ARENA_NEW(m->arena, struct change);
+    struct change *c = arena_alloc(m->arena, sizeof *c);
     if (!c) {
         err_nomem(m->err);
         return NULL;
     }
+    c->next = NULL;
     c->kind = kind;
+    c->counts = false;
     eng_row_init(&c->row, ENG_ROW, slice_of("", 0));
     if (to->last) to->last->next = c;
     else to->first = c;

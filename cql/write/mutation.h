@@ -31,6 +31,7 @@ struct mutation {
     const struct schema_table *table;
     struct eng_part part;
     struct change *first, *last;
+    uint64_t data_bytes; /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
     struct mutation_read *reads; /* newest first */
 };
 
@@ -39,15 +40,21 @@ struct mutations {
     struct err *err;
     uint32_t n;
     struct mutation *list;  /* by table, token and key; each partition once */
-    uint64_t data_bytes;    /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
+    struct mutation one;    /* the list of a single one */
 };
 
-/* The n addresses may repeat. */
 struct mutation_address {
     const struct schema_table *table;
     const struct eng_part *part;
 };
+/* The n addresses may repeat. m->arena and m->err are set. */
 int mutations_open(struct mutations *m, struct mutation_address *addresses, size_t n) MUST_CHECK;
+/* The same for one address: what most statements have. */
+static inline void mutations_open_one(struct mutations *m, const struct schema_table *t, const struct eng_part *part) {
+    m->one = (struct mutation){.table = t, .part = *part};
+    m->list = &m->one;
+    m->n = 1;
+}
 /* The mutation of a partition that was opened. */
 struct mutation *mutations_find(const struct mutations *m, const struct eng_part *part);
 /* Appends an empty change. NULL: no memory. */

@@ -6,6 +6,24 @@ enum { UNLOGGED_PARTITIONS_WARN = 10, TABLE_NAMES_MAX = 900 };
 /* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and what it counts for a partition. */
 enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
 
+/* Cassandra's max_mutation_size, of one partition; and of all, which Cassandra does not bound: an IN of many partitions writes its values
+ * to each. */
+enum { MUTATION_MAX = 16 << 20, WRITE_MAX = 4 * MUTATION_MAX };
+
+static int oversized(struct cql_request *r, const struct mutation *m, uint64_t bytes, int max) {
+    return err_invalid(r->err, "Rejected an oversized mutation (%llu/%d) for keyspace: %s. Top keys are: %s", (unsigned long long)bytes, max,
+                       m->table->keyspace->name, m->table->name);
+}
+
+int weigh_write(struct cql_request *r, const struct mutations *m) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->list[i].data_bytes > MUTATION_MAX) return oversized(r, &m->list[i], m->list[i].data_bytes, MUTATION_MAX);
+        sum += m->list[i].data_bytes;
+    }
+    return sum > WRITE_MAX ? oversized(r, &m->list[0], sum, WRITE_MAX) : 0;
+}
+
 /* The tables of the batch, each once: "ks.t, ks.u". */
 static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MAX]) {
     size_t used = 0;
@@ -25,7 +43,8 @@ static uint32_t table_names(const struct mutations *m, char names[TABLE_NAMES_MA
 static int check_size(struct cql_request *r, const struct mutations *m) {
     char names[TABLE_NAMES_MAX];
     if (m->n <= 1) return 0;
-    uint64_t size = (uint64_t)m->n * DATA_PARTITION + m->data_bytes;
+    uint64_t size = (uint64_t)m->n * DATA_PARTITION;
+    for (uint32_t i = 0; i < m->n; i++) size += m->list[i].data_bytes;
     if (size > SIZE_FAIL) return err_invalid(r->err, "Batch too large");
     if (size <= SIZE_WARN) return 0;
     table_names(m, names);

@@ -15,6 +15,7 @@ struct write {
     struct modify_times times;
     struct modify_write *writes;
     struct mutations m;
+    const struct eng_part **parts; /* of m, to be locked */
 };
 
 /* ---- binding ---- */
@@ -37,18 +38,23 @@ static int find_times(struct write *w) {
 static int open_mutations(struct write *w) {
     size_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) n += w->writes[i].n_parts;
-    struct mutation_address *all = ARENA_ARRAY(w->r->arena, n + 1, struct mutation_address);
+    w->m.arena = w->r->arena;
+    w->m.err = w->r->err;
+    if (n == 1 && w->n == 1) {
+        mutations_open_one(&w->m, w->writes[0].plan->table, w->writes[0].parts);
+        return 0;
+    }
+    struct mutation_address *all = arena_alloc(w->r->arena, (n + 1) * sizeof *all);
     if (!all) return err_nomem(w->r->err);
     n = 0;
     for (uint32_t i = 0; i < w->n; i++)
         for (uint32_t k = 0; k < w->writes[i].n_parts; k++)
             all[n++] = (struct mutation_address){.table = w->writes[i].plan->table, .part = &w->writes[i].parts[k]};
-    w->m = (struct mutations){.arena = w->r->arena, .err = w->r->err};
     return mutations_open(&w->m, all, n);
 }
 
 static int bind(struct write *w) {
-    w->writes = ARENA_ARRAY(w->r->arena, w->n, struct modify_write);
+    w->writes = arena_alloc(w->r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
     if (!w->writes) return err_nomem(w->r->err);
     if (find_times(w)) return -1;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -132,46 +138,71 @@ static int change_all(struct write *w) {
     }
     if (reach_all(w)) return -1;
     if (w->counters && counter_settle(w->r, &w->m, w->writes[0].now)) return -1;
+    if (weigh_write(w->r, &w->m)) return -1;
     return w->batch ? weigh_batch(w->r, &w->m, w->batch->kind, w->conditional) : 0;
 }
 
-static enum cql_outcome write_locked(struct write *w) {
+/* ---- the locks ---- */
+
+static void unlock(struct cql_request *r) {
+    struct write *w = r->running;
+    eng_unlock_many(r->db->options.eng, w->parts, w->m.n);
+    r->running_fini = NULL;
+}
+
+/* Held until the write is applied or abandoned. */
+static int lock(struct write *w) {
+    struct cql_request *r = w->r;
+    w->parts = ARENA_ARRAY(r->arena, w->m.n, const struct eng_part *);
+    if (!w->parts) return err_nomem(r->err);
+    for (uint32_t i = 0; i < w->m.n; i++) w->parts[i] = &w->m.list[i].part;
+    eng_lock_many(r->db->options.eng, w->parts, w->m.n);
+    r->running_fini = unlock;
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+/* On a loop the batch is that of all requests of a wake-up, which its owner commits. */
+static enum cql_outcome apply(struct cql_request *r) {
+    struct write *w = r->running;
+    struct eng_batch *b = r->batch;
+    eng_batch_savepoint(b);
+    int rc = mutations_apply(&w->m, b, r->cost);
+    if (rc) eng_batch_rollback(b);
+    else eng_batch_release(b);
+    if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->commit_seq, r->err);
+    if (w->locked) unlock(r);
+    return rc ? CQL_FAILED : CQL_COMMIT;
+}
+
+/* What refused a condition must not be lost once it was told. */
+static enum cql_outcome wait_for_reason(struct cql_request *r) {
+    r->commit_seq = eng_barrier_seq(r->db->options.eng);
+    return CQL_COMMIT;
+}
+
+static enum cql_outcome plan_locked(struct write *w) {
     struct cql_request *r = w->r;
     int64_t newest = ENG_NO_TS;
     int go = decide(w, &newest);
     if (go < 0) return CQL_FAILED;
     if (go == 0) {
-        r->commit_seq = eng_barrier_seq(r->db->options.eng); /* what refused it must not be lost once it was told */
+        r->apply = wait_for_reason;
         return CQL_COMMIT;
     }
     /* The order of conditional writes and of counts is that of the lock. */
     int64_t ts = eng_ts_above(eng_write_us(r->db->options.eng, r->now_us), newest);
     for (uint32_t i = 0; i < w->n; i++) modify_order(&w->writes[i], w->conditional, ts);
     if (change_all(w)) return CQL_FAILED;
-    struct eng_batch *b = eng_batch_new(r->db->options.eng);
-    if (!b) {
-        err_nomem(r->err);
-        return CQL_FAILED;
-    }
-    int rc = mutations_apply(&w->m, b, r->cost);
-    if (rc == 0 && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->commit_seq, r->err);
-    eng_batch_free(b);
-    return rc ? CQL_FAILED : r->commit_seq ? CQL_COMMIT : CQL_DONE;
+    r->apply = apply;
+    return CQL_COMMIT;
 }
 
-static enum cql_outcome run_locked(struct write *w) {
-    struct eng *eng = w->r->db->options.eng;
-    const struct eng_part **parts = ARENA_ARRAY(w->r->arena, w->m.n, const struct eng_part *);
-    w->r->commit_seq = 0;
-    if (!parts) {
-        err_nomem(w->r->err);
-        return CQL_FAILED;
-    }
-    for (uint32_t i = 0; i < w->m.n; i++) parts[i] = &w->m.list[i].part;
-    eng_lock_many(eng, parts, w->m.n);
-    enum cql_outcome outcome = write_locked(w);
-    eng_unlock_many(eng, parts, w->m.n);
-    return outcome;
+static enum cql_outcome plan_unlocked(struct write *w) {
+    if (change_all(w)) return CQL_FAILED;
+    w->r->apply = apply;
+    return CQL_COMMIT;
 }
 
 static const char *write_type(const struct write *w) {
@@ -181,27 +212,44 @@ static const char *write_type(const struct write *w) {
 }
 
 static enum cql_outcome run(struct write *w) {
+    struct cql_request *r = w->r;
     for (uint32_t i = 0; i < w->n; i++) {
         const struct modify_plan *p = plan_of(w, i);
         w->conditional = w->conditional || p->conditional;
         w->counters = w->counters || p->counter;
         w->locked = w->locked || modify_needs_lock(p);
     }
-    w->r->work_class = WORK_UPDATE;
-    w->r->write_type = write_type(w);
-    if (w->locked && !w->r->blocking) return CQL_OFFLOAD;
+    r->work_class = WORK_UPDATE;
+    r->write_type = write_type(w);
+    if (w->locked && !r->blocking) return CQL_OFFLOAD;
     if (!w->conditional && check_level(w)) return CQL_FAILED;
     if (bind(w) || (w->conditional && (check_level(w) || check_conditional(w)))) return CQL_FAILED;
     if (w->m.n == 0) return CQL_DONE;
-    if (w->locked) return run_locked(w);
-    return change_all(w) || mutations_apply(&w->m, w->r->batch, w->r->cost) ? CQL_FAILED : CQL_COMMIT;
+    r->running = w;
+    if (!w->locked) return plan_unlocked(w);
+    if (lock(w)) return CQL_FAILED;
+    enum cql_outcome outcome = plan_locked(w);
+    if (r->apply != apply) unlock(r);
+    return outcome;
 }
 
 enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items, uint32_t n) {
-    struct write w = {.r = r, .batch = batch, .items = items, .n = n};
-    struct cql_params params = r->params; /* the items' values replace the request's while they run */
-    enum cql_outcome outcome = run(&w);
-    r->params = params;
+    struct write *w = arena_alloc(r->arena, sizeof *w);
+    if (!w) {
+        err_nomem(r->err);
+        return CQL_FAILED;
+    }
+    w->r = r;
+    w->batch = batch;
+    w->items = items;
+    w->n = n;
+    w->conditional = w->counters = w->locked = false;
+    /* The items' values replace the request's while they run. */
+    const struct value *values = r->params.values;
+    uint32_t n_values = r->params.n_values;
+    enum cql_outcome outcome = run(w);
+    r->params.values = values;
+    r->params.n_values = n_values;
     return outcome;
 }
 

@@ -2,8 +2,8 @@
  *
  * Life: the statements are bound, the partitions they address opened as mutations; when something reads before it writes (a condition, a
  * counter, a list index) that is done on a blocking thread with all partitions locked until the commit; conditions are decided
- * together; every statement adds its changes; the whole is weighed and handed to the engine at once. Nothing is handed over
- * before everything was decided, so a write that fails or is refused leaves nothing behind.
+ * together; every statement adds its changes; the whole is weighed. That is the plan, with which write_run ends; cql_apply hands it to the
+ * engine at once. Nothing is handed over before everything was decided, so a write that fails or is refused leaves nothing behind.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct write_batch {
     const struct term *timestamp; /* USING TIMESTAMP of the batch; NULL: none */
 };
 
-/* What goes together has been checked. The items live until the request ends. */
+/* What goes together has been checked. The items and the batch live while this runs. */
 enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items, uint32_t n);
 
 extern const struct statement_ops insert_ops, update_ops, delete_ops;

@@ -12,6 +12,13 @@ from tally_server import TALLYD, Server
 
 ROWS_MAX = 4000
 ROW_BYTES = 20_000
+ROW_UNITS = 20
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def file_limit(folder, kib):
@@ -38,6 +45,15 @@ def value_of(row):
     return bytes([row % 251]) * ROW_BYTES
 
 
+def check_account(server, acknowledged, errors):
+    """What was refused is counted once, as that, and costs nothing."""
+    with urllib.request.urlopen(f"http://{server.admin}/metrics") as answer:
+        metrics = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))
+    executed = {outcome: int(metrics[f'tally_requests_total{{opcode="EXECUTE",outcome="{outcome}"}}']) for outcome in ("ok", "refused", "throttled", "failed")}
+    assert executed == {"ok": acknowledged, "refused": 0, "throttled": 0, "failed": errors}
+    assert float(metrics["tally_write_units_total"]) == acknowledged * ROW_UNITS
+
+
 def write_until_errors(server):
     """The rows that were acknowledged; writes go on for a while after the first error."""
     acknowledged, errors = [], 0
@@ -58,6 +74,7 @@ def write_until_errors(server):
         assert errors, "the disk was never full"
         assert acknowledged, "nothing was written at all"
         assert server.alive(), server.log_tail()
+        check_account(server, len(acknowledged), errors)
         for row in acknowledged[:: max(len(acknowledged) // 50, 1)]:
             assert session.execute(f"SELECT v FROM disk.t WHERE pk = {row}").one().v == value_of(row)
         session.execute("SELECT key FROM system.local")
@@ -76,7 +93,7 @@ def check_all(server, acknowledged):
 @pytest.mark.parametrize("kib", [512, 8192])
 @pytest.mark.parametrize("end", ["kill9", "stop"])
 def test_file_size_limit(tmp_path, kib, end):
-    server = Server(tmp_path, "--mode", "cassandra", binary=file_limit(tmp_path, kib)).start()
+    server = Server(tmp_path, "--mode", "cassandra", "--admin-port", str(free_port()), binary=file_limit(tmp_path, kib)).start()
     try:
         acknowledged = write_until_errors(server)
         getattr(server, end)()
@@ -89,7 +106,7 @@ def test_file_size_limit(tmp_path, kib, end):
 
 
 def test_full_disk(tmp_path, small_disk):
-    server = Server(small_disk, "--mode", "cassandra")
+    server = Server(small_disk, "--mode", "cassandra", "--admin-port", str(free_port()))
     server.log = tmp_path / "tallyd.log"
     server.start()
     try:

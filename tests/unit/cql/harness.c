@@ -69,6 +69,15 @@ void harness_restart(struct harness *h, int64_t now_us) {
     harness_open_in(h, mode, data_dir, now_us);
 }
 
+void harness_ask(struct harness *h, const struct cql_admission *admission, const struct cql_permission *permission) {
+    struct cql_db_options o = {.eng = h->eng, .catalog = h->catalog, .clock = &h->clock.clock, .mode = h->mode};
+    if (admission) o.admission = *admission;
+    if (permission) o.permission = *permission;
+    cql_db_free(h->db);
+    h->db = cql_db_new(&o, &h->err);
+    assert_non_null(h->db);
+}
+
 void harness_close(struct harness *h) {
     eng_batch_free(h->batch);
     cql_db_free(h->db);
@@ -96,7 +105,6 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     r->params.serial_consistency = CL_LOCAL_SERIAL;
     r->params.page_size = h->page_size;
     r->params.paging_state = state;
-    eng_batch_savepoint(h->batch);
     _Atomic bool gone = false;
     r->cancelled = &gone;
     enum cql_outcome outcome = cql_run(r);
@@ -104,10 +112,14 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
         gone = h->n_parts == h->cancel_after;
         outcome = cql_run_more(r);
     }
-    uint64_t seq;
-    if (outcome == CQL_FAILED) eng_batch_rollback(h->batch);
-    else eng_batch_release(h->batch);
-    if (!eng_batch_empty(h->batch) && eng_batch_commit(h->batch, &seq, &h->err)) outcome = CQL_FAILED;
+    bool planned = outcome == CQL_DONE || outcome == CQL_COMMIT;
+    if (planned && cql_admit(r)) {
+        cql_abandon(r);
+        outcome = CQL_FAILED;
+    } else if (planned) {
+        outcome = cql_apply(r, outcome);
+    }
+    while (outcome == CQL_AGAIN) outcome = cql_run_more(r);
     if (r->result.paging_state.p) buf_put_slice(&h->paging, r->result.paging_state);
     h->result = r->result;
     h->n_warnings = r->n_warnings;

@@ -1,5 +1,6 @@
 /* What INSERT, UPDATE, DELETE and BATCH hand to the engine: all or nothing, once, and what it was decided on. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "harness.h"
 
@@ -159,6 +160,175 @@ static void test_levels_are_reached_by_the_replication_factor(void **state) {
     }
 }
 
+/* ---- admission and permission ---- */
+
+/* One request of each kind that changes something, to be run in this order; the first ones make what the others need. */
+static const char *const requests[] = {
+    "CREATE TABLE extra%d (p int PRIMARY KEY)",
+    "INSERT INTO t (p, c, v, l, s) VALUES (%d, 1, 1, [1, 2, 3], 1)",
+    "UPDATE t SET v = v_ WHERE p = %d AND c = 2",
+    "UPDATE t SET s = 7 WHERE p = %d",
+    "UPDATE t SET l[1] = 9 WHERE p = %d AND c = 1",
+    "UPDATE t SET v = 5 WHERE p = %d AND c = 1 IF v = 1",
+    "UPDATE t SET v = 6 WHERE p = %d AND c = 1 IF v = 77",
+    "UPDATE t SET s = 8 WHERE p = %d IF s = 7",
+    "UPDATE n SET a = a + 3, s = s + 1 WHERE p = %d AND c = 1",
+    "BEGIN COUNTER BATCH UPDATE n SET a = a + 1 WHERE p = %d AND c = 1; UPDATE n SET b = b + 1 WHERE p = 1000 AND c = 1 APPLY BATCH",
+    "BEGIN BATCH INSERT INTO t (p, c, v) VALUES (%d, 3, 3); INSERT INTO t (p, c, v) VALUES (1001, 3, 3) APPLY BATCH",
+    "BEGIN BATCH UPDATE t SET s = 9 WHERE p = %d IF s = 8; DELETE FROM t WHERE p = %d AND c > 5; INSERT INTO t (p, c) VALUES (%d, 4) APPLY BATCH",
+    "SELECT * FROM t WHERE p = %d",
+    "INSERT INTO t (p, c, v) VALUES (%d, 8, 8) USING TTL 1000",
+    "DELETE FROM t WHERE p = %d AND c = 8",
+    "DELETE v FROM t WHERE p = %d AND c = 3",
+};
+
+struct gate {
+    uint32_t asked, refuse_at; /* 0: none */
+    bool written;
+    struct harness *h;
+    uint64_t seq;
+};
+
+/* Also proves that nothing was written yet. */
+static int admit(void *arg, const struct cql_request *r, struct err *e) {
+    struct gate *g = arg;
+    g->written = g->written || eng_durable_seq(g->h->eng) != g->seq || !eng_batch_empty(g->h->batch);
+    if (r->cost->is_write) assert_non_null(r->cost->writes);
+    return ++g->asked == g->refuse_at ? err_set(e, ERR_OVERLOADED, "refused by the test") : 0;
+}
+
+static void request_text(char *out, size_t n, uint32_t kind, uint32_t round) {
+    char fmt[300];
+    const char *v = strstr(requests[kind], "v_");
+    snprintf(fmt, sizeof(fmt), "%s", requests[kind]);
+    if (v) snprintf(fmt, sizeof(fmt), "%.*s4%s", (int)(v - requests[kind]), requests[kind], v + 2);
+    snprintf(out, n, fmt, round, round, round);
+}
+
+static char *state_of(struct harness *h) {
+    struct buf b;
+    buf_init(&b, 0);
+    buf_put_str(&b, harness_query(h, "SELECT p, c, v, l, s FROM t"));
+    buf_put_str(&b, "|");
+    buf_put_str(&b, harness_query(h, "SELECT p, c, a, b, s FROM n"));
+    buf_put_str(&b, "|");
+    buf_put_str(&b, harness_query(h, "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'k'"));
+    buf_u8(&b, 0);
+    return (char *)b.p;
+}
+
+/* Runs all kinds of request; the one at refused is refused (then what follows sees nothing of it), or left out altogether. */
+static char *run_kinds(uint32_t refused, bool leave_out) {
+    struct harness *h = test_calloc(1, sizeof *h);
+    struct gate g = {.h = h};
+    char text[400];
+    harness_open(h, MODE_CASSANDRA);
+    harness_ask(h, &(struct cql_admission){.admit = admit, .arg = &g}, NULL);
+    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run_ok(h, "USE k");
+    run_ok(h, "CREATE TABLE n (p int, c int, a counter, b counter, s counter static, PRIMARY KEY (p, c))");
+    run_ok(h, "CREATE TABLE t (p int, c int, v int, l list<int>, s int static, PRIMARY KEY (p, c))");
+    g.written = false;
+    for (uint32_t i = 0; i < ARRAY_LEN(requests); i++) {
+        if (leave_out && i == refused) continue;
+        request_text(text, sizeof(text), i, 5);
+        g.seq = eng_durable_seq(h->eng);
+        g.asked = 0;
+        g.refuse_at = !leave_out && i == refused;
+        enum cql_outcome outcome = harness_run(h, text, 0, NULL);
+        /* What fails by itself, for it misses what was refused before it, is not asked for. */
+        assert_int_equal(g.asked, outcome == CQL_FAILED && !g.refuse_at ? 0 : 1);
+        if (!g.refuse_at) continue;
+        assert_int_equal(outcome, CQL_FAILED);
+        assert_int_equal(h->err.code, ERR_OVERLOADED);
+        assert_int_equal(eng_durable_seq(h->eng), g.seq);
+        assert_true(eng_batch_empty(h->batch));
+    }
+    assert_false(g.written);
+    g.refuse_at = 0;
+    char *found = state_of(h);
+    harness_close(h);
+    test_free(h);
+    return found;
+}
+
+static void test_a_refused_request_leaves_no_trace(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < ARRAY_LEN(requests); i++) {
+        char *refused = run_kinds(i, false), *without = run_kinds(i, true);
+        assert_string_equal(refused, without);
+        free(refused);
+        free(without);
+    }
+}
+
+static int permit(void *arg, const struct cql_request *r, enum stmt_kind kind, const struct schema_table *t, struct err *e) {
+    struct buf *asked = arg;
+    (void)r;
+    buf_printf(asked, "%d:%s ", (int)kind, t ? t->name : "");
+    return t && strcmp(t->name, "secret") == 0 ? err_set(e, ERR_UNAUTHORIZED, "no") : 0;
+}
+
+static void test_every_statement_is_asked_for_those_of_batches_too(void **state) {
+    (void)state;
+    struct harness *h = test_calloc(1, sizeof *h);
+    struct buf asked;
+    char expected[200];
+    uint8_t id[16];
+    buf_init(&asked, 0);
+    harness_open(h, MODE_CASSANDRA);
+    harness_ask(h, NULL, &(struct cql_permission){.permit = permit, .arg = &asked});
+    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run_ok(h, "CREATE TABLE k.t (p int PRIMARY KEY, v int)");
+    run_ok(h, "CREATE TABLE k.secret (p int PRIMARY KEY, v int)");
+    harness_prepare(h, "INSERT INTO k.secret (p, v) VALUES (9, 9)", id);
+    buf_clear(&asked, 1 << 10);
+    assert_error(h, "BEGIN BATCH INSERT INTO k.t (p, v) VALUES (1, 1); UPDATE k.secret SET v = 1 WHERE p = 1 APPLY BATCH", "no");
+    buf_u8(&asked, 0);
+    snprintf(expected, sizeof(expected), "%d:t %d:secret ", STMT_INSERT, STMT_UPDATE);
+    assert_string_equal((char *)asked.p, expected);
+    assert_error(h, "SELECT * FROM k.secret", "no");
+    assert_int_equal(harness_execute(h, id, 0, NULL), CQL_FAILED);
+    struct cql_batch_item items[] = {{.query = slice_str("INSERT INTO k.t (p, v) VALUES (2, 2)")}, {.prepared_id = slice_of(id, 16)}};
+    struct cql_request r = {.kind = REQUEST_BATCH, .n_items = 2, .items = items};
+    assert_int_equal(harness_request(h, &r), CQL_FAILED);
+    assert_int_equal(h->err.code, ERR_UNAUTHORIZED);
+    assert_rows(h, "SELECT * FROM k.t", "");
+    harness_close(h);
+    test_free(h);
+    buf_fini(&asked);
+}
+
+/* ---- weight ---- */
+
+static void test_what_one_write_may_weigh_is_bounded(void **state) {
+    enum { VALUE = 1 << 20 };
+    struct harness *h = *state;
+    uint8_t *bytes = test_calloc(1, VALUE);
+    memset(bytes, 'x', VALUE);
+    struct value v = value_of(bytes, VALUE);
+    struct { int parts, rows; const char *error; } cases[] = {
+        {1, 15, NULL}, {1, 17, "Rejected an oversized mutation (17826"}, {60, 1, NULL}, {70, 1, "Rejected an oversized mutation (734"}, {9, 9, "Rejected an oversized mutation (849"}};
+    run_ok(h, "CREATE TABLE big (p int, c int, v text, PRIMARY KEY (p, c))");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf text;
+        buf_init(&text, 0);
+        buf_put_str(&text, "UPDATE big SET v = ? WHERE p IN (0");
+        for (int k = 1; k < cases[i].parts; k++) buf_printf(&text, ", %d", k);
+        buf_put_str(&text, ") AND c IN (0");
+        for (int k = 1; k < cases[i].rows; k++) buf_printf(&text, ", %d", k);
+        buf_put_str(&text, ")");
+        buf_u8(&text, 0);
+        uint64_t before = eng_durable_seq(h->eng);
+        enum cql_outcome outcome = harness_run(h, (char *)text.p, 1, &v);
+        assert_int_equal(outcome, cases[i].error ? CQL_FAILED : CQL_COMMIT);
+        if (cases[i].error && strncmp(h->err.text, cases[i].error, strlen(cases[i].error))) fail_msg("%s", h->err.text);
+        assert_int_equal(eng_durable_seq(h->eng) - before, cases[i].error ? 0 : 1);
+        buf_fini(&text);
+    }
+    test_free(bytes);
+}
+
 /* ---- mutations ---- */
 
 static void test_mutations_are_one_for_each_partition(void **state) {
@@ -200,6 +370,9 @@ int main(void) {
         CASE(test_a_counter_batch_that_fails_anywhere_leaves_nothing),
         CASE(test_a_batch_that_fails_late_leaves_nothing),
         CASE(test_levels_are_reached_by_the_replication_factor),
+        cmocka_unit_test(test_a_refused_request_leaves_no_trace),
+        cmocka_unit_test(test_every_statement_is_asked_for_those_of_batches_too),
+        CASE(test_what_one_write_may_weigh_is_bounded),
         cmocka_unit_test(test_in_keyspaces_mode_client_side_timestamps_are_asked_for),
         cmocka_unit_test(test_mutations_are_one_for_each_partition),
     };

@@ -33,7 +33,7 @@ static void answer_when_durable(struct np_conn *c, const struct np_envelope *env
     struct buf *out = npi_conn_out(c);
     size_t before = out->n;
     answer(c, env, env->body);
-    assert_int_equal(npi_hold(c->loop, c, out, out->n - before, env), 0);
+    assert_int_equal(npi_hold(c->loop, c, out, out->n - before, env, &(struct np_account){.opcode = env->opcode}), 0);
 }
 
 static void to_worker(struct np_conn *c, const struct np_envelope *env) {

@@ -10,6 +10,7 @@
 #include "native_protocol/dispatch.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
+#include "native_protocol/sequence.h"
 
 enum { VERSION = 4, STREAM = 7 };
 

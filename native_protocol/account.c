@@ -1,0 +1,19 @@
+#include "native_protocol/account.h"
+
+static void account_error(struct np_metrics *m, const struct np_account *a, const struct err *e) {
+    np_metric_request(m, a->opcode, np_outcome_of(e));
+    if (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT) np_metric_add(m, NP_METRIC_TIMEOUTS, 1);
+    if (e->code == ERR_PROTOCOL) np_metric_add(m, NP_METRIC_PROTOCOL_ERRORS, 1);
+}
+
+void np_account(struct np_metrics *m, const struct np_account *a, const struct err *e) {
+    if (e && e->set) {
+        account_error(m, a, e);
+        return;
+    }
+    np_metric_request(m, a->opcode, NP_OUTCOME_OK);
+    if (a->read_halves) np_metric_add(m, NP_METRIC_READ_UNITS, (int64_t)a->read_halves);
+    if (a->write_halves) np_metric_add(m, NP_METRIC_WRITE_UNITS, (int64_t)a->write_halves);
+    if (a->prepared) np_metric_add(m, NP_METRIC_PREPARED, 1);
+    if (a->schema_changed) np_metric_add(m, NP_METRIC_SCHEMA_CHANGES, 1);
+}

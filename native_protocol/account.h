@@ -1,0 +1,19 @@
+/* What is counted of a request: its outcome and its units, once, when the outcome is known. */
+#pragma once
+
+#include "metering/charge.h"
+#include "native_protocol/metric.h"
+
+struct np_account {
+    uint8_t opcode;
+    bool prepared, schema_changed;
+    uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
+};
+
+/* The account of a request that succeeds. */
+static inline struct np_account np_account_of(uint8_t opcode, const struct charge *c) {
+    return (struct np_account){.opcode = opcode, .read_halves = (uint64_t)(c->read_units * 2),
+                               .write_halves = (uint64_t)((c->write_units + c->static_write_units) * 2)};
+}
+/* e NULL or not set: it succeeded. What failed is free: it has no result, and leaves no trace in the data. The loop's thread. */
+void np_account(struct np_metrics *m, const struct np_account *a, const struct err *e);

@@ -1,0 +1,88 @@
+#include "native_protocol/answer.h"
+
+#include "native_protocol/loop.h"
+#include "native_protocol/trace.h"
+
+static void put_result(struct np_call *call) {
+    const struct cql_result *res = &call->r.result;
+    struct buf *out = call->reply.out;
+    uint8_t version = call->env.version;
+    switch (res->kind) {
+    case RESULT_VOID: np_put_void(out); break;
+    case RESULT_ROWS: np_rows_end(&call->rows, res); break;
+    case RESULT_SET_KEYSPACE: np_put_set_keyspace(out, res->keyspace); break;
+    case RESULT_PREPARED: np_put_prepared(out, version, cql_prepared_info(res->prepared)); break;
+    case RESULT_SCHEMA_CHANGE: np_put_schema_change(out, version, &res->change); break;
+    }
+}
+
+static void put_failure(struct np_call *call) {
+    bool with_charge = call->reply.has_charge;
+    struct np_reply *r = &call->reply;
+    if (r->out) np_reply_cancel(r);
+    else { /* it never ran on the worker that it went to */
+        r->out = &call->out;
+        with_charge = call->conn->loop->o->capacity_payload != NP_CAPACITY_OFF;
+    }
+    np_reply_begin(r, r->out, call->env.version, call->env.stream, NP_ERROR, with_charge);
+    np_put_error(r->out, call->env.version, &call->err);
+}
+
+/* Fills in the rest of the response. -1: not even an error could be written. */
+static int complete(struct np_call *call) {
+    const struct charge *charge = &call->charge;
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    uint8_t tracing_id[16];
+    struct buf json;
+    buf_init(&json, 0);
+    struct np_reply_extras x = {
+        .n_warnings = call->r.n_warnings,
+        .warnings = call->r.warnings,
+        .asked = call->options.wants_capacity || c->capacity_full,
+        .charge = charge->total,
+        .compression = npi_conn_framed(c) ? NP_COMPRESS_NONE : c->compression,
+        .scratch = &l->packed,
+    };
+    if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
+        charge_json(&call->cost, charge, &json);
+        x.capacity = buf_slice(&json);
+    }
+    if (call->env.flags & NP_FLAG_TRACING) {
+        npi_trace(call, charge, tracing_id);
+        x.tracing_id = tracing_id;
+    }
+    int rc = np_reply_end(&call->reply, &x);
+    if (rc) {
+        x = (struct np_reply_extras){.charge = charge->total};
+        err_set(&call->err, ERR_SERVER, "No memory for the response");
+        put_failure(call);
+        rc = np_reply_end(&call->reply, &x);
+    }
+    buf_fini(&json);
+    return rc;
+}
+
+int npi_answer_deliver(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    struct np_reply *r = &call->reply;
+    bool waits = call->outcome == CQL_COMMIT && !call->err.set;
+    if (call->offloaded) {
+        if (waits && call->seq > eng_durable_seq(c->loop->o->eng)) return npi_hold_call(c->loop, call) ? -1 : 1;
+        if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, r);
+        return 0;
+    }
+    if (!waits) return np_output_append_rest(&c->output, r);
+    if (r->more.n && np_reply_gather(r)) return -1;
+    if (!call->r.commit_seq) return npi_hold(c->loop, c, r->out, r->out->n - r->start, &call->env, &call->account) ? -1 : 1;
+    call->seq = call->r.commit_seq;
+    buf_put(&call->out, r->out->p + r->start, r->out->n - r->start);
+    r->out->n = r->start;
+    return buf_failed(&call->out) || npi_hold_call(c->loop, call) ? -1 : 1;
+}
+
+int npi_answer_encode(struct np_call *call) {
+    if (call->outcome == CQL_FAILED) put_failure(call);
+    else put_result(call);
+    return complete(call);
+}

@@ -1,0 +1,131 @@
+#include "native_protocol/sequence.h"
+
+#include "metering/charge.h"
+#include "native_protocol/answer.h"
+#include "native_protocol/loop.h"
+
+/* ---- plan ---- */
+
+static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) {
+    struct np_conn *c = call->conn;
+    const struct np_options *o = c->loop->o;
+    call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model};
+    call->charge = (struct charge){0};
+    call->r = (struct cql_request){
+        .db = o->db,
+        .session = blocking ? &call->session : &c->session,
+        .arena = &call->arena,
+        .err = &call->err,
+        .cost = &call->cost,
+        .sink = &call->rows.sink,
+        .batch = batch,
+        .now_us = clock_wall_us(o->clock),
+        .blocking = blocking,
+        .cancelled = blocking ? call->work.cancelled : NULL,
+        .deadline_us = blocking ? call->work.deadline_us : 0,
+        .stmt_kind = STMT_KINDS,
+    };
+    err_clear(&call->err);
+    np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream, NP_RESULT,
+                   o->capacity_payload != NP_CAPACITY_OFF);
+    call->reply.share = &c->output.share;
+}
+
+/* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
+static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
+    begin(call, batch, blocking);
+    if (np_query_decode(&call->env, call->body, &call->arena, &call->r, &call->options, &call->err)) return CQL_FAILED;
+    np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
+    return cql_run(&call->r);
+}
+
+/* ---- size, admit, apply ---- */
+
+static bool eventual(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
+
+static void size(struct np_call *call) {
+    charge_compute(&call->cost, eventual(call->r.params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, &call->charge);
+}
+
+static bool admit(struct np_call *call) { return cql_admit(&call->r) == 0; }
+
+static enum cql_outcome apply(struct np_call *call, enum cql_outcome planned) {
+    enum cql_outcome outcome = cql_apply(&call->r, planned);
+    call->seq = call->r.commit_seq;
+    return outcome;
+}
+
+static enum cql_outcome refuse(struct np_call *call) {
+    cql_abandon(&call->r);
+    return CQL_FAILED;
+}
+
+static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
+
+static void go_on(struct np_call *call, enum cql_outcome planned) {
+    call->outcome = planned;
+    if (!is_planned(planned)) return;
+    size(call);
+    call->outcome = admit(call) ? apply(call, planned) : refuse(call);
+}
+
+void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) { go_on(call, plan(call, batch, blocking)); }
+
+void npi_call_more(struct np_call *call, struct eng_batch *batch) {
+    call->r.batch = batch;
+    go_on(call, cql_run_more(&call->r));
+}
+
+/* ---- durable, acknowledge, account ---- */
+
+static void adopt_session(struct np_call *call) {
+    if (call->offloaded && !call->err.set && call->r.result.kind == RESULT_SET_KEYSPACE)
+        memcpy(call->conn->session.keyspace, call->session.keyspace, sizeof(call->session.keyspace));
+}
+
+static void check_outcome(struct np_call *call) {
+    if (call->outcome != CQL_FAILED) return;
+    if (!call->err.set) err_set(&call->err, ERR_SERVER, "The request failed without saying why");
+    call->charge = (struct charge){0};
+}
+
+static void count_work(const struct np_call *call) {
+    struct np_metrics *m = &call->conn->loop->metrics;
+    if (!call->offloaded) return;
+    np_metric_add(m, NP_METRIC_WORKER_PARTS, call->n_parts);
+    np_metric_add(m, NP_METRIC_WORKER_WAIT_US, call->work.waited_us);
+}
+
+/* Of a response that waits to be durable the loop does both, when it is. -1: the connection cannot be answered. */
+static int acknowledge_and_account(struct np_call *call) {
+    call->account = np_account_of(call->env.opcode, &call->charge);
+    call->account.prepared = call->r.result.kind == RESULT_PREPARED;
+    call->account.schema_changed = call->r.result.kind == RESULT_SCHEMA_CHANGE;
+    int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
+    if (held != 1) np_account(&call->conn->loop->metrics, &call->account, &call->err);
+    return held < 0 ? -1 : 0;
+}
+
+void npi_call_forget(struct np_call *call) {
+    struct cql_result *res = &call->r.result;
+    if (res->kind == RESULT_PREPARED && res->prepared) cql_prepared_unref(res->prepared);
+    res->prepared = NULL;
+    cql_request_fini(&call->r);
+}
+
+void npi_call_finish(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    check_outcome(call);
+    adopt_session(call);
+    count_work(call);
+    bool broken = acknowledge_and_account(call);
+    npi_call_forget(call);
+    if (call->offloaded) {
+        c->offloaded--;
+        npi_conn_answered(c);
+    }
+    npi_call_give(l, call);
+    if (broken) npi_conn_close(c);
+    npi_conn_unref(c);
+}

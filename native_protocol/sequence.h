@@ -1,0 +1,18 @@
+/* What happens to every query request, in this order: plan, size, admit, apply, durable, acknowledge, account.
+ *
+ * The first four run where the call is, on the loop or on a worker; the rest on the loop. Nothing is written before apply, so what fails
+ * or is refused leaves nothing behind; outcome and units are counted once, when the outcome is known.
+ */
+#pragma once
+
+#include "native_protocol/call.h"
+
+/* Decodes a call and takes it as far as apply, on the loop, or blocking on a worker with its own batch. Its outcome says where it stands: with
+ * OFFLOAD and AGAIN nothing was applied. */
+void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking);
+/* The next part of a call whose outcome is CQL_AGAIN; a worker, with its own batch. */
+void npi_call_more(struct np_call *call, struct eng_batch *batch);
+/* The rest, and the one exit. The loop's thread. */
+void npi_call_finish(struct np_call *call);
+/* Drops the references a run took. */
+void npi_call_forget(struct np_call *call);
