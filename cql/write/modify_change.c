@@ -12,7 +12,7 @@ enum { DATA_ROW = 21, DATA_CELL = 20, DATA_COMPLEX_DELETION = 12, DATA_EXPIRING_
 
 /* ---- cost ---- */
 
-static struct op_write *new_cost(struct modify_write *w) {
+static struct op_write *new_cost(struct modify_write *w, const struct eng_part *part) {
     const struct modify_plan *p = w->plan;
     struct op_write *c = op_cost_write(w->r->cost, p->kind);
     if (!c) {
@@ -23,6 +23,8 @@ static struct op_write *new_cost(struct modify_write *w) {
     c->applied = true;
     c->keyspace = p->table->keyspace->name;
     c->table = p->table->name;
+    c->token = part->token;
+    c->key = part->key;
     c->n_columns = (uint16_t)p->table->n_columns;
     return c;
 }
@@ -59,7 +61,7 @@ static void cost_column(struct modify_write *w, struct op_write *c, const struct
 
 int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row, const struct eng_row *statics) {
     const struct schema_table *t = w->plan->table;
-    struct op_write *c = new_cost(w);
+    struct op_write *c = new_cost(w, part);
     if (!c) return -1;
     c->applied = false;
     c->row_existed = row || statics;
@@ -235,7 +237,7 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
 }
 
 static int add_ranges(struct modify_write *w, struct mutation *m) {
-    struct op_write *c = new_cost(w);
+    struct op_write *c = new_cost(w, &m->part);
     if (!c) return -1;
     c->has_row = true;
     if (cost_keys(w, m, NULL, c)) return -1;
@@ -252,7 +254,7 @@ static int add_ranges(struct modify_write *w, struct mutation *m) {
 
 /* One address: the row and, with it, the static row of its partition. */
 static int add_address(struct modify_write *w, struct mutation *m, const struct row_key *key, bool statics) {
-    struct op_write *c = new_cost(w);
+    struct op_write *c = new_cost(w, &m->part);
     if (!c) return -1;
     c->has_static = statics;
     c->has_row = key && modify_writes_rows(w->plan);

@@ -49,7 +49,9 @@ struct op_write {
     bool conditional, applied;  /* LWT, and whether its condition held */
     bool reads_when_failed;     /* LWT: IF [NOT] EXISTS on a table with TTL and without client-side timestamps */
     bool row_existed;           /* LWT: the row was there; when not applied, row is the size of the row that was there */
-    const char *keyspace, *table; /* of a batch's statement; schema snapshot's */
+    const char *keyspace, *table; /* schema snapshot's */
+    int64_t token;              /* of the partition, and its key as struct eng_part has it */
+    struct slice key;
     uint16_t n_columns;         /* of the table, for the size of a column id */
 };
 

@@ -195,7 +195,10 @@ class Table:
     def assignment(self, name, type_):
         values, inner = self.values, parameters(type_) if "<" in type_ else []
         if type_ == "counter":
-            return f"{name} = {name} {self.rng.choice('+-')} {self.rng.randrange(-3, 9)}"
+            amounts = [str(self.rng.randrange(-3, 9)) for _ in range(self.rng.choice([1, 1, 1, 2]))]
+            if self.chance(0.03):
+                amounts[-1] = self.rng.choice(["null", "9223372036854775807", "9223372036854775808", "'1'"])
+            return ", ".join(f"{name} = {name} {self.rng.choice('+-')} {amount}" for amount in amounts)
         if not is_multicell(type_) or self.chance(0.25):
             return f"{name} = {values.maybe(type_)}"
         if type_.startswith("set<"):
@@ -269,6 +272,15 @@ class Table:
     def lwt(self):
         return self.rng.choice([lambda: self.insert(" IF NOT EXISTS"), lambda: self.update(True), lambda: self.delete(True)])()
 
+    def static_lwt(self):
+        """A condition on static columns, of a statement that writes them or a row."""
+        condition = " IF " + " AND ".join(self.one_condition(*self.rng.choice(self.static)) for _ in range(self.rng.choice([1, 1, 2])))
+        where = self.equals(self.pk, self.partition())
+        if self.regular and self.chance(0.4):
+            where += self.equals(self.ck, self.clustering())
+            return f"UPDATE {self.name} SET {self.assignment(*self.rng.choice(self.regular))} WHERE {' AND '.join(where)}{condition}"
+        return f"UPDATE {self.name} SET {self.assignment(*self.rng.choice(self.static))} WHERE {' AND '.join(where)}{condition}"
+
     def batch(self):
         kind = "COUNTER " if self.counters else self.rng.choice(["", "UNLOGGED "])
         saved, partitions, using = self.clock, self.partitions, ""
@@ -278,9 +290,11 @@ class Table:
         if conditional and self.chance(0.9):
             self.partitions = [self.partition()]
         makers = [self.insert, self.update, self.delete]
-        parts = [self.rng.choice(makers)() for _ in range(self.rng.choice([1, 2, 3]))]
+        parts = [self.rng.choice(makers)() for _ in range(self.rng.choice([1, 2, 3, 7] if self.counters else [1, 2, 3]))]
         if conditional:
             parts += [self.lwt() for _ in range(self.rng.choice([1, 2]))]
+            if self.static and self.chance(0.5):
+                parts += [self.static_lwt() for _ in range(self.rng.choice([1, 2]))]
         self.rng.shuffle(parts)
         self.clock, self.partitions = saved, partitions
         return f"BEGIN {kind}BATCH{using} {'; '.join(parts)}; APPLY BATCH"

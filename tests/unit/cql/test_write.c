@@ -4,6 +4,7 @@
 
 #include "harness.h"
 
+#include "base/murmur3.h"
 #include "cql/write/mutation.h"
 
 static int setup(void **state) {
@@ -189,11 +190,17 @@ struct gate {
     uint64_t seq;
 };
 
-/* Also proves that nothing was written yet. */
+/* Also proves that nothing was written yet, and that every write says whose it is. */
 static int admit(void *arg, const struct cql_request *r, struct err *e) {
     struct gate *g = arg;
     g->written = g->written || eng_durable_seq(g->h->eng) != g->seq || !eng_batch_empty(g->h->batch);
-    if (r->cost->is_write) assert_non_null(r->cost->writes);
+    assert_true(!r->cost->is_write || r->cost->writes);
+    for (const struct op_write *w = r->cost->writes; w; w = w->next) {
+        assert_string_equal(w->keyspace, "k");
+        assert_true(strcmp(w->table, "t") == 0 || strcmp(w->table, "n") == 0);
+        assert_int_equal(w->key.n, 4);
+        assert_int_equal(w->token, murmur3_token(w->key));
+    }
     return ++g->asked == g->refuse_at ? err_set(e, ERR_OVERLOADED, "refused by the test") : 0;
 }
 
