@@ -5,13 +5,6 @@
 static const char charge_key[] = "RequestCharge";
 enum { CHARGE_SLOT = 2 + 2 + sizeof(charge_key) - 1 + 4 + 8 };
 
-void np_put_string(struct buf *out, const char *s) {
-    size_t n = strlen(s);
-    if (n > UINT16_MAX) n = UINT16_MAX;
-    buf_u16(out, (uint16_t)n);
-    buf_put(out, s, n);
-}
-
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge) {
     *r = (struct np_reply){.out = out, .version = version, .has_charge = with_charge && version >= 4};
     r->start = np_envelope_begin(out, version, stream, opcode);

@@ -14,6 +14,7 @@
 #include "native_protocol/budget.h"
 #include "native_protocol/compress.h"
 #include "native_protocol/frame.h"
+#include "native_protocol/notation.h"
 
 enum { NP_BLOCK = 256 << 10 };
 
@@ -69,6 +70,3 @@ void np_put_schema_change(struct buf *out, uint8_t version, const struct schema_
 void np_put_prepared(struct buf *out, uint8_t version, const struct prepared_info *p);
 /* A whole EVENT envelope. */
 void np_event_schema(struct buf *out, uint8_t version, const struct schema_change *c);
-
-/* The [string] of the protocol, cut at 65535 bytes. */
-void np_put_string(struct buf *out, const char *s);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test; ends with one line of totals.
 #   tools/test.sh [STEP...]    all steps when none is named:
-#     layers       the #include arrows between rooms go one way, and the scripts find nothing else amiss
+#     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server

@@ -1,56 +1,6 @@
 /* Canonical CQL of the schema statements that run, and of DESCRIBE. */
 #include "cql/syntax/print.h"
 
-/* ---- properties ---- */
-
-void ast_print_prop(const struct ast_prop_value *v, struct buf *out) {
-    if (v->kind == PROP_NAME) {
-        buf_put_slice(out, v->text);
-    } else if (v->kind == PROP_LITERAL) {
-        if (v->literal == LIT_STRING) cqli_print_string(v->text, out);
-        else buf_put_slice(out, v->text);
-    } else {
-        buf_put_str(out, "{");
-        for (uint32_t i = 0; i < v->n; i++) {
-            if (i) buf_put_str(out, ", ");
-            ast_print_prop(v->keys[i], out);
-            buf_put_str(out, ": ");
-            ast_print_prop(v->values[i], out);
-        }
-        buf_put_str(out, "}");
-    }
-}
-
-static void print_clustering(const struct ast_props *p, struct buf *out) {
-    buf_put_str(out, "CLUSTERING ORDER BY (");
-    for (uint32_t i = 0; i < p->n_order; i++) {
-        if (i) buf_put_str(out, ", ");
-        ast_print_name(p->order[i].column, out);
-        buf_put_str(out, p->order[i].desc ? " DESC" : " ASC");
-    }
-    buf_put_str(out, ")");
-}
-
-void cqli_print_props(const struct ast_props *p, struct buf *out) {
-    const char *lead = " WITH ";
-    if (p->compact_storage) {
-        buf_printf(out, "%sCOMPACT STORAGE", lead);
-        lead = " AND ";
-    }
-    if (p->n_order) {
-        buf_put_str(out, lead);
-        print_clustering(p, out);
-        lead = " AND ";
-    }
-    for (uint32_t i = 0; i < p->n; i++) {
-        buf_put_str(out, lead);
-        ast_print_name(p->props[i].name, out);
-        buf_put_str(out, " = ");
-        ast_print_prop(p->props[i].value, out);
-        lead = " AND ";
-    }
-}
-
 /* ---- keyspaces ---- */
 
 static void print_keyspace(const char *verb, const struct ast_keyspace *k, struct buf *out) {
@@ -89,16 +39,6 @@ static void print_columns(const struct ast_column *c, uint32_t n, struct buf *ou
         if (i) buf_put_str(out, ", ");
         print_column(&c[i], out);
     }
-}
-
-void cqli_print_key(const char *const *pk, uint32_t n_pk, const char *const *ck, uint32_t n_ck, struct buf *out) {
-    buf_put_str(out, "PRIMARY KEY (");
-    cqli_print_if(n_pk > 1, "(", out);
-    cqli_print_names(pk, n_pk, out);
-    cqli_print_if(n_pk > 1, ")", out);
-    cqli_print_if(n_ck > 0, ", ", out);
-    cqli_print_names(ck, n_ck, out);
-    buf_put_str(out, ")");
 }
 
 static void print_create_table(const struct ast_create_table *t, struct buf *out) {
@@ -238,6 +178,6 @@ void cqli_print_ddl(const struct ast_stmt *s, struct buf *out) {
     case STMT_DROP_INDEX:
     case STMT_DROP_VIEW: print_drop(s, out); break;
     case STMT_DESCRIBE: print_describe(&s->describe, out); break;
-    default: cqli_print_other(s, out); break;
+    default: break;
     }
 }

@@ -1,0 +1,60 @@
+/* Nodes of types. */
+#include "cql/syntax/build.h"
+
+bool cqli_type_is_native(const char *name) { return cql_type_by_name(slice_str(name)) != NULL; }
+
+static bool is_reserved_type(const char *name) {
+    static const char *const names[] = {"byte", "complex", "enum", "interval", "macaddr", "bitstring"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!strcmp(names[i], name)) return true;
+    return false;
+}
+
+struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *name, struct token t) {
+    struct ast_type *x = NEW(p, struct ast_type);
+    *x = (struct ast_type){.name = name, .keyspace = keyspace, .source = t.text};
+    bool quoted = t.text.n && t.text.p[0] == '"';
+    if (!quoted && is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
+    return x;
+}
+
+struct ast_type *cqli_type_class(struct parse *p, struct token t) {
+    struct ast_type *x = NEW(p, struct ast_type);
+    *x = (struct ast_type){.name = cqli_exact(p, t), .quoted_class = true, .source = t.text};
+    return x;
+}
+
+struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {
+    struct ast_type *x = NEW(p, struct ast_type);
+    *x = (struct ast_type){.name = cqli_ident(p, name), .source = name.text};
+    bool frozen = cqli_token_is(name, "frozen");
+    enum cql_type_id generic = cql_type_generic(name.text);
+    if (!frozen && generic == CQL_TYPES) cqli_reject(p, open, "')'");
+    if (p->rejected || p->failed) return x;
+    const struct type_arg *a = args->p;
+    uint32_t want = frozen ? 1 : cql_type_parameters(generic);
+    if (!want) want = args->n;
+    if (args->n != want + (generic == CQL_VECTOR)) {
+        const char *text = args->n > want ? "'>'" : "','";
+        struct token at = args->n > want ? a[want].comma : p->prev;
+        cqli_reject(p, at, text);
+        return x;
+    }
+    x->args = cqli_new(p, want * sizeof(*x->args));
+    for (uint32_t i = 0; i < want && !p->failed && !p->rejected; i++) {
+        if (!a[i].type) cqli_reject(p, a[i].number, NULL);
+        x->args[x->n_args++] = a[i].type;
+    }
+    if (generic != CQL_VECTOR || p->failed || p->rejected) return x;
+    if (a[want].type) {
+        cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source}, "INTEGER");
+        return x;
+    }
+    struct slice number = a[want].number.text;
+    uint64_t n = 0;
+    for (size_t i = 0; i < number.n && n <= INT32_MAX; i++) n = number.p[i] == '-' ? n : n * 10 + (number.p[i] - '0');
+    if (n > INT32_MAX) cqli_refuse(p, "For input string: \"%.*s\"", SLICE_FMT(number));
+    if (number.p[0] == '-' || n == 0) cqli_invalid(p, "vectors may only have positive dimensions; given %.*s", SLICE_FMT(number));
+    x->dimension = (uint32_t)n;
+    return x;
+}
