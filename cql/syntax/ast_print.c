@@ -160,8 +160,7 @@ void ast_print(const struct ast_stmt *s, struct buf *out) {
     case STMT_DELETE: print_delete(&s->delete_, out); break;
     case STMT_BATCH: print_batch(&s->batch, out); break;
     default:
-        if (s->other) cqli_print_other(s, out);
-        else cqli_print_ddl(s, out);
+        if (!cqli_print_ddl(s, out)) cqli_print_other(s, out);
         break;
     }
 }

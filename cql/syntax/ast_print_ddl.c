@@ -161,7 +161,7 @@ static void print_drop(const struct ast_stmt *s, struct buf *out) {
     cqli_print_table(&s->drop.name, out);
 }
 
-void cqli_print_ddl(const struct ast_stmt *s, struct buf *out) {
+bool cqli_print_ddl(const struct ast_stmt *s, struct buf *out) {
     switch (s->kind) {
     case STMT_USE:
         buf_put_str(out, "USE ");
@@ -178,6 +178,7 @@ void cqli_print_ddl(const struct ast_stmt *s, struct buf *out) {
     case STMT_DROP_INDEX:
     case STMT_DROP_VIEW: print_drop(s, out); break;
     case STMT_DESCRIBE: print_describe(&s->describe, out); break;
-    default: break;
+    default: return false;
     }
+    return true;
 }

@@ -15,8 +15,9 @@ void cqli_print_selectors(const struct ast_selector *s, uint32_t n, struct buf *
 void cqli_print_props(const struct ast_props *p, struct buf *out);
 /* ((a, b), c) */
 void cqli_print_key(const char *const *pk, uint32_t n_pk, const char *const *ck, uint32_t n_ck, struct buf *out);
-/* ast_print calls these: the statements with ast_stmt.other, and the schema statements without. */
-void cqli_print_ddl(const struct ast_stmt *s, struct buf *out);
+/* Schema statements that run; false: it is none of them. */
+bool cqli_print_ddl(const struct ast_stmt *s, struct buf *out);
+/* The ones that are refused, behind ast_stmt.other. */
 void cqli_print_other(const struct ast_stmt *s, struct buf *out);
 static inline void cqli_print_if(bool on, const char *words, struct buf *out) {
     if (on) buf_put_str(out, words);
