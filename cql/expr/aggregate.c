@@ -1,6 +1,7 @@
 #include "cql/expr/aggregate.h"
 
 #include <math.h>
+#include <strings.h>
 
 #include "types/decimal.h"
 
@@ -58,14 +59,6 @@ static int move_average(struct aggregate *a, struct number *v, struct err *e) {
     return add_big(&a->big, v, e);
 }
 
-static int add_exact(struct aggregate *a, enum aggregate_kind kind, const struct cql_type *t, struct value value, struct err *e) {
-    struct number v;
-    number_load(t, value, &v);
-    bool moves = kind == AGGREGATE_AVG && t->id == CQL_DECIMAL;
-    int rc = moves ? move_average(a, &v, e) : add_big(&a->big, &v, e);
-    number_fini(&v);
-    return rc;
-}
 
 /* ---- float and double ---- */
 
@@ -79,13 +72,13 @@ static int add_overflown(struct aggregate *a, double d, struct err *e) {
 }
 
 /* Kahan's summation, as Java's DoubleSummaryStatistics does it. An average goes on exactly where the sum leaves the range of a double. */
-static int add_real(struct aggregate *a, enum aggregate_kind kind, double d, struct err *e) {
+static int add_real(struct aggregate *a, bool average, double d, struct err *e) {
     if (a->overflown) return add_overflown(a, d, e);
     double before = a->real, part = d - a->lost, sum = before + part;
     a->simple += d;
     a->lost = (sum - before) - part;
     a->real = sum;
-    if (kind != AGGREGATE_AVG || !isinf(sum) || isinf(d) || isinf(before)) return 0;
+    if (!average || !isinf(sum) || isinf(d) || isinf(before)) return 0;
     a->overflown = true;
     return add_overflown(a, before, e) < 0 ? -1 : add_overflown(a, d, e);
 }
@@ -102,50 +95,124 @@ static double real_average(struct aggregate *a) {
     return number_to_real(&a->big);
 }
 
-/* ---- the run ---- */
+/* ---- taking a value in ---- */
 
-static int keep_best(struct aggregate *a, enum aggregate_kind kind, const struct cql_type *t, struct slice v, struct err *e) {
+static int add_count(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) {
+    (void)a, (void)t, (void)v, (void)e;
+    return 0;
+}
+
+static int keep_best(struct aggregate *a, bool least, const struct cql_type *t, struct slice v, struct err *e) {
     int order = a->n == 1 ? 0 : cql_value_compare(t, v, buf_slice(&a->best));
-    if (a->n > 1 && (kind == AGGREGATE_MIN ? order >= 0 : order <= 0)) return 0;
+    if (a->n > 1 && (least ? order >= 0 : order <= 0)) return 0;
     buf_clear(&a->best, 1024);
     buf_put_slice(&a->best, v);
     return buf_failed(&a->best) ? err_nomem(e) : 0;
 }
 
-int aggregate_add(struct aggregate *a, enum aggregate_kind kind, const struct cql_type *t, struct value v, struct err *e) {
-    if (value_is_null(v)) return 0;
-    if (kind == AGGREGATE_COUNT) return a->n++, 0;
-    if (kind == AGGREGATE_MIN || kind == AGGREGATE_MAX) return a->n++, keep_best(a, kind, t, value_slice(v), e);
-    if (v.n == 0) return 0;
-    a->n++;
-    if (t->id == CQL_DECIMAL || t->id == CQL_VARINT) return add_exact(a, kind, t, v, e);
+static int add_min(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return keep_best(a, true, t, value_slice(v), e); }
+static int add_max(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return keep_best(a, false, t, value_slice(v), e); }
+
+static int add_number(struct aggregate *a, bool average, const struct cql_type *t, struct value v, struct err *e) {
     struct number x;
-    number_load(t, v, &x);
     int rc = 0;
-    if (x.form == REAL)
-        rc = add_real(a, kind, x.d, e);
+    number_load(t, v, &x);
+    if (x.form == BIG)
+        rc = average && t->id == CQL_DECIMAL ? move_average(a, &x, e) : add_big(&a->big, &x, e);
+    else if (x.form == REAL)
+        rc = add_real(a, average, x.d, e);
     else
         a->whole += x.i;
     number_fini(&x);
     return rc;
 }
 
-int aggregate_result(struct aggregate *a, enum aggregate_kind kind, const struct cql_type *t, struct buf *out, struct err *e) {
-    bool average = kind == AGGREGATE_AVG;
-    if (kind == AGGREGATE_COUNT) {
-        buf_u64(out, a->n);
-    } else if (kind == AGGREGATE_MIN || kind == AGGREGATE_MAX) {
-        if (a->n == 0) return 1;
-        buf_put_slice(out, buf_slice(&a->best));
-    } else if (t->id == CQL_DECIMAL) {
+static int add_sum(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return add_number(a, false, t, v, e); }
+static int add_average(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e) { return add_number(a, true, t, v, e); }
+
+/* ---- results ---- */
+
+static int put_count(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
+    (void)t, (void)e;
+    buf_u64(out, a->n);
+    return 0;
+}
+
+static int put_best(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
+    (void)t, (void)e;
+    if (a->n == 0) return 1;
+    buf_put_slice(out, buf_slice(&a->best));
+    return 0;
+}
+
+static int put_sum(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
+    (void)e;
+    if (t->id == CQL_DECIMAL)
         cql_decimal_write(a->big.n, a->big.scale, out);
-    } else if (t->id == CQL_VARINT) {
-        if (average && a->n) mpz_tdiv_q_ui(a->big.n, a->big.n, a->n);
+    else if (t->id == CQL_VARINT)
         cql_varint_write(a->big.n, out);
-    } else if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {
-        number_put_real(t->id, average ? real_average(a) : real_sum(a), out);
-    } else {
-        number_put_whole(t->id, (int64_t)(average && a->n ? a->whole / (__int128)a->n : a->whole), out);
-    }
-    return buf_failed(out) ? err_nomem(e) : 0;
+    else if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE)
+        number_put_real(t->id, real_sum(a), out);
+    else
+        number_put_whole(t->id, (int64_t)a->whole, out);
+    return 0;
+}
+
+static int put_average(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e) {
+    if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) return number_put_real(t->id, real_average(a), out), 0;
+    if (t->id == CQL_VARINT && a->n) mpz_tdiv_q_ui(a->big.n, a->big.n, a->n);
+    if (a->n) a->whole /= (__int128)a->n;
+    return put_sum(a, t, out, e);
+}
+
+/* ---- the table ---- */
+
+static const struct cql_type *type_ARGUMENT(const struct cql_type *of) { return of; }
+static const struct cql_type *type_BIGINT(const struct cql_type *of) {
+    (void)of;
+    return cql_type_scalar(CQL_BIGINT);
+}
+
+static const struct aggregate_op ops[] = {
+#define ANYTHING false
+#define NUMBER true
+#define AGGREGATE(name_, takes_, result_, counts_rows_, adds, puts) \
+    {.name = name_, .numbers = takes_, .counts_rows = counts_rows_, .type = type_##result_, .add = add_##adds, .put = put_##puts},
+#include "cql/expr/aggregate.def"
+#undef AGGREGATE
+#undef NUMBER
+#undef ANYTHING
+};
+
+const struct aggregate_op *aggregate_find(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+        if (!strcasecmp(name, ops[i].name)) return &ops[i];
+    return NULL;
+}
+
+int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct value v, struct err *e) {
+    if (value_is_null(v) || (op->numbers && v.n == 0)) return 0;
+    a->n++;
+    return op->add(a, t, v, e);
+}
+
+int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out, struct err *e) {
+    int rc = op->put(a, t, out, e);
+    return rc == 0 && buf_failed(out) ? err_nomem(e) : rc;
+}
+
+/* ---- several ---- */
+
+struct aggregate *aggregates_new(struct arena *a, uint32_t n) {
+    struct aggregate *all = ARENA_ARRAY(a, n + 1, struct aggregate);
+    for (uint32_t i = 0; all && i < n; i++) aggregate_init(&all[i]);
+    return all;
+}
+
+void aggregates_clear(struct aggregate *all, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) aggregate_clear(&all[i]);
+}
+
+void aggregates_fini(struct aggregate *all, uint32_t n) {
+    for (uint32_t i = 0; all && i < n; i++) aggregate_fini(&all[i]);
 }

@@ -1,26 +1,43 @@
-/* COUNT, MIN, MAX, SUM and AVG of a run of values: over rows for the aggregates of a SELECT, over elements for collection_sum and its like.
+/* Aggregate functions (aggregate.def) on a run of values: over rows for the aggregates of a SELECT, over elements for collection_sum and its like.
  *
- * Life: aggregate_init, aggregate_add for each value, aggregate_result, then aggregate_clear for the next run or aggregate_fini.
+ * Life: aggregate_find while a statement is compiled; aggregate_init, aggregate_add for each value, aggregate_result, then
+ * aggregate_clear for the next run or aggregate_fini.
  */
 #pragma once
 
 #include "cql/expr/number.h"
 
-enum aggregate_kind { AGGREGATE_COUNT, AGGREGATE_MIN, AGGREGATE_MAX, AGGREGATE_SUM, AGGREGATE_AVG };
-
 struct aggregate {
     uint64_t n;
-    struct buf best;           /* MIN, MAX */
+    struct buf best;           /* min, max */
     __int128 whole;            /* tinyint to bigint */
     double real, lost, simple; /* float, double: the sum, what rounding took from it, and the sum as it comes */
     bool overflown;            /* the sum of reals is in big */
-    struct number big;         /* sum of varint and decimal; AVG of decimal: the average so far */
+    struct number big;         /* sum of varint and decimal; average of decimal: the average so far */
 };
+
+/* A row of the table. */
+struct aggregate_op {
+    const char *name;
+    bool numbers;     /* its argument must be a number */
+    bool counts_rows; /* may have no argument, and then is given every row */
+    const struct cql_type *(*type)(const struct cql_type *of); /* of the result; of: NULL without an argument */
+    /* v: neither null nor, where numbers are wanted, empty; a->n counts it already. */
+    int (*add)(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e);
+    int (*put)(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e);
+};
+/* In any case of letters; NULL: no aggregate has this name. */
+const struct aggregate_op *aggregate_find(const char *name);
 
 void aggregate_init(struct aggregate *a);
 void aggregate_clear(struct aggregate *a);
 void aggregate_fini(struct aggregate *a);
-/* Nulls are passed over, empty values too where there is nothing to count or compare. t: of v; NULL for COUNT. */
-int aggregate_add(struct aggregate *a, enum aggregate_kind kind, const struct cql_type *t, struct value v, struct err *e) MUST_CHECK;
-/* Appends the result, of type t (bigint for COUNT): 0, 1 when it is null (MIN and MAX of nothing), -1. */
-int aggregate_result(struct aggregate *a, enum aggregate_kind kind, const struct cql_type *t, struct buf *out, struct err *e) MUST_CHECK;
+/* Nulls are passed over, empty values too where there is nothing to count or compare. t: of v; NULL without an argument. */
+int aggregate_add(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct value v, struct err *e) MUST_CHECK;
+/* Appends the result, of type t: 0, 1 when it is null (min and max of nothing), -1. */
+int aggregate_result(struct aggregate *a, const struct aggregate_op *op, const struct cql_type *t, struct buf *out, struct err *e) MUST_CHECK;
+
+/* Several. Room for n; lives until aggregates_fini. NULL: no memory. */
+struct aggregate *aggregates_new(struct arena *a, uint32_t n) MUST_CHECK;
+void aggregates_clear(struct aggregate *all, uint32_t n);
+void aggregates_fini(struct aggregate *all, uint32_t n);

@@ -1,12 +1,12 @@
-/* Scalar functions, casts and operators as term.c resolves and calls them; inside cql only.
+/* Scalar functions, casts and operators as expressions find and call them; inside cql only.
  *
  * Life: function_resolve picks a signature while a statement is compiled, and allocates what is not a table row in the
  * statement's arena; function_call runs it for each execution, with results in the request's arena.
  */
 #pragma once
 
+#include "cql/request/compile.h"
 #include "cql/request/request.h"
-#include "cql/expr/term.h"
 
 enum { FUNCTION_ARGS_MAX = 32 };
 
@@ -28,7 +28,18 @@ struct function {
     bool pure;
     bool takes_null; /* called even when an argument is null; otherwise the result is null then */
     enum ast_expr_kind op; /* of an operator */
+    const struct aggregate_op *aggregate; /* of collection_min and its like */
 };
+
+struct function *function_new(struct compile *c, const char *name, const struct cql_type *result, const struct cql_type *const *args,
+                              uint32_t n_args, function_fn call) MUST_CHECK;
+/* args: at most FUNCTION_ARGS_MAX. */
+int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args, struct value *out) MUST_CHECK;
+
+/* May a value of type from be stored as type to as it is? (AbstractType.isValueCompatibleWith) */
+bool function_type_fits(const struct cql_type *to, const struct cql_type *from);
+
+/* ---- function_resolve.c ---- */
 
 enum match { MATCH_NO, MATCH_WEAK, MATCH_EXACT };
 /* How an argument fits a parameter; i is its index. */
@@ -39,15 +50,11 @@ struct function_args {
     struct slice (*text)(void *arg, uint32_t i);           /* for error texts */
     void *arg;
 };
+/* Of scalar native functions. NULL: no such function for these arguments, with Cassandra's ERR_INVALID. */
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
                                         const struct receiver *to) MUST_CHECK;
 /* The operator on two known types; NULL: there is none. */
 const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct cql_type *a, const struct cql_type *b) MUST_CHECK;
-struct function *function_new(struct compile *c, const char *name, const struct cql_type *result, const struct cql_type *const *args,
-                                    uint32_t n_args, function_fn call) MUST_CHECK;
-
-/* May a value of type from be stored as type to as it is? (AbstractType.isValueCompatibleWith) */
-bool function_type_fits(const struct cql_type *to, const struct cql_type *from);
 
 /* function_native.c */
 #define FUNCTION(name, alias, result, args, call, pure) int function_##call(const struct function_in *in, struct buf *out);

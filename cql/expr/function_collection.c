@@ -7,15 +7,15 @@ enum wants { WANTS_MAP, WANTS_COLLECTION, WANTS_LIST_OR_SET, WANTS_NUMBERS };
 static const struct {
     const char *name;
     enum wants wants;
-    enum aggregate_kind kind; /* collection_ only */
+    const char *aggregate; /* of the elements */
 } rows[] = {
-    {"map_keys", WANTS_MAP, AGGREGATE_COUNT},
-    {"map_values", WANTS_MAP, AGGREGATE_COUNT},
-    {"collection_count", WANTS_COLLECTION, AGGREGATE_COUNT},
-    {"collection_min", WANTS_LIST_OR_SET, AGGREGATE_MIN},
-    {"collection_max", WANTS_LIST_OR_SET, AGGREGATE_MAX},
-    {"collection_sum", WANTS_NUMBERS, AGGREGATE_SUM},
-    {"collection_avg", WANTS_NUMBERS, AGGREGATE_AVG},
+    {"map_keys", WANTS_MAP, NULL},
+    {"map_values", WANTS_MAP, NULL},
+    {"collection_count", WANTS_COLLECTION, NULL},
+    {"collection_min", WANTS_LIST_OR_SET, "min"},
+    {"collection_max", WANTS_LIST_OR_SET, "max"},
+    {"collection_sum", WANTS_NUMBERS, "sum"},
+    {"collection_avg", WANTS_NUMBERS, "avg"},
 };
 
 static int open_argument(const struct function_in *in, struct cql_elems *it) {
@@ -43,8 +43,7 @@ static int call_count(const struct function_in *in, struct buf *out) {
 }
 
 static int call_aggregate(const struct function_in *in, struct buf *out) {
-    size_t row = 0;
-    while (strcmp(rows[row].name, in->f->name) != 0) row++;
+    const struct aggregate_op *op = in->f->aggregate;
     const struct cql_type *t = in->f->args[0]->args[0];
     struct cql_elems it;
     struct value item;
@@ -52,8 +51,8 @@ static int call_aggregate(const struct function_in *in, struct buf *out) {
     if (open_argument(in, &it) < 0) return -1;
     aggregate_init(&a);
     int rc = 0;
-    while (rc == 0 && cql_elems_next(&it, &item)) rc = aggregate_add(&a, rows[row].kind, t, item, in->r->err);
-    if (rc == 0) rc = aggregate_result(&a, rows[row].kind, t, out, in->r->err);
+    while (rc == 0 && cql_elems_next(&it, &item)) rc = aggregate_add(&a, op, t, item, in->r->err);
+    if (rc == 0) rc = aggregate_result(&a, op, t, out, in->r->err);
     aggregate_fini(&a);
     return rc;
 }
@@ -80,7 +79,9 @@ static const struct function *make(struct compile *c, size_t row, const struct c
     } else {
         result = t->args[0];
     }
-    return result ? function_new(c, rows[row].name, result, &t, 1, call) : NULL;
+    struct function *f = result ? function_new(c, rows[row].name, result, &t, 1, call) : NULL;
+    if (f && rows[row].aggregate) f->aggregate = aggregate_find(rows[row].aggregate);
+    return f;
 }
 
 static int refuse_type(struct compile *c, size_t row, struct slice argument, const struct cql_type *t) {

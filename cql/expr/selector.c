@@ -4,20 +4,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
-
-static struct selector *new_selector(struct selection *s, enum selector_kind kind, uint32_t n_args) {
-    struct selector *out = ARENA_NEW(s->compile->arena, struct selector);
-    if (out) {
-        out->kind = kind;
-        out->n_args = n_args;
-        out->args = ARENA_ARRAY(s->compile->arena, n_args + 1, struct selector *);
-        out->types = ARENA_ARRAY(s->compile->arena, n_args + 1, const struct cql_type *);
-        if (out->args && out->types) return out;
-    }
-    err_nomem(s->compile->err);
-    return NULL;
-}
 
 int selector_undefined(struct compile *c, const struct schema_table *t, const char *name) {
     struct buf b;
@@ -39,24 +27,21 @@ static const struct schema_column *find_column(struct selection *s, const char *
     return c;
 }
 
-static struct selector *compile_column(struct selection *s, const struct ast_expr *x) {
+static struct term *compile_column(struct selection *s, const struct ast_expr *x) {
     const struct schema_column *c = find_column(s, x->name);
-    struct selector *out = c ? new_selector(s, SELECTOR_COLUMN, 0) : NULL;
-    if (!out) return NULL;
-    out->column = c;
-    out->type = c->type;
+    struct term *out = c ? term_new(s->compile, TERM_COLUMN, c->type, 0) : NULL;
+    if (out) out->column = c;
     return out;
 }
 
-static struct selector *compile_term(struct selection *s, const struct ast_expr *x, const struct cql_type *type) {
-    struct selector *out = new_selector(s, SELECTOR_TERM, 0);
-    if (!out) return NULL;
+/* A value of the statement, that is of this type from then on. */
+static struct term *compile_term(struct selection *s, const struct ast_expr *x, const struct cql_type *type) {
     const char *name = selector_name(s->compile, x);
     if (!name) return NULL;
     struct receiver to = receiver_of(s->table, name, type);
-    out->type = type;
-    out->term = term_compile(s->compile, x, &to);
-    return out->term ? out : NULL;
+    struct term *out = term_compile(s->compile, x, &to);
+    if (out) out->type = type;
+    return out;
 }
 
 static bool is_typed(const struct ast_expr *x) {
@@ -77,8 +62,9 @@ static bool keeps_its_type(const struct ast_expr *literal, const struct cql_type
     return literal->literal == LIT_INTEGER || literal->literal == LIT_FLOAT || (text && literal->literal == LIT_STRING);
 }
 
-/* Arguments of a function: those whose type is known first, then the others in the light of them. */
-static int compile_args(struct selection *s, struct selector *out, struct ast_expr *const *args, bool same_type) {
+/* Arguments of a function: those whose type is known first, then the others in the light of them. types: of each, NULL where the function
+ * decides. */
+static int compile_args(struct selection *s, struct term *out, struct ast_expr *const *args, bool same_type, const struct cql_type **types) {
     const struct cql_type *hint = NULL;
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < out->n_args; i++) {
@@ -86,43 +72,21 @@ static int compile_args(struct selection *s, struct selector *out, struct ast_ex
             const struct ast_expr *literal = same_type ? literal_in(args[i]) : NULL;
             const struct cql_type *to = literal ? term_literal_type(literal) : NULL;
             if (to && hint && !keeps_its_type(literal, hint) && cql_literal_fits(hint, literal->literal)) to = hint;
-            if (pass == 1 && !to) { /* the function decides */
-                out->types[i] = NULL;
+            if (pass == 1 && !to) {
+                types[i] = NULL;
                 continue;
             }
             out->args[i] = selector_compile(s, args[i], to);
             if (!out->args[i]) return -1;
-            out->types[i] = out->args[i]->type;
-            if (!hint) hint = out->types[i];
+            types[i] = out->args[i]->type;
+            if (!hint) hint = types[i];
         }
     }
     return 0;
 }
 
-/* Arguments as function_resolve asks for them. */
-struct call_args {
-    struct selection *s;
-    const struct cql_type *const *types;
-    struct ast_expr *const *args;
-};
-
-static enum match arg_fits(void *arg, uint32_t i, const struct cql_type *t) {
-    const struct call_args *a = arg;
-    if (a->types[i]) return cql_type_eq(a->types[i], t) ? MATCH_EXACT : function_type_fits(t, a->types[i]) ? MATCH_WEAK : MATCH_NO;
-    if (a->args[i]->kind != EXPR_LITERAL) return MATCH_WEAK;
-    if (!cql_literal_fits(t, a->args[i]->literal)) return MATCH_NO;
-    return term_literal_type(a->args[i])->id == t->id ? MATCH_EXACT : MATCH_WEAK;
-}
-
-static const struct cql_type *arg_type(void *arg, uint32_t i) {
-    const struct call_args *a = arg;
-    if (a->types[i]) return a->types[i];
-    return a->args[i]->kind == EXPR_LITERAL ? term_literal_type(a->args[i]) : NULL;
-}
-
-static struct slice arg_text(void *arg, uint32_t i) {
-    const struct call_args *a = arg;
-    const char *name = selector_name(a->s->compile, a->args[i]);
+static struct slice argument_name(struct compile *c, const struct ast_expr *x) {
+    const char *name = selector_name(c, x);
     return slice_str(name ? name : "");
 }
 
@@ -133,29 +97,26 @@ static void reword_unknown(struct err *e, const char *name) {
     err_invalid(e, "Unknown function '%s'", name);
 }
 
-static struct selector *compile_function(struct selection *s, const char *keyspace, const char *name, struct ast_expr *const *args, uint32_t n,
-                                         const struct cql_type *to) {
-    struct selector *out = new_selector(s, SELECTOR_FUNCTION, n);
-    if (!out || compile_args(s, out, args, false)) return NULL;
-    struct call_args call = {.s = s, .types = out->types, .args = args};
-    struct function_args in = {.n = n, .fits = arg_fits, .type = arg_type, .text = arg_text, .arg = &call};
+static struct term *compile_function(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+    struct term *out = term_new(s->compile, TERM_CALL, NULL, x->n_args);
+    const struct cql_type **types = out ? ARENA_ARRAY(s->compile->arena, x->n_args, const struct cql_type *) : NULL;
+    if (!types) return err_nomem(s->compile->err), NULL;
+    if (compile_args(s, out, x->args, false, types)) return NULL;
     struct receiver receiver = receiver_of(s->table, "", to);
-    out->function = function_resolve(s->compile, keyspace, name, &in, to ? &receiver : NULL);
+    out->function = term_find_call(s->compile, x, types, argument_name, to ? &receiver : NULL);
     if (!out->function) {
-        reword_unknown(s->compile->err, name);
+        reword_unknown(s->compile->err, x->name);
         return NULL;
     }
     out->type = out->function->result;
-    for (uint32_t i = 0; i < n; i++) {
-        if (out->args[i]) continue;
-        out->types[i] = out->function->args[i];
-        out->args[i] = compile_term(s, args[i], out->types[i]);
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        if (!out->args[i]) out->args[i] = compile_term(s, x->args[i], out->function->args[i]);
         if (!out->args[i]) return NULL;
     }
     return out;
 }
 
-static struct selector *ambiguous(struct selection *s, const char *sign, struct ast_expr *const *args) {
+static struct term *ambiguous(struct selection *s, const char *sign, struct ast_expr *const *args) {
     struct buf a, b;
     buf_init(&a, 4096);
     buf_init(&b, 4096);
@@ -168,14 +129,15 @@ static struct selector *ambiguous(struct selection *s, const char *sign, struct 
     return NULL;
 }
 
-static struct selector *compile_operator(struct selection *s, enum ast_expr_kind op, struct ast_expr *const *args) {
+static struct term *compile_operator(struct selection *s, enum ast_expr_kind op, struct ast_expr *const *args) {
     static const char *const signs[] = {"+", "-", "*", "/", "%"};
-    struct selector *out = new_selector(s, SELECTOR_FUNCTION, 2);
-    if (!out || compile_args(s, out, args, true)) return NULL;
-    if (!out->types[0] || !out->types[1]) return ambiguous(s, signs[op - EXPR_ADD], args);
-    out->function = function_operator(s->compile, op, out->types[0], out->types[1]);
+    const struct cql_type *types[2];
+    struct term *out = term_new(s->compile, TERM_CALL, NULL, 2);
+    if (!out || compile_args(s, out, args, true, types)) return NULL;
+    if (!types[0] || !types[1]) return ambiguous(s, signs[op - EXPR_ADD], args);
+    out->function = function_operator(s->compile, op, types[0], types[1]);
     if (out->function) {
-        out->type = function_result(out->function, out->types);
+        out->type = out->function->result;
         return out;
     }
     struct buf a, b;
@@ -191,7 +153,7 @@ static struct selector *compile_operator(struct selection *s, enum ast_expr_kind
 }
 
 /* -x is 0 - x. */
-static struct selector *compile_negation(struct selection *s, const struct ast_expr *x) {
+static struct term *compile_negation(struct selection *s, const struct ast_expr *x) {
     struct ast_expr *zero = ARENA_NEW(s->compile->arena, struct ast_expr);
     struct ast_expr **args = ARENA_ARRAY(s->compile->arena, 2, struct ast_expr *);
     if (!zero || !args) return err_nomem(s->compile->err), NULL;
@@ -202,13 +164,17 @@ static struct selector *compile_negation(struct selection *s, const struct ast_e
 }
 
 /* token(partition key columns or values) */
-static struct selector *compile_token(struct selection *s, const struct ast_expr *x) {
+static struct term *compile_token(struct selection *s, const struct ast_expr *x) {
     uint32_t n = s->table->n_partition_key;
     if (x->n_args != n) {
         err_invalid(s->compile->err, "Invalid number of arguments in call to function system.token: %u required but %u provided", n, x->n_args);
         return NULL;
     }
-    struct selector *out = new_selector(s, SELECTOR_TOKEN, n);
+    if (n > FUNCTION_ARGS_MAX) {
+        err_invalid(s->compile->err, "Too many arguments of a function (at most %d)", FUNCTION_ARGS_MAX);
+        return NULL;
+    }
+    struct term *out = term_new(s->compile, TERM_TOKEN, cql_type_scalar(CQL_BIGINT), n);
     for (uint32_t i = 0; out && i < n; i++) {
         const struct schema_column *c = schema_partition_key(s->table, i);
         bool fits = x->args[i]->kind != EXPR_LITERAL || cql_literal_fits(c->type, x->args[i]->literal);
@@ -226,13 +192,12 @@ static struct selector *compile_token(struct selection *s, const struct ast_expr
     }
     if (!out) return NULL;
     out->table = s->table;
-    out->type = cql_type_scalar(CQL_BIGINT);
     return out;
 }
 
 /* ---- WRITETIME, MAXWRITETIME, TTL ---- */
 
-static struct selector *compile_time(struct selection *s, const struct ast_expr *x, enum selector_kind kind, const char *name) {
+static struct term *compile_time(struct selection *s, const struct ast_expr *x, enum term_kind kind, const char *name) {
     struct err *e = s->compile->err;
     const struct ast_expr *of = x->n_args == 1 ? x->args[0] : NULL;
     const struct ast_expr *element = of && of->kind == EXPR_ELEMENT ? of->args[1] : NULL;
@@ -247,7 +212,7 @@ static struct selector *compile_time(struct selection *s, const struct ast_expr 
         err_invalid(e, "Cannot use selection function %s on PRIMARY KEY part %s", name, c->name);
         return NULL;
     }
-    struct selector *out = new_selector(s, kind, 0);
+    struct term *out = term_new(s->compile, kind, cql_type_scalar(kind == TERM_TTL ? CQL_INT : CQL_BIGINT), element != NULL);
     if (!out) return NULL;
     out->column = c;
     if (!s->inside_aggregate) {
@@ -255,17 +220,16 @@ static struct selector *compile_time(struct selection *s, const struct ast_expr 
         out->next_latch = s->latches;
         s->latches = out;
     }
-    out->type = cql_type_scalar(kind == SELECTOR_TTL ? CQL_INT : CQL_BIGINT);
     if (element) {
         if (c->type->id != CQL_MAP && c->type->id != CQL_SET) {
             err_invalid(e, "Element selection is only allowed on sets and maps, but %s is not one", c->name);
             return NULL;
         }
         struct receiver to = receiver_of(s->table, c->name, c->type->args[0]);
-        out->term = term_compile(s->compile, element, &to);
-        return out->term ? out : NULL;
+        out->args[0] = term_compile(s->compile, element, &to);
+        return out->args[0] ? out : NULL;
     }
-    if (!cql_type_is_multicell(c->type) || kind == SELECTOR_MAX_TIMESTAMP) return out;
+    if (!cql_type_is_multicell(c->type) || kind == TERM_MAX_WRITETIME) return out;
     struct cql_type *list = ARENA_NEW(s->compile->arena, struct cql_type);
     const struct cql_type **of_type = ARENA_NEW(s->compile->arena, const struct cql_type *);
     if (!list || !of_type) return err_nomem(e), NULL;
@@ -277,22 +241,7 @@ static struct selector *compile_time(struct selection *s, const struct ast_expr 
 
 /* ---- aggregates ---- */
 
-static const struct {
-    const char *name;
-    enum aggregate_kind kind;
-} aggregate_names[] = {
-    {"count", AGGREGATE_COUNT}, {"countrows", AGGREGATE_COUNT}, {"min", AGGREGATE_MIN}, {"max", AGGREGATE_MAX}, {"sum", AGGREGATE_SUM}, {"avg", AGGREGATE_AVG},
-};
-
-static bool is_number(const struct cql_type *t) {
-    switch (t->id) {
-    case CQL_TINYINT: case CQL_SMALLINT: case CQL_INT: case CQL_BIGINT: case CQL_COUNTER: case CQL_VARINT: case CQL_FLOAT: case CQL_DOUBLE:
-    case CQL_DECIMAL: return true;
-    default: return false;
-    }
-}
-
-static struct selector *aggregate_refused(struct selection *s, const char *name, const struct cql_type *t) {
+static struct term *aggregate_refused(struct selection *s, const char *name, const struct cql_type *t) {
     struct buf b;
     buf_init(&b, 4096);
     cql_type_print_bare(t, &b);
@@ -302,16 +251,16 @@ static struct selector *aggregate_refused(struct selection *s, const char *name,
     return NULL;
 }
 
-static struct selector *compile_aggregate(struct selection *s, const struct ast_expr *x, enum aggregate_kind kind) {
+static struct term *compile_aggregate(struct selection *s, const struct ast_expr *x, const struct aggregate_op *op) {
     struct err *e = s->compile->err;
     if (s->inside_aggregate || s->n_aggregates == ARRAY_LEN(s->aggregates)) {
         err_invalid(e, s->inside_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
         return NULL;
     }
-    bool rows = kind == AGGREGATE_COUNT && (x->n_args == 0 || (x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)));
-    struct selector *out = new_selector(s, SELECTOR_AGGREGATE, rows ? 0 : 1);
+    bool rows = op->counts_rows && (x->n_args == 0 || (x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)));
+    struct term *out = term_new(s->compile, TERM_AGGREGATE, NULL, rows ? 0 : 1);
     if (!out) return NULL;
-    out->aggregate = kind;
+    out->aggregate = op;
     if (!rows) {
         if (x->n_args != 1) {
             err_invalid(e, "Invalid number of arguments in call to function system.%s: 1 required but %u provided", x->name, x->n_args);
@@ -322,31 +271,31 @@ static struct selector *compile_aggregate(struct selection *s, const struct ast_
         s->inside_aggregate = false;
         if (!out->args[0]) return NULL;
     }
-    out->type = kind == AGGREGATE_COUNT ? cql_type_scalar(CQL_BIGINT) : out->args[0]->type;
-    if ((kind == AGGREGATE_SUM || kind == AGGREGATE_AVG) && !is_number(out->type)) return aggregate_refused(s, x->name, out->type);
+    if (op->numbers && !function_is_number(out->args[0]->type)) return aggregate_refused(s, x->name, out->args[0]->type);
+    out->type = op->type(rows ? NULL : out->args[0]->type);
     out->slot = s->n_aggregates;
     s->aggregates[s->n_aggregates++] = out;
     return out;
 }
 
-static struct selector *compile_call(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+static struct term *compile_call(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
     if (!x->keyspace || strcmp(x->keyspace, "system") == 0) {
-        if (!strcasecmp(x->name, "writetime")) return compile_time(s, x, SELECTOR_TIMESTAMP, "writetime");
-        if (!strcasecmp(x->name, "maxwritetime")) return compile_time(s, x, SELECTOR_MAX_TIMESTAMP, "maxwritetime");
-        if (!strcasecmp(x->name, "ttl")) return compile_time(s, x, SELECTOR_TTL, "ttl");
-        for (size_t i = 0; i < ARRAY_LEN(aggregate_names); i++)
-            if (!strcasecmp(x->name, aggregate_names[i].name)) return compile_aggregate(s, x, aggregate_names[i].kind);
+        if (!strcasecmp(x->name, "writetime")) return compile_time(s, x, TERM_WRITETIME, "writetime");
+        if (!strcasecmp(x->name, "maxwritetime")) return compile_time(s, x, TERM_MAX_WRITETIME, "maxwritetime");
+        if (!strcasecmp(x->name, "ttl")) return compile_time(s, x, TERM_TTL, "ttl");
+        const struct aggregate_op *aggregate = aggregate_find(x->name);
+        if (aggregate) return compile_aggregate(s, x, aggregate);
     }
     if (!strcasecmp(x->name, "token")) return compile_token(s, x);
-    return compile_function(s, x->keyspace, x->name, x->args, x->n_args, to);
+    return compile_function(s, x, to);
 }
 
 /* ---- parts of values ---- */
 
-static struct selector *compile_element(struct selection *s, const struct ast_expr *x) {
+static struct term *compile_element(struct selection *s, const struct ast_expr *x) {
     struct err *e = s->compile->err;
-    struct selector *of = selector_compile(s, x->args[0], NULL);
-    struct selector *out = of ? new_selector(s, SELECTOR_ELEMENT, 1) : NULL;
+    struct term *of = selector_compile(s, x->args[0], NULL);
+    struct term *out = of ? term_new(s->compile, TERM_ELEMENT, NULL, 2) : NULL;
     if (!out) return NULL;
     if (of->type->id != CQL_MAP && of->type->id != CQL_SET) {
         const char *name = selector_name(s->compile, x->args[0]);
@@ -361,15 +310,15 @@ static struct selector *compile_element(struct selection *s, const struct ast_ex
     if (!key) return err_nomem(e), NULL;
     out->args[0] = of;
     out->type = of->type->args[of->type->id == CQL_MAP ? 1 : 0];
-    out->term = term_compile(s->compile, x->args[1], &to);
-    return out->term ? out : NULL;
+    out->args[1] = term_compile(s->compile, x->args[1], &to);
+    return out->args[1] ? out : NULL;
 }
 
 /* m[a..b] */
-static struct selector *compile_range(struct selection *s, const struct ast_expr *x) {
+static struct term *compile_range(struct selection *s, const struct ast_expr *x) {
     struct err *e = s->compile->err;
-    struct selector *of = selector_compile(s, x->args[0], NULL);
-    struct selector *out = of ? new_selector(s, SELECTOR_RANGE, 1) : NULL;
+    struct term *of = selector_compile(s, x->args[0], NULL);
+    struct term *out = of ? term_new(s->compile, TERM_SLICE, NULL, 3) : NULL;
     const char *name = out ? selector_name(s->compile, x->args[0]) : NULL;
     if (!name) return NULL;
     const struct cql_type *t = of->type;
@@ -390,14 +339,14 @@ static struct selector *compile_range(struct selection *s, const struct ast_expr
     struct receiver to = receiver_of(s->table, key, t->args[0]);
     out->args[0] = of;
     out->type = t;
-    if (x->args[1] && !(out->term = term_compile(s->compile, x->args[1], &to))) return NULL;
-    if (x->args[2] && !(out->term2 = term_compile(s->compile, x->args[2], &to))) return NULL;
+    for (uint32_t i = 1; i < 3; i++)
+        if (x->args[i] && !(out->args[i] = term_compile(s->compile, x->args[i], &to))) return NULL;
     return out;
 }
 
-static struct selector *compile_field(struct selection *s, const struct ast_expr *x) {
-    struct selector *of = selector_compile(s, x->args[0], NULL);
-    struct selector *out = of ? new_selector(s, SELECTOR_FIELD, 1) : NULL;
+static struct term *compile_field(struct selection *s, const struct ast_expr *x) {
+    struct term *of = selector_compile(s, x->args[0], NULL);
+    struct term *out = of ? term_new(s->compile, TERM_FIELD, NULL, 1) : NULL;
     if (!out) return NULL;
     const char *name = selector_name(s->compile, x->args[0]);
     if (of->type->id != CQL_UDT) {
@@ -418,16 +367,14 @@ static struct selector *compile_field(struct selection *s, const struct ast_expr
     return NULL;
 }
 
-static struct selector *compile_cast(struct selection *s, const struct ast_expr *x) {
+static struct term *compile_cast(struct selection *s, const struct ast_expr *x) {
     const struct cql_type *to = compile_type(s->compile, x->type);
-    struct selector *of = to ? selector_compile(s, x->args[0], NULL) : NULL;
+    struct term *of = to ? selector_compile(s, x->args[0], NULL) : NULL;
     if (!of || cql_type_eq(of->type, to)) return of;
-    struct selector *out = new_selector(s, SELECTOR_FUNCTION, 1);
+    struct term *out = term_new(s->compile, TERM_CALL, to, 1);
     if (!out) return NULL;
     out->args[0] = of;
-    out->types[0] = of->type;
-    out->type = to;
-    out->function = function_cast(s->compile, of->type, to);
+    out->function = term_find_call(s->compile, x, &of->type, argument_name, NULL);
     if (out->function) return out;
     if (s->compile->err->code != ERR_INVALID || strncmp(s->compile->err->text, "Unknown function ", 17)) return NULL;
     struct buf name, type;
@@ -442,7 +389,7 @@ static struct selector *compile_cast(struct selection *s, const struct ast_expr 
     return NULL;
 }
 
-static struct selector *compile_untyped(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+static struct term *compile_untyped(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
     if (to) return compile_term(s, x, to);
     struct buf b;
     buf_init(&b, 4096);
@@ -452,7 +399,7 @@ static struct selector *compile_untyped(struct selection *s, const struct ast_ex
     return NULL;
 }
 
-struct selector *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
+struct term *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
     switch (x->kind) {
     case EXPR_NAME: return compile_column(s, x);
     case EXPR_CALL: return compile_call(s, x, to);

@@ -1,5 +1,6 @@
 /* Compiling terms against their receivers. What has neither markers nor impure functions becomes a constant at once. */
-#include "cql/expr/term_form.h"
+#include "cql/expr/function.h"
+#include "cql/expr/term.h"
 
 /* Each step looks at one expression of the tree against one type. A literal is looked at once for each collection around it, and each has
  * a byte of text, at least; calls within calls are looked at again and again. */
@@ -117,37 +118,55 @@ static enum match fits(struct compile *c, const struct ast_expr *x, const struct
 struct arguments {
     struct compile *c;
     struct ast_expr *const *args;
+    const struct cql_type *const *known; /* their types, where they are compiled already; may be NULL, as each of them */
+    struct slice (*text)(struct compile *c, const struct ast_expr *x);
     const struct receiver *near;
     uint32_t depth;
 };
 
 static enum match argument_fits(void *arg, uint32_t i, const struct cql_type *t) {
     struct arguments *a = arg;
+    if (a->known && a->known[i]) return fits_type(t, a->known[i]);
     return fits(a->c, a->args[i], t, a->near, a->depth + 1);
 }
 
 static const struct cql_type *argument_type(void *arg, uint32_t i) {
     struct arguments *a = arg;
+    if (a->known && a->known[i]) return a->known[i];
     return type_of(a->c, a->args[i], a->near, a->depth + 1);
 }
 
-static struct slice argument_text(void *arg, uint32_t i) { return text_of(((struct arguments *)arg)->args[i]); }
+static struct slice argument_text(void *arg, uint32_t i) {
+    struct arguments *a = arg;
+    return a->text(a->c, a->args[i]);
+}
 
-static const struct function *find_call(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
-    struct arguments a = {.c = c, .args = x->args, .near = to, .depth = depth};
-    struct function_args args = {.n = x->n_args, .fits = argument_fits, .type = argument_type, .text = argument_text, .arg = &a};
-    if (depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX) {
+static struct slice source_text(struct compile *c, const struct ast_expr *x) {
+    (void)c;
+    return text_of(x);
+}
+
+static const struct function *find_among(struct arguments *a, const struct ast_expr *x, const struct receiver *to) {
+    struct compile *c = a->c;
+    struct function_args args = {.n = x->n_args, .fits = argument_fits, .type = argument_type, .text = argument_text, .arg = a};
+    if (a->depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX) {
         err_invalid(c->err, "Too many arguments, or calls nested too deep");
         return NULL;
     }
     if (x->kind == EXPR_CALL) return function_resolve(c, x->keyspace, x->name, &args, to);
     const struct cql_type *type = compile_type(c, x->type);
     if (!type) return NULL;
-    const struct cql_type *from = argument_type(&a, 0);
-    bool identity = from ? cql_type_eq(from, type) : fits(c, x->args[0], type, to, depth + 1) != MATCH_NO;
+    const struct cql_type *from = argument_type(a, 0);
+    bool identity = from ? cql_type_eq(from, type) : argument_fits(a, 0, type) != MATCH_NO;
     if (identity) return function_new(c, "cast", type, &type, 1, function_as_blob);
-    const char *name = arena_printf(c->arena, "cast_as_%.*s", SLICE_FMT(type_text(c, type)));
+    struct slice text = type_text(c, type);
+    const char *name = text.n ? arena_printf(c->arena, "cast_as_%.*s", SLICE_FMT(text)) : NULL;
     return name ? function_resolve(c, "system", name, &args, NULL) : (err_nomem(c->err), NULL);
+}
+
+static const struct function *find_call(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+    struct arguments a = {.c = c, .args = x->args, .text = source_text, .near = to, .depth = depth};
+    return find_among(&a, x, to);
 }
 
 static const char *operator_sign(enum ast_expr_kind k) {
@@ -186,31 +205,33 @@ static const struct function *find_operator(struct compile *c, const struct ast_
 
 static struct term *compile_term(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth);
 
-static struct term *new_term(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) {
+struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) {
     struct term *t = ARENA_NEW(c->arena, struct term);
     struct term **args = ARENA_ARRAY(c->arena, n_args, struct term *);
     if (!t || !args) {
         err_nomem(c->err);
         return NULL;
     }
-    *t = (struct term){.kind = kind, .type = type, .bind = -1, .n_args = n_args, .args = args};
+    *t = (struct term){.kind = kind, .type = type, .n_args = n_args, .args = args};
     return t;
 }
 
 /* Evaluates what can be evaluated now. */
 static struct term *fold(struct compile *c, struct term *t) {
-    if (t->kind == TERM_CALL && !t->f->pure) return t;
+    if (t->kind == TERM_CALL && !t->function->pure) return t;
     for (uint32_t i = 0; i < t->n_args; i++)
         if (t->args[i] && t->args[i]->kind != TERM_CONSTANT) return t;
     struct cql_request r = {.arena = c->arena, .err = c->err};
-    if (term_eval(t, &r, &t->value) < 0) return NULL;
+    struct value v;
+    if (term_eval(t, &r, &v) < 0) return NULL;
     t->kind = TERM_CONSTANT;
+    t->value = v;
     return t;
 }
 
 static struct term *compile_literal(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
     struct buf b;
-    struct term *t = new_term(c, TERM_CONSTANT, to->type, 0);
+    struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
     if (!t) return NULL;
     buf_init(&b, 64 << 20);
     int rc = cql_literal_parse(to->type, x->literal, x->text, to->name, &b, c->err);
@@ -224,7 +245,7 @@ static struct term *compile_literal(struct compile *c, const struct ast_expr *x,
 }
 
 static struct term *compile_bind(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
-    struct term *t = new_term(c, TERM_BIND, to->type, 0);
+    struct term *t = term_new(c, TERM_BIND, to->type, 0);
     if (!t || !c->binds || x->bind < 0 || (uint32_t)x->bind >= c->binds->n) {
         err_invalid(c->err, "Bind variables cannot be used here");
         return NULL;
@@ -282,7 +303,7 @@ static int compile_item(struct compile *c, const struct ast_expr *item, struct t
 }
 
 static struct term *compile_items(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
-    struct term *t = new_term(c, TERM_ITEMS, to->type, x->n_args);
+    struct term *t = term_new(c, TERM_ITEMS, to->type, x->n_args);
     for (uint32_t i = 0; t && i < x->n_args; i++)
         if (compile_item(c, x->args[i], t, i, to, depth) < 0) return NULL;
     return t ? fold(c, t) : NULL;
@@ -291,7 +312,7 @@ static struct term *compile_items(struct compile *c, const struct ast_expr *x, c
 static struct term *compile_udt(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     const struct cql_type *type = to->type;
     if (type->id != CQL_UDT) return refuse_literal(c, "user type", to);
-    struct term *t = new_term(c, TERM_ITEMS, type, type->n_args);
+    struct term *t = term_new(c, TERM_ITEMS, type, type->n_args);
     for (uint32_t i = 0; t && i < x->n_args; i++) {
         uint32_t at = 0;
         while (at < type->n_args && strcmp(type->field_names[at], x->names[i]) != 0) at++;
@@ -337,14 +358,14 @@ static struct term *compile_call(struct compile *c, const struct ast_expr *x, co
                     to->name, SLICE_FMT(type));
         return NULL;
     }
-    struct term *t = new_term(c, TERM_CALL, f->result, x->n_args);
+    struct term *t = term_new(c, TERM_CALL, f->result, x->n_args);
     for (uint32_t i = 0; t && i < x->n_args; i++) {
         const char *name = arena_printf(c->arena, "arg%u(system.%s)", i, f->name);
         struct receiver arg = {.keyspace = to->keyspace, .table = to->table, .name = name ? name : "", .type = f->args[i]};
         t->args[i] = compile_term(c, x->args[i], &arg, depth + 1);
         if (!t->args[i]) return NULL;
     }
-    if (t) t->f = f;
+    if (t) t->function = f;
     return t ? fold(c, t) : NULL;
 }
 
@@ -354,10 +375,10 @@ static struct term *compile_negation(struct compile *c, const struct ast_expr *x
         err_invalid(c->err, "the '-' operation is not supported on %.*s", SLICE_FMT(text));
         return NULL;
     }
-    struct term *t = new_term(c, TERM_CALL, to->type, 1);
+    struct term *t = term_new(c, TERM_CALL, to->type, 1);
     struct function *f = function_new(c, "_negate", to->type, &to->type, 1, function_negate);
     if (!t || !f) return NULL;
-    t->f = f;
+    t->function = f;
     t->args[0] = compile_term(c, x->args[0], to, depth + 1);
     return t->args[0] ? fold(c, t) : NULL;
 }
@@ -380,7 +401,7 @@ static struct term *compile_hint(struct compile *c, const struct ast_expr *x, co
 }
 
 static struct term *compile_null(struct compile *c, const struct receiver *to) {
-    struct term *t = new_term(c, TERM_CONSTANT, to->type, 0);
+    struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
     if (t) t->value = value_null();
     return t;
 }
@@ -415,13 +436,29 @@ static struct term *compile_term(struct compile *c, const struct ast_expr *x, co
     return NULL;
 }
 
-struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
-    uint64_t steps = TERM_STEPS + TERM_STEPS_PER_BYTE * (uint64_t)x->source.n;
-    struct compile mine = *c;
-    mine.steps = &steps;
-    struct term *t = compile_term(&mine, x, to, 0);
-    if (steps) return t;
+/* What a search may cost. */
+static uint64_t steps_for(const struct ast_expr *x) { return TERM_STEPS + TERM_STEPS_PER_BYTE * (uint64_t)x->source.n; }
+
+static void *refuse_steps(struct compile *c) {
     err_clear(c->err);
     err_invalid(c->err, "A value nests too many calls for their types to be found");
     return NULL;
+}
+
+struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
+    uint64_t steps = steps_for(x);
+    struct compile mine = *c;
+    mine.steps = &steps;
+    struct term *t = compile_term(&mine, x, to, 0);
+    return steps ? t : refuse_steps(c);
+}
+
+const struct function *term_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known,
+                                      struct slice (*text)(struct compile *c, const struct ast_expr *x), const struct receiver *to) {
+    uint64_t steps = steps_for(x);
+    struct compile mine = *c;
+    mine.steps = &steps;
+    struct arguments a = {.c = &mine, .args = x->args, .known = known, .text = text, .near = to};
+    const struct function *f = find_among(&a, x, to);
+    return steps ? f : refuse_steps(c);
 }

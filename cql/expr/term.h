@@ -1,18 +1,74 @@
-/* Terms: values of a statement, compiled once against the type of what they are for, evaluated per execution.
+/* Terms: expressions of a statement, compiled once into a tree, evaluated per execution or per row.
  *
- * Life: analysis calls term_compile with a receiver (the column, and its type); a prepared statement keeps the result in its
- * arena; each execution calls term_eval, which returns a bound value in place (no copy, no allocation) or builds one in
- * the request's arena. Bind markers note their receiver, which becomes the metadata of PREPARED.
+ * One tree serves all: the values of a statement (term_compile, against the receiver that the value is for: a column and its type), its
+ * select list (selector.h, whose terms also look at a row), conditions and assignments. A prepared statement keeps the tree in its arena;
+ * term_eval returns a bound value or a column's in place (no copy, no allocation) or builds one in the request's arena. Bind
+ * markers note their receiver, which becomes the metadata of PREPARED.
  */
 #pragma once
 
 #include "cql/request/compile.h"
 
+struct aggregate;
+struct aggregate_op;
 struct cql_request;
-struct term;
+struct function;
+struct row_view;
+
+enum term_kind {
+    TERM_CONSTANT, TERM_BIND,
+    TERM_ITEMS,   /* args: the items of a collection, tuple, vector or user type, of a map keys and values in turn; NULL: a field that was not given */
+    TERM_CALL,    /* args: as the function wants them */
+    TERM_ELEMENT, /* args: a map or set, a key */
+    TERM_SLICE,   /* args: a map or set, from, to; either of them may be NULL */
+    TERM_FIELD,   /* args: a value of a user type */
+    /* of a row */
+    TERM_COLUMN,
+    TERM_TOKEN,                                     /* args: those of the partition key */
+    TERM_WRITETIME, TERM_MAX_WRITETIME, TERM_TTL,   /* args: the key of an element, or none */
+    TERM_AGGREGATE,                                 /* args: what is added up, or none: rows are counted */
+};
+
+struct term {
+    enum term_kind kind;
+    uint32_t n_args;
+    struct term **args;
+    const struct cql_type *type;
+    union {
+        struct value value;               /* CONSTANT */
+        int32_t bind;                     /* BIND: the marker's index */
+        const struct function *function;  /* CALL */
+        uint32_t field;                   /* FIELD: its index */
+        const struct schema_table *table; /* TOKEN */
+        struct {
+            const struct schema_column *column; /* COLUMN, WRITETIME, MAX_WRITETIME, TTL */
+            const struct term *next_latch;      /* of the select list's */
+            uint32_t latch;                     /* of a time outside of aggregates: its slot in term_context.latched */
+        };
+        struct {
+            const struct aggregate_op *aggregate;
+            uint32_t slot; /* in term_context.aggregates */
+        };
+    };
+};
+
+/* What a term is evaluated on; all but r may be NULL where there is no row. */
+struct term_context {
+    struct cql_request *r;
+    const struct row_view *view;
+    const struct value *values;   /* by ordinal: the view's, or those of a group's first row */
+    struct aggregate *aggregates; /* by slot; NULL while none is due */
+    const struct value *latched;  /* by latch: of the row that opened the group; NULL: the row is view's */
+};
 
 /* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the receiver. */
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) MUST_CHECK;
+/* NULL: no memory. */
+struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) MUST_CHECK;
+/* The function of a call or cast whose arguments may be of known types (known[i]; NULL: what the expression says). to: may be NULL.
+ * text: an argument in the words of errors. NULL with ERR_INVALID. */
+const struct function *term_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known,
+                                      struct slice (*text)(struct compile *c, const struct ast_expr *x), const struct receiver *to) MUST_CHECK;
 /* The type that a literal has where nothing says what it is for (Constants.Type.getPreferedTypeFor): the narrowest of int, bigint and varint,
  * double unless digits were lost, ascii unless it is none. */
 const struct cql_type *term_literal_type(const struct ast_expr *literal);
@@ -22,20 +78,21 @@ const struct cql_type *compile_type(struct compile *c, const struct ast_type *t)
 /* 0, or -1 with the request's err. out may be null or unset. What it points to lives until the request ends. Validated:
  * wire bytes of bound values are checked against the type. */
 int term_eval(const struct term *t, struct cql_request *r, struct value *out) MUST_CHECK;
+/* On a row. */
+int term_compute(const struct term *t, const struct term_context *c, struct value *out) MUST_CHECK;
+MUST_CHECK static inline int term_eval_in(const struct term *t, const struct term_context *c, struct value *out) {
+    if (t->kind != TERM_COLUMN) return term_compute(t, c, out);
+    *out = c->values ? c->values[t->column->ordinal] : value_null();
+    return 0;
+}
 /* The same every time and without markers: may be evaluated once. */
 bool term_is_constant(const struct term *t);
 /* The marker's index, or -1: not a bare bind marker. */
 int32_t term_bind_index(const struct term *t);
 
-/* ---- functions on values (function.def): now(), toTimestamp(x), token(...), blobAsInt(x), CAST ... ---- */
+/* ---- groups: what a term needs of rows that are gone when it is evaluated ---- */
 
-struct function;
-/* Of scalar native functions. NULL: no such function for these argument types, with Cassandra's ERR_INVALID. arg types may
- * hold NULL (unknown: null or a bind marker). */
-const struct function *function_find(struct compile *c, const char *keyspace, const char *name, const struct cql_type *const *args,
-                                     uint32_t n_args, const struct cql_type *want) MUST_CHECK;
-const struct cql_type *function_result(const struct function *f, const struct cql_type *const *args);
-/* CAST(x AS type): NULL with ERR_INVALID when there is no such cast. */
-const struct function *function_cast(struct compile *c, const struct cql_type *from, const struct cql_type *to) MUST_CHECK;
-int function_call(const struct function *f, struct cql_request *r, const struct cql_type *const *types, const struct value *args,
-                  uint32_t n_args, struct value *out) MUST_CHECK;
+/* Computes the times that the select list needs of the row that a group opens with, by latch. -1 with the request's err. */
+int term_latch_all(const struct term *latches, const struct term_context *c, struct value *out) MUST_CHECK;
+/* Adds the row into the slot of an aggregate. */
+int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) MUST_CHECK;

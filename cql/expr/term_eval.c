@@ -1,69 +1,29 @@
-/* Evaluating terms. A bound value is returned where it lies in the frame. */
-#include <stdlib.h>
-
-#include "cql/expr/term_form.h"
+/* Evaluating terms. A bound value is returned where it lies in the frame, a column's where it lies in the row. */
+#include "cql/expr/aggregate.h"
+#include "cql/expr/function.h"
+#include "cql/expr/term.h"
+#include "cql/expr/term_sort.h"
+#include "cql/row/row_key.h"
+#include "cql/row/row_view.h"
 #include "types/vector.h"
 
-/* ---- order of sets and maps ---- */
-
-struct entry {
-    struct value key, value;
-    uint32_t at;
-};
-
-static int by_key(const void *a, const void *b, void *type) {
-    const struct entry *x = a, *y = b;
-    int c = cql_value_compare(type, value_slice(x->key), value_slice(y->key));
-    return c ? c : (x->at > y->at) - (x->at < y->at);
-}
-
-static bool read_entry(const struct cql_type *t, struct cql_elems *it, struct entry *out) {
-    out->value = value_null();
-    return cql_elems_next(it, &out->key) && (t->id != CQL_MAP || cql_elems_next(it, &out->value));
-}
-
-static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
-    struct cql_elems it;
-    struct entry e, last = {0};
-    *n = 0;
-    if (cql_elems_open(t, v, &it) < 0) return true;
-    bool sorted = true;
-    for (; read_entry(t, &it, &e); last = e, ++*n)
-        if (*n && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0) sorted = false;
-    return sorted;
-}
-
-static int write_sorted(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n, struct value *v) {
-    struct buf out;
-    uint32_t kept = 0;
-    bool map = t->id == CQL_MAP;
-    buf_init(&out, 0);
-    cql_collection_begin(0, &out);
-    for (uint32_t i = 0, next; i < n; i = next, kept++) {
-        /* Of equal elements or keys the first is kept (1.5 and 1.50 are equal), with the last of the values. */
-        for (next = i + 1; next < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;) next++;
-        cql_elem_put(all[i].key, &out);
-        if (map) cql_elem_put(all[next - 1].value, &out);
-    }
-    if (!buf_failed(&out)) buf_patch_u32(&out, 0, kept);
-    struct slice copy = buf_failed(&out) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&out));
-    buf_fini(&out);
-    *v = value_of_slice(copy);
+/* Moves what was written to the request's arena. */
+static int keep(struct cql_request *r, const struct buf *b, struct value *out) {
+    struct slice copy = buf_failed(b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(b));
+    *out = value_of_slice(copy);
     return copy.p ? 0 : err_nomem(r->err);
 }
 
-int term_sort_elements(const struct cql_type *t, struct cql_request *r, struct value *v) {
-    uint32_t n;
-    struct cql_elems it;
-    if (is_sorted(t, value_slice(*v), &n)) return 0;
-    struct entry *all = ARENA_ARRAY(r->arena, n, struct entry);
-    if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(r->err);
-    for (uint32_t i = 0; i < n && read_entry(t, &it, &all[i]); i++) all[i].at = i;
-    qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);
-    return write_sorted(t, r, all, n, v);
+static int number_out(struct arena *a, uint64_t v, uint32_t bytes, struct value *out, struct err *e) {
+    uint8_t *p = arena_alloc(a, 8);
+    if (!p) return err_nomem(e);
+    if (bytes == 8) store_u64(p, v);
+    else store_u32(p, (uint32_t)v);
+    *out = value_of(p, bytes);
+    return 0;
 }
 
-/* ---- kinds of terms ---- */
+/* ---- values of the statement ---- */
 
 static int eval_bind(const struct term *t, struct cql_request *r, struct value *out) {
     if (UNLIKELY((uint32_t)t->bind >= r->params.n_values))
@@ -72,7 +32,7 @@ static int eval_bind(const struct term *t, struct cql_request *r, struct value *
     *out = v;
     if (v.n < 0) return 0;
     if (cql_value_validate(t->type, value_slice(v), r->err) < 0) return -1;
-    return t->type->id == CQL_SET || t->type->id == CQL_MAP ? term_sort_elements(t->type, r, out) : 0;
+    return t->type->id == CQL_SET || t->type->id == CQL_MAP ? term_sort(t->type, r, out) : 0;
 }
 
 static int check_item(const struct term *t, struct cql_request *r, struct value v) {
@@ -87,49 +47,252 @@ static int check_item(const struct term *t, struct cql_request *r, struct value 
     return 0;
 }
 
-static int put_items(const struct term *t, struct cql_request *r, struct buf *out) {
+static int put_items(const struct term *t, const struct term_context *c, struct buf *out) {
     bool collection = cql_type_is_collection(t->type);
     if (collection) cql_collection_begin(t->type->id == CQL_MAP ? t->n_args / 2 : t->n_args, out);
     for (uint32_t i = 0; i < t->n_args; i++) {
         struct value item = value_null();
-        if (t->args[i] && term_eval(t->args[i], r, &item) < 0) return -1;
-        if (check_item(t, r, item) < 0) return -1;
+        if (t->args[i] && term_eval_in(t->args[i], c, &item) < 0) return -1;
+        if (check_item(t, c->r, item) < 0) return -1;
         if (t->type->id == CQL_VECTOR)
             cql_vector_put(t->type, value_slice(item), out);
         else
             cql_elem_put(item, out);
     }
-    return buf_failed(out) ? err_nomem(r->err) : 0;
+    return buf_failed(out) ? err_nomem(c->r->err) : 0;
 }
 
-static int eval_items(const struct term *t, struct cql_request *r, struct value *out) {
+static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
     struct buf b;
     buf_init(&b, 64 << 20);
-    int rc = put_items(t, r, &b);
-    if (rc == 0) {
-        struct slice copy = arena_dup(r->arena, buf_slice(&b));
-        *out = value_of_slice(copy);
-        if (!copy.p) rc = err_nomem(r->err);
-    }
+    int rc = put_items(t, c, &b);
+    if (rc == 0) rc = keep(c->r, &b, out);
     buf_fini(&b);
     bool sorts = t->type->id == CQL_SET || t->type->id == CQL_MAP;
-    return rc == 0 && sorts ? term_sort_elements(t->type, r, out) : rc;
+    return rc == 0 && sorts ? term_sort(t->type, c->r, out) : rc;
 }
 
-static int eval_call(const struct term *t, struct cql_request *r, struct value *out) {
-    struct value args[FUNCTION_ARGS_MAX];
+/* At most FUNCTION_ARGS_MAX of them. */
+static int eval_args(const struct term *t, const struct term_context *c, struct value *args) {
     for (uint32_t i = 0; i < t->n_args; i++)
-        if (term_eval(t->args[i], r, &args[i]) < 0) return -1;
-    return function_call(t->f, r, t->f->args, args, t->n_args, out);
+        if (term_eval_in(t->args[i], c, &args[i])) return -1;
+    return 0;
+}
+
+static int eval_call(const struct term *t, const struct term_context *c, struct value *out) {
+    struct value args[FUNCTION_ARGS_MAX];
+    return eval_args(t, c, args) ? -1 : function_call(t->function, c->r, args, t->n_args, out);
+}
+
+/* ---- parts of values ---- */
+
+static int damaged(const struct term_context *c) { return err_set(c->r->err, ERR_SERVER, "A stored collection is damaged"); }
+
+static int refuse_null(const struct term *of, const char *what, const struct term_context *c) {
+    return err_invalid(c->r->err, "Invalid null value for %s selection on %s", what, of->kind == TERM_COLUMN ? of->column->name : "");
+}
+
+static int eval_element(const struct term *t, const struct term_context *c, struct value *out) {
+    const struct cql_type *type = t->args[0]->type;
+    struct value of, key, k;
+    struct cql_elems it;
+    *out = value_null();
+    if (term_eval_in(t->args[0], c, &of) || term_eval_in(t->args[1], c, &key)) return -1;
+    if (value_is_null(of)) return 0;
+    if (value_is_null(key)) return refuse_null(t->args[0], "element", c);
+    if (cql_elems_open(type, value_slice(of), &it)) return damaged(c);
+    while (cql_elems_next(&it, &k)) {
+        struct value v = k;
+        if (type->id == CQL_MAP && !cql_elems_next(&it, &v)) break;
+        if (value_is_null(k) || cql_value_compare(type->args[0], value_slice(k), value_slice(key))) continue;
+        *out = v;
+        break;
+    }
+    return 0;
+}
+
+/* The elements from one key to another, both included. */
+static uint32_t put_slice(const struct cql_type *t, struct cql_elems *it, const struct value *from, const struct value *to, struct buf *out) {
+    struct value k, v;
+    uint32_t n = 0;
+    while (cql_elems_next(it, &k)) {
+        if (t->id == CQL_MAP && !cql_elems_next(it, &v)) break;
+        if (from && cql_value_compare(t->args[0], value_slice(k), value_slice(*from)) < 0) continue;
+        if (to && cql_value_compare(t->args[0], value_slice(k), value_slice(*to)) > 0) continue;
+        cql_elem_put(k, out);
+        if (t->id == CQL_MAP) cql_elem_put(v, out);
+        n++;
+    }
+    return n;
+}
+
+/* Of a non-frozen collection nothing is null. */
+static int eval_slice(const struct term *t, const struct term_context *c, struct value *out) {
+    const struct term *first = t->args[1], *last = t->args[2];
+    struct value of, from = value_null(), to = value_null();
+    struct cql_elems it;
+    *out = value_null();
+    if (term_eval_in(t->args[0], c, &of)) return -1;
+    if ((first && term_eval_in(first, c, &from)) || (last && term_eval_in(last, c, &to))) return -1;
+    if (value_is_null(of)) return 0;
+    if ((first && value_is_null(from)) || (last && value_is_null(to))) return refuse_null(t->args[0], "slice", c);
+    if (cql_elems_open(t->type, value_slice(of), &it)) return damaged(c);
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u32(&b, 0);
+    uint32_t n = put_slice(t->type, &it, first ? &from : NULL, last ? &to : NULL, &b);
+    if (!buf_failed(&b)) buf_patch_u32(&b, 0, n);
+    int rc = n || buf_failed(&b) || !cql_type_is_multicell(t->type) ? keep(c->r, &b, out) : 0;
+    buf_fini(&b);
+    return rc;
+}
+
+static int eval_field(const struct term *t, const struct term_context *c, struct value *out) {
+    struct value of;
+    struct cql_elems it;
+    *out = value_null();
+    if (term_eval_in(t->args[0], c, &of)) return -1;
+    if (value_is_null(of)) return 0;
+    if (cql_elems_open(t->args[0]->type, value_slice(of), &it)) return err_set(c->r->err, ERR_SERVER, "A stored user type value is damaged");
+    for (uint32_t i = 0; i <= t->field; i++)
+        if (!cql_elems_next(&it, out)) *out = value_null();
+    return 0;
+}
+
+/* ---- times of a row ---- */
+
+static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
+
+static int32_t ttl_left(const struct row_view_time *t, int64_t now) {
+    return t->ttl && t->expiry != ENG_NO_EXPIRY ? (int32_t)(t->expiry - now) : -1;
+}
+
+static bool is_dead(const struct eng_cell *cell) { return cell->flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION); }
+
+static struct row_view_time time_of(const struct eng_cell *cell) {
+    return (struct row_view_time){.present = true, .ts = cell->ts, .ttl = cell->ttl, .expiry = cell->expiry};
+}
+
+/* Of a non-frozen collection: one entry per element. */
+static int compute_time_list(const struct term *t, const struct term_context *c, struct value *out) {
+    uint32_t n, live = 0;
+    const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u32(&b, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_dead(&cells[i])) continue;
+        struct row_view_time time = time_of(&cells[i]);
+        uint8_t bytes[8];
+        struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
+        if (t->kind != TERM_TTL) store_u64(bytes, (uint64_t)time.ts);
+        else if (time.ttl) store_u32(bytes, (uint32_t)ttl_left(&time, now_seconds(c->r)));
+        else v = value_null();
+        cql_elem_put(v, &b);
+        live++;
+    }
+    if (!buf_failed(&b)) buf_patch_u32(&b, 0, live);
+    int rc = live ? keep(c->r, &b, out) : 0;
+    buf_fini(&b);
+    return rc;
+}
+
+/* Of one element of a map or set (of a frozen one: of the column). */
+static int element_time(const struct term *t, const struct term_context *c, struct row_view_time *out) {
+    struct value key;
+    uint32_t n;
+    bool exact = true;
+    if (term_eval_in(t->args[0], c, &key)) return -1;
+    if (value_is_null(key)) return 0;
+    const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
+    struct buf path;
+    buf_init(&path, 0);
+    int rc = cql_key_encode(t->column->type->args[0], false, value_slice(key), &path, &exact, c->r->err);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        if (!is_dead(&cells[i]) && slice_eq(cells[i].path, buf_slice(&path))) *out = time_of(&cells[i]);
+    if (rc == 0 && buf_failed(&path)) rc = err_nomem(c->r->err);
+    buf_fini(&path);
+    return rc;
+}
+
+static int compute_time(const struct term *t, const struct term_context *c, struct value *out) {
+    *out = value_null();
+    if (!c->view) return 0;
+    if (t->type->id == CQL_LIST) return compute_time_list(t, c, out);
+    struct row_view_time time = {0};
+    if (!t->n_args || t->column->type->frozen) time = row_view_time(c->view, t->column);
+    else if (element_time(t, c, &time)) return -1;
+    if (!time.present) return 0;
+    if (t->kind != TERM_TTL) return number_out(c->r->arena, (uint64_t)time.ts, 8, out, c->r->err);
+    int32_t left = ttl_left(&time, now_seconds(c->r));
+    return left < 0 ? 0 : number_out(c->r->arena, (uint32_t)left, 4, out, c->r->err);
+}
+
+static int eval_time(const struct term *t, const struct term_context *c, struct value *out) {
+    if (!c->latched) return compute_time(t, c, out);
+    *out = c->latched[t->latch];
+    return 0;
+}
+
+int term_latch_all(const struct term *latches, const struct term_context *c, struct value *out) {
+    for (; latches; latches = latches->next_latch)
+        if (compute_time(latches, c, &out[latches->latch])) return -1;
+    return 0;
+}
+
+/* ---- tokens and aggregates ---- */
+
+static int eval_token(const struct term *t, const struct term_context *c, struct value *out) {
+    struct value args[FUNCTION_ARGS_MAX];
+    struct eng_part part;
+    *out = value_null();
+    if (eval_args(t, c, args)) return -1;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (value_is_null(args[i])) return 0;
+    if (row_key_partition(t->table, args, c->r->arena, &part, c->r->err)) return -1;
+    return number_out(c->r->arena, (uint64_t)part.token, 8, out, c->r->err);
+}
+
+int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) {
+    struct value v = value_of("", 0); /* a row, where rows are counted */
+    if (t->n_args && term_eval_in(t->args[0], c, &v)) return -1;
+    return aggregate_add(&all[t->slot], t->aggregate, t->n_args ? t->args[0]->type : NULL, v, c->r->err);
+}
+
+static int eval_aggregate(const struct term *t, const struct term_context *c, struct value *out) {
+    struct buf b;
+    buf_init(&b, 0);
+    *out = value_null();
+    int rc = aggregate_result(&c->aggregates[t->slot], t->aggregate, t->type, &b, c->r->err);
+    if (rc == 0) rc = keep(c->r, &b, out);
+    buf_fini(&b);
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- any term ---- */
+
+int term_compute(const struct term *t, const struct term_context *c, struct value *out) {
+    switch (t->kind) {
+    case TERM_CONSTANT: *out = t->value; return 0;
+    case TERM_BIND: return eval_bind(t, c->r, out);
+    case TERM_ITEMS: return eval_items(t, c, out);
+    case TERM_CALL: return eval_call(t, c, out);
+    case TERM_ELEMENT: return eval_element(t, c, out);
+    case TERM_SLICE: return eval_slice(t, c, out);
+    case TERM_FIELD: return eval_field(t, c, out);
+    case TERM_COLUMN: return term_eval_in(t, c, out);
+    case TERM_TOKEN: return eval_token(t, c, out);
+    case TERM_WRITETIME:
+    case TERM_MAX_WRITETIME:
+    case TERM_TTL: return eval_time(t, c, out);
+    case TERM_AGGREGATE: return eval_aggregate(t, c, out);
+    }
+    return -1;
 }
 
 int term_eval(const struct term *t, struct cql_request *r, struct value *out) {
-    switch (t->kind) {
-    case TERM_BIND: return eval_bind(t, r, out);
-    case TERM_ITEMS: return eval_items(t, r, out);
-    case TERM_CALL: return eval_call(t, r, out);
-    default: *out = t->value; return 0;
-    }
+    const struct term_context statement = {.r = r};
+    return term_eval_in(t, &statement, out);
 }
 
 bool term_is_constant(const struct term *t) { return t->kind == TERM_CONSTANT; }

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "cql/expr/function.h"
+#include "cql/expr/term.h"
 
 /* Levels as written, frozen<> being one of them. */
 enum { AST_TYPE_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };

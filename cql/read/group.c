@@ -1,5 +1,6 @@
 #include "cql/read/group.h"
 
+#include "cql/expr/aggregate.h"
 #include "cql/read/select.h"
 
 enum { KEEP_CHUNK = 4096, KEEP_MAX = 64 << 20, KEY_KEEP = 1024 };
@@ -19,9 +20,9 @@ static int keep_values(struct row_group *g, const struct value *values, const bo
 
 static int open_group(struct row_group *g) {
     const struct select_plan *p = g->plan;
-    struct selector_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
     arena_reset(&g->keep);
-    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) || selector_latch_all(p->latches, &c, g->times)) return -1;
+    if (keep_values(g, g->row.values, p->wanted, p->table->n_columns, &g->first) || term_latch_all(p->latches, &c, g->times)) return -1;
     if (keep_values(g, g->times, NULL, p->n_latches, &g->latched)) return -1;
     g->open = true;
     return 0;
@@ -50,9 +51,9 @@ static int start_group(struct row_group *g) {
 }
 
 static int add_row(struct row_group *g) {
-    struct selector_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
     for (uint32_t i = 0; i < g->plan->n_aggregates; i++)
-        if (selector_add(g->aggregates, g->plan->aggregates[i], &c)) return -1;
+        if (term_add(g->plan->aggregates[i], g->aggregates, &c)) return -1;
     return 0;
 }
 

@@ -30,9 +30,9 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
         row->out = row->values;
         return READ_ROW;
     }
-    struct selector_context c = {.r = p->r, .view = row->view, .values = row->values, .aggregates = row->aggregates, .latched = row->latched};
+    struct term_context c = {.r = p->r, .view = row->view, .values = row->values, .aggregates = row->aggregates, .latched = row->latched};
     for (uint32_t i = 0; i < plan->n_selectors; i++)
-        if (selector_eval(plan->selectors[i], &c, &p->out[i])) return READ_FAILED;
+        if (term_eval_in(plan->selectors[i], &c, &p->out[i])) return READ_FAILED;
     row->out = p->out;
     if (!plan->json) return READ_ROW;
     row->out = &p->json;

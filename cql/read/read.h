@@ -11,7 +11,8 @@
  */
 #pragma once
 
-#include "cql/expr/selector.h"
+#include "cql/expr/term.h"
+#include "cql/row/row_view.h"
 
 enum read_pull { READ_AGAIN = -3, READ_INCOMPLETE = ENG_INCOMPLETE, READ_FAILED = -1 /* err is set */, READ_END = 0, READ_ROW = 1 };
 
@@ -19,7 +20,7 @@ enum read_pull { READ_AGAIN = -3, READ_INCOMPLETE = ENG_INCOMPLETE, READ_FAILED 
 struct read_row {
     const struct value *values;   /* by column; of a group: those of its first row */
     const struct row_view *view;  /* NULL: of a group, or of a table that has no more than values */
-    const struct value *latched;  /* of a group: what its first row was needed for (selector_latch_all) */
+    const struct value *latched;  /* of a group: what its first row was needed for (term_latch_all) */
     struct aggregate *aggregates; /* of a group */
     const struct value *out;      /* projected: one per result column */
 };

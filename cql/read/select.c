@@ -2,14 +2,15 @@
 #include "cql/read/select.h"
 
 #include "base/murmur3.h"
+#include "cql/expr/selector.h"
 #include "cql/request/result_meta.h"
 
 /* ---- the select list ---- */
 
 static int add_column(struct selection *s, struct select_plan *p, struct result_column *columns, const struct schema_column *c) {
-    struct selector *sel = ARENA_NEW(s->compile->arena, struct selector);
-    if (!sel) return err_nomem(s->compile->err);
-    *sel = (struct selector){.kind = SELECTOR_COLUMN, .type = c->type, .column = c};
+    struct term *sel = term_new(s->compile, TERM_COLUMN, c->type, 0);
+    if (!sel) return -1;
+    sel->column = c;
     s->wanted[c->ordinal] = true;
     columns[p->n_selectors].name = c->name;
     columns[p->n_selectors].type = c->type;
@@ -25,10 +26,10 @@ static int add_selectors(struct selection *s, struct select_plan *p, const struc
                 if (add_column(s, p, columns, &s->table->columns[k])) return -1;
             continue;
         }
-        struct selector *sel = selector_compile(s, x->expr, NULL);
+        struct term *sel = selector_compile(s, x->expr, NULL);
         if (!sel) return -1;
         /* A cast to the type that it is already is no cast. */
-        const struct ast_expr *named = x->expr->kind == EXPR_CAST && sel->kind == SELECTOR_COLUMN ? x->expr->args[0] : x->expr;
+        const struct ast_expr *named = x->expr->kind == EXPR_CAST && sel->kind == TERM_COLUMN ? x->expr->args[0] : x->expr;
         const char *name = x->alias ? x->alias : selector_name(s->compile, named);
         if (!name) return -1;
         columns[p->n_selectors].name = name;
@@ -59,7 +60,7 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     struct selection *s = ARENA_NEW(c->arena, struct selection);
     size_t room = (size_t)ast->n_selectors + t->n_columns + 1;
     struct result_column *columns = ARENA_ARRAY(c->arena, room, struct result_column);
-    p->selectors = ARENA_ARRAY(c->arena, room, struct selector *);
+    p->selectors = ARENA_ARRAY(c->arena, room, struct term *);
     if (!s || !columns || !p->selectors) return err_nomem(c->err);
     *s = (struct selection){.compile = c, .table = t, .wanted = wanted};
     if (add_selectors(s, p, ast, columns)) return -1;
@@ -69,7 +70,7 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     p->latches = s->latches;
     p->json = ast->json;
     p->all_columns = !p->json && p->n_selectors == t->n_columns;
-    for (uint32_t i = 0; i < p->n_selectors && p->all_columns; i++) p->all_columns = p->selectors[i]->kind == SELECTOR_COLUMN && p->selectors[i]->column->ordinal == i;
+    for (uint32_t i = 0; i < p->n_selectors && p->all_columns; i++) p->all_columns = p->selectors[i]->kind == TERM_COLUMN && p->selectors[i]->column->ordinal == i;
     if (p->json && make_json(c, p, columns)) return -1;
     out->result.n = p->json ? 1 : p->n_selectors;
     out->result.columns = columns;

@@ -13,7 +13,7 @@ struct select_plan {
     const struct row_view_layout *layout;
     const bool *wanted; /* by column: what selectors and filters look at */
     uint32_t n_selectors;
-    struct selector **selectors;
+    struct term **selectors;
     const char **json_names; /* JSON: the selectors' names, quoted for JSON */
     bool json, distinct, reversed, ordered; /* ordered: ORDER BY was given */
     bool all_columns; /* the select list is the table's columns in their order: a row's values are its result */
@@ -23,9 +23,9 @@ struct select_plan {
     bool static_only_rows; /* a partition with static values only yields a row */
     struct term *limit, *partition_limit;
     uint32_t n_aggregates;
-    const struct selector *const *aggregates;
+    const struct term *const *aggregates;
     uint32_t n_latches;
-    const struct selector *latches; /* what groups keep of the row that opens them, beside its values */
+    const struct term *latches; /* what groups keep of the row that opens them, beside its values */
     uint32_t n_group; /* leading primary key columns that GROUP BY names */
     bool grouped;
     uint32_t salt; /* of paging states: what they are bound to */

@@ -47,7 +47,6 @@ room("server", "+native_protocol")
 # each for a reason; the other way round is the ordinary arrow. A pattern ends with *.
 ONE_IDEA = [
     ("cql/cql", "cql/prepared", "the door hands out prepared statements, which run in the sessions that it describes"),
-    ("cql/expr/*", "cql/expr/*", "a term holds calls, and the arguments of a call are terms"),
     ("engine/row", "engine/row_codec", "a row and its bytes"),
     ("engine/store", "engine/*", "struct eng holds its parts by value, and each part reaches the others through it"),
     ("native_protocol/dispatch", "native_protocol/offload", "a request goes to a worker, which calls the same dispatch"),

@@ -1,0 +1,270 @@
+/* Finding a native function, a cast or an operator for arguments, with Cassandra's rules and words (FunctionResolver). */
+#include "cql/expr/function.h"
+
+#include <stdio.h>
+
+struct native {
+    const char *name, *alias, *args;
+    enum cql_type_id result;
+    function_fn call;
+    bool pure;
+};
+
+static const struct native natives[] = {
+#define FUNCTION(name_, alias_, result_, args_, call_, pure_)                                                                     \
+    {.name = name_, .alias = alias_, .args = args_, .result = CQL_##result_, .call = function_##call_, .pure = pure_},
+#include "cql/expr/function.def"
+#undef FUNCTION
+};
+
+/* ---- candidates ---- */
+
+enum { CANDIDATES_MAX = 32 };
+
+struct candidates {
+    struct compile *c;
+    const char *name; /* as asked for, lower case */
+    uint32_t n;
+    const struct function *all[CANDIDATES_MAX];
+};
+
+static struct function *add(struct candidates *k, const struct cql_type *result, const struct cql_type *const *args, uint32_t n_args, function_fn call) {
+    struct function *f = k->n < CANDIDATES_MAX ? function_new(k->c, k->name, result, args, n_args, call) : NULL;
+    if (f) k->all[k->n++] = f;
+    return f;
+}
+
+static void add_natives(struct candidates *k) {
+    for (size_t i = 0; i < ARRAY_LEN(natives); i++) {
+        const struct native *r = &natives[i];
+        if (strcmp(r->name, k->name) != 0 && (!r->alias || strcmp(r->alias, k->name) != 0)) continue;
+        const struct cql_type *args[1] = {*r->args ? cql_type_by_name(slice_str(r->args)) : NULL};
+        struct function *f = add(k, cql_type_scalar(r->result), args, *r->args != 0, r->call);
+        if (f) f->pure = r->pure;
+    }
+}
+
+static const struct cql_type *type_between(const char *name, const char *before, const char *after) {
+    size_t n = strlen(name), b = strlen(before), a = strlen(after);
+    if (n <= a + b || memcmp(name, before, b) != 0 || memcmp(name + n - a, after, a) != 0) return NULL;
+    return cql_type_by_name(slice_of(name + b, n - a - b));
+}
+
+static void add_blob_functions(struct candidates *k) {
+    const struct cql_type *blob = cql_type_scalar(CQL_BLOB), *t = type_between(k->name, "", "_as_blob");
+    if (!t) t = type_between(k->name, "", "asblob");
+    if (t && t->id != CQL_BLOB) add(k, blob, &t, 1, function_as_blob);
+    const struct cql_type *u = type_between(k->name, "blob_as_", "");
+    if (!u) u = type_between(k->name, "blobas", "");
+    if (u && u->id != CQL_BLOB) add(k, u, &blob, 1, function_from_blob);
+}
+
+static bool casts(enum cql_type_id from, enum cql_type_id to) {
+    const struct cql_type *f = cql_type_scalar(from), *t = cql_type_scalar(to);
+    if (function_is_number(t)) return function_is_number(f) && from != to && to != CQL_COUNTER;
+    if (to == CQL_TEXT || to == CQL_ASCII)
+        return function_is_number(f) || from == CQL_BOOLEAN || from == CQL_TIMESTAMP || from == CQL_DATE || from == CQL_TIME ||
+               from == CQL_UUID || from == CQL_TIMEUUID || from == CQL_INET || (from == CQL_ASCII && to == CQL_TEXT);
+    if (to == CQL_DATE) return from == CQL_TIMESTAMP || from == CQL_TIMEUUID;
+    return to == CQL_TIMESTAMP && (from == CQL_DATE || from == CQL_TIMEUUID);
+}
+
+static function_fn cast_fn(enum cql_type_id to) {
+    if (to == CQL_TEXT || to == CQL_ASCII) return function_to_text;
+    return to == CQL_DATE ? function_to_date : to == CQL_TIMESTAMP ? function_to_timestamp : function_cast_number;
+}
+
+static void add_casts(struct candidates *k) {
+    const struct cql_type *to = type_between(k->name, "cast_as_", "");
+    for (int id = 0; to && id < CQL_LIST; id++) {
+        const struct cql_type *from = cql_type_scalar(id);
+        if (casts(id, to->id)) add(k, to, &from, 1, cast_fn(to->id));
+    }
+}
+
+static void add_math(struct candidates *k) {
+    static const char *const names[] = {"abs", "exp", "log", "log10", "round"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        for (int id = 0; strcmp(names[i], k->name) == 0 && id < CQL_LIST; id++) {
+            const struct cql_type *t = cql_type_scalar(id);
+            if (function_is_number(t)) add(k, t, &t, 1, function_math);
+        }
+}
+
+/* ---- texts ---- */
+
+static const char *lower(struct compile *c, const char *name) {
+    char *s = arena_strdup(c->arena, name);
+    for (char *p = s; p && *p; p++)
+        if (*p >= 'A' && *p <= 'Z') *p |= 0x20;
+    return s;
+}
+
+static void print_signature(const struct function *f, struct buf *out) {
+    buf_printf(out, "system.%s : (", f->name);
+    for (uint32_t i = 0; i < f->n_args; i++) {
+        if (i) buf_put_str(out, ", ");
+        cql_type_print(f->args[i], out);
+    }
+    buf_put_str(out, ") -> ");
+    cql_type_print(f->result, out);
+}
+
+static const struct function *refuse(const struct candidates *k, const char *keyspace, bool ambiguous) {
+    struct buf list;
+    buf_init(&list, 4096);
+    for (uint32_t i = 0; i < k->n; i++) {
+        if (i) buf_put_str(&list, ", ");
+        print_signature(k->all[i], &list);
+    }
+    struct slice s = buf_slice(&list);
+    const char *dot = keyspace ? "." : "";
+    if (!keyspace) keyspace = "";
+    if (ambiguous)
+        err_invalid(k->c->err, "Ambiguous call to function %s%s%s (can be matched by following signatures: %.*s): use type casts to disambiguate",
+                    keyspace, dot, k->name, SLICE_FMT(s));
+    else
+        err_invalid(k->c->err, "Invalid call to function %s%s%s, none of its type signatures match (known type signatures: %.*s)", keyspace, dot,
+                    k->name, SLICE_FMT(s));
+    buf_fini(&list);
+    return NULL;
+}
+
+static const struct function *refuse_argument(struct compile *c, const struct function *f, const struct function_args *args, uint32_t i) {
+    struct buf name;
+    buf_init(&name, 1024);
+    cql_type_print(f->args[i], &name);
+    struct slice text = args->text(args->arg, i), type = buf_slice(&name);
+    err_invalid(c->err, "Type error: %.*s cannot be passed as argument %u of function system.%s of type %.*s", SLICE_FMT(text), i, f->name,
+                SLICE_FMT(type));
+    buf_fini(&name);
+    return NULL;
+}
+
+static const struct function *check_only(struct compile *c, const struct function *f, const struct function_args *args) {
+    if (args->n != f->n_args) {
+        err_invalid(c->err, "Invalid number of arguments in call to function system.%s: %u required but %u provided", f->name, f->n_args, args->n);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < args->n; i++)
+        if (args->fits(args->arg, i, f->args[i]) == MATCH_NO) return refuse_argument(c, f, args, i);
+    return f;
+}
+
+static enum match match_all(const struct function *f, const struct function_args *args) {
+    enum match worst = MATCH_EXACT;
+    if (f->n_args != args->n) return MATCH_NO;
+    for (uint32_t i = 0; i < args->n && worst; i++) {
+        enum match m = args->fits(args->arg, i, f->args[i]);
+        if (m < worst) worst = m;
+    }
+    return worst;
+}
+
+static const struct function *pick_best(const struct candidates *k, const char *keyspace, const struct function_args *args,
+                                        const struct receiver *to) {
+    struct candidates weak = {.c = k->c, .name = k->name};
+    for (uint32_t i = 0; i < k->n; i++) {
+        if (to && to->type && !function_type_fits(to->type, k->all[i]->result)) continue;
+        enum match m = match_all(k->all[i], args);
+        if (m == MATCH_EXACT) return k->all[i];
+        if (m == MATCH_WEAK) weak.all[weak.n++] = k->all[i];
+    }
+    if (weak.n == 1) return weak.all[0];
+    return weak.n ? refuse(&weak, keyspace, true) : refuse(k, keyspace, false);
+}
+
+static const struct function *to_json_of(struct compile *c, const char *name, const struct cql_type *t) {
+    struct function *f = function_new(c, name, cql_type_scalar(CQL_TEXT), &t, 1, function_to_json);
+    if (f) f->takes_null = true;
+    return f;
+}
+
+/* token(partition key): its parameters are those of the table that the value is for. */
+static const struct function *resolve_token(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to) {
+    const struct cql_type *types[FUNCTION_ARGS_MAX];
+    const struct schema_table *t = c->schema && to && to->keyspace && to->table ? schema_table_any(c->schema, to->keyspace, to->table) : NULL;
+    uint32_t n = t ? t->n_partition_key : args->n;
+    if (n > FUNCTION_ARGS_MAX) n = FUNCTION_ARGS_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        types[i] = t ? schema_partition_key(t, i)->type : args->type(args->arg, i);
+        if (types[i]) continue;
+        struct slice text = args->text(args->arg, i);
+        err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.token: use type casts to disambiguate", SLICE_FMT(text));
+        return NULL;
+    }
+    const struct function *f = function_new(c, name, cql_type_scalar(CQL_BIGINT), types, n, function_token);
+    return f ? check_only(c, f, args) : NULL;
+}
+
+/* Functions of any argument type. 1 when name is one of them (then *out, or NULL with an error). */
+static int resolve_json(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
+                        const struct function **out) {
+    bool to_json = strcmp(name, "tojson") == 0 || strcmp(name, "to_json") == 0;
+    bool from_json = strcmp(name, "fromjson") == 0 || strcmp(name, "from_json") == 0;
+    if (!to_json && !from_json) return 0;
+    *out = NULL;
+    const struct cql_type *text = cql_type_scalar(CQL_TEXT);
+    if (args->n != 1) {
+        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, to_json ? "any" : "text");
+    } else if (to_json) {
+        const struct cql_type *t = args->type(args->arg, 0);
+        struct slice s = args->text(args->arg, 0);
+        if (!t)
+            err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(any): use type casts to disambiguate", SLICE_FMT(s), name);
+        else
+            *out = to_json_of(c, name, t);
+    } else if (!to || !to->type) {
+        err_invalid(c->err, "%s can only be called if the receiver type is known", name);
+    } else {
+        const struct function *f = function_new(c, name, to->type, &text, 1, function_from_json);
+        *out = f && args->fits(args->arg, 0, text) == MATCH_NO ? refuse_argument(c, f, args, 0) : f;
+    }
+    return 1;
+}
+
+const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
+                                        const struct receiver *to) {
+    struct candidates k = {.c = c, .name = lower(c, name)};
+    const struct function *f;
+    if (!k.name) {
+        err_nomem(c->err);
+        return NULL;
+    }
+    if (!keyspace || strcmp(keyspace, "system") == 0) {
+        if (strcmp(k.name, "token") == 0) return resolve_token(c, k.name, args, to);
+        if (resolve_json(c, k.name, args, to, &f) || function_resolve_collection(c, k.name, args, &f)) return f;
+        add_natives(&k);
+        add_blob_functions(&k);
+        add_casts(&k);
+        add_math(&k);
+    }
+    if (k.n == 0) {
+        err_invalid(c->err, "Unknown function %s%s%s called", keyspace ? keyspace : "", keyspace ? "." : "", k.name);
+        return NULL;
+    }
+    return k.n == 1 ? check_only(c, k.all[0], args) : pick_best(&k, keyspace, args, to);
+}
+
+/* ---- operators ---- */
+
+static struct function *time_operator(struct compile *c, enum ast_expr_kind op, const struct cql_type *a, const struct cql_type *b) {
+    if ((op != EXPR_ADD && op != EXPR_SUB) || (a->id != CQL_TIMESTAMP && a->id != CQL_DATE) || b->id != CQL_DURATION) return NULL;
+    return function_new(c, NULL, a, (const struct cql_type *[]){a, b}, 2, function_move_time);
+}
+
+const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct cql_type *a, const struct cql_type *b) {
+    static const char *const names[] = {[EXPR_ADD] = "_add", [EXPR_SUB] = "_substract", [EXPR_MUL] = "_multiply", [EXPR_DIV] = "_divide", [EXPR_MOD] = "_modulo"};
+    const struct cql_type *args[2] = {a, b};
+    struct function *f = NULL;
+    if (function_is_number(a) && function_is_number(b))
+        f = function_new(c, names[op], cql_type_scalar(function_number_result(a->id, b->id)), args, 2, function_arithmetic);
+    else if (op == EXPR_ADD && (a->id == CQL_TEXT || a->id == CQL_ASCII) && (b->id == CQL_TEXT || b->id == CQL_ASCII))
+        f = function_new(c, names[op], a->id == CQL_ASCII ? b : a, args, 2, function_concat);
+    else
+        f = time_operator(c, op, a, b);
+    if (!f) return NULL;
+    f->name = names[op];
+    f->op = op;
+    return f;
+}
