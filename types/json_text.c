@@ -12,6 +12,7 @@ struct json {
     size_t at;
     struct err *e;
     int depth;
+    uint32_t values; /* and names, read so far */
     size_t open[JSON_DEPTH_MAX]; /* where the brackets begin that are not closed yet */
 };
 
@@ -189,10 +190,16 @@ static int read_close(struct json *j, bool object) {
     return refuse(j, "JsonParseException", j->at, message);
 }
 
+/* One more value, or name. */
+static int count(struct json *j) {
+    if (++j->values <= JSON_VALUES_MAX) return 0;
+    return err_invalid(j->e, "JSON may not hold more than %d values", JSON_VALUES_MAX);
+}
+
 static int read_name(struct json *j) {
     static const char cut[] = "Unexpected end-of-input within/between Object entries";
     if (peek(j) != '"') return refuse_here(j, ": was expecting double-quote to start field name");
-    if (read_string(j, true) < 0) return -1;
+    if (count(j) < 0 || read_string(j, true) < 0) return -1;
     skip_space(j);
     if (at_end(j)) return refuse_end(j, cut);
     if (peek(j) != ':') return refuse_here(j, ": was expecting a colon to separate field name and value");
@@ -233,6 +240,7 @@ static int refuse_plus(struct json *j) {
 
 static int read_value(struct json *j) {
     uint8_t c = peek(j);
+    if (count(j) < 0) return -1;
     if (c == '{' || c == '[') return read_container(j, c == '{');
     if (c == '"') return read_string(j, false);
     if (c == '-' || is_digit(c)) return read_number(j);

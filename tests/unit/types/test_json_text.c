@@ -71,9 +71,44 @@ static void test_nesting_is_bounded(void **state) {
     assert_int_equal(check(text + 1, sizeof text - 2, &value, &e), 0);
 }
 
+/* "[m,m,...]" of n members; the caller frees it. */
+static char *array_of(const char *member, size_t n) {
+    size_t m = strlen(member);
+    char *text = malloc(n * (m + 1) + 2), *at = text;
+    assert_non_null(text);
+    *at++ = '[';
+    for (size_t i = 0; i < n; i++) {
+        at = mempcpy(at, member, m);
+        *at++ = i + 1 < n ? ',' : ']';
+    }
+    *at = 0;
+    return text;
+}
+
+/* What a client may make the reader hold is bounded by the number of values, as well as by the text. */
+static void test_values_are_counted_wherever_they_stand(void **state) {
+    (void)state;
+    static const struct {
+        const char *member;
+        size_t values; /* in a member */
+    } shapes[] = {{"1", 1}, {"\"\"", 1}, {"[]", 1}, {"[null]", 2}, {"{\"a\":0}", 3}, {"[[],{}]", 3}};
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        size_t most = (JSON_VALUES_MAX - 1) / shapes[i].values;
+        for (int over = 0; over < 2; over++) {
+            char *text = array_of(shapes[i].member, most + (size_t)over);
+            struct slice value;
+            struct err e = {0};
+            assert_int_equal(check(text, strlen(text), &value, &e), over ? -1 : 0);
+            if (over) assert_non_null(strstr(e.text, "JSON may not hold more than 524288 values"));
+            free(text);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_is_taken_up_to_the_end_of_its_value), cmocka_unit_test(test_refusals_name_the_place),
-        cmocka_unit_test(test_every_cut_of_a_text_is_refused), cmocka_unit_test(test_nesting_is_bounded)};
+        cmocka_unit_test(test_every_cut_of_a_text_is_refused), cmocka_unit_test(test_nesting_is_bounded),
+        cmocka_unit_test(test_values_are_counted_wherever_they_stand)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
