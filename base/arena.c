@@ -51,7 +51,7 @@ void arena_reset(struct arena *a) {
     a->used = 0;
 }
 
-void arena_rewind(struct arena *a, struct arena_mark m) {
+void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
     /* A mark of an arena without chunks keeps the oldest one: rewinding row by row must not free and allocate each time. */
     while (a->chunks && a->chunks != m.chunk && a->chunks->next) {
         struct arena_chunk *next = a->chunks->next;
@@ -75,7 +75,7 @@ static bool add_chunk(struct arena *a, size_t need) {
     return true;
 }
 
-void *arena_alloc(struct arena *a, size_t n) {
+void *arena_alloc_chunk(struct arena *a, size_t n) {
     if (UNLIKELY(n > SIZE_MAX - ARENA_ALIGN)) return NULL;
     size_t need = (n + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
     if (UNLIKELY(need > a->limit - a->used)) return NULL;

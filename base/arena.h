@@ -33,10 +33,27 @@ struct arena_mark {
 static inline struct arena_mark arena_mark(const struct arena *a) {
     return (struct arena_mark){.chunk = a->chunks, .at = a->at, .used = a->used};
 }
-void arena_rewind(struct arena *a, struct arena_mark m);
+void arena_rewind_chunks(struct arena *a, struct arena_mark m); /* the uncommon part of arena_rewind */
+static inline void arena_rewind(struct arena *a, struct arena_mark m) {
+    if (UNLIKELY(a->chunks != m.chunk || !m.chunk)) {
+        arena_rewind_chunks(a, m);
+        return;
+    }
+    a->at = m.at;
+    a->used = m.used;
+}
 
 /* Aligned for any type. NULL when the limit is reached or memory is out. */
-void *arena_alloc(struct arena *a, size_t n) MUST_CHECK;
+void *arena_alloc_chunk(struct arena *a, size_t n) MUST_CHECK; /* the uncommon part of arena_alloc */
+MUST_CHECK static inline void *arena_alloc(struct arena *a, size_t n) {
+    enum { ALIGN = _Alignof(max_align_t) };
+    size_t need = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (UNLIKELY(need < n || need > (size_t)(a->end - a->at) || need > a->limit - a->used || !a->at)) return arena_alloc_chunk(a, n);
+    void *p = a->at;
+    a->at += need;
+    a->used += need;
+    return p;
+}
 void *arena_zalloc(struct arena *a, size_t n) MUST_CHECK;
 /* n elements of the given size, overflow-checked, zeroed. */
 void *arena_array(struct arena *a, size_t n, size_t size) MUST_CHECK;

@@ -23,7 +23,8 @@ static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int64_t newest_of(const struct eng_row *row, int64_t del_ts) {
     int64_t newest = later(later(row->live_ts, row->del_ts), del_ts);
-    for (uint32_t i = 0; i < row->n_cells; i++) newest = later(newest, row->cells[i].ts);
+    uint32_t n = row->plain && row->n_cells ? 1 : row->n_cells; /* plain ones are all as old */
+    for (uint32_t i = 0; i < n; i++) newest = later(newest, row->cells[i].ts);
     return newest;
 }
 

@@ -110,7 +110,9 @@ int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struc
     r->cells = NULL;
     if (r->n_cells && !(r->cells = arena_alloc(a, (size_t)r->n_cells * sizeof(*r->cells)))) return err_nomem(e);
     int got = 1;
-    for (uint32_t i = 0; i < r->n_cells && got > 0; i++) got = rowi_next(&rd, &r->cells[i]);
+    uint32_t n = rowi_plain(&rd, r->cells);
+    r->plain = n == r->n_cells;
+    for (uint32_t i = n; i < r->n_cells && got > 0; i++) got = rowi_next(&rd, &r->cells[i]);
     if (got < 0 || rd_left(&rd.r)) return err_set(e, ERR_SERVER, "a stored row is damaged");
     return 0;
 }
@@ -131,6 +133,22 @@ void eng_row_sort(struct eng_row *r) {
     r->n_cells = n;
 }
 
+/* What is not visible at now; dead counts what is not merely covered. */
+static void drop_cells(struct eng_row *r, struct rowi_shadow *shadow, int64_t now, uint64_t *dead) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_cells; i++) {
+        const struct eng_cell *c = &r->cells[i];
+        if (rowi_shadowed(shadow, c)) continue;
+        if (rowi_is_deletion(c) || (c->flags & ENG_CELL_EXPIRING && c->expiry <= now)) {
+            ++*dead;
+            continue;
+        }
+        if (n != i) r->cells[n] = *c;
+        n++;
+    }
+    r->n_cells = n;
+}
+
 bool eng_row_resolve(struct eng_row *r, int64_t del_ts, int64_t now, uint64_t *tombstones) {
     struct rowi_shadow shadow = {.row_ts = r->del_ts > del_ts ? r->del_ts : del_ts, .column_ts = ENG_NO_TS};
     uint64_t dead = r->del_ts != ENG_NO_TS;
@@ -140,18 +158,8 @@ bool eng_row_resolve(struct eng_row *r, int64_t del_ts, int64_t now, uint64_t *t
         r->live_ttl = 0;
         r->live_expiry = ENG_NO_EXPIRY;
     }
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < r->n_cells; i++) {
-        const struct eng_cell *c = &r->cells[i];
-        if (rowi_shadowed(&shadow, c)) continue;
-        if (rowi_is_deletion(c) || (c->flags & ENG_CELL_EXPIRING && c->expiry <= now)) {
-            dead++;
-            continue;
-        }
-        if (n != i) r->cells[n] = *c;
-        n++;
-    }
-    r->n_cells = n;
+    bool untouched = r->plain && r->n_cells && r->cells[0].ts > shadow.row_ts;
+    if (!untouched) drop_cells(r, &shadow, now, &dead);
     if (tombstones) *tombstones += dead;
-    return n > 0 || (r->kind == ENG_ROW && r->live_ts != ENG_NO_TS);
+    return r->n_cells > 0 || (r->kind == ENG_ROW && r->live_ts != ENG_NO_TS);
 }

@@ -46,6 +46,8 @@ struct eng_row {
      * whatever older write the row has; 0: it leaves columns out. */
     uint32_t covers_below;
     int64_t newest_ts; /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
+    /* As decoded: each cell is the value of another column, without a path or a TTL, all with the first one's timestamp. False says nothing. */
+    bool plain;
     uint32_t n_cells;
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };

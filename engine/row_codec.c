@@ -1,6 +1,6 @@
 #include "engine/row_codec.h"
 
-enum { VERSION = 1, HEAD_LIVE = 1, HEAD_LIVE_TTL = 2, HEAD_DELETED = 4, HEAD_KEY_IMAGE = 8, HEAD_ALL = 15 };
+enum { VERSION = 1, HEAD_LIVE = 1, HEAD_LIVE_TTL = 2, HEAD_DELETED = 4, HEAD_KEY_IMAGE = 8, HEAD_ALL = 15, HEAD_MIN_BYTES = 10 };
 enum { CELL_KINDS = 15, CELL_SAME_TS = 16, CELL_SAME_TTL = 32, CELL_MIN_BYTES = 3 };
 
 /* Differences wrap, so that any two timestamps have one. */
@@ -37,9 +37,10 @@ int rowi_open(struct rowi_reader *rd, struct slice bytes) {
     *r = rd_of(bytes);
     *h = (struct rowi_head){.live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS};
     rd->column = 0;
-    uint8_t version = rd_u8(r), flags = rd_u8(r);
-    if (version != VERSION || flags & ~HEAD_ALL) return -1;
-    h->base = (int64_t)rd_u64(r);
+    if (bytes.n < HEAD_MIN_BYTES || bytes.p[0] != VERSION || bytes.p[1] & ~HEAD_ALL) return -1;
+    uint8_t flags = bytes.p[1];
+    h->base = (int64_t)load_u64(bytes.p + 2);
+    r->p += HEAD_MIN_BYTES;
     if (flags & HEAD_LIVE) h->live_ts = plus(h->base, unzigzag(get_uvarint(r)));
     if (flags & HEAD_LIVE_TTL) {
         h->live_ttl = get_ttl(r);
@@ -56,23 +57,36 @@ int rowi_open(struct rowi_reader *rd, struct slice bytes) {
     return 0;
 }
 
-/* Nearly every cell: a value of less than 128 bytes with the row's timestamp, and nothing else. */
-static inline bool next_plain(struct rowi_reader *rd, struct eng_cell *cell) {
-    struct rd *r = &rd->r;
-    const uint8_t *p = r->p;
-    if (rd_left(r) < CELL_MIN_BYTES || p[0] != CELL_SAME_TS || (p[1] | p[2]) >= 0x80 || rd_left(r) - CELL_MIN_BYTES < p[2]) return false;
-    if (UNLIKELY(rd->column > UINT32_MAX - p[1])) return false;
-    rd->column += p[1];
-    *cell = (struct eng_cell){.column = rd->column, .ts = rd->head.base, .expiry = ENG_NO_EXPIRY, .value = slice_of(p + CELL_MIN_BYTES, p[2])};
-    r->p = p + CELL_MIN_BYTES + p[2];
-    return true;
+uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) {
+    const uint8_t *p = rd->r.p, *end = rd->r.end;
+    uint32_t column = rd->column, left = rd->left, n = 0;
+    int64_t ts = rd->head.base;
+    for (; n < left && (size_t)(end - p) >= CELL_MIN_BYTES; n++) {
+        uint32_t step = p[1], size = p[2];
+        if (p[0] != CELL_SAME_TS || (step | size) >= 0x80 || (step == 0 && n) || (size_t)(end - p) - CELL_MIN_BYTES < size || column > UINT32_MAX - step)
+            break;
+        column += step;
+        p += CELL_MIN_BYTES;
+        struct eng_cell *c = &cells[n]; /* field by field: an initialiser would clear the padding, too */
+        c->column = column;
+        c->flags = 0;
+        c->ts = ts;
+        c->ttl = 0;
+        c->expiry = ENG_NO_EXPIRY;
+        c->path = (struct slice){0};
+        c->value = slice_of(p, size);
+        p += size;
+    }
+    rd->r.p = p;
+    rd->column = column;
+    rd->left = left - n;
+    return n;
 }
 
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     struct rd *r = &rd->r;
     if (!rd->left) return rd_left(r) ? -1 : 0;
     rd->left--;
-    if (LIKELY(next_plain(rd, cell))) return 1;
     uint8_t flags = rd_u8(r);
     uint64_t step = get_uvarint(r);
     if (UNLIKELY(step > UINT32_MAX - rd->column || flags & ~(CELL_KINDS | CELL_SAME_TS | CELL_SAME_TTL))) return -1;

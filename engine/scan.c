@@ -141,7 +141,9 @@ static int move(struct eng_scan *s, enum kv_move move_kind, struct err *e) {
     return got;
 }
 
+/* The bounds of a scan of one partition keep the iterator in it. */
 static bool in_partition(const struct eng_scan *s) {
+    if (s->spec.part) return s->it->key.n > s->prefix.n;
     return s->it->key.n > s->prefix.n && memcmp(s->it->key.p, s->prefix.p, s->prefix.n) == 0;
 }
 

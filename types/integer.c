@@ -91,7 +91,8 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     struct slice form = rd_bytes(key->rd, n);
     uint8_t *p = form.p ? buf_reserve(out, n) : NULL;
     if (!p) return -1;
-    for (size_t i = 0; i < n; i++) p[i] = form.p[i] ^ key->flip;
+    if (LIKELY(n == 4)) store_u32(p, load_u32(form.p) ^ 0x01010101u * key->flip);
+    else for (size_t i = 0; i < n; i++) p[i] = form.p[i] ^ key->flip;
     if (t->id != CQL_BOOLEAN) p[0] ^= 0x80;
     buf_advance(out, n);
     return 0;

@@ -30,6 +30,14 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
         row->out = row->values;
         return READ_ROW;
     }
+    if (plan->ordinals && row->values) {
+        const uint32_t *ordinals = plan->ordinals;
+        const struct value *values = row->values;
+        struct value *restrict out = p->out;
+        for (uint32_t i = 0, n = plan->n_selectors; i < n; i++) out[i] = values[ordinals[i]];
+        row->out = p->out;
+        return READ_ROW;
+    }
     struct term_context c = {.r = p->r, .view = row->view, .values = row->values, .aggregates = row->aggregates, .latched = row->latched};
     for (uint32_t i = 0; i < plan->n_selectors; i++)
         if (term_eval_in(plan->selectors[i], &c, &p->out[i])) return READ_FAILED;

@@ -55,6 +55,20 @@ static int make_json(struct compile *c, struct select_plan *p, struct result_col
     return 0;
 }
 
+/* Of a select list of columns alone nothing needs to be computed. */
+static int find_ordinals(struct compile *c, struct select_plan *p) {
+    uint32_t *ordinals = ARENA_ARRAY(c->arena, p->n_selectors + 1, uint32_t);
+    if (!ordinals) return err_nomem(c->err);
+    p->all_columns = p->n_selectors == p->table->n_columns;
+    for (uint32_t i = 0; i < p->n_selectors; i++) {
+        if (p->selectors[i]->kind != TERM_COLUMN) return p->all_columns = false, 0;
+        ordinals[i] = p->selectors[i]->column->ordinal;
+        if (ordinals[i] != i) p->all_columns = false;
+    }
+    p->ordinals = ordinals;
+    return 0;
+}
+
 static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted, struct cql_statement *out) {
     const struct schema_table *t = p->table;
     struct selection *s = ARENA_NEW(c->arena, struct selection);
@@ -69,8 +83,7 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     p->n_latches = s->n_latches;
     p->latches = s->latches;
     p->json = ast->json;
-    p->all_columns = !p->json && p->n_selectors == t->n_columns;
-    for (uint32_t i = 0; i < p->n_selectors && p->all_columns; i++) p->all_columns = p->selectors[i]->kind == TERM_COLUMN && p->selectors[i]->column->ordinal == i;
+    if (!p->json && find_ordinals(c, p)) return -1;
     if (p->json && make_json(c, p, columns)) return -1;
     out->result.n = p->json ? 1 : p->n_selectors;
     out->result.columns = columns;

@@ -14,6 +14,7 @@ struct select_plan {
     const bool *wanted; /* by column: what selectors and filters look at */
     uint32_t n_selectors;
     struct term **selectors;
+    const uint32_t *ordinals; /* by selector, when all are columns as they are; else NULL */
     const char **json_names; /* JSON: the selectors' names, quoted for JSON */
     bool json, distinct, reversed, ordered; /* ordered: ORDER BY was given */
     bool all_columns; /* the select list is the table's columns in their order: a row's values are its result */

@@ -19,7 +19,7 @@ static void add_values(struct size_parts *p, enum size_model model, const struct
     uint64_t n = 0, bytes = 0;
     for (uint32_t i = from; i < to; i++) {
         if (value_is_null(v->values[i])) {
-            if (UNLIKELY(v->n_cells[i])) add_cells(p, model, v, &columns[i]);
+            if (UNLIKELY(v->runs[i].n)) add_cells(p, model, v, &columns[i]);
             continue;
         }
         n++;
@@ -40,6 +40,11 @@ static void add_columns(struct size_parts *p, enum size_model model, const struc
         return;
     }
     for (uint32_t i = rows; i < statics; i++) size_add_clustering(p, model, t->columns[i].type, v->values[i]);
+    if (LIKELY(v->measured && model != SIZE_CURRENT)) {
+        p->n_columns += v->n_regular;
+        p->column_bytes += v->regular_bytes;
+        return;
+    }
     add_values(p, model, v, regulars, t->n_columns);
 }
 

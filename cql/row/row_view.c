@@ -12,7 +12,11 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     l->places = ARENA_ARRAY(a, l->n_ids + 1, struct row_view_place);
     if (!l->places) return NULL;
     for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = UINT16_MAX;
+    l->flat = true;
+    l->n_regular = t->n_columns - t->n_partition_key - t->n_clustering - t->n_static;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
+        const struct cql_type *type = t->columns[i].type;
+        if (cql_type_is_collection(type) || type->id == CQL_UDT) l->flat = false;
         bool multicell = cql_type_is_multicell(t->columns[i].type);
         l->places[t->columns[i].id] = (struct row_view_place){.ordinal = (uint16_t)i, .multicell = multicell, .assembled = multicell && (!wanted || wanted[i])};
     }
@@ -23,9 +27,8 @@ int row_view_init(struct row_view *v, const struct row_view_layout *layout, stru
     uint32_t n = layout->table->n_columns;
     *v = (struct row_view){.layout = layout, .arena = a};
     v->values = ARENA_ARRAY(a, n, struct value);
-    v->first_cell = ARENA_ARRAY(a, n, uint32_t);
-    v->n_cells = ARENA_ARRAY(a, n, uint32_t);
-    if (!v->values || !v->first_cell || !v->n_cells) return err_nomem(e);
+    v->runs = ARENA_ARRAY(a, n, struct row_view_run);
+    if (!v->values || !v->runs) return err_nomem(e);
     for (uint32_t i = 0; i < n; i++) v->values[i] = value_null();
     v->mark = v->row_mark = arena_mark(a);
     return 0;
@@ -35,9 +38,11 @@ static void clear(struct row_view *v, enum schema_column_kind kind) {
     const struct schema_table *t = v->layout->table;
     uint32_t statics = t->n_partition_key + t->n_clustering, regulars = statics + t->n_static;
     uint32_t end = kind == COLUMN_STATIC ? regulars : t->n_columns;
+    struct value *restrict values = v->values;
+    struct row_view_run *restrict runs = v->runs;
     for (uint32_t i = kind == COLUMN_STATIC ? statics : regulars; i < end; i++) {
-        v->values[i] = value_null();
-        v->n_cells[i] = 0;
+        values[i] = value_null();
+        runs[i] = (struct row_view_run){0};
     }
 }
 
@@ -56,12 +61,32 @@ static int take_cells(struct row_view *v, const struct eng_row *row, struct err 
         v->row_flags |= c->flags;
         for (next = c + 1; UNLIKELY(place.multicell) && next < end && next->column == c->column; next++) v->row_flags |= next->flags;
         if (UNLIKELY(place.ordinal == UINT16_MAX)) continue;
-        v->first_cell[place.ordinal] = (uint32_t)(c - cells);
-        v->n_cells[place.ordinal] = (uint32_t)(next - c);
+        v->runs[place.ordinal] = (struct row_view_run){.first = (uint32_t)(c - cells), .n = (uint32_t)(next - c)};
         if (LIKELY(!place.multicell)) v->values[place.ordinal] = value_of_slice(c->value);
         else if (place.assembled && assemble(v, &l->table->columns[place.ordinal], c, (uint32_t)(next - c), e)) return -1;
     }
     return 0;
+}
+
+/* The same of nearly every row: one cell a column, of which nothing is to be looked at but its value. */
+static void take_plain(struct row_view *v, const struct eng_row *row) {
+    const struct row_view_place *places = v->layout->places;
+    struct value *restrict values = v->values;
+    struct row_view_run *restrict runs = v->runs;
+    uint32_t n_ids = v->layout->n_ids, taken = 0;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < row->n_cells; i++) {
+        const struct eng_cell *c = &row->cells[i];
+        uint16_t ordinal = places[c->column < n_ids ? c->column : n_ids].ordinal;
+        if (UNLIKELY(ordinal == UINT16_MAX)) continue;
+        values[ordinal] = value_of_slice(c->value);
+        runs[ordinal] = (struct row_view_run){.first = i, .n = 1};
+        bytes += c->value.n;
+        taken++;
+    }
+    v->row_flags = 0;
+    v->n_regular = taken;
+    v->regular_bytes = bytes;
 }
 
 int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) {
@@ -74,22 +99,35 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     return row_key_split(v->layout->table, key, v->values, e);
 }
 
-int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
+static int take_key(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
-    arena_rewind(v->arena, v->row_mark);
-    v->row = row;
-    clear(v, COLUMN_REGULAR);
-    if (row && row->n_cells && take_cells(v, row, e)) return -1;
     struct value *keys = v->values + t->n_partition_key;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
     for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();
     return 0;
 }
 
+int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
+    arena_rewind(v->arena, v->row_mark);
+    v->row = row;
+    uint32_t all = v->layout->n_regular;
+    v->measured = row && row->plain && v->layout->flat;
+    bool overwrites = v->measured && row->n_cells >= all; /* what the row before had */
+    if (!overwrites) clear(v, COLUMN_REGULAR);
+    if (v->measured) take_plain(v, row);
+    else if (row && row->n_cells && take_cells(v, row, e)) return -1;
+    if (UNLIKELY(overwrites && v->n_regular < all)) { /* cells of dropped columns were among them */
+        clear(v, COLUMN_REGULAR);
+        take_plain(v, row);
+    }
+    return take_key(v, row, e);
+}
+
 const struct eng_cell *row_view_cells(const struct row_view *v, const struct schema_column *c, uint32_t *n) {
     const struct eng_row *row = c->kind == COLUMN_STATIC ? v->statics : v->row;
-    *n = row ? v->n_cells[c->ordinal] : 0;
-    return *n ? &row->cells[v->first_cell[c->ordinal]] : NULL;
+    struct row_view_run run = v->runs[c->ordinal];
+    *n = row ? run.n : 0;
+    return *n ? &row->cells[run.first] : NULL;
 }
 
 struct row_view_time row_view_time(const struct row_view *v, const struct schema_column *c) {

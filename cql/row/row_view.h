@@ -20,7 +20,14 @@ struct row_view_place {
 struct row_view_layout {
     const struct schema_table *table;
     uint32_t n_ids;       /* column ids are below this */
+    uint32_t n_regular;   /* columns */
+    bool flat;            /* every regular column's value is one cell, and no collection or UDT */
     struct row_view_place *places; /* by column id */
+};
+
+/* The cells of a column: they follow one another. */
+struct row_view_run {
+    uint32_t first, n;
 };
 
 struct row_view {
@@ -29,8 +36,12 @@ struct row_view {
     struct arena_mark mark, row_mark; /* where the arena is when a partition, and when a row of it, begins */
     struct value *values;  /* by ordinal; null where the row has none */
     const struct eng_row *statics, *row; /* NULL: none */
-    uint32_t *first_cell, *n_cells;      /* by ordinal, in statics or row */
+    struct row_view_run *runs;           /* by ordinal, in statics or row */
     unsigned row_flags;                  /* of any cell of row */
+    /* Of a row of plain cells in a flat layout; else measured is false. */
+    bool measured;
+    uint32_t n_regular;      /* columns that have a value, */
+    uint64_t regular_bytes;  /* and the bytes of those values */
 };
 
 /* What WRITETIME and TTL see of a column. */
