@@ -13,7 +13,6 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     if (!l->places) return NULL;
     for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = UINT16_MAX;
     l->flat = true;
-    l->n_regular = t->n_columns - t->n_partition_key - t->n_clustering - t->n_static;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
         const struct cql_type *type = t->columns[i].type;
         if (cql_type_is_collection(type) || type->id == CQL_UDT) l->flat = false;
@@ -99,28 +98,18 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     return row_key_split(v->layout->table, key, v->values, e);
 }
 
-static int take_key(struct row_view *v, const struct eng_row *row, struct err *e) {
+int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
+    arena_rewind(v->arena, v->row_mark);
+    v->row = row;
+    clear(v, COLUMN_REGULAR);
+    v->measured = row && row->plain && v->layout->flat;
+    if (v->measured) take_plain(v, row);
+    else if (row && row->n_cells && take_cells(v, row, e)) return -1;
     struct value *keys = v->values + t->n_partition_key;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
     for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();
     return 0;
-}
-
-int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
-    arena_rewind(v->arena, v->row_mark);
-    v->row = row;
-    uint32_t all = v->layout->n_regular;
-    v->measured = row && row->plain && v->layout->flat;
-    bool overwrites = v->measured && row->n_cells >= all; /* what the row before had */
-    if (!overwrites) clear(v, COLUMN_REGULAR);
-    if (v->measured) take_plain(v, row);
-    else if (row && row->n_cells && take_cells(v, row, e)) return -1;
-    if (UNLIKELY(overwrites && v->n_regular < all)) { /* cells of dropped columns were among them */
-        clear(v, COLUMN_REGULAR);
-        take_plain(v, row);
-    }
-    return take_key(v, row, e);
 }
 
 const struct eng_cell *row_view_cells(const struct row_view *v, const struct schema_column *c, uint32_t *n) {

@@ -20,7 +20,6 @@ struct row_view_place {
 struct row_view_layout {
     const struct schema_table *table;
     uint32_t n_ids;       /* column ids are below this */
-    uint32_t n_regular;   /* columns */
     bool flat;            /* every regular column's value is one cell, and no collection or UDT */
     struct row_view_place *places; /* by column id */
 };

@@ -426,6 +426,21 @@ static void test_prepared_statements_are_listed(void **state) {
     assert_rows(h, "SELECT query_string FROM system.prepared_statements", "SELECT v FROM t WHERE k = ? AND c = 1 AND d = 1");
 }
 
+static void test_select_shows_nothing_of_the_row_before(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "CREATE TABLE sparse (k int, c int, a int, b int, PRIMARY KEY (k, c))");
+    run_ok(h, "INSERT INTO sparse (k, c, a, b) VALUES (1, 1, 10, 20)");
+    run_ok(h, "INSERT INTO sparse (k, c, a) VALUES (1, 2, 11)");
+    run_ok(h, "INSERT INTO sparse (k, c) VALUES (1, 3)");
+    run_ok(h, "INSERT INTO sparse (k, c, a, b) VALUES (1, 4, 12, 21)");
+    assert_rows(h, "SELECT c, a, b FROM sparse WHERE k = 1", "1,10,20;2,11,null;3,null,null;4,12,21");
+    run_ok(h, "ALTER TABLE sparse ADD d int");
+    run_ok(h, "INSERT INTO sparse (k, c, a, d) VALUES (1, 0, 9, 30)");
+    assert_rows(h, "SELECT * FROM sparse WHERE k = 1", "1,0,9,null,30;1,1,10,20,null;1,2,11,null,null;1,3,null,null,null;1,4,12,21,null");
+    assert_int_equal(h->cost.reads->rows.n_columns, 7);
+    assert_int_equal(h->cost.reads->rows.column_bytes, 28);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -445,6 +460,7 @@ int main(void) {
         T(test_a_point_read_with_statics_looks_at_its_partition_once),
         T(test_a_read_says_whose_it_is),
         T(test_a_serial_read_waits_until_what_it_saw_is_durable),
+        T(test_select_shows_nothing_of_the_row_before),
         T(test_select_filters),
         T(test_select_projects),
         T(test_select_aggregates),
