@@ -20,7 +20,7 @@ struct aggregate {
 struct aggregate_op {
     const char *name;
     bool numbers;     /* its argument must be a number */
-    bool counts_rows; /* may have no argument, and then is given every row */
+    bool counts_rows; /* with * or a literal for an argument it has none, and is given every row */
     const struct cql_type *(*type)(const struct cql_type *of); /* of the result; of: NULL without an argument */
     /* v: neither null nor, where numbers are wanted, empty; a->n counts it already. */
     int (*add)(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e);

@@ -73,7 +73,8 @@ static int compile_args(struct selection *s, struct term *out, struct ast_expr *
             const struct cql_type *to = literal ? term_literal_type(literal) : NULL;
             if (to && hint && !keeps_its_type(literal, hint) && cql_literal_fits(hint, literal->literal)) to = hint;
             if (pass == 1 && !to) {
-                types[i] = NULL;
+                bool made = !same_type && args[i]->kind != EXPR_LITERAL; /* of literals: [1], (1, 'a') */
+                types[i] = made ? term_argument_type(s->compile, args[i]) : NULL;
                 continue;
             }
             out->args[i] = selector_compile(s, args[i], to);
@@ -241,37 +242,60 @@ static struct term *compile_time(struct selection *s, const struct ast_expr *x, 
 
 /* ---- aggregates ---- */
 
-static struct term *aggregate_refused(struct selection *s, const char *name, const struct cql_type *t) {
+static struct term *refuse_number(struct selection *s, const char *name) {
     struct buf b;
     buf_init(&b, 4096);
-    cql_type_print_bare(t, &b);
-    err_invalid(s->compile->err, "Invalid call to function %s, none of its type signatures match (known type signatures: system.%s(number)): %.*s",
-                name, name, SLICE_FMT(buf_slice(&b)));
+    for (int id = 0; id < CQL_LIST; id++) {
+        const struct cql_type *t = cql_type_scalar(id);
+        if (!function_is_number(t)) continue;
+        buf_printf(&b, "%ssystem.%s : (", b.n ? ", " : "", name);
+        cql_type_print_bare(t, &b);
+        buf_put_str(&b, ") -> ");
+        cql_type_print_bare(t, &b);
+    }
+    err_invalid(s->compile->err, "Invalid call to function %s, none of its type signatures match (known type signatures: %.*s)", name,
+                SLICE_FMT(buf_slice(&b)));
     buf_fini(&b);
     return NULL;
 }
 
+static struct term *refuse_count(struct selection *s, const char *name, const struct aggregate_op *op, uint32_t n) {
+    if (op->numbers) return refuse_number(s, name);
+    if (op->counts_rows) err_invalid(s->compile->err, "Invalid number of arguments in call to function system.%s: 1 required but %u provided", name, n);
+    else err_invalid(s->compile->err, "Invalid number of arguments for function system.%s(any)", name);
+    return NULL;
+}
+
+/* What is added up: what says its type, or values of the statement that have one as arguments. Anything can be counted. */
+static struct term *compile_added(struct selection *s, const struct ast_expr *x, const struct aggregate_op *op) {
+    const struct ast_expr *arg = x->args[0], *literal = op->numbers ? literal_in(arg) : NULL;
+    if (is_typed(arg)) return selector_compile(s, arg, NULL);
+    const struct cql_type *type = literal ? term_literal_type(literal) : term_argument_type(s->compile, arg);
+    if (!type && op->counts_rows) type = cql_type_scalar(CQL_BLOB);
+    if (type) return compile_term(s, arg, type);
+    struct slice name = argument_name(s->compile, arg);
+    err_invalid(s->compile->err, "Cannot infer type of argument %.*s in call to function system.%s(any): use type casts to disambiguate", SLICE_FMT(name),
+                x->name);
+    return NULL;
+}
+
 static struct term *compile_aggregate(struct selection *s, const struct ast_expr *x, const struct aggregate_op *op) {
-    struct err *e = s->compile->err;
     if (s->inside_aggregate || s->n_aggregates == ARRAY_LEN(s->aggregates)) {
-        err_invalid(e, s->inside_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
+        err_invalid(s->compile->err, s->inside_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
         return NULL;
     }
-    bool rows = op->counts_rows && (x->n_args == 0 || (x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)));
+    if (x->n_args != 1) return refuse_count(s, x->name, op, x->n_args);
+    bool rows = op->counts_rows && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
     struct term *out = term_new(s->compile, TERM_AGGREGATE, NULL, rows ? 0 : 1);
     if (!out) return NULL;
     out->aggregate = op;
     if (!rows) {
-        if (x->n_args != 1) {
-            err_invalid(e, "Invalid number of arguments in call to function system.%s: 1 required but %u provided", x->name, x->n_args);
-            return NULL;
-        }
         s->inside_aggregate = true;
-        out->args[0] = selector_compile(s, x->args[0], NULL);
+        out->args[0] = compile_added(s, x, op);
         s->inside_aggregate = false;
         if (!out->args[0]) return NULL;
     }
-    if (op->numbers && !function_is_number(out->args[0]->type)) return aggregate_refused(s, x->name, out->args[0]->type);
+    if (op->numbers && !function_is_number(out->args[0]->type)) return refuse_number(s, x->name);
     out->type = op->type(rows ? NULL : out->args[0]->type);
     out->slot = s->n_aggregates;
     s->aggregates[s->n_aggregates++] = out;
@@ -292,6 +316,14 @@ static struct term *compile_call(struct selection *s, const struct ast_expr *x, 
 
 /* ---- parts of values ---- */
 
+static void refuse_collection(struct selection *s, const char *what, const char *name, const char *is, const struct cql_type *t) {
+    struct buf b;
+    buf_init(&b, 4096);
+    cql_type_print_bare(t, &b);
+    err_invalid(s->compile->err, "Invalid %s selection: %s %s %.*s is not a collection", what, name ? name : "", is, SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+}
+
 static struct term *compile_element(struct selection *s, const struct ast_expr *x) {
     struct err *e = s->compile->err;
     struct term *of = selector_compile(s, x->args[0], NULL);
@@ -300,7 +332,7 @@ static struct term *compile_element(struct selection *s, const struct ast_expr *
     if (of->type->id != CQL_MAP && of->type->id != CQL_SET) {
         const char *name = selector_name(s->compile, x->args[0]);
         if (cql_type_is_collection(of->type)) err_invalid(e, "Element selection is only allowed on sets and maps, but %s is a list", name ? name : "");
-        else err_invalid(e, "Invalid element selection: %s is not a collection", name ? name : "");
+        else refuse_collection(s, "element", name, "is of type", of->type);
         return NULL;
     }
     const char *key = selector_name(s->compile, x->args[0]);
@@ -327,11 +359,7 @@ static struct term *compile_range(struct selection *s, const struct ast_expr *x)
         return NULL;
     }
     if (t->id != CQL_MAP && t->id != CQL_SET) {
-        struct buf b;
-        buf_init(&b, 4096);
-        cql_type_print_bare(t, &b);
-        err_invalid(e, "Invalid slice selection: %s of type %.*s is not a collection", name, SLICE_FMT(buf_slice(&b)));
-        buf_fini(&b);
+        refuse_collection(s, "slice", name, "of type", t);
         return NULL;
     }
     const char *key = arena_printf(s->compile->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
@@ -389,6 +417,44 @@ static struct term *compile_cast(struct selection *s, const struct ast_expr *x) 
     return NULL;
 }
 
+static struct term *refuse_hint(struct selection *s, const struct ast_expr *x, const struct cql_type *type) {
+    struct buf name, text;
+    buf_init(&name, 4096);
+    buf_init(&text, 4096);
+    selector_print_name(x, &name);
+    cql_type_print(type, &text);
+    err_invalid(s->compile->err, "Cannot assign value %.*s to %.*s of type %.*s", SLICE_FMT(buf_slice(&name)), SLICE_FMT(buf_slice(&name)),
+                SLICE_FMT(buf_slice(&text)));
+    buf_fini(&name);
+    buf_fini(&text);
+    return NULL;
+}
+
+/* The value as it is, under another type that it is one of, too. */
+static struct term *retype(struct selection *s, struct term *of, const struct cql_type *type) {
+    if (cql_type_eq(of->type, type)) return of;
+    struct term *out = term_new(s->compile, TERM_CALL, type, 1);
+    struct function *as_it_is = out ? function_new(s->compile, "cast", type, &type, 1, function_as_blob) : NULL;
+    if (!as_it_is) return NULL;
+    out->function = as_it_is;
+    out->args[0] = of;
+    return out;
+}
+
+/* (type) x */
+static struct term *compile_hint(struct selection *s, const struct ast_expr *x) {
+    const struct ast_expr *of = x->args[0], *literal = literal_in(of);
+    const struct cql_type *type = compile_type(s->compile, x->type);
+    if (!type) return NULL;
+    if (literal && !cql_literal_fits(type, literal->literal)) return refuse_hint(s, x, type);
+    if (!is_typed(of)) return compile_term(s, of, type);
+    struct term *value = selector_compile(s, of, type);
+    if (!value) return NULL;
+    type = cql_type_freeze(s->compile->arena, type);
+    if (!type) return err_nomem(s->compile->err), NULL;
+    return function_type_fits(type, value->type) ? retype(s, value, type) : refuse_hint(s, x, type);
+}
+
 static struct term *compile_untyped(struct selection *s, const struct ast_expr *x, const struct cql_type *to) {
     if (to) return compile_term(s, x, to);
     struct buf b;
@@ -407,12 +473,9 @@ struct term *selector_compile(struct selection *s, const struct ast_expr *x, con
     case EXPR_ELEMENT: return compile_element(s, x);
     case EXPR_RANGE: return compile_range(s, x);
     case EXPR_FIELD: return compile_field(s, x);
-    case EXPR_TYPE_HINT: {
-        const struct cql_type *type = compile_type(s->compile, x->type);
-        return type ? compile_term(s, x->args[0], type) : NULL;
-    }
+    case EXPR_TYPE_HINT: return compile_hint(s, x);
     case EXPR_NEG: return compile_negation(s, x);
-    case EXPR_TUPLE: return x->n_args == 1 ? selector_compile(s, x->args[0], to) : compile_untyped(s, x, to);
+    case EXPR_TUPLE: return x->n_args == 1 && is_typed(x) ? selector_compile(s, x->args[0], to) : compile_untyped(s, x, to);
     case EXPR_ADD: case EXPR_SUB: case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: return compile_operator(s, x->kind, x->args);
     default: return compile_untyped(s, x, to);
     }

@@ -72,6 +72,9 @@ const struct function *term_find_call(struct compile *c, const struct ast_expr *
 /* The type that a literal has where nothing says what it is for (Constants.Type.getPreferedTypeFor): the narrowest of int, bigint and varint,
  * double unless digits were lost, ascii unless it is none. */
 const struct cql_type *term_literal_type(const struct ast_expr *literal);
+/* The type that an expression of literals has as an argument of a function: a literal its own, a list or set that of its first element that has
+ * one, a tuple when all of its parts have one. NULL: it has none. */
+const struct cql_type *term_argument_type(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 /* Resolves a type as written. */
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
 

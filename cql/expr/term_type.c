@@ -124,6 +124,22 @@ const struct cql_type *term_literal_type(const struct ast_expr *literal) {
     return cql_type_scalar(is_ascii(literal->text) ? CQL_ASCII : CQL_TEXT);
 }
 
+static const struct cql_type *tuple_type(struct compile *c, const struct ast_expr *x) {
+    const struct cql_type **parts = ARENA_ARRAY(c->arena, x->n_args, const struct cql_type *);
+    bool known = parts && x->n_args > 1;
+    for (uint32_t i = 0; known && i < x->n_args; i++) known = (parts[i] = term_argument_type(c, x->args[i])) != NULL;
+    return known ? cql_type_new(c->arena, CQL_TUPLE, true, parts, x->n_args, 0, c->err) : NULL;
+}
+
+const struct cql_type *term_argument_type(struct compile *c, const struct ast_expr *x) {
+    if (x->kind == EXPR_LITERAL) return term_literal_type(x);
+    if (x->kind == EXPR_TUPLE) return tuple_type(c, x);
+    if (x->kind != EXPR_LIST && x->kind != EXPR_SET) return NULL;
+    const struct cql_type *item = NULL;
+    for (uint32_t i = 0; !item && i < x->n_args; i++) item = term_argument_type(c, x->args[i]);
+    return item ? cql_type_new(c->arena, x->kind == EXPR_LIST ? CQL_LIST : CQL_SET, true, &item, 1, 0, c->err) : NULL;
+}
+
 /* ---- types as written ---- */
 
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) { return resolve(c, t, false, 0); }

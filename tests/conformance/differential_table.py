@@ -313,6 +313,8 @@ class Table:
             return f"CAST({name} AS {self.rng.choice(casts)})" if casts else name
         if kind < 0.7:
             return f"toJson({name})"
+        if kind < 0.72 and "<" not in type_:
+            return self.rng.choice([f"({type_}){name}", f"(blob){name}" if type_ != "counter" else name])
         if kind < 0.75:
             return f"token({', '.join(n for n, _ in self.pk)})"
         if kind < 0.8 and type_ != "blob":
@@ -328,7 +330,7 @@ class Table:
     def aggregate(self):
         name, type_ = self.rng.choice(self.columns)
         numeric = [n for n, t in self.columns if t in NUMBERS or t == "counter"]
-        choices = ["count(*)", f"count({name})", "count(1)"]
+        choices = ["count(*)", f"count({name})", "count(1)", "max(7)", "min('a')", "sum(1.5)", "avg(-3)", "max([1, 2])", "min((1, 'a'))"]
         if type_ != "timeuuid":  # has an odd type there
             choices += [f"min({name})", f"max({name})"]
         if numeric:
