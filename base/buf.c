@@ -30,25 +30,7 @@ uint8_t *buf_grow(struct buf *b, size_t n) {
     return b->p + b->n;
 }
 
-void buf_u16(struct buf *b, uint16_t v) {
-    uint8_t t[2];
-    store_u16(t, v);
-    buf_put(b, t, 2);
-}
-
-void buf_u32(struct buf *b, uint32_t v) {
-    uint8_t t[4];
-    store_u32(t, v);
-    buf_put(b, t, 4);
-}
-
-void buf_u64(struct buf *b, uint64_t v) {
-    uint8_t t[8];
-    store_u64(t, v);
-    buf_put(b, t, 8);
-}
-
-void buf_uvarint(struct buf *b, uint64_t v) {
+void buf_uvarint_long(struct buf *b, uint64_t v) {
     uint8_t t[10];
     size_t n = 0;
     do {

@@ -9,6 +9,27 @@
 #include "base/compiler.h"
 #include "base/slice.h"
 
+static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+static inline uint32_t load_u32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return __builtin_bswap32(v);
+}
+static inline uint64_t load_u64(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return __builtin_bswap64(v);
+}
+static inline void store_u16(uint8_t *p, uint16_t v) { p[0] = (uint8_t)(v >> 8), p[1] = (uint8_t)v; }
+static inline void store_u32(uint8_t *p, uint32_t v) {
+    v = __builtin_bswap32(v);
+    memcpy(p, &v, 4);
+}
+static inline void store_u64(uint8_t *p, uint64_t v) {
+    v = __builtin_bswap64(v);
+    memcpy(p, &v, 8);
+}
+
 struct buf {
     uint8_t *p;
     size_t n, cap, limit;
@@ -39,10 +60,27 @@ static inline void buf_put(struct buf *b, const void *p, size_t n) {
 static inline void buf_put_slice(struct buf *b, struct slice s) { buf_put(b, s.p, s.n); }
 static inline void buf_put_str(struct buf *b, const char *s) { buf_put(b, s, strlen(s)); }
 static inline void buf_u8(struct buf *b, uint8_t v) { buf_put(b, &v, 1); }
-void buf_u16(struct buf *b, uint16_t v);
-void buf_u32(struct buf *b, uint32_t v);
-void buf_u64(struct buf *b, uint64_t v);
-void buf_uvarint(struct buf *b, uint64_t v); /* LEB128, 1 to 10 bytes */
+static inline void buf_u16(struct buf *b, uint16_t v) {
+    uint8_t t[2];
+    store_u16(t, v);
+    buf_put(b, t, 2);
+}
+static inline void buf_u32(struct buf *b, uint32_t v) {
+    uint8_t t[4];
+    store_u32(t, v);
+    buf_put(b, t, 4);
+}
+static inline void buf_u64(struct buf *b, uint64_t v) {
+    uint8_t t[8];
+    store_u64(t, v);
+    buf_put(b, t, 8);
+}
+/* LEB128, 1 to 10 bytes */
+void buf_uvarint_long(struct buf *b, uint64_t v);
+static inline void buf_uvarint(struct buf *b, uint64_t v) {
+    if (LIKELY(v < 0x80)) buf_u8(b, (uint8_t)v);
+    else buf_uvarint_long(b, v);
+}
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Overwrites 4 bytes that are there already. */
 void buf_patch_u32(struct buf *b, size_t at, uint32_t v);
@@ -56,27 +94,6 @@ struct rd {
 
 static inline struct rd rd_of(struct slice s) { return (struct rd){.p = s.p, .end = s.p + s.n}; }
 static inline size_t rd_left(const struct rd *r) { return (size_t)(r->end - r->p); }
-static inline uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
-static inline uint32_t load_u32(const uint8_t *p) {
-    uint32_t v;
-    memcpy(&v, p, 4);
-    return __builtin_bswap32(v);
-}
-static inline uint64_t load_u64(const uint8_t *p) {
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return __builtin_bswap64(v);
-}
-static inline void store_u16(uint8_t *p, uint16_t v) { p[0] = (uint8_t)(v >> 8), p[1] = (uint8_t)v; }
-static inline void store_u32(uint8_t *p, uint32_t v) {
-    v = __builtin_bswap32(v);
-    memcpy(p, &v, 4);
-}
-static inline void store_u64(uint8_t *p, uint64_t v) {
-    v = __builtin_bswap64(v);
-    memcpy(p, &v, 8);
-}
-
 /* n bytes in place; p NULL and bad when there are fewer. */
 static inline struct slice rd_bytes(struct rd *r, size_t n) {
     if (UNLIKELY(rd_left(r) < n)) {

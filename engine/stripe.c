@@ -76,8 +76,8 @@ int engi_stripe_turn(struct eng *eng, uint32_t stripe, struct kv_batch *b) {
 static void each_stripe(struct eng *eng, const struct eng_part *const *parts, uint32_t n, void (*fn)(struct eng *, uint32_t)) {
     uint64_t set[ENGI_STRIPES / 64] = {0};
     for (uint32_t i = 0; i < n; i++) set[stripe(parts[i]) / 64] |= 1ull << (stripe(parts[i]) % 64);
-    for (uint32_t i = 0; i < ENGI_STRIPES; i++)
-        if (set[i / 64] >> (i % 64) & 1) fn(eng, i);
+    for (uint32_t word = 0; word < ENGI_STRIPES / 64; word++)
+        for (uint64_t bits = set[word]; bits; bits &= bits - 1) fn(eng, word * 64 + (uint32_t)__builtin_ctzll(bits));
 }
 
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n) { each_stripe(eng, parts, n, take); }
