@@ -326,10 +326,11 @@ static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
 static void leave_slots(struct eng_batch *b) {
     struct engi_slots *slots = &b->eng->slots;
     for (size_t i = 0; i < b->n_writes; i++) {
-        if (b->writes[i].claimed) engi_slot_release(slots, b->writes[i].hash);
+        if (b->writes[i].claimed) engi_slot_end_claim(slots, b->writes[i].hash);
         else engi_slot_leave(slots, b->writes[i].hash);
         b->writes[i].claimed = false;
     }
+    engi_slots_wake(slots);
 }
 
 static void count(struct eng_batch *b) {

@@ -27,8 +27,9 @@ static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
         if (try_share(slot)) return;
     int64_t since = clock_mono_us(&clock_real);
     pthread_mutex_lock(&s->lock);
-    /* The count before the look at the slot, and a release the other way round: one of the two sees the other. */
+    /* The count before the look at the slot, and the end of a claim the other way round: one of the two sees the other. */
     atomic_fetch_add(&s->waiting, 1);
+    atomic_thread_fence(memory_order_seq_cst);
     while (atomic_load(&slot->state) & CLAIMED || !try_share(slot)) pthread_cond_wait(&s->released, &s->lock);
     atomic_fetch_sub(&s->waiting, 1);
     pthread_mutex_unlock(&s->lock);
@@ -56,13 +57,24 @@ bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) {
     return atomic_compare_exchange_strong_explicit(&engi_slot(s, hash)->state, &nobody, CLAIMED, memory_order_acquire, memory_order_relaxed);
 }
 
-void engi_slot_release(struct engi_slots *s, uint64_t hash) {
-    uint32_t before = atomic_exchange(&engi_slot(s, hash)->state, 0);
-    assert(before == CLAIMED);
-    if (LIKELY(!atomic_load(&s->waiting))) return;
+/* Nobody else changes a slot that is claimed. */
+void engi_slot_end_claim(struct engi_slots *s, uint64_t hash) {
+    struct engi_slot *slot = engi_slot(s, hash);
+    assert(atomic_load_explicit(&slot->state, memory_order_relaxed) == CLAIMED);
+    atomic_store_explicit(&slot->state, 0, memory_order_release);
+}
+
+void engi_slots_wake(struct engi_slots *s) {
+    atomic_thread_fence(memory_order_seq_cst);
+    if (LIKELY(!atomic_load_explicit(&s->waiting, memory_order_relaxed))) return;
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->released);
     pthread_mutex_unlock(&s->lock);
+}
+
+void engi_slot_release(struct engi_slots *s, uint64_t hash) {
+    engi_slot_end_claim(s, hash);
+    engi_slots_wake(s);
 }
 
 void engi_slot_raise(struct engi_slots *s, uint64_t hash, int64_t ts) {

@@ -40,11 +40,14 @@ void engi_slots_fini(struct engi_slots *s);
 /* May wait for a claim of another thread; the caller holds none. Slots may be shared several times. */
 void engi_slot_share(struct engi_slots *s, uint64_t hash);
 void engi_slot_leave(struct engi_slots *s, uint64_t hash);
-/* From the one share that there is; false: others share it. Left by engi_slot_release. */
+/* From the one share that there is; false: others share it. Left by engi_slot_release, or many of them by engi_slot_end_claim each and then
+ * one engi_slots_wake for who waits. */
 bool engi_slot_claim(struct engi_slots *s, uint64_t hash) MUST_CHECK;
 /* Without a share: false when anybody is there. */
 bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) MUST_CHECK;
 void engi_slot_release(struct engi_slots *s, uint64_t hash);
+void engi_slot_end_claim(struct engi_slots *s, uint64_t hash);
+void engi_slots_wake(struct engi_slots *s);
 
 /* Whether everything that was written to the row since the engine was opened is older than ts. Under a claim. */
 static inline bool engi_slot_before(struct engi_slots *s, uint64_t hash, int64_t ts) {

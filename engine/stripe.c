@@ -34,9 +34,16 @@ static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
     return turn;
 }
 
+static void wait_for(struct eng *eng, struct engi_stripe *s) {
+    int64_t since = clock_mono_us(&clock_real);
+    pthread_mutex_lock(&s->lock);
+    engi_count(eng, ENG_STAT_STRIPE_WAITS);
+    atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED], (uint64_t)(clock_mono_us(&clock_real) - since), memory_order_relaxed);
+}
+
 static void take(struct eng *eng, uint32_t i) {
     struct engi_stripe *s = &eng->stripes[i];
-    pthread_mutex_lock(&s->lock);
+    if (pthread_mutex_trylock(&s->lock)) wait_for(eng, s);
     atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
     if (!eng->kv->one_writer) s->turn = read_turn(eng, i);
 }

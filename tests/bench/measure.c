@@ -64,7 +64,7 @@ static void progress(const struct bench_options *o, enum target t, const char *w
 
 static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
     struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC};
-    const char *durability = config & FSYNC ? "fsync" : "periodic", *threads = config & LOOPS4 ? "4" : "1";
+    const char *durability = config & FSYNC ? "fsync" : "periodic", *threads = config & LOOPS4 ? MEASURE_LOOPS : "1";
     *p = (struct proc){0};
     if (t == CANNED || t == ROCKSDB) return proc_start_child(p, ceiling_main, &c);
     if (t != OTHER) return proc_start_tallyd(p, t == AGAINST ? o->against : o->tallyd, durability, threads);
@@ -118,6 +118,10 @@ static void stop_scanners(pid_t pid) {
     waitpid(pid, NULL, 0);
 }
 
+static double waited(const struct proc *p) {
+    return proc_metric(p, "tally_engine_slot_waited_seconds_total") + proc_metric(p, "tally_engine_stripe_waited_seconds_total");
+}
+
 static int run(const struct bench_options *o, enum target t, const struct proc *p, enum workload w, double seconds, struct measure *m) {
     unsigned config = workload_rows[w].config;
     bool few = config & FEW, beside = config & BESIDE_SCANS;
@@ -126,9 +130,11 @@ static int run(const struct bench_options *o, enum target t, const struct proc *
     pid_t scanners = l && beside ? start_scanners(p) : 0;
     if (!warm || !l || scanners < 0) exit(1);
     load_run(l, w, seconds / 5, warm);
+    double waited_before = waited(p);
     uint64_t cpu_ns = p->pid ? proc_cpu_ns(p->pid) : 0;
     load_run(l, w, seconds, &m->r);
     if (p->pid && !beside) m->cpu_ns += proc_cpu_ns(p->pid) - cpu_ns; /* of these requests alone, or not told */
+    m->waited += waited(p) - waited_before;
     stop_scanners(scanners);
     load_close(l);
     free(warm);

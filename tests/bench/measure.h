@@ -11,6 +11,8 @@
 
 enum target { CANNED, ROCKSDB, TALLYD, AGAINST, OTHER, TARGETS };
 
+#define MEASURE_LOOPS "4" /* of LOOPS4 */
+
 struct bench_options {
     const char *tallyd, *against; /* against NULL: ceilings are measured */
     const char *host, *name;      /* of OTHER; host NULL: none */
@@ -25,6 +27,7 @@ struct bench_options {
 struct measure {
     struct load_result r;
     uint64_t cpu_ns;
+    double waited; /* seconds that threads waited for each other's rows and partitions */
 };
 
 static inline double measure_per_second(const struct measure *m) { return m->r.seconds > 0 ? (double)m->r.requests / m->r.seconds : 0; }

@@ -1,5 +1,6 @@
 #include "tests/bench/proc.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,9 +58,22 @@ static void give_memory(void) {
     setenv("TALLY_MEMTABLES", memtables, 1);
 }
 
+/* A port that nobody listens on; 0: there is none. */
+static uint16_t free_port(void) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool bound = fd >= 0 && !bind(fd, (struct sockaddr *)&a, n) && !getsockname(fd, (struct sockaddr *)&a, &n);
+    if (fd >= 0) close(fd);
+    return bound ? ntohs(a.sin_port) : 0;
+}
+
 int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability, const char *threads) {
     int fds[2];
     if (make_dir(p) || pipe(fds)) return -1;
+    char admin[8];
+    p->admin_port = free_port();
+    snprintf(admin, sizeof(admin), "%u", (unsigned)p->admin_port);
     double t0 = now_seconds();
     p->pid = fork();
     if (p->pid == 0) {
@@ -67,7 +81,7 @@ int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability
         dup2(fds[1], 1);
         give_memory();
         close(fds[0]);
-        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", "0", "--threads", threads, "--mode", "keyspaces", "--ddl-delay",
+        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", admin, "--threads", threads, "--mode", "keyspaces", "--ddl-delay",
               "none", "--durability", durability, (char *)NULL);
         perror(tallyd);
         _exit(127);
@@ -128,6 +142,29 @@ uint64_t proc_cpu_ns(pid_t pid) {
     }
     closedir(d);
     return total;
+}
+
+static size_t get_metrics(uint16_t port, char *text, size_t cap) {
+    static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    size_t n = 0;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool asked = fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)) && write(fd, request, sizeof(request) - 1) == sizeof(request) - 1;
+    for (ssize_t got = 1; asked && got > 0 && n < cap - 1; n += got > 0 ? (size_t)got : 0) got = read(fd, text + n, cap - 1 - n);
+    text[n] = 0;
+    if (fd >= 0) close(fd);
+    return n;
+}
+
+double proc_metric(const struct proc *p, const char *name) {
+    static char text[256 << 10];
+    size_t n_name = strlen(name);
+    if (!p->admin_port || !get_metrics(p->admin_port, text, sizeof(text))) return 0;
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (!strncmp(line, name, n_name) && line[n_name] == ' ') return atof(line + n_name);
+    }
+    return 0;
 }
 
 uint64_t proc_rss_kib(pid_t pid) {

@@ -8,7 +8,7 @@
 struct proc {
     pid_t pid;
     char host[64];
-    uint16_t port;
+    uint16_t port, admin_port; /* admin_port 0: none */
     char dir[64];        /* scratch data folder, removed by proc_stop; empty when there is none */
     double ready_seconds; /* from fork to the ready line */
 };
@@ -21,6 +21,8 @@ void proc_stop(struct proc *p);
 
 /* CPU nanoseconds used by all threads of the process so far; 0 when it cannot be read. */
 uint64_t proc_cpu_ns(pid_t pid);
+/* The number that tallyd's /metrics gives under the name; 0 when there is none. */
+double proc_metric(const struct proc *p, const char *name);
 /* Resident memory in KiB. */
 uint64_t proc_rss_kib(pid_t pid);
 double now_seconds(void);

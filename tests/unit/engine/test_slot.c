@@ -69,11 +69,25 @@ static void test_sharers_wait_for_a_claim_and_are_counted(void **state) {
     engi_slot_release(s, 7);
 }
 
+static void test_claims_ended_together_wake_all_who_wait(void **state) {
+    struct engi_slots *s = *state;
+    pthread_t threads[3];
+    for (uint64_t hash = 5; hash < 8; hash++) assert_true(engi_slot_claim_free(s, hash));
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, share_and_leave, s), 0);
+    while (atomic_load(&s->waiting) < 3) usleep(100);
+    for (uint64_t hash = 5; hash < 8; hash++) engi_slot_end_claim(s, hash);
+    engi_slots_wake(s);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(s->waits, 3);
+    assert_int_equal(atomic_load(&s->waiting), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_only_the_lone_sharer_claims, setup, teardown),
         cmocka_unit_test_setup_teardown(test_newest_only_rises, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sharers_wait_for_a_claim_and_are_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_claims_ended_together_wake_all_who_wait, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
