@@ -341,8 +341,8 @@ static void put_hex(const char *s, struct buf *out) {
     for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);
 }
 
-/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have it, and a vector's element is
- * written as if it stood alone. */
+/* FrozenType(...) is written once, around the outermost frozen type; tuples and vectors never have it, and what is in a tuple is within
+ * a frozen type, what is in a vector only where the vector is. */
 static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *out) {
     bool frozen = t->frozen && !in_frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
     if (frozen) buf_put_str(out, MARSHAL_PACKAGE "FrozenType(");
@@ -359,7 +359,7 @@ static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *
                 put_hex(t->field_names[i], out);
                 buf_u8(out, ':');
             }
-            print_marshal(t->args[i], t->id != CQL_VECTOR && (in_frozen || t->frozen), out);
+            print_marshal(t->args[i], in_frozen || (t->frozen && t->id != CQL_VECTOR), out);
         }
         if (t->id == CQL_VECTOR) buf_printf(out, " , %u", t->dimension);
         buf_u8(out, ')');

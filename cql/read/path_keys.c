@@ -16,12 +16,14 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     struct keys *k = ARENA_NEW(r->arena, struct keys);
     if (!k) return err_nomem(r->err);
     *out = k;
-    if (where_parts(w, r, true, &k->parts, &k->n_parts)) return -1;
-    *none = k->n_parts == 0;
-    if (w->rows == WHERE_ALL_ROWS) return 0;
+    struct where_keys keys;
+    if (where_key_values(w, r, &keys)) return -1;
     if (w->rows == WHERE_ROW_KEYS && where_row_keys(w, r, &k->rows, &k->n_rows)) return -1;
-    if (k->n_rows != 1 && where_slices(w, r, &k->slices, &k->n_slices)) return -1;
-    *none = *none || (k->n_rows == 0 && k->n_slices == 0);
+    if (w->rows != WHERE_ALL_ROWS && k->n_rows != 1 && where_slices(w, r, &k->slices, &k->n_slices)) return -1;
+    *none = w->rows != WHERE_ALL_ROWS && k->n_rows == 0 && k->n_slices == 0;
+    if (*none) return 0;
+    if (where_parts(w, r, &keys, true, &k->parts, &k->n_parts)) return -1;
+    *none = k->n_parts == 0;
     return 0;
 }
 

@@ -20,7 +20,8 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     if (!k) return err_nomem(r->err);
     *out = k;
     k->n_each = 1;
-    if (where_parts(w, r, false, &k->parts, &k->n_parts)) return -1;
+    struct where_keys keys;
+    if (where_key_values(w, r, &keys) || where_parts(w, r, &keys, false, &k->parts, &k->n_parts)) return -1;
     if (w->rows != WHERE_ALL_ROWS && where_subqueries(w, r, &k->each, &k->n_each)) return -1;
     *none = k->n_parts == 0;
     return 0;

@@ -166,30 +166,36 @@ static int is_repeated(struct name_tree *named, const struct eng_part *last, boo
     return sorted ? last && slice_eq(last->key, p->key) : name_tree_put(named, p->key, 0);
 }
 
-int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, struct eng_part **parts, uint32_t *n) {
-    uint32_t width = w->table->n_partition_key;
+int where_key_values(const struct where_plan *w, struct cql_request *r, struct where_keys *out) {
     struct product p;
-    int64_t from, to;
-    if (product_init(&p, r, width)) return -1;
-    for (uint32_t i = 0; i < width; i++)
+    if (product_init(&p, r, w->table->n_partition_key)) return -1;
+    for (uint32_t i = 0; i < w->table->n_partition_key; i++)
         if (product_step(&p, r, w->partition_steps[i])) return -1;
+    *out = (struct where_keys){.n = p.n, .values = p.values};
+    return 0;
+}
+
+int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted, struct eng_part **parts,
+                uint32_t *n) {
+    uint32_t width = w->table->n_partition_key;
+    int64_t from, to;
     bool wraps; /* a range of tokens that selects among keys goes around the ring, as in Cassandra (TokenFilter) */
     int some = token_range(w, r, &from, &to, &wraps);
     if (some < 0) return -1;
-    uint32_t *order = ARENA_ARRAY(r->arena, p.n + 1, uint32_t);
-    *parts = ARENA_ARRAY(r->arena, p.n + 1, struct eng_part);
+    uint32_t *order = ARENA_ARRAY(r->arena, keys->n + 1, uint32_t);
+    *parts = ARENA_ARRAY(r->arena, keys->n + 1, struct eng_part);
     if (!order || !*parts) return err_nomem(r->err);
-    for (uint32_t i = 0; i < p.n; i++) order[i] = i;
-    struct key_order by = {.w = w, .values = p.values};
-    if (sorted && p.n > 1) qsort_r(order, p.n, sizeof *order, compare_keys, &by);
+    for (uint32_t i = 0; i < keys->n; i++) order[i] = i;
+    struct key_order by = {.w = w, .values = keys->values};
+    if (sorted && keys->n > 1) qsort_r(order, keys->n, sizeof *order, compare_keys, &by);
     struct name_tree named = {.arena = r->arena};
     *n = 0;
-    for (uint32_t i = 0; (some || wraps) && i < p.n; i++) {
+    for (uint32_t i = 0; (some || wraps) && i < keys->n; i++) {
         struct eng_part *part = &(*parts)[*n];
-        if (row_key_partition(w->table, p.values + (size_t)order[i] * width, r->arena, part, r->err)) return -1;
+        if (row_key_partition(w->table, keys->values + (size_t)order[i] * width, r->arena, part, r->err)) return -1;
         bool low = part->token < from, high = part->token > to;
         if (wraps ? low && high : low || high) continue;
-        int repeated = p.n > 1 ? is_repeated(&named, *n ? part - 1 : NULL, sorted, part) : 0;
+        int repeated = keys->n > 1 ? is_repeated(&named, *n ? part - 1 : NULL, sorted, part) : 0;
         if (repeated < 0) return err_nomem(r->err);
         *n += !repeated;
     }

@@ -79,8 +79,16 @@ struct where_plan *where_compile(struct compile *c, const struct schema_table *t
 /* -1, with the words for a query that would have to filter. */
 int where_refuse_filtering(struct compile *c);
 
-/* WHERE_KEYS: the partitions, each once, in the order of the IN lists or, sorted, of their values. 0 / -1. n may be 0 (IN ()). */
-int where_parts(const struct where_plan *w, struct cql_request *r, bool sorted, struct eng_part **parts, uint32_t *n) MUST_CHECK;
+/* WHERE_KEYS: the values of the partition keys, in rows; none with IN (). Whether they can be keys is where_parts' to say, which a read
+ * of no rows does not ask. */
+struct where_keys {
+    uint32_t n;
+    struct value *values;
+};
+int where_key_values(const struct where_plan *w, struct cql_request *r, struct where_keys *out) MUST_CHECK;
+/* Their partitions, each once, in the order of the IN lists or, sorted, of their values. 0 / -1. */
+int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted, struct eng_part **parts,
+                uint32_t *n) MUST_CHECK;
 /* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
 int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */

@@ -5,8 +5,8 @@
 
 #include "cql/request/db.h"
 
-int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, const struct eng_part *part, bool batch) {
-    *c = (struct cas){.r = r, .table = t, .part = part, .batch = batch};
+int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) {
+    *c = (struct cas){.r = r, .table = t, .batch = batch};
     c->by_ck.arena = r->arena;
     c->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
     c->reads = ARENA_ARRAY(r->arena, t->n_columns, bool);
@@ -185,8 +185,9 @@ static int holds(struct cas *c, const struct cas_row *row) {
     return 1;
 }
 
-int cas_check(struct cas *c) {
-    assert(eng_holds(c->r->db->options.eng, c->part));
+int cas_check(struct cas *c, const struct eng_part *part) {
+    assert(eng_holds(c->r->db->options.eng, part));
+    c->part = part;
     if (read_rows(c)) return -1;
     int rc = holds(c, &c->statics);
     for (uint32_t i = 0; rc == 1 && i < c->n_rows; i++) rc = holds(c, &c->rows[i]);

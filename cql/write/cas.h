@@ -1,6 +1,6 @@
 /* Compare and set within one partition: the conditions of one statement or of a batch, decided together, and their answer.
  *
- * Life: on a blocking thread with the partition locked, cas_init, cas_add for every statement, cas_check reads the rows and decides,
+ * Life, on a blocking thread: cas_init, cas_add for every statement; with the partition locked cas_check reads the rows and decides,
  * cas_answer gives the sink [applied] and, when it is false, the rows as they are. Everything lives in the request's arena.
  */
 #pragma once
@@ -35,11 +35,11 @@ struct cas {
     const struct schema_column **shown; /* in the answer, beside the keys of a batch */
 };
 
-int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, const struct eng_part *part, bool batch) MUST_CHECK;
+int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) MUST_CHECK;
 /* Binds the conditions of a write, which has at most one row; the request's values are that statement's. */
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
 /* 1: all hold, 0: not, -1. */
-int cas_check(struct cas *c) MUST_CHECK;
+int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
 /* What cas_check read for the conditions of a write, for the cost of a refused one: its row, or the static row when it has conditions on
  * static columns only. NULL: not there. */
 void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics);

@@ -73,33 +73,17 @@ static int insert_key_values(struct modify_write *w) {
 }
 
 static int bind_insert(struct modify_write *w) {
-    const struct schema_table *t = w->plan->table;
-    struct arena *a = w->r->arena;
     if (insert_key_values(w)) return -1;
-    struct {
-        struct eng_part part;
-        struct row_key key;
-    } *one = arena_alloc(a, sizeof *one);
-    if (!one) return err_nomem(w->r->err);
-    if (row_key_partition(t, w->key_values, a, &one->part, w->r->err)) return -1;
-    w->parts = &one->part;
+    w->parts = ARENA_NEW(w->r->arena, struct eng_part);
+    if (!w->parts) return err_nomem(w->r->err);
     w->n_parts = 1;
-    w->rows_by_key = true;
-    if (w->plan->static_only) return 0;
-    if (row_key_clustering(t, w->key_values + t->n_partition_key, t->n_clustering, a, &one->key, w->r->err)) return -1;
-    w->keys = &one->key;
-    w->n_keys = 1;
-    return 0;
+    return row_key_partition(w->plan->table, w->key_values, w->r->arena, w->parts, w->r->err);
 }
 
 static int bind_where(struct modify_write *w) {
-    const struct modify_plan *p = w->plan;
-    if (where_parts(p->where, w->r, false, &w->parts, &w->n_parts)) return -1;
-    w->rows_by_key = p->static_only || p->where->rows == WHERE_ROW_KEYS;
-    if (p->static_only) return 0;
-    if (w->rows_by_key) return where_row_keys(p->where, w->r, &w->keys, &w->n_keys);
-    if (p->n_ops) return err_invalid(w->r->err, "Range deletions are not supported for specific columns");
-    return where_slices(p->where, w->r, &w->slices, &w->n_slices);
+    struct where_keys keys;
+    const struct where_plan *where = w->plan->where;
+    return where_key_values(where, w->r, &keys) || where_parts(where, w->r, &keys, true, &w->parts, &w->n_parts) ? -1 : 0;
 }
 
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_times *times, struct modify_write *w) {
@@ -108,4 +92,22 @@ int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modif
     if (bind_timestamp(w, times) || bind_ttl(w)) return -1;
     if (p->json && modify_json_values(r, p, &w->json)) return -1;
     return p->where ? bind_where(w) : bind_insert(w);
+}
+
+static int bind_inserted_row(struct modify_write *w) {
+    const struct schema_table *t = w->plan->table;
+    w->keys = ARENA_NEW(w->r->arena, struct row_key);
+    if (!w->keys) return err_nomem(w->r->err);
+    w->n_keys = 1;
+    return row_key_clustering(t, w->key_values + t->n_partition_key, t->n_clustering, w->r->arena, w->keys, w->r->err);
+}
+
+int modify_bind_rows(struct modify_write *w) {
+    const struct modify_plan *p = w->plan;
+    w->rows_by_key = !p->where || p->static_only || p->where->rows == WHERE_ROW_KEYS;
+    if (p->static_only) return 0;
+    if (!p->where) return bind_inserted_row(w);
+    if (w->rows_by_key) return where_row_keys(p->where, w->r, &w->keys, &w->n_keys);
+    if (p->n_ops) return err_invalid(w->r->err, "Range deletions are not supported for specific columns");
+    return where_slices(p->where, w->r, &w->slices, &w->n_slices);
 }

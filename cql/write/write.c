@@ -14,6 +14,7 @@ struct write {
     bool conditional, counters, locked;
     struct modify_times times;
     struct modify_write *writes;
+    struct cas *cas; /* when conditional */
     struct mutations m;
     const struct eng_part **parts; /* of m, to be locked */
 };
@@ -53,14 +54,36 @@ static int open_mutations(struct write *w) {
     return mutations_open(&w->m, all, n);
 }
 
+/* The statements of a conditional batch are of one partition, and each names its rows one by one. */
+static int check_partition(const struct write *w, uint32_t i) {
+    const struct where_plan *where = w->writes[i].plan->where;
+    if (where && where->partition_in) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)");
+    if (!slice_eq(w->writes[i].parts[0].key, w->writes[0].parts[0].key)) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
+    if (where && where->clustering_in)
+        return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates");
+    return 0;
+}
+
+/* Of the faults that a batch has, the first statement's is told. */
+static int bind_one(struct write *w, uint32_t i) {
+    use_values(w, i);
+    if (modify_bind(w->r, plan_of(w, i), &w->times, &w->writes[i])) return -1;
+    if (w->conditional && w->batch && check_partition(w, i)) return -1;
+    if (modify_bind_rows(&w->writes[i])) return -1;
+    return w->conditional ? cas_add(w->cas, &w->writes[i]) : 0;
+}
+
+static int open_conditions(struct write *w) {
+    w->cas = ARENA_NEW(w->r->arena, struct cas);
+    return w->cas ? cas_init(w->cas, w->r, plan_of(w, 0)->table, w->batch) : err_nomem(w->r->err);
+}
+
 static int bind(struct write *w) {
     w->writes = arena_alloc(w->r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
     if (!w->writes) return err_nomem(w->r->err);
-    if (find_times(w)) return -1;
-    for (uint32_t i = 0; i < w->n; i++) {
-        use_values(w, i);
-        if (modify_bind(w->r, plan_of(w, i), &w->times, &w->writes[i])) return -1;
-    }
+    if (find_times(w) || (w->conditional && open_conditions(w))) return -1;
+    for (uint32_t i = 0; i < w->n; i++)
+        if (bind_one(w, i)) return -1;
     return open_mutations(w);
 }
 
@@ -80,18 +103,6 @@ static int reach_all(const struct write *w) {
 }
 
 /* ---- deciding ---- */
-
-static int check_conditional(struct write *w) {
-    if (!w->batch) return 0;
-    if (w->m.n > 1) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
-    for (uint32_t i = 0; i < w->n; i++) {
-        const struct modify_plan *p = w->writes[i].plan;
-        if (p->where && p->where->partition_in) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)");
-        if (p->where && p->where->clustering_in)
-            return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", p->kind == OP_DELETE ? "deletions" : "updates");
-    }
-    return 0;
-}
 
 /* What it costs that the conditions did not hold. */
 static int refuse(struct write *w, const struct cas *c) {
@@ -114,18 +125,13 @@ static int note_reads(struct write *w, const struct cas *c) {
 
 /* 1: go on and write, 0: refused and answered, -1. */
 static int decide(struct write *w, int64_t *newest) {
-    struct cas c;
+    struct cas *c = w->cas;
     if (!w->conditional) return 1;
-    if (cas_init(&c, w->r, w->writes[0].plan->table, &w->m.list[0].part, w->batch)) return -1;
-    for (uint32_t i = 0; i < w->n; i++) {
-        use_values(w, i);
-        if (cas_add(&c, &w->writes[i])) return -1;
-    }
-    int rc = cas_check(&c);
-    if (rc < 0 || note_reads(w, &c) || cas_answer(&c, rc == 1)) return -1;
-    if (rc == 0 && refuse(w, &c)) return -1;
+    int rc = cas_check(c, &w->m.list[0].part);
+    if (rc < 0 || note_reads(w, c) || cas_answer(c, rc == 1)) return -1;
+    if (rc == 0 && refuse(w, c)) return -1;
     for (uint32_t i = 0; rc == 1 && i < w->n; i++)
-        if (cas_newest(&c, &w->writes[i], newest)) return -1;
+        if (cas_newest(c, &w->writes[i], newest)) return -1;
     return rc;
 }
 
@@ -223,7 +229,7 @@ static enum cql_outcome run(struct write *w) {
     r->write_type = write_type(w);
     if (w->locked && !r->blocking) return CQL_OFFLOAD;
     if (!w->conditional && check_level(w)) return CQL_FAILED;
-    if (bind(w) || (w->conditional && (check_level(w) || check_conditional(w)))) return CQL_FAILED;
+    if (bind(w) || (w->conditional && check_level(w))) return CQL_FAILED;
     if (w->m.n == 0) return CQL_DONE;
     r->running = w;
     if (!w->locked) return plan_unlocked(w);
@@ -244,6 +250,7 @@ enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batc
     w->items = items;
     w->n = n;
     w->conditional = w->counters = w->locked = false;
+    w->cas = NULL;
     /* The items' values replace the request's while they run. */
     const struct value *values = r->params.values;
     uint32_t n_values = r->params.n_values;

@@ -12,6 +12,8 @@ COLLECTIONS = ["list<int>", "set<text>", "map<text, int>", "list<text>", "set<in
                "vector<time, 2>", "vector<text, 2>", "list<frozen<vector<tinyint, 2>>>"]
 NUMBERS = ["int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"]
 CASTS = {t: NUMBERS + ["text", "ascii"] for t in NUMBERS} | {"text": ["text"]}
+CASTS["decimal"].remove("varint")  # Cassandra keeps the low 64 bits of what a varint could hold
+BYTES = ["text", "blob"]
 
 
 def nested_type(rng, levels):
@@ -42,6 +44,7 @@ class Table:
         self.clusterings = [self.key(self.ck) for _ in range(4)]
         self.columns = self.pk + self.ck + self.regular + self.static
         self.added = 0
+        self.in_batch = False
 
     def key(self, columns):
         """A key as marked literals. Empty partition keys are refused, and an empty map fails inside Cassandra."""
@@ -215,19 +218,23 @@ class Table:
         columns = self.regular + self.static
         if not columns:
             return " IF EXISTS"
-        return " IF " + " AND ".join(self.one_condition(*self.rng.choice(columns)) for _ in range(self.rng.choice([1, 1, 2])))
+        n = self.rng.choice([1, 1, 2])
+        return " IF " + " AND ".join(self.one_condition(*self.rng.choice(columns), alone=n == 1 and not self.in_batch) for _ in range(n))
 
-    def one_condition(self, name, type_):
+    def one_condition(self, name, type_, alone):
+        """One that is an error stands alone: Cassandra goes through several in the order of a hash, until one does not hold."""
         values, op = self.values, self.rng.choice(["=", "=", "!=", "<", "<=", ">", ">=", "IN"])
         if type_ == "counter":
             return f"{name} = 1"
         if is_multicell(type_) and self.chance(0.5) and not type_.startswith("set<"):
             inner = parameters(type_)
-            key = str(self.rng.randrange(-1, 3)) if type_.startswith("list<") else values.literal(inner[0])
+            key = str(self.rng.randrange(-1 if alone else 0, 3)) if type_.startswith("list<") else values.literal(inner[0])
+            if type_.startswith("map<") and inner[1] in BYTES and op in ("<", "<=", ">", ">="):
+                op = "="  # Cassandra orders the bytes of a map's values as signed, here and nowhere else
             name, type_ = f"{name}[{key}]", inner[-1]
         if op == "IN":
             return f"{name} IN {values.several(type_)}"
-        return f"{name} {op} {values.maybe(type_) if op in ('=', '!=') or self.chance(0.05) else values.literal(type_, 1)}"
+        return f"{name} {op} {values.maybe(type_) if op in ('=', '!=') or alone and self.chance(0.05) else values.literal(type_, 1)}"
 
     def update(self, conditional=False):
         statics_only = self.static and (not self.regular or self.chance(0.2))
@@ -274,7 +281,7 @@ class Table:
 
     def static_lwt(self):
         """A condition on static columns, of a statement that writes them or a row."""
-        condition = " IF " + " AND ".join(self.one_condition(*self.rng.choice(self.static)) for _ in range(self.rng.choice([1, 1, 2])))
+        condition = " IF " + " AND ".join(self.one_condition(*self.rng.choice(self.static), alone=False) for _ in range(self.rng.choice([1, 1, 2])))
         where = self.equals(self.pk, self.partition())
         if self.regular and self.chance(0.4):
             where += self.equals(self.ck, self.clustering())
@@ -289,14 +296,14 @@ class Table:
             self.clock, using = "server", f" USING TIMESTAMP {self.rng.randrange(1, 12)}"
         if conditional and self.chance(0.9):
             self.partitions = [self.partition()]
-        makers = [self.insert, self.update, self.delete]
+        makers, self.in_batch = [self.insert, self.update, self.delete], True
         parts = [self.rng.choice(makers)() for _ in range(self.rng.choice([1, 2, 3, 7] if self.counters else [1, 2, 3]))]
         if conditional:
             parts += [self.lwt() for _ in range(self.rng.choice([1, 2]))]
             if self.static and self.chance(0.5):
                 parts += [self.static_lwt() for _ in range(self.rng.choice([1, 2]))]
         self.rng.shuffle(parts)
-        self.clock, self.partitions = saved, partitions
+        self.clock, self.partitions, self.in_batch = saved, partitions, False
         return f"BEGIN {kind}BATCH{using} {'; '.join(parts)}; APPLY BATCH"
 
     # Reads

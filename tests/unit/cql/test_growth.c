@@ -94,6 +94,7 @@ static const struct shape shapes[] = {
     {"a batch on one row", "BEGIN UNLOGGED BATCH ", "UPDATE t SET v = %u WHERE p = 1 AND c = 1;", " ", " APPLY BATCH", 1000},
     {"a batch of many partitions", "BEGIN UNLOGGED BATCH ", "INSERT INTO t (p, c, v) VALUES (%u, 1, 1);", " ", " APPLY BATCH", 1000},
     {"a conditional batch", "BEGIN BATCH ", "UPDATE t SET v = 1 WHERE p = 1 AND c = 1 IF v = %u;", " ", " APPLY BATCH", 1000},
+    {"a conditional batch of many rows", "BEGIN BATCH ", "UPDATE t SET v = 1 WHERE p = 1 AND c = %u IF v = null;", " ", " APPLY BATCH", 1000},
     {"a set's equal elements", "UPDATE t SET s = {", "1.%u", ", ", "} WHERE p = 1 AND c = 1", 4000},
     {"nested lists", "UPDATE t SET v = ", "[", "", "", 4000},
     {"nested parentheses", "UPDATE t SET v = ", "(", "", "", 4000},
