@@ -283,10 +283,11 @@ static int read_bound(struct engine_source *s) {
 static int next_piece(struct engine_source *s) {
     struct piece *p = &s->piece;
     if (s->spec.r->blocking && s->points_left-- == 0) return READ_AGAIN;
-    *p = (struct piece){0};
-    int rc = s->next_piece(s, s->keys, p);
+    struct piece following = {0};
+    int rc = s->next_piece(s, s->keys, &following);
     if (rc < 0) return READ_FAILED;
     if (rc == 0) return READ_END;
+    *p = following;
     s->state = p->kind == PIECE_POINT ? AT_POINT : AT_SCAN;
     if (p->kind == PIECE_POINT) return GO_ON;
     if (new_read(s)) return READ_FAILED;
@@ -359,6 +360,10 @@ void engine_source_place(const struct read_source *source, struct paging_state *
     const struct engine_source *s = (const struct engine_source *)source;
     out->given = s->base.given;
     out->partition = s->index;
+    if (s->base.exhausted && s->piece.part) { /* behind the last partition, which may have no rows: key is still that of another */
+        out->key = s->piece.part->key;
+        return;
+    }
     out->key = buf_slice(&s->key);
     out->before = s->before;
     if (s->row_out && s->row) out->ck = s->row->ck;
