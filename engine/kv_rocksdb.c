@@ -6,6 +6,7 @@
  * In the data folder: rows/ (RocksDB's) and tally.stamp, which knows what rows/ must hold (engine/kv_stamp.h). Before RocksDB opens
  * rows/ it is checked (engine/kv_check.h): what RocksDB then finds has no torn end, so that it may be asked to be strict.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -34,6 +35,7 @@ struct rocks {
     _Atomic bool write_failed;    /* the last write did */
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
+    _Atomic uint32_t filters; /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
     /* Of the thread that syncs. */
     bool sync_failed;        /* then nothing may be said to be on disk any more */
     struct kv_stamp stamp;   /* the last one written */
@@ -406,6 +408,7 @@ static void close_store(struct kv *kv) {
         renew_stamp(r);
         rocksdb_close(r->db);
     }
+    assert(atomic_load(&r->filters) == 0);
     for (int i = 0; i < 2; i++) {
         rocksdb_writeoptions_destroy(r->write[i]);
         rocksdb_readoptions_destroy(r->read[i]);
@@ -492,8 +495,10 @@ static unsigned char filter_value(void *state, int level, const char *key, size_
 
 static void filter_destroy(void *state) {
     struct filter *f = state;
+    struct rocks *r = f->r;
     buf_fini(&f->out);
     free(f);
+    atomic_fetch_sub(&r->filters, 1);
 }
 
 static const char *filter_name(void *state) {
@@ -505,6 +510,7 @@ static rocksdb_compactionfilter_t *filter_create(void *state, rocksdb_compaction
     struct filter *f = calloc(1, sizeof(*f));
     if (!f) return NULL;
     f->r = state;
+    atomic_fetch_add(&f->r->filters, 1);
     f->whole = rocksdb_compactionfiltercontext_is_full_compaction(context);
     buf_init(&f->out, 0);
     return rocksdb_compactionfilter_create(f, filter_destroy, filter_value, filter_name);
