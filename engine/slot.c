@@ -27,9 +27,9 @@ static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
         if (try_share(slot)) return;
     int64_t since = clock_mono_us(&clock_real);
     pthread_mutex_lock(&s->lock);
-    /* The count before the look at the slot, and the end of a claim the other way round: one of the two sees the other. */
+    /* Counted before the look at the slot; who ends a claim changes the slot before the count (engi_slots_wake). So either he finds who
+     * waits, or this addition follows his and what it sees of the slot is free. */
     atomic_fetch_add(&s->waiting, 1);
-    atomic_thread_fence(memory_order_seq_cst);
     while (atomic_load(&slot->state) & CLAIMED || !try_share(slot)) pthread_cond_wait(&s->released, &s->lock);
     atomic_fetch_sub(&s->waiting, 1);
     pthread_mutex_unlock(&s->lock);
@@ -65,8 +65,7 @@ void engi_slot_end_claim(struct engi_slots *s, uint64_t hash) {
 }
 
 void engi_slots_wake(struct engi_slots *s) {
-    atomic_thread_fence(memory_order_seq_cst);
-    if (LIKELY(!atomic_load_explicit(&s->waiting, memory_order_relaxed))) return;
+    if (LIKELY(!atomic_fetch_add(&s->waiting, 0))) return;
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->released);
     pthread_mutex_unlock(&s->lock);
