@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/buf.h"
+
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) {
     if (e->set) return -1;
     e->set = true;
@@ -19,6 +21,12 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...) {
         while (at > 0 && ((uint8_t)e->text[at] & 0xC0) == 0x80) at--; /* not inside a UTF-8 sequence */
         memcpy(e->text + at, "...", 4);
     }
+    return -1;
+}
+
+int err_set_buf(struct err *e, enum err_code code, struct buf *text) {
+    (void)err_set(e, code, "%.*s%s", SLICE_FMT(buf_slice(text)), buf_failed(text) ? "..." : "");
+    buf_fini(text);
     return -1;
 }
 

@@ -41,6 +41,9 @@ static inline void err_clear(struct err *e) { e->set = false; }
 
 /* Fills e and returns -1, so that a caller can write: return err_set(e, ERR_INVALID, "..."). The first error stays. */
 int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* The same with a text that was printed piece by piece, names, types or terms; the buffer is freed. */
+struct buf;
+int err_set_buf(struct err *e, enum err_code code, struct buf *text);
 #define err_invalid(e, ...) err_set((e), ERR_INVALID, __VA_ARGS__)
 /* The request asked for more memory than one request may have, or there is none: ERR_SERVER. */
 int err_nomem(struct err *e);

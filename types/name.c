@@ -72,17 +72,12 @@ const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t
 }
 
 static int refuse_multicell(const struct cql_type *whole, const struct cql_type *arg, struct err *e) {
-    struct buf name;
-    buf_init(&name, 4096);
-    cql_type_print(whole, &name);
-    const char *what = arg->id == CQL_UDT ? "UDTs" : "collections";
-    struct slice n = buf_slice(&name);
-    if (arg->id == CQL_COUNTER)
-        err_invalid(e, "Counters are not allowed inside collections: %.*s", SLICE_FMT(n));
-    else
-        err_invalid(e, "Non-frozen %s are not allowed inside collections: %.*s", what, SLICE_FMT(n));
-    buf_fini(&name);
-    return -1;
+    const char *what = arg->id == CQL_COUNTER ? "Counters" : arg->id == CQL_UDT ? "Non-frozen UDTs" : "Non-frozen collections";
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "%s are not allowed inside collections: ", what);
+    cql_type_print(whole, &text);
+    return err_set_buf(e, ERR_INVALID, &text);
 }
 
 const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
@@ -251,11 +246,12 @@ static const struct cql_type *parse_args(struct parser *p, enum cql_type_id id, 
 }
 
 static const struct cql_type *refuse_frozen(const struct cql_type *t, struct err *e) {
-    struct buf name;
-    buf_init(&name, 4096);
-    cql_type_print(t, &name);
-    err_set(e, ERR_SYNTAX, "frozen<> is only allowed on collections, tuples, and user-defined types (got %.*s)", SLICE_FMT(buf_slice(&name)));
-    buf_fini(&name);
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_put_str(&text, "frozen<> is only allowed on collections, tuples, and user-defined types (got ");
+    cql_type_print(t, &text);
+    buf_u8(&text, ')');
+    err_set_buf(e, ERR_SYNTAX, &text);
     return NULL;
 }
 

@@ -70,14 +70,11 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
                       struct err *e) {
     static const char *const names[] = {"STRING", "INTEGER", "FLOAT", "BOOLEAN", "UUID", "HEX", "DURATION"};
     if (!cql_literal_fits(t, kind)) {
-        struct buf name;
-        buf_init(&name, 4096);
-        cql_type_print(t, &name);
-        struct slice n = buf_slice(&name);
-        err_invalid(e, "Invalid %s constant (%.*s) for \"%s\" of type %.*s", names[kind], CQLT_QUOTE(text), receiver ? receiver : "",
-                    SLICE_FMT(n));
-        buf_fini(&name);
-        return -1;
+        struct buf refusal;
+        buf_init(&refusal, 4096);
+        buf_printf(&refusal, "Invalid %s constant (%.*s) for \"%s\" of type ", names[kind], CQLT_QUOTE(text), receiver ? receiver : "");
+        cql_type_print(t, &refusal);
+        return err_set_buf(e, ERR_INVALID, &refusal);
     }
     if (kind == LIT_HEX && t->id == CQL_BLOB && text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
     if (cqlt_family(t)->parse(t, text, out, e) < 0) return -1;

@@ -23,16 +23,13 @@ void cql_vector_put(const struct cql_type *t, struct slice element, struct buf *
 }
 
 static int fail(const struct cql_type *t, const char *before, size_t extra, struct err *e) {
-    struct buf name;
-    buf_init(&name, 4096);
-    cql_type_print(t, &name);
-    struct slice n = buf_slice(&name);
-    if (extra)
-        err_invalid(e, "Unexpected %zu extraneous bytes after %.*s value", extra, SLICE_FMT(n));
-    else
-        err_invalid(e, "%s %.*s", before, SLICE_FMT(n));
-    buf_fini(&name);
-    return -1;
+    struct buf text;
+    buf_init(&text, 4096);
+    if (extra) buf_printf(&text, "Unexpected %zu extraneous bytes after ", extra);
+    else buf_printf(&text, "%s ", before);
+    cql_type_print(t, &text);
+    if (extra) buf_put_str(&text, " value");
+    return err_set_buf(e, ERR_INVALID, &text);
 }
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {

@@ -109,12 +109,11 @@ int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v
 }
 
 static int refuse_type(struct compile *c, const char *words, const struct cql_type *t) {
-    struct buf b;
-    buf_init(&b, 4096);
-    cql_type_print(t, &b);
-    int rc = err_invalid(c->err, "%s: %.*s", words, SLICE_FMT(buf_slice(&b)));
-    buf_fini(&b);
-    return rc;
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "%s: ", words);
+    cql_type_print(t, &text);
+    return err_set_buf(c->err, ERR_INVALID, &text);
 }
 
 /* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). */

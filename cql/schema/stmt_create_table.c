@@ -70,13 +70,12 @@ static int check_key_type(const struct create *t, const struct catalog_column *c
     if (col->type->id == CQL_COUNTER) return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
     if (cql_type_contains(col->type, CQL_DURATION)) return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
     if (!cql_type_is_multicell(col->type)) return 0;
-    struct buf b;
-    buf_init(&b, 0);
-    cql_type_print(col->type, &b);
-    const char *kind = col->type->id == CQL_UDT ? "user-defined" : "collection";
-    int rc = err_invalid(e, "Invalid non-frozen %s type %.*s for PRIMARY KEY column '%s'", kind, SLICE_FMT(buf_slice(&b)), col->name);
-    buf_fini(&b);
-    return rc;
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "Invalid non-frozen %s type ", col->type->id == CQL_UDT ? "user-defined" : "collection");
+    cql_type_print(col->type, &text);
+    buf_printf(&text, " for PRIMARY KEY column '%s'", col->name);
+    return err_set_buf(e, ERR_INVALID, &text);
 }
 
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {

@@ -67,9 +67,9 @@ static struct term *compile_tuple(struct where_builder *b, const struct where_st
     if (x->n_args != s->n_columns) {
         struct buf text;
         buf_init(&text, 4096);
+        buf_printf(&text, "Expected %u elements in value tuple, but got %u: ", s->n_columns, x->n_args);
         ast_print_expr(x, &text);
-        err_invalid(b->c->err, "Expected %u elements in value tuple, but got %u: %.*s", s->n_columns, x->n_args, SLICE_FMT(buf_slice(&text)));
-        buf_fini(&text);
+        err_set_buf(b->c->err, ERR_INVALID, &text);
         return NULL;
     }
     /* Each alone first: what is wrong with one is told of its column. */
@@ -128,20 +128,17 @@ static int compile_range(struct where_builder *b, struct where_step *s, const st
 }
 
 static int refuse_relation(struct where_builder *b, const struct where_step *s, const struct ast_relation *rel) {
-    struct err *e = b->c->err;
-    const char *name = s->columns[0]->name;
+    const char *name = s->columns[0]->name, *op = ast_op_text(rel->op);
+    bool like = rel->op == OP_LIKE;
+    if (rel->op == OP_IS_NOT_NULL) return err_invalid(b->c->err, "Unsupported restriction: %s IS NOT NULL", name);
+    if (like && !compile_value(b, s, rel->value)) return -1;
     struct buf text;
-    if (rel->op == OP_LIKE && !compile_value(b, s, rel->value)) return -1;
     buf_init(&text, 4096);
+    if (like) buf_printf(&text, "LIKE restriction is only supported on properly indexed columns. %s LIKE ", name);
+    else buf_printf(&text, "Unsupported \"%s\" relation: %s %s ", op, name, op);
     if (rel->value) ast_print_expr(rel->value, &text);
-    if (rel->op == OP_IS_NOT_NULL) err_invalid(e, "Unsupported restriction: %s IS NOT NULL", name);
-    else if (rel->op == OP_LIKE)
-        err_invalid(e, "LIKE restriction is only supported on properly indexed columns. %s LIKE %.*s is not valid.", name,
-                    SLICE_FMT(buf_slice(&text)));
-    else err_invalid(e, "Unsupported \"%s\" relation: %s %s %.*s", ast_op_text(rel->op), name, ast_op_text(rel->op),
-                     SLICE_FMT(buf_slice(&text)));
-    buf_fini(&text);
-    return -1;
+    if (like) buf_put_str(&text, " is not valid.");
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
 static int compile_contains(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
@@ -178,13 +175,12 @@ static int check_operator(struct where_builder *b, const struct schema_column *c
     struct err *e = b->c->err;
     bool range = op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE || op == OP_BETWEEN;
     if (cql_type_is_multicell(col->type)) {
-        struct buf type;
-        buf_init(&type, 4096);
-        cql_type_print(col->type, &type);
-        const char *what = col->type->id == CQL_UDT ? "Non-frozen UDT" : "Collection";
-        err_invalid(e, "%s column '%s' (%.*s) cannot be restricted by a '%s' relation", what, col->name, SLICE_FMT(buf_slice(&type)), ast_op_text(op));
-        buf_fini(&type);
-        return -1;
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_printf(&text, "%s column '%s' (", col->type->id == CQL_UDT ? "Non-frozen UDT" : "Collection", col->name);
+        cql_type_print(col->type, &text);
+        buf_printf(&text, ") cannot be restricted by a '%s' relation", ast_op_text(op));
+        return err_set_buf(e, ERR_INVALID, &text);
     }
     if (!range || !cql_type_contains(col->type, CQL_DURATION)) return 0;
     if (col->type->id == CQL_DURATION) return err_invalid(e, "Slice restrictions are not supported on duration columns");
@@ -215,12 +211,12 @@ static void column_list(const struct where_step *s, struct buf *out) {
 }
 
 static int merge_refused(struct where_builder *b, const struct where_step *s, const char *format_start, const char *format_end) {
-    struct buf names;
-    buf_init(&names, 4096);
-    column_list(s, &names);
-    err_invalid(b->c->err, "%s%.*s%s", format_start, SLICE_FMT(buf_slice(&names)), format_end);
-    buf_fini(&names);
-    return -1;
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_put_str(&text, format_start);
+    column_list(s, &text);
+    buf_put_str(&text, format_end);
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
 static int merge_step(struct where_builder *b, struct where_step *old, struct where_step *s) {
@@ -290,7 +286,7 @@ static int add_step(struct where_builder *b, struct where_step *s) {
 static int tuple_refused(struct where_builder *b, const struct ast_relation *rel, const char *start) {
     struct buf text;
     buf_init(&text, 4096);
-    buf_u8(&text, '(');
+    buf_printf(&text, "%s: (", start);
     for (uint32_t i = 0; i < rel->n_lhs; i++) buf_printf(&text, "%s%s", i ? ", " : "", rel->lhs[i]);
     buf_printf(&text, ") %s ", ast_op_text(rel->op));
     if (rel->in_list) buf_u8(&text, '(');
@@ -300,9 +296,7 @@ static int tuple_refused(struct where_builder *b, const struct ast_relation *rel
     }
     if (rel->in_list) buf_u8(&text, ')');
     else if (rel->value) ast_print_expr(rel->value, &text);
-    err_invalid(b->c->err, "%s: %.*s", start, SLICE_FMT(buf_slice(&text)));
-    buf_fini(&text);
-    return -1;
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
 static int check_tuple_columns(struct where_builder *b, const struct where_step *s, const struct ast_relation *rel) {
@@ -344,12 +338,11 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
     if (s->n_columns > t->n_partition_key) return err_invalid(e, "The token() function must contains only partition key components");
     for (uint32_t i = 0; i < s->n_columns; i++) {
         if (s->columns[i]->position == i) continue;
-        struct buf names;
-        buf_init(&names, 4096);
-        for (uint32_t k = 0; k < t->n_partition_key; k++) buf_printf(&names, "%s%s", k ? ", " : "", schema_partition_key(t, k)->name);
-        err_invalid(e, "The token function arguments must be in the partition key order: %.*s", SLICE_FMT(buf_slice(&names)));
-        buf_fini(&names);
-        return -1;
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_put_str(&text, "The token function arguments must be in the partition key order: ");
+        for (uint32_t k = 0; k < t->n_partition_key; k++) buf_printf(&text, "%s%s", k ? ", " : "", schema_partition_key(t, k)->name);
+        return err_set_buf(e, ERR_INVALID, &text);
     }
     struct receiver to = receiver_of(b->table, "partition key token", cql_type_scalar(CQL_BIGINT));
     struct term *value = rel->value ? term_compile(b->c, rel->value, &to) : NULL;
@@ -384,15 +377,16 @@ static int add_relation(struct where_builder *b, const struct ast_relation *rel)
 /* ---- from steps to a plan ---- */
 
 static int missing_columns(struct where_builder *b, const char *start, uint32_t first, uint32_t n) {
-    struct buf names;
-    buf_init(&names, 4096);
+    struct buf text;
+    buf_init(&text, 4096);
+    const char *lead = ": ";
+    buf_put_str(&text, start);
     for (uint32_t i = first; i < first + n; i++) {
         if (b->by_ordinal[i]) continue;
-        buf_printf(&names, "%s%s", names.n ? ", " : "", b->table->columns[i].name);
+        buf_printf(&text, "%s%s", lead, b->table->columns[i].name);
+        lead = ", ";
     }
-    err_invalid(b->c->err, "%s: %.*s", start, SLICE_FMT(buf_slice(&names)));
-    buf_fini(&names);
-    return -1;
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
 static bool is_exact(const struct where_step *s) { return s && (s->kind == STEP_EQ || s->kind == STEP_IN); }

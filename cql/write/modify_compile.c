@@ -237,10 +237,10 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
 
 /* What the user wrote, as Cassandra quotes it: v = v + 1, m['a'] = 1. */
 static int bad_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
+    const char *sign = a->op == ASSIGN_SUB || a->op == ASSIGN_PREPEND ? "-" : "+";
     struct buf text;
     buf_init(&text, 4096);
-    const char *sign = a->op == ASSIGN_SUB || a->op == ASSIGN_PREPEND ? "-" : "+";
-    buf_put_str(&text, a->column);
+    buf_printf(&text, "Invalid operation (%s", a->column);
     if (a->op == ASSIGN_ELEMENT) {
         buf_put_str(&text, "[");
         ast_print_expr(a->element, &text);
@@ -251,9 +251,8 @@ static int bad_operation(struct builder *b, const struct ast_assignment *a, cons
     if (a->op == ASSIGN_ADD || a->op == ASSIGN_SUB) buf_printf(&text, "%s %s ", a->column, sign);
     ast_print_expr(a->value, &text);
     if (a->op == ASSIGN_PREPEND) buf_printf(&text, " %s %s", sign, a->column);
-    err_invalid(b->c->err, "Invalid operation (%.*s) for %s column %s", SLICE_FMT(buf_slice(&text)), what, a->column);
-    buf_fini(&text);
-    return -1;
+    buf_printf(&text, ") for %s column %s", what, a->column);
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
 static int set_value(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *name, const struct cql_type *type) {
@@ -281,11 +280,11 @@ static int map_operand(struct builder *b, const struct ast_assignment *a, struct
     if (set_value(b, op, a->value, op->column->name, type) == 0) return 0;
     struct buf text;
     buf_init(&text, 4096);
+    buf_printf(&text, "Value for a map %s, but was: '", what);
     ast_print_expr(a->value, &text);
+    buf_u8(&text, '\'');
     err_clear(b->c->err);
-    err_invalid(b->c->err, "Value for a map %s, but was: '%.*s'", what, SLICE_FMT(buf_slice(&text)));
-    buf_fini(&text);
-    return -1;
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
 static int update_add_or_subtract(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {

@@ -105,12 +105,38 @@ static void test_err_keeps_the_first_error_and_cuts_long_texts(void **state) {
     assert_int_equal(e.code, ERR_INVALID);
 }
 
+static void test_an_error_takes_what_was_printed_and_says_where_it_was_cut(void **state) {
+    (void)state;
+    static struct err e, cut, first;
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "Invalid %s: ", "value");
+    buf_put_str(&text, "100%");
+    assert_int_equal(err_set_buf(&e, ERR_CONFIG, &text), -1);
+    assert_string_equal(e.text, "Invalid value: 100%");
+    assert_int_equal(e.code, ERR_CONFIG);
+    assert_null(text.p);
+
+    buf_init(&text, 4);
+    buf_put_str(&text, "abcd");
+    buf_put_str(&text, "e");
+    assert_int_equal(err_set_buf(&cut, ERR_INVALID, &text), -1);
+    assert_string_equal(cut.text, "abcd...");
+
+    err_set(&first, ERR_INVALID, "first");
+    buf_init(&text, 0);
+    buf_put_str(&text, "second");
+    assert_int_equal(err_set_buf(&first, ERR_INVALID, &text), -1);
+    assert_string_equal(first.text, "first");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buf_writes_big_endian_and_reads_back), cmocka_unit_test(test_buf_fails_at_its_limit_and_keeps_what_it_had),
         cmocka_unit_test(test_buf_failure_is_sticky),                cmocka_unit_test(test_rd_past_the_end_is_bad_and_yields_zero),
         cmocka_unit_test(test_uvarint_round_trips_at_every_width),   cmocka_unit_test(test_uvarint_refuses_more_than_64_bits),
         cmocka_unit_test(test_json_strings_are_escaped),             cmocka_unit_test(test_err_keeps_the_first_error_and_cuts_long_texts),
+        cmocka_unit_test(test_an_error_takes_what_was_printed_and_says_where_it_was_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
