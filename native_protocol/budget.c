@@ -127,6 +127,13 @@ size_t npi_share_bytes(struct np_share *s) {
 
 /* ---- what is being made ---- */
 
+bool npi_share_is_behind(struct np_share *s) {
+    pthread_mutex_lock(&s->budget->lock);
+    bool behind = s->bytes - s->making > NP_SHARE_OWN;
+    pthread_mutex_unlock(&s->budget->lock);
+    return behind;
+}
+
 /* Large answers leave the last quarter to small ones, and to the one of them whose turn it is. */
 static size_t limit_of(const struct np_budget *b, const void *maker, size_t size) {
     return size <= NP_SHARE_OWN || b->turn == maker ? b->o.limit : b->o.limit - b->o.limit / 4;
@@ -162,7 +169,7 @@ enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_
     pthread_mutex_lock(&b->lock);
     evict_down_to(b, soft, true);
     if (over(b, soft)) {
-        if (!b->turn) b->turn = maker;
+        if (!b->turn && s->bytes - s->making <= NP_SHARE_OWN) b->turn = maker;
         if (b->turn != maker) may = over(b, limit_of(b, maker, so_far)) ? NP_MAY_GIVE_UP : NP_MAY_WAIT;
     }
     pthread_mutex_unlock(&b->lock);

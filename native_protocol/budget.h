@@ -64,6 +64,8 @@ void npi_share_init(struct np_share *s, struct np_budget *b, void *owner);
 void npi_share_add(struct np_share *s, size_t n);
 void npi_share_sub(struct np_share *s, size_t n);
 size_t npi_share_bytes(struct np_share *s);
+/* More than a little of what it holds is made and only waits to be read. */
+bool npi_share_is_behind(struct np_share *s);
 /* The peer took bytes, as of this time. */
 static inline void npi_share_moved(struct np_share *s, int64_t at_us) { atomic_store_explicit(&s->moved_us, at_us, memory_order_relaxed); }
 
@@ -72,7 +74,7 @@ int npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t 
 /* n of those are made, or given up: they are still held. */
 void npi_share_made(struct np_share *s, size_t n);
 /* The maker asks whether it may go on now. WAIT: it asks again later. GIVE_UP: what it holds is needed for small answers. Who gets the turn so
- * gives it back at its end. */
+ * gives it back at its end; a connection that has not read what it was given before gets none. */
 enum np_may { NP_MAY_GO_ON, NP_MAY_WAIT, NP_MAY_GIVE_UP };
 enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_far);
 void npi_budget_end_turn(struct np_budget *b, const void *maker);

@@ -76,7 +76,14 @@ void npi_offload_abandoned(struct np_conn *c) { np_workers_look(c->loop->workers
 static enum np_may may_go_on(struct np_call *call) {
     struct np_share *unread = &call->conn->output.share;
     enum cql_work_class class = call->work.class;
-    if (call->outcome == CQL_AGAIN) return npi_share_may_make(unread, &call->reply, call->reply.charged);
+    if (call->outcome == CQL_AGAIN) {
+        enum np_may may = npi_share_may_make(unread, &call->reply, call->reply.charged);
+        if (may == NP_MAY_WAIT && npi_share_is_behind(unread)) {
+            set_deadline(call, class);
+            call->r.deadline_us = call->work.deadline_us;
+        }
+        return may;
+    }
     if ((class != WORK_READ && class != WORK_SCAN) || npi_share_bytes(unread) <= NP_SHARE_OWN) return NP_MAY_GO_ON;
     set_deadline(call, class);
     return NP_MAY_WAIT;

@@ -159,6 +159,26 @@ static void test_budget_what_is_being_made_fails_rather_than_evicts_who_reads(vo
     end(&b, s);
 }
 
+static void test_budget_gives_no_turn_to_who_has_not_read(void **state) {
+    (void)state;
+    struct np_budget b;
+    struct np_share s[4];
+    int makers[2];
+    size_t mb = 1 << 20;
+    setup_sparing(&b, s, 100 * mb, 50, 500);
+    assert_int_equal(npi_share_make(&s[0], &makers[0], 0, 40 * mb) | npi_share_make(&s[0], &makers[1], 0, 20 * mb), 0);
+    assert_false(npi_share_is_behind(&s[0]));
+    npi_share_made(&s[0], 40 * mb); /* and unread */
+    assert_true(npi_share_is_behind(&s[0]));
+    assert_int_equal(npi_share_may_make(&s[0], &makers[1], 20 * mb), NP_MAY_WAIT);
+    npi_share_sub(&s[0], 40 * mb);
+    npi_share_add(&s[1], 40 * mb);
+    assert_int_equal(npi_share_may_make(&s[0], &makers[1], 20 * mb), NP_MAY_GO_ON);
+    npi_budget_end_turn(&b, &makers[1]);
+    npi_share_made(&s[0], 20 * mb);
+    end(&b, s);
+}
+
 static void test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit(void **state) {
     (void)state;
     struct np_budget b;
@@ -200,6 +220,7 @@ int main(void) {
         cmocka_unit_test(test_budget_spares_whose_bytes_move),
         cmocka_unit_test(test_budget_spares_nobody_for_ever),
         cmocka_unit_test(test_budget_what_is_being_made_fails_rather_than_evicts_who_reads),
+        cmocka_unit_test(test_budget_gives_no_turn_to_who_has_not_read),
         cmocka_unit_test(test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
