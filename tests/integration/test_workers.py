@@ -79,7 +79,7 @@ def test_many_scans_of_others_hold_up_nobody(new_server, statement):
 
 
 def test_scan_that_takes_too_long_is_a_read_timeout(new_server):
-    server = new_server("--mode", "cassandra", "--scan-workers", "1", "--range-timeout", "50")
+    server = new_server("--mode", "cassandra", "--scan-workers", "1", "--range-timeout", "2")
     with server.cluster() as cluster:
         session = cluster.connect()
         fill(session)
@@ -98,7 +98,7 @@ def test_scan_that_takes_too_long_is_a_read_timeout(new_server):
 
 
 def test_deadline_ends_a_scan_that_runs(new_server):
-    server = new_server("--mode", "cassandra", "--range-timeout", "5")
+    server = new_server("--mode", "cassandra", "--range-timeout", "1")
     with server.cluster() as cluster:
         session = cluster.connect()
         fill(session)
