@@ -1,5 +1,7 @@
 #include "base/clock.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <time.h>
 
 static int64_t read_us(clockid_t id) {
@@ -18,4 +20,108 @@ static int64_t real_mono(struct clock *c) {
     return read_us(CLOCK_MONOTONIC);
 }
 
-struct clock clock_real = {.wall_us = real_wall, .mono_us = real_mono};
+struct clock clock_real = {.wall_us = real_wall, .mono_us = real_mono, .machine_us = real_mono};
+
+/* ---- a clock that can be moved ---- */
+
+static const int64_t latest_us = INT64_C(253402300799000000); /* the end of the year 9999 */
+
+static int64_t moved(int64_t beneath, _Atomic int64_t *frozen, _Atomic int64_t *ahead) {
+    int64_t at = atomic_load_explicit(frozen, memory_order_acquire);
+    return at != INT64_MIN ? at : beneath + atomic_load_explicit(ahead, memory_order_relaxed);
+}
+
+static int64_t control_wall(struct clock *clock) {
+    struct clock_control *c = (struct clock_control *)clock;
+    return moved(clock_wall_us(c->beneath), &c->wall_frozen, &c->wall_ahead);
+}
+
+static int64_t control_mono(struct clock *clock) {
+    struct clock_control *c = (struct clock_control *)clock;
+    return moved(clock_mono_us(c->beneath), &c->mono_frozen, &c->mono_ahead);
+}
+
+static int64_t control_machine(struct clock *clock) { return clock_machine_us(((struct clock_control *)clock)->beneath); }
+
+void clock_control_init(struct clock_control *c, struct clock *beneath) {
+    *c = (struct clock_control){.clock = {.wall_us = control_wall, .mono_us = control_mono, .machine_us = control_machine}, .beneath = beneath};
+    atomic_init(&c->wall_frozen, INT64_MIN);
+    atomic_init(&c->mono_frozen, INT64_MIN);
+    pthread_mutex_init(&c->lock, NULL);
+}
+
+void clock_control_fini(struct clock_control *c) { pthread_mutex_destroy(&c->lock); }
+
+void clock_control_listen(struct clock_control *c, clock_moved_cb cb, void *arg) {
+    assert(c->n_listeners < CLOCK_LISTENERS);
+    c->listeners[c->n_listeners].cb = cb;
+    c->listeners[c->n_listeners++].arg = arg;
+}
+
+static bool is_frozen(struct clock_control *c) { return atomic_load(&c->wall_frozen) != INT64_MIN; }
+
+/* The times at which it stands, or from which it goes on (some microseconds early: those that the move takes); the offset is there before
+ * readers are sent to it. */
+static void place(struct clock_control *c, int64_t wall_us, int64_t mono_us, bool frozen) {
+    atomic_store(&c->wall_ahead, wall_us - clock_wall_us(c->beneath));
+    atomic_store(&c->mono_ahead, mono_us - clock_mono_us(c->beneath));
+    atomic_store(&c->wall_frozen, frozen ? wall_us : INT64_MIN);
+    atomic_store(&c->mono_frozen, frozen ? mono_us : INT64_MIN);
+}
+
+static void unlock_and_tell(struct clock_control *c) {
+    pthread_mutex_unlock(&c->lock);
+    for (uint32_t i = 0; i < c->n_listeners; i++) c->listeners[i].cb(c->listeners[i].arg);
+}
+
+enum clock_state clock_control_state(struct clock_control *c) {
+    if (is_frozen(c)) return CLOCK_FROZEN;
+    return atomic_load(&c->wall_ahead) ? CLOCK_RUNNING : CLOCK_FREE;
+}
+
+int64_t clock_control_ahead_us(struct clock_control *c) {
+    return is_frozen(c) ? clock_wall_us(&c->clock) - clock_wall_us(c->beneath) : atomic_load(&c->wall_ahead);
+}
+
+void clock_control_freeze(struct clock_control *c) {
+    pthread_mutex_lock(&c->lock);
+    place(c, clock_wall_us(&c->clock), clock_mono_us(&c->clock), true);
+    unlock_and_tell(c);
+}
+
+void clock_control_run(struct clock_control *c) {
+    pthread_mutex_lock(&c->lock);
+    if (is_frozen(c)) place(c, clock_wall_us(&c->clock), clock_mono_us(&c->clock), false);
+    unlock_and_tell(c);
+}
+
+void clock_control_free(struct clock_control *c) {
+    pthread_mutex_lock(&c->lock);
+    place(c, clock_wall_us(c->beneath), clock_mono_us(&c->clock), false);
+    atomic_store(&c->wall_ahead, 0);
+    unlock_and_tell(c);
+}
+
+/* With the lock held, which is let go. */
+static int move_by(struct clock_control *c, int64_t us) {
+    int64_t wall_us = clock_wall_us(&c->clock);
+    bool fits = us > 0 ? us <= latest_us - wall_us : wall_us + us >= 0;
+    if (!fits) {
+        pthread_mutex_unlock(&c->lock);
+        return -1;
+    }
+    place(c, wall_us + us, clock_mono_us(&c->clock) + (us > 0 ? us : 0), is_frozen(c));
+    unlock_and_tell(c);
+    return 0;
+}
+
+int clock_control_advance(struct clock_control *c, int64_t us) {
+    pthread_mutex_lock(&c->lock);
+    return move_by(c, us < 0 ? 0 : us);
+}
+
+int clock_control_set(struct clock_control *c, int64_t wall_us) {
+    if (wall_us < 0 || wall_us > latest_us) return -1;
+    pthread_mutex_lock(&c->lock);
+    return move_by(c, wall_us - clock_wall_us(&c->clock));
+}

@@ -372,7 +372,7 @@ static int write_patiently(struct eng_batch *b, struct err *e) {
     int rc;
     while ((rc = write_all(b, true, e)) == KV_BUSY) {
         int64_t none = 0;
-        atomic_compare_exchange_strong(&eng->waiting_since_us, &none, clock_mono_us(&clock_real));
+        atomic_compare_exchange_strong(&eng->waiting_since_us, &none, clock_machine_us(&clock_real));
         if (kv_wait_for_room(eng->kv, e)) return -1;
         if ((rc = engi_commit_check(eng, e))) return rc;
     }

@@ -65,21 +65,21 @@ static void idle(struct eng *eng, int64_t synced_us) {
         heal(eng);
         return;
     }
-    if (clock_mono_us(&clock_real) - synced_us < PERIOD_US && eng->durability != ENG_FSYNC) return;
+    if (clock_machine_us(&clock_real) - synced_us < PERIOD_US && eng->durability != ENG_FSYNC) return;
     if (!sync_once(eng) && eng->durability != ENG_NONE) eng->kv->ops->settle(eng->kv);
 }
 
 static void *run(void *arg) {
     struct eng *eng = arg;
     struct engi_commit *c = &eng->commit;
-    int64_t synced_us = clock_mono_us(&clock_real);
+    int64_t synced_us = clock_machine_us(&clock_real);
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
         bool asked = wait_for_work(eng);
         pthread_mutex_unlock(&c->lock);
         if (asked) sync_once(eng);
         else idle(eng, synced_us);
-        if (asked || clock_mono_us(&clock_real) - synced_us >= PERIOD_US) synced_us = clock_mono_us(&clock_real);
+        if (asked || clock_machine_us(&clock_real) - synced_us >= PERIOD_US) synced_us = clock_machine_us(&clock_real);
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);
@@ -163,7 +163,7 @@ bool eng_ready(struct eng *eng, char *why, size_t size) {
     snprintf(why, size, "storage failed: the log cannot be synced");
     if (eng_failed(eng)) return false;
     snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
-    if (since && clock_mono_us(&clock_real) - since > STALLED_US) return false;
+    if (since && clock_machine_us(&clock_real) - since > STALLED_US) return false;
     return !eng->kv->ops->ailing(eng->kv, why, size);
 }
 

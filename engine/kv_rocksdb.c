@@ -201,7 +201,7 @@ static int sync_manifest(const struct rocks *r, uint64_t number, struct err *e) 
 /* What the stamp says of the logs is their size before they are synced. */
 static int write_stamp(struct rocks *r, struct err *e) {
     struct kv_stamp now;
-    r->stamped_us = clock_mono_us(&clock_real);
+    r->stamped_us = clock_machine_us(&clock_real);
     if (kv_stamp_take(r->rows, &now, e) || sync_manifest(r, now.manifest, e) || flush_log(r, true, e)) return -1;
     if (kv_stamp_write(r->stamp_path, &now, e)) return -1;
     r->stamp = now;
@@ -241,7 +241,7 @@ static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     if (injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
     if (flush_log(r, to_disk, e)) return -1;
-    int64_t age = to_disk ? clock_mono_us(&clock_real) - r->stamped_us : 0;
+    int64_t age = to_disk ? clock_machine_us(&clock_real) - r->stamped_us : 0;
     if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(r))) renew_stamp(r);
     return r->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
 }

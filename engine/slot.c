@@ -25,7 +25,7 @@ static bool try_share(struct engi_slot *slot) {
 static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
     for (int i = 0; i < SPINS; i++)
         if (try_share(slot)) return;
-    int64_t since = clock_mono_us(&clock_real);
+    int64_t since = clock_machine_us(&clock_real);
     pthread_mutex_lock(&s->lock);
     /* Counted before the look at the slot; who ends a claim changes the slot before the count (engi_slots_wake). So either he finds who
      * waits, or this addition follows his and what it sees of the slot is free. */
@@ -34,7 +34,7 @@ static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
     atomic_fetch_sub(&s->waiting, 1);
     pthread_mutex_unlock(&s->lock);
     atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->waited_us, (uint64_t)(clock_mono_us(&clock_real) - since), memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->waited_us, (uint64_t)(clock_machine_us(&clock_real) - since), memory_order_relaxed);
 }
 
 void engi_slot_share(struct engi_slots *s, uint64_t hash) {

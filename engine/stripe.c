@@ -35,10 +35,10 @@ static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
 }
 
 static void wait_for(struct eng *eng, struct engi_stripe *s) {
-    int64_t since = clock_mono_us(&clock_real);
+    int64_t since = clock_machine_us(&clock_real);
     pthread_mutex_lock(&s->lock);
     engi_count(eng, ENG_STAT_STRIPE_WAITS);
-    atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED], (uint64_t)(clock_mono_us(&clock_real) - since), memory_order_relaxed);
+    atomic_fetch_add_explicit(&eng->stats[ENG_STAT_STRIPE_WAITED], (uint64_t)(clock_machine_us(&clock_real) - since), memory_order_relaxed);
 }
 
 static void take(struct eng *eng, uint32_t i) {

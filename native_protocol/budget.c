@@ -50,7 +50,7 @@ static void evict(struct np_share *s) {
 static bool over(const struct np_budget *b, size_t limit) { return b->total - b->leaving > limit; }
 
 static void evict_down_to(struct np_budget *b, size_t limit, bool spare) {
-    int64_t now_us = over(b, limit) ? clock_mono_us(b->o.clock) : 0;
+    int64_t now_us = over(b, limit) ? clock_machine_us(b->o.clock) : 0;
     while (over(b, limit)) {
         struct np_share *s = largest(b, spare, now_us);
         if (!s) return;
@@ -64,7 +64,7 @@ void npi_share_init(struct np_share *s, struct np_budget *b, void *owner) { *s =
 
 static void begin(struct np_share *s) {
     struct np_budget *b = s->budget;
-    s->since_us = clock_mono_us(b->o.clock);
+    s->since_us = clock_machine_us(b->o.clock);
     npi_share_moved(s, s->since_us);
     s->prev = NULL;
     s->next = b->shares;

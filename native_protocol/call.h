@@ -30,7 +30,7 @@ struct np_call {
     struct np_reply reply;
     struct np_rows rows;
     enum cql_outcome outcome;
-    int64_t started_us; /* monotonic; only when traced */
+    int64_t started_us; /* machine time; only when traced */
     /* offloaded only */
     bool offloaded;
     struct np_work work;

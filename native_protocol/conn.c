@@ -20,7 +20,7 @@ void npi_conn_set_state(struct np_conn *c, enum np_conn_state state) {
     assert(state > c->state);
     if (state == NP_CONN_CLOSED) np_metric_add(&c->loop->metrics, NP_METRIC_CONNECTIONS, -1);
     c->state = state;
-    c->state_us = clock_mono_us(c->loop->o->clock);
+    c->state_us = clock_machine_us(c->loop->o->clock);
 }
 
 static bool active(const struct np_conn *c) { return c->state == NP_CONN_NEW || c->state == NP_CONN_READY; }
@@ -404,7 +404,7 @@ static void note_taken(struct np_conn *c) {
 void npi_conn_tick(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
     note_taken(c);
-    int64_t age = clock_mono_us(o->clock) - c->state_us;
+    int64_t age = clock_machine_us(o->clock) - c->state_us;
     bool mute = c->state == NP_CONN_NEW && o->handshake_us && age > o->handshake_us;
     bool stuck = past(c, c->taken_us, o->send_us);
     if (stuck) np_metric_add(&c->loop->metrics, NP_METRIC_TIMED_OUT, 1);
@@ -477,7 +477,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
     set_options(fd);
     c->loop = l;
     c->refs = 1;
-    c->state_us = clock_mono_us(l->o->clock);
+    c->state_us = clock_machine_us(l->o->clock);
     c->session.role = "anonymous";
     np_work_client_init(&c->work);
     buf_init(&c->in, 0);

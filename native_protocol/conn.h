@@ -38,7 +38,7 @@ struct np_conn {
     bool dirty; /* in the loop's list of connections to flush */
     bool paused;
     enum np_conn_state state;
-    int64_t state_us; /* monotonic, when it came into the state */
+    int64_t state_us; /* machine time, when it came into the state */
     uint32_t refs, in_flight;
     uint32_t offloaded; /* of those in flight, on workers or on their way back */
     struct np_transport transport;

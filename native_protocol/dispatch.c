@@ -82,7 +82,7 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     call->conn = c;
     call->env = *env;
     call->body = body;
-    if (env->flags & NP_FLAG_TRACING) call->started_us = clock_mono_us(c->loop->o->clock);
+    if (env->flags & NP_FLAG_TRACING) call->started_us = clock_machine_us(c->loop->o->clock);
     npi_call_run(call, c->loop->batch, false);
     if (call->outcome == CQL_OFFLOAD) npi_offload(call);
     else npi_call_finish(call);

@@ -275,12 +275,12 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     struct np_loop *l = w->data;
     commit(l);
     flush_dirty(l);
-    if (l->stopping && (all_answered(l) || clock_mono_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
+    if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
 }
 
 static void begin_stop(struct np_loop *l) {
     l->stopping = true;
-    l->stop_us = clock_mono_us(l->o->clock);
+    l->stop_us = clock_machine_us(l->o->clock);
     for (int i = 0; i < NP_LISTENERS; i++) {
         ev_io_stop(l->ev, &l->listeners[i].io);
         /* who comes now is refused, and does not wait in a queue that nobody takes from */
@@ -342,7 +342,7 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
 }
 
 void npi_loop_tick(struct np_loop *l) {
-    l->tick_us = clock_mono_us(l->o->clock);
+    l->tick_us = clock_machine_us(l->o->clock);
     for (struct np_conn *c = l->conns, *next; c; c = next) {
         next = c->next;
         npi_conn_tick(c);
@@ -436,7 +436,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->o = o;
     l->ops = ops;
     l->bounds = bounds;
-    l->tick_us = clock_mono_us(o->clock);
+    l->tick_us = clock_machine_us(o->clock);
     pthread_mutex_init(&l->inbox_lock, NULL);
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events_tail = &l->inbox_events;

@@ -21,7 +21,7 @@ static void count(struct np_call *call) {
 
 static void set_deadline(struct np_call *call, enum cql_work_class class) {
     const struct np_options *o = call->conn->loop->o;
-    if (o->timeout_us[class]) call->work.deadline_us = clock_mono_us(o->clock) + o->timeout_us[class];
+    if (o->timeout_us[class]) call->work.deadline_us = clock_machine_us(o->clock) + o->timeout_us[class];
 }
 
 /* What is left of the request while it waits: enough to say why it did not run. */
@@ -101,7 +101,7 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     enum np_may may = may_go_on(call);
     if (may == NP_MAY_GIVE_UP) return give_up(call);
     if (may == NP_MAY_WAIT) {
-        w->not_before_us = clock_mono_us(call->conn->loop->o->clock) + LOOK_AGAIN_US;
+        w->not_before_us = clock_machine_us(call->conn->loop->o->clock) + LOOK_AGAIN_US;
         return NP_PART_LATER;
     }
     call->n_parts++;

@@ -71,7 +71,7 @@ void npi_trace(struct np_call *call, const struct charge *charge, uint8_t id[16]
     struct np_loop *l = call->conn->loop;
     struct trace_event ev[EVENTS];
     struct schema_option par[PARAMETERS];
-    int64_t took = clock_mono_us(l->o->clock) - call->started_us;
+    int64_t took = clock_machine_us(l->o->clock) - call->started_us;
     struct trace_session s = {
         .started_us = call->r.now_us,
         .duration_us = took,

@@ -46,7 +46,7 @@ static void look_by(struct np_workers *p, int64_t at_us) {
 
 /* Whoever has no room is ended, and while stopping everybody. */
 static void put(struct np_workers *p, struct np_work *w, bool aside) {
-    int64_t now_us = clock_mono_us(p->o.clock);
+    int64_t now_us = clock_machine_us(p->o.clock);
     struct np_work *out = w;
     pthread_mutex_lock(&p->lock);
     bool refused = p->stopping || (aside && p->no_waiting);
@@ -78,7 +78,7 @@ static struct np_work *next_work(struct np_workers *p, enum cql_work_class class
 }
 
 static void run_part(struct np_workers *p, struct np_work *w, struct eng_batch *batch) {
-    int64_t now_us = clock_mono_us(p->o.clock);
+    int64_t now_us = clock_machine_us(p->o.clock);
     w->waited_us += now_us - w->since_us;
     if (np_work_is_stale(w, now_us)) {
         p->o.ops->ended(w, NP_WORK_STALE);
@@ -108,7 +108,7 @@ static void *work(void *arg) {
 
 int64_t np_workers_keep(struct np_workers *p) {
     struct np_works stale = TAILQ_HEAD_INITIALIZER(stale);
-    int64_t now_us = clock_mono_us(p->o.clock);
+    int64_t now_us = clock_machine_us(p->o.clock);
     pthread_mutex_lock(&p->lock);
     np_queue_stale(&p->queue, now_us, &stale);
     unsigned woken = np_queue_resume(&p->queue, now_us);
@@ -126,7 +126,7 @@ static void sleep_until(struct np_workers *p, int64_t at_us) {
         pthread_cond_wait(&p->keep, &p->lock);
         return;
     }
-    int64_t wait_us = at_us - clock_mono_us(p->o.clock);
+    int64_t wait_us = at_us - clock_machine_us(p->o.clock);
     if (wait_us <= 0) return;
     clock_gettime(CLOCK_MONOTONIC, &at);
     at.tv_sec += wait_us / 1000000;
@@ -143,7 +143,7 @@ static void *keep(void *arg) {
     int64_t last_us = 0;
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
-        int64_t now_us = clock_mono_us(p->o.clock), at_us = p->look_us;
+        int64_t now_us = clock_machine_us(p->o.clock), at_us = p->look_us;
         if (at_us < last_us + KEEP_AT_MOST_EVERY_US) at_us = last_us + KEEP_AT_MOST_EVERY_US; /* a walk through the queue each time */
         if (at_us > now_us) {
             sleep_until(p, at_us);

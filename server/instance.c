@@ -8,7 +8,7 @@
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .reclaim_rows_per_second = s->reclaim_rate,
-                            .clock = &clock_real, .block_cache_bytes = s->memory.block_cache_bytes, .memtable_bytes = s->memory.memtable_bytes,
+                            .clock = &in->clock.clock, .block_cache_bytes = s->memory.block_cache_bytes, .memtable_bytes = s->memory.memtable_bytes,
                             .background_jobs = s->memory.background_jobs};
     if (s->data_dir) {
         in->lock_fd = data_dir_open(s->data_dir, e);
@@ -18,14 +18,17 @@ static int open_engine(struct instance *in, struct err *e) {
     return in->eng ? 0 : -1;
 }
 
+static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg)->catalog); }
+
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct catalog_options co = {.eng = in->eng, .clock = &clock_real, .mode = s->mode, .delay = s->ddl_delay, .node = s->node,
+    struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .delay = s->ddl_delay, .node = s->node,
                                  .n_tables = n_system_metering_tables, .tables = system_metering_tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
+    clock_control_listen(&in->clock, clock_moved, in);
     struct cql_db_options dbo = {
-        .eng = in->eng, .catalog = in->catalog, .clock = &clock_real, .mode = s->mode, .size_model = s->size_model};
+        .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model};
     in->db = cql_db_new(&dbo, e);
     return in->db ? 0 : -1;
 }
@@ -36,7 +39,7 @@ static int open_front(struct instance *in, struct err *e) {
         .db = in->db,
         .eng = in->eng,
         .catalog = in->catalog,
-        .clock = &clock_real,
+        .clock = &in->clock.clock,
         .size_model = s->size_model,
         .capacity_payload = s->capacity_payload,
         .listen = s->listen,
@@ -66,6 +69,7 @@ static int open_front(struct instance *in, struct err *e) {
 
 int instance_open(struct instance *in, const struct settings *s, struct err *e) {
     *in = (struct instance){.settings = *s, .lock_fd = -1};
+    clock_control_init(&in->clock, &clock_real);
     /* the port is known before the catalogue is, which shows it in system.local */
     if (np_port_pick(s->listen, &in->settings.port, e)) return -1;
     in->settings.node.port = in->settings.port;
@@ -84,4 +88,5 @@ void instance_close(struct instance *in) {
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
     if (in->lock_fd >= 0) close(in->lock_fd);
+    clock_control_fini(&in->clock);
 }

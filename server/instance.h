@@ -7,6 +7,7 @@
 struct instance {
     struct settings settings;
     struct np_options options;
+    struct clock_control clock; /* of everything */
     int lock_fd;
     struct eng *eng;
     struct catalog *catalog;

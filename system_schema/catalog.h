@@ -111,6 +111,9 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
                   struct err *e) MUST_CHECK;
 bool catalog_is_unfinished(struct catalog *c, uint32_t id);
 
+/* The clock was moved: what is due by it now goes on now. Any thread. */
+void catalog_clock_moved(struct catalog *c);
+
 /* With --ddl-delay held: lets every unfinished change go on now. Those that start later are held again. */
 void catalog_release_held(struct catalog *c);
 

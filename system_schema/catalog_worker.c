@@ -161,7 +161,7 @@ static void wait_until(struct catalog *c, int64_t due_us) {
         pthread_cond_wait(&c->moved, &c->lock);
         return;
     }
-    int64_t wait_us = due_us - clock_mono_us(c->clock);
+    int64_t wait_us = due_us - clock_mono_us(c->clock); /* of the service's time; who moves it wakes */
     if (wait_us <= 0) return;
     struct timespec at;
     clock_gettime(CLOCK_REALTIME, &at);
@@ -197,6 +197,12 @@ void worker_stop(struct catalog *c) {
     pthread_mutex_unlock(&c->lock);
     if (c->has_worker) pthread_join(c->worker, NULL);
     c->has_worker = false;
+}
+
+void catalog_clock_moved(struct catalog *c) {
+    pthread_mutex_lock(&c->lock);
+    pthread_cond_broadcast(&c->moved);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void catalog_release_held(struct catalog *c) {

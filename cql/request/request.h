@@ -151,7 +151,7 @@ struct cql_request {
     int64_t now_us;          /* the request's one clock reading */
     bool blocking;           /* on a thread that may block */
     const _Atomic bool *cancelled; /* true: nobody waits for the answer any more; NULL: somebody always does */
-    int64_t deadline_us;     /* on the monotonic clock of cql_db_options; 0: none */
+    int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
     struct cql_params params;
     struct slice query;       /* QUERY, PREPARE */
     struct slice prepared_id; /* EXECUTE */
@@ -178,7 +178,7 @@ struct cql_request {
      * what the arena does not hold; cql_request_fini calls it once, on any thread, whether the request came to its end or was
      * dropped half-way. */
     bool deadline_per_part; /* with CQL_AGAIN: each part is as a page of its own (of an aggregate), and has the whole time again */
-    int64_t again_us; /* with CQL_AGAIN: there is nothing to do before this moment of the monotonic clock; 0: more at once */
+    int64_t again_us; /* with CQL_AGAIN: there is nothing to do before this moment of machine time; 0: more at once */
     const struct cql_statement *compiled; /* that runs, in the request's arena or in statement */
     void *running;
     void (*running_fini)(struct cql_request *r);

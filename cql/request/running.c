@@ -15,6 +15,6 @@ static int timed_out(struct cql_request *r) {
 
 int cql_check_running(struct cql_request *r) {
     if (r->cancelled && atomic_load_explicit(r->cancelled, memory_order_relaxed)) return err_set(r->err, ERR_SERVER, "The client is gone");
-    if (!r->deadline_us || clock_mono_us(r->db->options.clock) < r->deadline_us) return 0;
+    if (!r->deadline_us || clock_machine_us(r->db->options.clock) < r->deadline_us) return 0;
     return timed_out(r);
 }

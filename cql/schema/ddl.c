@@ -23,7 +23,7 @@ enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s) 
     const uint32_t *unfinished = r->running;
     (void)s;
     if (!catalog_is_unfinished(r->db->options.catalog, *unfinished)) return CQL_DONE;
-    r->again_us = clock_mono_us(r->db->options.clock) + LOOK_EVERY_US;
+    r->again_us = clock_machine_us(r->db->options.clock) + LOOK_EVERY_US;
     return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
 }
 
