@@ -13,6 +13,12 @@ struct arena_chunk {
     alignas(max_align_t) uint8_t data[];
 };
 
+struct arena_owned {
+    struct arena_owned *next;
+    void (*fn)(void *p);
+    void *p;
+};
+
 enum { ARENA_ALIGN = alignof(max_align_t) };
 
 void arena_init(struct arena *a, size_t chunk_size, size_t limit) {
@@ -27,7 +33,24 @@ static void free_chunks(struct arena_chunk *c) {
     }
 }
 
+int arena_own(struct arena *a, void (*fn)(void *p), void *p) {
+    struct arena_owned *o = arena_alloc(a, sizeof(*o));
+    if (!o) return -1;
+    *o = (struct arena_owned){.next = a->owned, .fn = fn, .p = p};
+    a->owned = o;
+    return 0;
+}
+
+void arena_let_go(struct arena *a, struct arena_mark m) {
+    while (a->owned != m.owned) {
+        struct arena_owned *o = a->owned;
+        a->owned = o->next;
+        o->fn(o->p);
+    }
+}
+
 void arena_fini(struct arena *a) {
+    arena_let_go(a, (struct arena_mark){0});
     free_chunks(a->chunks);
     a->chunks = NULL;
     a->at = a->end = NULL;
@@ -35,6 +58,7 @@ void arena_fini(struct arena *a) {
 }
 
 void arena_reset(struct arena *a) {
+    arena_let_go(a, (struct arena_mark){0});
     struct arena_chunk *keep = a->chunks;
     while (keep && keep->next) {
         struct arena_chunk *next = keep->next;
@@ -52,6 +76,7 @@ void arena_reset(struct arena *a) {
 }
 
 void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
+    arena_let_go(a, m);
     /* A mark of an arena without chunks keeps the oldest one: rewinding row by row must not free and allocate each time. */
     while (a->chunks && a->chunks != m.chunk && a->chunks->next) {
         struct arena_chunk *next = a->chunks->next;

@@ -9,9 +9,11 @@
 #include "base/slice.h"
 
 struct arena_chunk;
+struct arena_owned;
 
 struct arena {
     struct arena_chunk *chunks; /* newest first */
+    struct arena_owned *owned;  /* newest first */
     uint8_t *at, *end;          /* free part of the newest chunk */
     size_t used, limit;         /* bytes handed out; the most that may be */
     size_t chunk_size;
@@ -27,21 +29,28 @@ void arena_reset(struct arena *a);
 /* A point to go back to: what was handed out after the mark is gone, what was handed out before it stays. */
 struct arena_mark {
     struct arena_chunk *chunk;
+    struct arena_owned *owned;
     uint8_t *at;
     size_t used;
 };
 static inline struct arena_mark arena_mark(const struct arena *a) {
-    return (struct arena_mark){.chunk = a->chunks, .at = a->at, .used = a->used};
+    return (struct arena_mark){.chunk = a->chunks, .owned = a->owned, .at = a->at, .used = a->used};
 }
 void arena_rewind_chunks(struct arena *a, struct arena_mark m); /* the uncommon part of arena_rewind */
 static inline void arena_rewind(struct arena *a, struct arena_mark m) {
-    if (UNLIKELY(a->chunks != m.chunk || !m.chunk)) {
+    if (UNLIKELY(a->chunks != m.chunk || !m.chunk || a->owned != m.owned)) {
         arena_rewind_chunks(a, m);
         return;
     }
     a->at = m.at;
     a->used = m.used;
 }
+
+/* fn(p) is called when what was handed out just now is gone: for what is not the arena's memory but lives as long as what is. -1: no memory,
+ * and fn is not called. */
+int arena_own(struct arena *a, void (*fn)(void *p), void *p) MUST_CHECK;
+/* Calls them for all that was owned after the mark. What was handed out stays. */
+void arena_let_go(struct arena *a, struct arena_mark m);
 
 /* Aligned for any type. NULL when the limit is reached or memory is out. */
 void *arena_alloc_chunk(struct arena *a, size_t n) MUST_CHECK; /* the uncommon part of arena_alloc */

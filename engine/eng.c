@@ -74,7 +74,7 @@ void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
 
 int engi_scan_keys(struct eng *eng, struct slice from, struct slice to,
                    int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
-    struct kv_iter_spec spec = {.tier = KV_ANY, .lower = from, .upper = to};
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
     if (!it) return -1;
     int got = it->ops->iter_move(it, KV_SEEK, from, e), rc = 0;

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "metering/size/op_cost.h"
 #include "engine/row.h"
+#include "engine/tier.h"
 
 struct eng;
 struct eng_batch;
@@ -45,7 +46,7 @@ struct eng_options {
 };
 
 struct eng *eng_open(const struct eng_options *o, struct err *e) MUST_CHECK;
-/* Every batch and scan must be gone. Syncs. */
+/* Every batch and scan must be gone, and every arena that rows were read into. Syncs. */
 void eng_close(struct eng *eng);
 
 /* Whether nobody else writes to the store. When somebody does, nothing is proven from memory, and what was decided under a stripe lock
@@ -144,11 +145,8 @@ void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint3
 
 /* ---- reading ---- */
 
-/* CACHE is for loops: what is on disk only, or goes through many rows, is ENG_INCOMPLETE. */
-enum eng_tier { ENG_TIER_CACHE, ENG_TIER_ANY };
-
-/* One row or static row, resolved at now (seconds). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. What row points to lives in the arena.
- * row->newest_ts is filled in with 1 and with 0. */
+/* One row or static row, resolved at now (seconds). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. What row points to lives as long as
+ * what is handed out of the arena now; a large row does not count towards the arena's limit. row->newest_ts is filled in with 1 and with 0. */
 int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, int64_t now,
                 struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) MUST_CHECK;
 
@@ -226,8 +224,8 @@ int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
  * goes at once, and what deletions had switched off works again where none is left. The engine's thread does the same at its pace. Blocking, long. */
 int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
 
-/* Copies a table from another engine, under another id perhaps, into a table that holds nothing yet; nobody writes to either. What was
- * proven of the table is off. Durable when it returns. Blocking, long. */
+/* Copies a table from another engine, under another id perhaps, into a table that holds nothing yet; nobody writes to either. All of its
+ * rows or, on -1, none. What was proven of the table is off. Durable when it returns. Blocking, long. */
 int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) MUST_CHECK;
 
 /* fn is called when another engine has changed a named record; any thread, and it must not call the engine. */

@@ -21,7 +21,7 @@ void engi_fold_row(struct eng *eng, struct slice key, uint64_t hash) {
     err_clear(&e);
     if (engi_slot_claim_free(&eng->slots, hash)) {
         /* The writer may be a loop: what is on disk only is left alone. */
-        if (ops->get(eng->kv, KV_CACHE_ONLY, key, &value, &e) == 1) {
+        if (ops->get(eng->kv, ENG_TIER_CACHE, key, &value, &e) == 1) {
             if (!ops->batch_put(b, key, value.bytes) && !ops->write(eng->kv, b, false, &e)) engi_count(eng, ENG_STAT_FOLDS);
             ops->release(eng->kv, &value);
         }

@@ -1,16 +1,18 @@
-/* A table of one engine's store copied into another's: a checkpoint brought back, or a table under a new id. */
+/* A table of one engine's store taken into another's: a checkpoint brought back, or a table under a new id.
+ *
+ * Marks and the horizon of timestamps are written first, and are on disk before the rows are loaded (engine/kv.h, load_new), which is all
+ * or nothing: invariants 1 (engine/horizon.h) and 4 (engine/marks.h) hold whenever it ends.
+ */
 #include "engine/row_codec.h"
 #include "engine/store.h"
-
-enum { CHUNK = 1 << 20 };
 
 struct ingest {
     struct eng *to;
     uint32_t table;
-    struct kv_batch *batch;
+    struct kv_batch *marks;
+    struct kv_load *rows;
     struct buf key;
-    size_t bytes; /* in the batch */
-    int64_t newest; /* timestamp in the batch */
+    int64_t newest; /* timestamp of the rows */
 };
 
 static void raise(struct ingest *in, int64_t ts) {
@@ -29,36 +31,26 @@ static int note_newest(struct ingest *in, struct slice value, struct err *e) {
     return got < 0 ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
 }
 
-/* Invariant 1 of engine/horizon.h: the horizon is in the store with what it covers. */
-static int write_chunk(struct ingest *in, struct err *e) {
-    struct eng *to = in->to;
-    int64_t ceiling = INT64_MIN;
-    if (!in->bytes) return 0;
-    if (in->newest != ENG_NO_TS && engi_horizon_record(&to->newest, in->batch, in->newest, &ceiling)) return err_nomem(e);
-    if (kv_write_patiently(to->kv, in->batch, e)) return -1;
-    engi_horizon_recorded(&to->newest, ceiling);
-    in->batch->ops->batch_clear(in->batch);
-    in->bytes = 0;
-    in->newest = ENG_NO_TS;
-    return 0;
-}
-
 /* The key with the other table's id, which stands at `at` in it. */
-static int put(struct ingest *in, struct slice key, size_t at, struct slice value, struct err *e) {
+static int rename_key(struct ingest *in, struct slice key, size_t at, struct err *e) {
     in->key.n = 0;
     buf_put_slice(&in->key, key);
     if (buf_failed(&in->key)) return err_nomem(e);
     store_u32(in->key.p + at, in->table);
-    if (in->batch->ops->batch_put(in->batch, buf_slice(&in->key), value)) return err_nomem(e);
-    in->bytes += key.n + value.n;
-    return in->bytes < CHUNK ? 0 : write_chunk(in, e);
+    return 0;
 }
 
 static int take_row(void *arg, struct slice key, struct slice value, struct err *e) {
-    return note_newest(arg, value, e) ? -1 : put(arg, key, 0, value, e);
+    struct ingest *in = arg;
+    if (note_newest(in, value, e) || rename_key(in, key, 0, e)) return -1;
+    return in->rows->ops->load_add(in->rows, buf_slice(&in->key), value, e);
 }
 
-static int take_mark(void *arg, struct slice key, struct slice value, struct err *e) { return put(arg, key, 4, value, e); }
+static int take_mark(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct ingest *in = arg;
+    if (rename_key(in, key, 4, e)) return -1;
+    return in->marks->ops->batch_put(in->marks, buf_slice(&in->key), value) ? err_nomem(e) : 0;
+}
 
 /* [lead][table] up to [lead][table + 1]; without a lead for rows. */
 static int copy(struct ingest *in, struct eng *from, bool marks, uint32_t table, struct err *e) {
@@ -71,16 +63,29 @@ static int copy(struct ingest *in, struct eng *from, bool marks, uint32_t table,
     return engi_scan_keys(from, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip), marks ? take_mark : take_row, in, e);
 }
 
+/* Durably. */
+static int write_marks(struct ingest *in, struct err *e) {
+    struct eng *to = in->to;
+    int64_t ceiling = INT64_MIN;
+    if (in->newest != ENG_NO_TS && engi_horizon_record(&to->newest, in->marks, in->newest, &ceiling)) return err_nomem(e);
+    if (kv_write_patiently(to->kv, in->marks, e)) return -1;
+    engi_horizon_recorded(&to->newest, ceiling);
+    return engi_commit_wait(to, engi_commit_next_seq(to), e);
+}
+
 int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) {
-    struct ingest in = {.to = eng, .table = table, .newest = ENG_NO_TS, .batch = eng->kv->ops->batch_new(eng->kv)};
-    if (!in.batch) return err_nomem(e);
+    struct ingest in = {.to = eng, .table = table, .newest = ENG_NO_TS, .marks = eng->kv->ops->batch_new(eng->kv)};
+    if (!in.marks) return err_nomem(e);
     buf_init(&in.key, 0);
-    engi_table_forget(eng, table);
-    int rc = engi_commit_check(eng, e);
-    if (!rc) rc = copy(&in, from, true, from_table, e); /* invariant 4: marks go before what they stand for */
+    in.rows = eng->kv->ops->load_new(eng->kv, e);
+    int rc = in.rows ? engi_commit_check(eng, e) : -1;
+    if (!rc) rc = copy(&in, from, true, from_table, e);
     if (!rc) rc = copy(&in, from, false, from_table, e);
-    if (!rc) rc = write_chunk(&in, e);
+    engi_table_forget(eng, table);
+    if (!rc) rc = write_marks(&in, e);
+    if (!rc) rc = in.rows->ops->load_finish(in.rows, e);
+    if (in.rows) in.rows->ops->load_free(in.rows);
+    in.marks->ops->batch_free(in.marks);
     buf_fini(&in.key);
-    in.batch->ops->batch_free(in.batch);
-    return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
+    return rc;
 }

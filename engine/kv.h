@@ -12,8 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-
-enum kv_tier { KV_CACHE_ONLY, KV_ANY };
+#include "engine/tier.h"
 
 /* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there; the store wants writers to wait;
  * a condition of the write does not hold. */
@@ -52,8 +51,12 @@ struct kv_batch {
     const struct kv_ops *ops;
 };
 
+struct kv_load { /* many pairs on their way into the store, one thread's */
+    const struct kv_ops *ops;
+};
+
 struct kv_iter_spec {
-    enum kv_tier tier;
+    enum eng_tier tier;
     bool one_prefix;           /* every seek goes forward; all keys below upper are of one prefix (see prefix_len) */
     const struct kv_snapshot *snapshot; /* NULL: the moment when it is made */
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
@@ -79,11 +82,11 @@ enum kv_move { KV_SEEK /* first key >= */, KV_SEEK_BACK /* last key <= */, KV_NE
 struct kv_ops {
     void (*close)(struct kv *kv); /* batches and iterators are gone */
     /* 1: found, 0: not, -1, KV_INCOMPLETE */
-    int (*get)(struct kv *kv, enum kv_tier tier, struct slice key, struct kv_value *value, struct err *e);
+    int (*get)(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e);
     void (*release)(struct kv *kv, struct kv_value *value);
 
     /* Several keys at one moment (snapshot NULL: now). 0: found[i] says which values are there, each to be released; -1, KV_INCOMPLETE: none is. */
-    int (*get_many)(struct kv *kv, enum kv_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
+    int (*get_many)(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
                     bool *found, struct err *e);
     struct kv_snapshot *(*snapshot_new)(struct kv *kv); /* NULL: no memory */
     void (*snapshot_free)(struct kv *kv, struct kv_snapshot *s);
@@ -117,6 +120,13 @@ struct kv_ops {
     int (*heal)(struct kv *kv, struct err *e);
     /* By the thread that syncs, when nothing is left to sync: notes outside of the log how far it must be whole. */
     void (*settle)(struct kv *kv);
+
+    /* Life of a load: new, add in ascending order of keys, finish, free. The store has nothing from the first key to the last one. Nothing of
+     * it is visible before finish, which is all or nothing, and durable on return; without it, free leaves no trace. Blocking, long. */
+    struct kv_load *(*load_new)(struct kv *kv, struct err *e);
+    int (*load_add)(struct kv_load *l, struct slice key, struct slice value, struct err *e);
+    int (*load_finish)(struct kv_load *l, struct err *e);
+    void (*load_free)(struct kv_load *l);
 
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e); /* frees whole files at once, then deletes */
     int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */

@@ -416,6 +416,40 @@ static int write_batch(struct kv *kv, struct kv_batch *batch, bool patience, str
     return write_ops((struct memory *)kv, buf_slice(&((struct memory_batch *)batch)->ops), e);
 }
 
+/* ---- loads: a batch that is written at the end ---- */
+
+struct memory_load {
+    struct kv_load load;
+    struct kv *kv;
+    struct kv_batch *batch;
+};
+
+static struct kv_load *load_new(struct kv *kv, struct err *e) {
+    struct memory_load *l = calloc(1, sizeof(*l));
+    if (l && (l->batch = batch_new(kv))) {
+        l->load.ops = kv->ops;
+        l->kv = kv;
+        return &l->load;
+    }
+    free(l);
+    err_nomem(e);
+    return NULL;
+}
+
+static int load_add(struct kv_load *load, struct slice key, struct slice value, struct err *e) {
+    return batch_put(((struct memory_load *)load)->batch, key, value) ? err_nomem(e) : 0;
+}
+
+static int load_finish(struct kv_load *load, struct err *e) {
+    struct memory_load *l = (struct memory_load *)load;
+    return kv_write_patiently(l->kv, l->batch, e) ? -1 : 0;
+}
+
+static void load_free(struct kv_load *load) {
+    batch_free(((struct memory_load *)load)->batch);
+    free(load);
+}
+
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     struct kv_batch *b = batch_new(kv);
     int rc = b && !batch_delete_range(b, from, to) ? write_ops((struct memory *)kv, buf_slice(&((struct memory_batch *)b)->ops), e) : err_nomem(e);
@@ -433,7 +467,7 @@ static int copy_value(const struct version *v, struct kv_value *value, struct er
     return 1;
 }
 
-static int get(struct kv *kv, enum kv_tier tier, struct slice key, struct kv_value *value, struct err *e) {
+static int get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e) {
     struct store *s = store_of(kv);
     (void)tier;
     if (fault_hit(FAULT_KV_READ)) return err_set(e, ERR_SERVER, "the store cannot be read: injected fault");
@@ -449,7 +483,7 @@ static void release(struct kv *kv, struct kv_value *value) {
     free(value->handle);
 }
 
-static int get_many(struct kv *kv, enum kv_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
+static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
                     bool *found, struct err *e) {
     struct store *s = store_of(kv);
     uint32_t i = 0;
@@ -670,6 +704,7 @@ static const struct kv_ops memory_ops = {
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle,
+    .load_new = load_new, .load_add = load_add, .load_finish = load_finish, .load_free = load_free,
     .drop_range = drop_range, .compact = compact, .watch = watch, .checkpoint = checkpoint,
 };
 

@@ -21,6 +21,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "engine/kv_check.h"
+#include "engine/kv_load.h"
 #include "engine/kv_log.h"
 
 struct rocks {
@@ -35,6 +36,7 @@ struct rocks {
     _Atomic bool write_failed;    /* the last write did */
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
+    _Atomic uint64_t loads;  /* begun */
     _Atomic uint32_t filters; /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
     /* Of the thread that syncs. */
     bool sync_failed;        /* then nothing may be said to be on disk any more */
@@ -143,7 +145,7 @@ static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
         bool present = rd_u8(&r);
         struct slice key = rd_bytes(&r, rd_u32(&r)), value = rd_bytes(&r, rd_u32(&r));
         struct kv_value now;
-        int got = kv->ops->get(kv, KV_ANY, key, &now, e);
+        int got = kv->ops->get(kv, ENG_TIER_ANY, key, &now, e);
         if (got < 0) return -1;
         hold = (got == 1) == present && (!present || slice_eq(now.bytes, value));
         if (got == 1) kv->ops->release(kv, &now);
@@ -286,7 +288,7 @@ static int get_at(struct rocks *r, rocksdb_readoptions_t *options, struct slice 
     return 1;
 }
 
-static int get(struct kv *kv, enum kv_tier tier, struct slice key, struct kv_value *value, struct err *e) {
+static int get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
     return get_at(r, r->read[tier], key, value, e);
@@ -308,14 +310,14 @@ static void snapshot_free(struct kv *kv, struct kv_snapshot *s) {
     free(s);
 }
 
-static rocksdb_readoptions_t *read_options(enum kv_tier tier) {
+static rocksdb_readoptions_t *read_options(enum eng_tier tier) {
     rocksdb_readoptions_t *o = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(o, 1);
-    if (tier == KV_CACHE_ONLY) rocksdb_readoptions_set_read_tier(o, 1);
+    if (tier == ENG_TIER_CACHE) rocksdb_readoptions_set_read_tier(o, 1);
     return o;
 }
 
-static int get_many(struct kv *kv, enum kv_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
+static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
                     bool *found, struct err *e) {
     if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
     struct kv_snapshot *own = at ? NULL : snapshot_new(kv);
@@ -374,6 +376,12 @@ static void iter_free(struct kv_iter *iter) {
 }
 
 /* ---- the whole store ---- */
+
+static struct kv_load *load_new(struct kv *kv, struct err *e) {
+    struct rocks *r = (struct rocks *)kv;
+    return kv_load_new(&(struct kv_load_spec){.ops = kv->ops, .db = r->db, .options = r->options, .data_dir = r->o.data_dir,
+                                              .number = atomic_fetch_add(&r->loads, 1)}, e);
+}
 
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
@@ -600,7 +608,7 @@ static const struct kv_ops rocks_ops = {
     .close = close_store, .get = get, .release = release, .get_many = get_many, .snapshot_new = snapshot_new, .snapshot_free = snapshot_free, .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
-    .watch = watch, .checkpoint = checkpoint,
+    .watch = watch, .checkpoint = checkpoint, .load_new = load_new, .load_add = kv_load_add, .load_finish = kv_load_finish, .load_free = kv_load_free,
     .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .drop_range = drop_range, .compact = compact,
 };
 
@@ -612,7 +620,7 @@ static int open_store(struct rocks *r, struct err *e) {
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     if (make_folder(folder, e)) return -1;
     int stamped = kv_stamp_read(r->stamp_path, &r->stamp, e);
-    if (stamped < 0 || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
+    if (stamped < 0 || kv_load_clean(folder, e) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
     set_options(r);
     rocksdb_options_set_create_if_missing(r->options, !store);
     char *text = NULL;
@@ -627,8 +635,8 @@ struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
     r->kv.ops = &rocks_ops;
     r->kv.one_writer = true; /* RocksDB locks its folder */
     r->o = *o;
-    r->read[KV_CACHE_ONLY] = read_options(KV_CACHE_ONLY);
-    r->read[KV_ANY] = read_options(KV_ANY);
+    r->read[ENG_TIER_CACHE] = read_options(ENG_TIER_CACHE);
+    r->read[ENG_TIER_ANY] = read_options(ENG_TIER_ANY);
     for (int patience = 0; patience < 2; patience++) {
         r->write[patience] = rocksdb_writeoptions_create();
         rocksdb_writeoptions_set_no_slowdown(r->write[patience], !patience);

@@ -1,7 +1,7 @@
 /* One row: a single pinned get, or a walk over what may cover it where something was deleted as a whole. */
 #include "engine/store.h"
 
-enum { KEY_ON_STACK = 512 };
+enum { KEY_ON_STACK = 512, KEPT_BYTES_MAX = 4096, CELLS_CHUNK = 4096 };
 
 static void *memory(uint8_t *stack, size_t n, struct arena *a) { return n <= KEY_ON_STACK ? stack : arena_alloc(a, n); }
 
@@ -28,20 +28,76 @@ static int64_t newest_of(const struct eng_row *row, int64_t del_ts) {
     return newest;
 }
 
-/* bytes must live as long as the row. */
-static int resolve(struct slice bytes, size_t key_n, struct arena *a, int64_t del_ts, int64_t now, struct eng_row *row,
-                   struct op_cost *cost, struct err *e) {
-    if (eng_row_decode(bytes, a, row, e)) return -1;
+/* ---- what is read and where it is kept ----
+ *
+ * A small value is copied into the caller's arena, and its cells go there. A large one stays pinned in the store, or is copied beside the
+ * arena, as its cells are: the arena owns both, and they do not count towards its limit. So a row may be larger than what a request may
+ * take of memory, as long as nobody puts it together in one piece. */
+
+struct held {
+    struct kv *kv;
+    struct kv_value value; /* handle NULL: a copy, in the arena */
+    struct arena arena;
+};
+
+struct stored {
+    struct slice bytes;
+    struct arena *cells; /* where they are decoded to */
+};
+
+static void let_go(void *p) {
+    struct held *h = p;
+    if (h->value.handle) h->kv->ops->release(h->kv, &h->value);
+    arena_fini(&h->arena);
+}
+
+static struct held *hold(struct eng *eng, struct arena *a) {
+    struct held *h = ARENA_NEW(a, struct held);
+    if (!h) return NULL;
+    h->kv = eng->kv;
+    arena_init(&h->arena, CELLS_CHUNK, 0);
+    return arena_own(a, let_go, h) ? NULL : h;
+}
+
+/* A value that the iterator moves away from. */
+static int keep_copy(struct eng *eng, struct slice bytes, struct arena *a, struct stored *out, struct err *e) {
+    struct held *h = bytes.n > KEPT_BYTES_MAX ? hold(eng, a) : NULL;
+    if (bytes.n > KEPT_BYTES_MAX && !h) return err_nomem(e);
+    out->cells = h ? &h->arena : a;
+    out->bytes = arena_dup(out->cells, bytes);
+    return out->bytes.p ? 0 : err_nomem(e);
+}
+
+/* A value that a get has found: it is released, or pinned as long as the arena has it. */
+static int keep_value(struct eng *eng, struct kv_value *value, struct arena *a, struct stored *out, struct err *e) {
+    if (LIKELY(value->bytes.n <= KEPT_BYTES_MAX)) {
+        int rc = keep_copy(eng, value->bytes, a, out, e);
+        eng->kv->ops->release(eng->kv, value);
+        return rc;
+    }
+    struct held *h = hold(eng, a);
+    if (!h) {
+        eng->kv->ops->release(eng->kv, value);
+        return err_nomem(e);
+    }
+    h->value = *value;
+    *out = (struct stored){.bytes = value->bytes, .cells = &h->arena};
+    return 0;
+}
+
+static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t now, struct eng_row *row, struct op_cost *cost, struct err *e) {
+    if (eng_row_decode(s->bytes, s->cells, row, e)) return -1;
     row->newest_ts = newest_of(row, del_ts);
     if (cost) {
         cost->rows_read++;
-        cost->bytes_read += key_n + bytes.n;
+        cost->bytes_read += key_n + s->bytes.n;
     }
     return eng_row_resolve(row, del_ts, now, cost ? &cost->tombstones : NULL);
 }
 
 /* What is above a row: the walk of one get. */
 struct walk {
+    struct eng *eng;
     struct kv_iter *it;
     enum eng_tier tier;
     struct slice key, prefix, ck; /* of the row */
@@ -50,7 +106,7 @@ struct walk {
     uint64_t passed; /* tombstones that do */
     uint32_t loose;  /* range tombstones looked at one by one */
     struct arena *statics_arena; /* where the static row on the way is copied to; NULL: it is not wanted */
-    struct slice statics;        /* p NULL: there is none */
+    struct stored statics;       /* bytes.p NULL: there is none */
     size_t statics_key_n;
     int64_t partition_ts;
 };
@@ -75,8 +131,7 @@ static int walk_seek(struct walk *w, struct err *e) {
 static int keep_statics(struct walk *w, struct err *e) {
     if (!w->statics_arena) return 0;
     w->statics_key_n = w->it->key.n;
-    w->statics = arena_dup(w->statics_arena, w->it->value);
-    return w->statics.p ? 0 : err_nomem(e);
+    return keep_copy(w->eng, w->it->value, w->statics_arena, &w->statics, e);
 }
 
 /* Past the partition's deletion and its static row, unless that is what is read. */
@@ -139,15 +194,14 @@ static struct kv_iter *partition_iter(struct eng *eng, enum eng_tier tier, struc
     size_t prefix = engi_prefix_len(key);
     memcpy(end, key.p, prefix);
     end[prefix] = ENGI_PAST;
-    struct kv_iter_spec spec = {.tier = engi_tier(tier), .one_prefix = true, .upper = slice_of(end, prefix + 1)};
+    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .upper = slice_of(end, prefix + 1)};
     return eng->kv->ops->iter_new(eng->kv, &spec, e);
 }
 
 /* After the walk: the row's bytes go to the arena before the iterator moves on. 1, 0, -1 */
-static int take_row(struct walk *w, int got, struct arena *a, struct slice *bytes, struct err *e) {
+static int take_row(struct walk *w, int got, struct arena *a, struct stored *out, struct err *e) {
     if (got <= 0) return got;
-    *bytes = arena_dup(a, w->it->value);
-    return bytes->p ? 1 : err_nomem(e);
+    return keep_copy(w->eng, w->it->value, a, out, e) ? -1 : 1;
 }
 
 static void end_walk(struct eng *eng, struct walk *w, int got, struct op_cost *cost, struct err *e) {
@@ -163,13 +217,14 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     size_t prefix = engi_prefix_len(key);
     uint8_t stack[KEY_ON_STACK], *end = memory(stack, prefix + 1, a);
     if (!end) return err_nomem(e);
-    struct walk w = {.tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS, .partition_ts = ENG_NO_TS};
+    struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS,
+                     .partition_ts = ENG_NO_TS};
     if (!(w.it = partition_iter(eng, tier, key, end, e))) return -1;
-    struct slice bytes;
+    struct stored stored;
     buf_init(&w.seek, 0);
-    int got = take_row(&w, walk_to_row(&w, e), a, &bytes, e);
+    int got = take_row(&w, walk_to_row(&w, e), a, &stored, e);
     row->newest_ts = w.del_ts;
-    if (got > 0) got = resolve(bytes, key.n, a, w.del_ts, now, row, cost, e);
+    if (got > 0) got = resolve(&stored, key.n, w.del_ts, now, row, cost, e);
     end_walk(eng, &w, got, cost, e);
     return got;
 }
@@ -177,12 +232,11 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
 static int get_plain(struct eng *eng, enum eng_tier tier, struct slice key, int64_t now, struct arena *a, struct eng_row *row,
                      struct op_cost *cost, struct err *e) {
     struct kv_value value;
-    int got = eng->kv->ops->get(eng->kv, engi_tier(tier), key, &value, e);
+    int got = eng->kv->ops->get(eng->kv, tier, key, &value, e);
     if (got <= 0) return got;
-    struct slice bytes = {.p = arena_alloc(a, value.bytes.n), .n = value.bytes.n};
-    if (bytes.p) memcpy((uint8_t *)(uintptr_t)bytes.p, value.bytes.p, bytes.n);
-    eng->kv->ops->release(eng->kv, &value);
-    return bytes.p ? resolve(bytes, key.n, a, ENG_NO_TS, now, row, cost, e) : err_nomem(e);
+    struct stored stored;
+    if (keep_value(eng, &value, a, &stored, e)) return -1;
+    return resolve(&stored, key.n, ENG_NO_TS, now, row, cost, e);
 }
 
 static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice key, int64_t now, struct arena *a,
@@ -214,23 +268,22 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
 /* ---- a row with its static row ---- */
 
 /* A row that is not visible may have expired alone. */
-static int resolve_expired(struct slice bytes, int64_t del_ts, struct arena *a, struct eng_pair *out, struct err *e) {
-    if (eng_row_decode(bytes, a, &out->row, e)) return -1;
+static int resolve_expired(const struct stored *s, int64_t del_ts, struct eng_pair *out, struct err *e) {
+    if (eng_row_decode(s->bytes, s->cells, &out->row, e)) return -1;
     out->expired = eng_row_resolve(&out->row, del_ts, ENG_NEVER_EXPIRES, NULL);
     return 0;
 }
 
-static int resolve_pair(struct walk *w, bool found, struct slice bytes, struct arena *a, int64_t now, struct eng_pair *out,
-                        struct op_cost *cost, struct err *e) {
-    if (w->statics.p) {
-        int got = resolve(w->statics, w->statics_key_n, a, w->partition_ts, now, &out->statics, cost, e);
+static int resolve_pair(struct walk *w, const struct stored *row, int64_t now, struct eng_pair *out, struct op_cost *cost, struct err *e) {
+    if (w->statics.bytes.p) {
+        int got = resolve(&w->statics, w->statics_key_n, w->partition_ts, now, &out->statics, cost, e);
         if (got < 0) return got;
         out->has_statics = got;
     }
-    if (!found) return 0;
-    int got = resolve(bytes, w->key.n, a, w->del_ts, now, &out->row, cost, e);
+    if (!row) return 0;
+    int got = resolve(row, w->key.n, w->del_ts, now, &out->row, cost, e);
     out->has_row = got > 0;
-    return got == 0 ? resolve_expired(bytes, w->del_ts, a, out, e) : got < 0 ? got : 0;
+    return got == 0 ? resolve_expired(row, w->del_ts, out, e) : got < 0 ? got : 0;
 }
 
 int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now, struct arena *a,
@@ -239,19 +292,20 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     *out = (struct eng_pair){.has_row = false};
     eng_row_init(&out->row, ENG_ROW, ck);
     eng_row_init(&out->statics, ENG_STATIC, slice_of("", 0));
-    struct slice key = row_key(stack[0], part, ENG_ROW, ck, a, e), bytes;
+    struct stored stored;
+    struct slice key = row_key(stack[0], part, ENG_ROW, ck, a, e);
     if (!key.p) return -1;
     size_t prefix = engi_prefix_len(key);
     uint8_t *end = memory(stack[1], prefix + 1, a);
     if (!end) return err_nomem(e);
-    struct walk w = {.tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS, .partition_ts = ENG_NO_TS,
-                     .statics_arena = a};
+    struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS,
+                     .partition_ts = ENG_NO_TS, .statics_arena = a};
     if (!(w.it = partition_iter(eng, tier, key, end, e))) return -1;
     buf_init(&w.seek, 0);
-    int got = take_row(&w, walk_to_row(&w, e), a, &bytes, e);
+    int got = take_row(&w, walk_to_row(&w, e), a, &stored, e);
     out->row.newest_ts = w.del_ts;
     out->statics.newest_ts = w.partition_ts;
-    if (got >= 0) got = resolve_pair(&w, got > 0, bytes, a, now, out, cost, e);
+    if (got >= 0) got = resolve_pair(&w, got > 0 ? &stored : NULL, now, out, cost, e);
     end_walk(eng, &w, got, cost, e);
     if (cost && got != ENG_INCOMPLETE) cost->partitions++;
     return got;

@@ -120,7 +120,7 @@ static int rewrite(struct pass *p, struct slice key, struct engi_purged *purged,
     const struct kv_ops *ops = p->eng->kv->ops;
     struct kv_value value;
     *purged = (struct engi_purged){.empty = true, .newest_ts = ENG_NO_TS};
-    int got = ops->get(p->eng->kv, KV_ANY, key, &value, e);
+    int got = ops->get(p->eng->kv, ENG_TIER_ANY, key, &value, e);
     if (got <= 0) return got;
     p->value.n = 0;
     int rc = engi_purge_row(&p->limits, value.bytes, &p->value, purged) ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
@@ -198,7 +198,7 @@ static bool is_old(const struct pass *p, int64_t at) { return !p->skipped && at 
 static int remove_same(struct pass *p, struct err *e) {
     const struct kv_ops *ops = p->eng->kv->ops;
     struct kv_value value;
-    int got = ops->get(p->eng->kv, KV_ANY, p->it->key, &value, e);
+    int got = ops->get(p->eng->kv, ENG_TIER_ANY, p->it->key, &value, e);
     if (got <= 0) return got;
     bool same = slice_eq(value.bytes, p->it->value);
     ops->release(p->eng->kv, &value);
@@ -350,7 +350,7 @@ static void set_bounds(struct pass *p) {
     buf_u8(&p->lower, first);
     engi_key_table(&p->upper, p->table + (first == 0xff));
     buf_u8(&p->upper, (uint8_t)(first + 1));
-    p->kv = (struct kv_iter_spec){.tier = KV_ANY, .lower = buf_slice(&p->lower), .upper = buf_slice(&p->upper)};
+    p->kv = (struct kv_iter_spec){.tier = ENG_TIER_ANY, .lower = buf_slice(&p->lower), .upper = buf_slice(&p->upper)};
 }
 
 static bool is_marked(const struct pass *p) {

@@ -85,4 +85,3 @@ int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);
 int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out);
 
-static inline enum kv_tier engi_tier(enum eng_tier tier) { return tier == ENG_TIER_CACHE ? KV_CACHE_ONLY : KV_ANY; }

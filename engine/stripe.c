@@ -27,7 +27,7 @@ static uint64_t read_turn(struct eng *eng, uint32_t stripe) {
     struct err e = {0};
     struct kv_value v;
     uint8_t key[6];
-    int got = eng->kv->ops->get(eng->kv, KV_ANY, turn_key(stripe, key), &v, &e);
+    int got = eng->kv->ops->get(eng->kv, ENG_TIER_ANY, turn_key(stripe, key), &v, &e);
     if (got <= 0) return got < 0 ? UINT64_MAX : 0;
     uint64_t turn = v.bytes.n == 8 ? load_u64(v.bytes.p) : UINT64_MAX;
     eng->kv->ops->release(eng->kv, &v);

@@ -141,7 +141,11 @@ static int get_row(struct engine_source *s, struct point *out) {
 
 static int read_point(struct engine_source *s, struct read_row *out) {
     struct point at = {0};
+    struct arena *a = s->spec.r->arena;
     s->state = AT_NEXT_PIECE;
+    if (s->had_point) arena_let_go(a, s->point_mark); /* a large row of the point before */
+    s->point_mark = arena_mark(a);
+    s->had_point = true;
     int rc = s->spec.plan->wants_statics ? get_pair(s, &at) : get_row(s, &at);
     if (rc < 0) return rc;
     if (new_read(s) || enter_partition(s, s->piece.part->key, at.statics, NULL)) return READ_FAILED;

@@ -45,7 +45,10 @@ struct engine_source {
     struct buf resume_key;
     struct eng_item item;
     uint32_t passed;            /* rows of a partition that is done */
+    /* points */
     uint32_t points_left;       /* pieces of this part */
+    bool had_point;
+    struct arena_mark point_mark; /* before the last one's row */
     /* the partition */
     struct buf key;
     uint32_t index;             /* among the partitions of an IN, or among its subqueries */

@@ -216,7 +216,6 @@ static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s
     r->deadline_per_part = p->n_aggregates || p->grouped;
     /* Many reads in a row must not hold the loop; a scan of one partition leaves it when it becomes long. */
     if (!r->blocking && !p->table->virt && (p->path->work_class == WORK_SCAN || p->where->partition_in)) return CQL_OFFLOAD;
-    r->cost->is_read = true;
     op_cost_class(r->cost, class_of(p));
     struct select_run *run = ARENA_NEW(r->arena, struct select_run);
     if (!run || make_spec(r, p, &spec)) {

@@ -224,7 +224,6 @@ static int emit_answer(struct answer *a) {
 
 static enum cql_outcome run_describe(struct cql_request *r, const struct cql_statement *s) {
     struct answer a = {r, s, s->plan, s->schema};
-    r->cost->is_read = true;
     r->cost->is_system = true;
     if (r->sink->begin(r->sink, &s->result)) {
         err_nomem(r->err);

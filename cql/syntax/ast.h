@@ -264,7 +264,6 @@ struct ast_create_table {
     const char **partition_key, **clustering;
     uint32_t n_primary_keys; /* how often PRIMARY KEY was given */
     struct ast_props props;
-    const char *like_keyspace, *like_table; /* CREATE TABLE ... LIKE, 5.1; NULL */
 };
 
 enum ast_alter_table_op {

@@ -42,7 +42,6 @@ static int add_exists(struct cas *c, struct cas_row *row, bool must_not) {
         return err_invalid(c->r->err, "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row");
     row->must_exist = !must_not;
     row->must_not_exist = must_not;
-    c->has_exists = true;
     return 0;
 }
 
@@ -268,7 +267,9 @@ static int put_row(struct cas *c, const struct row_view *v, const struct schema_
 static int answer_rows(struct cas *c, const struct schema_column *const *columns, uint32_t n) {
     struct arena *a = c->r->arena;
     struct value *out = ARENA_ARRAY(a, (size_t)n + 1, struct value);
-    const struct row_view_layout *layout = row_view_layout_new(c->table, NULL, a);
+    bool *shown = ARENA_ARRAY(a, c->table->n_columns, bool);
+    for (uint32_t i = 0; shown && i < n; i++) shown[columns[i]->ordinal] = true;
+    const struct row_view_layout *layout = shown ? row_view_layout_new(c->table, shown, a) : NULL;
     struct row_view v;
     if (!out || !layout) return err_nomem(c->r->err);
     if (row_view_init(&v, layout, a, c->r->err) || row_view_partition(&v, c->part->key, c->statics.row, c->r->err)) return -1;

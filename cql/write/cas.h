@@ -24,7 +24,7 @@ struct cas {
     const struct schema_table *table;
     const struct eng_part *part;
     bool batch;
-    bool has_exists, writes_statics, writes_rows, shows_all;
+    bool writes_statics, writes_rows, shows_all;
     int64_t now;
     struct cas_row statics;
     uint32_t n_rows, capacity;

@@ -5,7 +5,6 @@ struct op_read *op_cost_read(struct op_cost *c) {
     if (!r) return NULL;
     if (c->reads_tail) c->reads_tail->next = r;
     else c->reads = r;
-    c->is_read = true;
     return c->reads_tail = r;
 }
 

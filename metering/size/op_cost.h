@@ -67,7 +67,7 @@ struct op_cost {
     /* filled by cql */
     uint64_t rows_returned;
     enum query_class query_class;
-    bool is_read, is_write, is_logged_batch, is_system; /* system: free */
+    bool is_write, is_logged_batch, is_system; /* system: free */
     uint64_t empty_partitions; /* storage partitions that a full scan went through and found empty */
     struct op_read *reads, *reads_tail;
     struct op_write *writes, *writes_tail;

@@ -493,6 +493,28 @@ def own_server(new_server, *flags):
     return s
 
 
+def test_a_row_larger_than_what_a_request_may_take_is_read_and_written_by_its_key(new_server):
+    """90 MB in one row: 18 elements of 5 MB."""
+    s = own_server(new_server)
+    with Raw(s) as c, others_served(s) as check:
+        c.must("CREATE TABLE h.large (pk int PRIMARY KEY, m map<int, blob>, v int)")
+        for i in range(18):
+            c.must("UPDATE h.large SET m[?] = ?, v = 7 WHERE pk = 1", [struct.pack(">i", i), os.urandom(5 << 20)])
+        check()
+        for cql in ("SELECT v FROM h.large WHERE pk = 1", "SELECT v FROM h.large WHERE pk IN (0, 1, 2)", "SELECT v FROM h.large"):
+            assert c.must(cql).endswith(struct.pack(">iii", 1, 4, 7)), cql
+        for cql in ("SELECT * FROM h.large WHERE pk = 1", "SELECT m FROM h.large"):
+            assert c.error_of(cql) == 0, cql  # a server error, with words
+            assert b"The value of column m is larger than what one request may take of memory" in c.ask(QUERY, query_body(cql))[1]
+        check()
+        assert c.must("UPDATE h.large SET v = 8 WHERE pk = 1 IF v = 9").endswith(b"\0" + struct.pack(">ii", 4, 7))
+        c.must("UPDATE h.large SET v = 8 WHERE pk = 1 IF v = 7")
+        assert c.must("SELECT v FROM h.large WHERE pk = 1").endswith(struct.pack(">iii", 1, 4, 8))
+        c.must("DELETE FROM h.large WHERE pk = 1")
+        assert c.must("SELECT v FROM h.large WHERE pk = 1").endswith(struct.pack(">i", 0))
+        check()
+
+
 def is_closed(c, seconds):
     """Whether the server ends the connection in that time, whatever it still says."""
     c.sock.settimeout(seconds)

@@ -57,6 +57,32 @@ static void test_arena_copies_are_terminated(void **state) {
     arena_fini(&a);
 }
 
+static void count_up(void *p) { ++*(int *)p; }
+
+static void test_arena_lets_go_of_what_it_owns_with_what_it_handed_out(void **state) {
+    (void)state;
+    struct arena a;
+    int gone[4] = {0};
+    arena_init(&a, 1024, 0);
+    assert_int_equal(arena_own(&a, count_up, &gone[0]), 0);
+    struct arena_mark m = arena_mark(&a);
+    assert_int_equal(arena_own(&a, count_up, &gone[1]), 0);
+    assert_non_null(arena_alloc(&a, 5000)); /* in another chunk */
+    assert_int_equal(arena_own(&a, count_up, &gone[2]), 0);
+    arena_rewind(&a, m);
+    assert_true(!gone[0] && gone[1] == 1 && gone[2] == 1);
+    void *kept = arena_alloc(&a, 8);
+    assert_int_equal(arena_own(&a, count_up, &gone[3]), 0);
+    arena_let_go(&a, m);
+    assert_true(!gone[0] && gone[3] == 1);
+    assert_ptr_not_equal(arena_alloc(&a, 8), kept);
+    arena_reset(&a);
+    assert_int_equal(gone[0], 1);
+    assert_int_equal(arena_own(&a, count_up, &gone[0]), 0);
+    arena_fini(&a);
+    assert_int_equal(gone[0], 2);
+}
+
 static void test_arena_reports_a_failed_allocation(void **state) {
     (void)state;
     struct arena a;
@@ -71,7 +97,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_hands_out_aligned_zeroed_memory), cmocka_unit_test(test_arena_refuses_past_its_limit_and_keeps_working),
         cmocka_unit_test(test_arena_reset_reuses_the_first_chunk),    cmocka_unit_test(test_arena_copies_are_terminated),
-        cmocka_unit_test(test_arena_reports_a_failed_allocation),
+        cmocka_unit_test(test_arena_reports_a_failed_allocation),     cmocka_unit_test(test_arena_lets_go_of_what_it_owns_with_what_it_handed_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

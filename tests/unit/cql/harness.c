@@ -82,8 +82,8 @@ void harness_close(struct harness *h) {
     eng_batch_free(h->batch);
     cql_db_free(h->db);
     catalog_close(h->catalog);
-    eng_close(h->eng);
     arena_fini(&h->arena);
+    eng_close(h->eng);
     buf_fini(&h->rows);
     buf_fini(&h->paging);
 }

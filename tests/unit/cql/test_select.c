@@ -223,6 +223,13 @@ static void test_a_large_collection_costs_nothing_where_it_is_not_selected(void 
     h->arena_limit = 64 << 10;
     assert_rows(h, "SELECT c, d, v FROM t WHERE k = 1", "1,1,10;2,1,20;2,2,30;3,1,40");
     assert_rows(h, "SELECT count(*), max(v) FROM t", "6,50");
+    assert_rows(h, "SELECT c, d, v FROM t WHERE k = 1 AND c = 2 AND d = 1", "2,1,20");
+    assert_rows(h, "SELECT d, v FROM t WHERE k = 1 AND c = 2 AND d IN (1, 2)", "1,20;2,30");
+    assert_rows(h, "UPDATE t SET v = 21 WHERE k = 1 AND c = 2 AND d = 1 IF v = 21", "false,20");
+    run_ok(h, "UPDATE t SET v = 20 WHERE k = 1 AND c = 2 AND d = 1 IF v = 20");
+    run_ok(h, "DELETE FROM t WHERE k = 1 AND c > 5"); /* from now on a walk leads to the row */
+    assert_rows(h, "SELECT c, d, v FROM t WHERE k = 1 AND c = 2 AND d = 1", "2,1,20");
+    assert_error(h, "SELECT m FROM t WHERE k = 1 AND c = 2 AND d = 1", "The value of column m is larger than what one request may take of memory");
     assert_error(h, "SELECT m FROM t WHERE k = 1", "The value of column m is larger than what one request may take of memory");
     h->arena_limit = 0;
     uint64_t bytes[2];

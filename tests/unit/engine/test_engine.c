@@ -52,8 +52,8 @@ static int setup_rocksdb(void **state) { return *state = world_new(true), 0; }
 static int teardown(void **state) {
     struct world *w = *state;
     char command[128];
-    close_engine(w);
     arena_fini(&w->arena);
+    close_engine(w);
     if (w->dir) {
         snprintf(command, sizeof(command), "rm -rf %s", w->dir);
         if (system(command)) return -1;

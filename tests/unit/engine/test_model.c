@@ -310,8 +310,8 @@ static void run_model(bool rocks, uint64_t seed) {
         step(m);
         check(m);
     }
-    close_engine(m);
     arena_fini(&m->arena);
+    close_engine(m);
     char command[96];
     snprintf(command, sizeof(command), "rm -rf %s", m->path);
     if (rocks && system(command)) fail();

@@ -54,8 +54,8 @@ static int teardown(void **state) {
     struct world *w = *state;
     char command[96];
     eng_batch_free(w->batch);
-    eng_close(w->eng);
     arena_fini(&w->arena);
+    eng_close(w->eng);
     snprintf(command, sizeof(command), "rm -rf %s", w->dir);
     free(w);
     return system(command);

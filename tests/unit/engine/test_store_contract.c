@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -70,7 +71,7 @@ static int put_one(struct world *w, struct kv *kv, const char *key, const char *
 
 /* "key=value ..." */
 static char *text_of(struct world *w, struct kv *kv, const struct kv_snapshot *at) {
-    struct kv_iter_spec spec = {.tier = KV_ANY, .snapshot = at};
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at};
     struct kv_iter *it = kv->ops->iter_new(kv, &spec, &w->e);
     struct buf out;
     buf_init(&out, 0);
@@ -104,7 +105,7 @@ static void test_snapshots_and_iterators_see_one_moment(void **state) {
     const struct kv_ops *ops = w->kv->ops;
     assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "c", "3", NULL, NULL), 0);
     struct kv_snapshot *s = ops->snapshot_new(w->kv);
-    struct kv_iter *it = ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = KV_ANY}, &w->e);
+    struct kv_iter *it = ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
     assert_int_equal(ops->iter_move(it, KV_SEEK, slice_str(""), &w->e), 1);
     for (int i = 0; i < 3; i++) {
         struct kv_batch *b = ops->batch_new(w->kv);
@@ -135,14 +136,14 @@ static void test_many_values_come_from_one_moment(void **state) {
     struct kv_value values[3];
     bool found[3];
     for (int now = 0; now < 2; now++) {
-        assert_int_equal(ops->get_many(w->kv, KV_ANY, now ? NULL : s, keys, 3, values, found, &w->e), 0);
+        assert_int_equal(ops->get_many(w->kv, ENG_TIER_ANY, now ? NULL : s, keys, 3, values, found, &w->e), 0);
         assert_true(found[0] && found[1] == now && found[2] && slice_eq(values[0].bytes, slice_str("3")) && slice_eq(values[2].bytes, slice_str("1")));
         for (int i = 0; i < 3; i++)
             if (found[i]) ops->release(w->kv, &values[i]);
     }
     ops->snapshot_free(w->kv, s);
     fault_arm(FAULT_KV_READ, 1);
-    assert_int_equal(ops->get_many(w->kv, KV_ANY, NULL, keys, 3, values, found, &w->e), -1);
+    assert_int_equal(ops->get_many(w->kv, ENG_TIER_ANY, NULL, keys, 3, values, found, &w->e), -1);
     err_clear(&w->e);
 }
 
@@ -390,6 +391,86 @@ static void test_two_engines_decide_one_after_the_other(void **state) {
     eng_close(b);
 }
 
+static int add_to_load(struct world *w, struct kv_load *l, const char *key, const char *value) {
+    return l->ops->load_add(l, slice_str(key), slice_str(value), &w->e);
+}
+
+static void test_load_is_seen_as_a_whole(void **state) {
+    struct world *w = *state;
+    const struct kv_ops *ops = w->kv->ops;
+    assert_int_equal(put_one(w, w->kv, "a", "0", NULL, NULL) | put_one(w, w->kv, "d", "0", NULL, NULL), 0);
+    struct kv_load *l = ops->load_new(w->kv, &w->e), *dropped = ops->load_new(w->kv, &w->e), *none = ops->load_new(w->kv, &w->e);
+    assert_int_equal(add_to_load(w, l, "b", "1") | add_to_load(w, l, "c", "2") | add_to_load(w, dropped, "e", "3"), 0);
+    assert_holds(w, w->kv, NULL, "a=0 d=0 ");
+    struct kv_snapshot *before = ops->snapshot_new(w->kv);
+    assert_int_equal(ops->load_finish(l, &w->e) | ops->load_finish(none, &w->e), 0);
+    ops->load_free(l);
+    ops->load_free(dropped);
+    ops->load_free(none);
+    assert_holds(w, w->kv, NULL, "a=0 b=1 c=2 d=0 ");
+    assert_holds(w, w->kv, before, "a=0 d=0 ");
+    ops->snapshot_free(w->kv, before);
+    struct kv_batch *b = ops->batch_new(w->kv);
+    assert_int_equal(ops->batch_merge(b, slice_str("b"), slice_str("x")) | ops->batch_delete(b, slice_str("c")), 0);
+    assert_int_equal(ops->write(w->kv, b, false, &w->e), 0);
+    ops->batch_free(b);
+    assert_holds(w, w->kv, NULL, "a=0 b=1,x d=0 ");
+}
+
+static void test_load_that_fails_leaves_nothing(void **state) {
+    struct world *w = *state;
+    const struct kv_ops *ops = w->kv->ops;
+    struct kv_load *l = ops->load_new(w->kv, &w->e);
+    assert_int_equal(add_to_load(w, l, "b", "1"), 0);
+    fault_arm(FAULT_KV_WRITE, 1);
+    assert_int_equal(ops->load_finish(l, &w->e), -1);
+    fault_arm(FAULT_KV_WRITE, 0);
+    ops->load_free(l);
+    assert_holds(w, w->kv, NULL, "");
+}
+
+/* As a crash leaves it: a load is under way when the store is opened anew. */
+static void test_load_that_was_cut_off_is_removed_at_the_start(void **state) {
+    struct world *w = *state;
+    char folder[100];
+    struct kv_load *l = w->kv->ops->load_new(w->kv, &w->e);
+    assert_int_equal(add_to_load(w, l, "b", "1"), 0);
+    snprintf(folder, sizeof(folder), "%s/loading", w->path);
+    assert_int_equal(access(folder, F_OK), 0);
+    w->kv->ops->close(w->kv);
+    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join}, &w->e);
+    assert_non_null(w->kv);
+    assert_int_equal(access(folder, F_OK), -1);
+    assert_holds(w, w->kv, NULL, "");
+    l->ops->load_free(l);
+}
+
+/* More than one file takes. */
+static void test_large_load_is_whole_after_a_restart(void **state) {
+    struct world *w = *state;
+    enum { N = 140, BYTES = 1 << 20 };
+    char *value = malloc(BYTES), key[16];
+    memset(value, 'v', BYTES);
+    struct kv_load *l = w->kv->ops->load_new(w->kv, &w->e);
+    for (int i = 0; i < N; i++) {
+        snprintf(key, sizeof(key), "%04d", i);
+        value[0] = (char)i;
+        assert_int_equal(l->ops->load_add(l, slice_str(key), slice_of(value, BYTES), &w->e), 0);
+    }
+    assert_int_equal(l->ops->load_finish(l, &w->e), 0);
+    l->ops->load_free(l);
+    w->kv->ops->close(w->kv);
+    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join}, &w->e);
+    assert_non_null(w->kv);
+    struct kv_iter *it = w->kv->ops->iter_new(w->kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY}, &w->e);
+    int n = 0;
+    for (int got = it->ops->iter_move(it, KV_SEEK, slice_str(""), &w->e); got > 0; got = it->ops->iter_move(it, KV_NEXT, slice_str(""), &w->e), n++)
+        assert_true(it->value.n == BYTES && it->value.p[0] == (uint8_t)n);
+    it->ops->iter_free(it);
+    assert_int_equal(n, N);
+    free(value);
+}
+
 static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it(void **state) {
     struct world *w = *state;
     struct eng_options o = {.data_dir = w->rocks ? w->copy : NULL, .durability = ENG_FSYNC, .clock = &clock_real};
@@ -437,6 +518,10 @@ int main(void) {
         BOTH(test_many_values_come_from_one_moment),
         BOTH(test_checkpoint_is_another_store),
         BOTH(test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it),
+        BOTH(test_load_is_seen_as_a_whole),
+        BOTH(test_load_that_fails_leaves_nothing),
+        cmocka_unit_test_setup_teardown(test_load_that_was_cut_off_is_removed_at_the_start, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
         cmocka_unit_test(test_notice_tells_of_the_writes_of_others),
         cmocka_unit_test(test_two_engines_on_one_store_follow_the_model),

@@ -33,8 +33,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct world *w = *state;
     eng_batch_free(w->batch);
-    eng_close(w->eng);
     arena_fini(&w->arena);
+    eng_close(w->eng);
     free(w);
     return 0;
 }
