@@ -28,10 +28,10 @@ static bool is_spared(const struct np_share *s, int64_t now_us) {
 }
 
 /* Of two that hold the same, who has held it longer. */
-static struct np_share *largest(const struct np_budget *b, bool spare, int64_t now_us) {
+static struct np_share *largest(const struct np_budget *b, const struct np_share *but, bool spare, int64_t now_us) {
     struct np_share *most = NULL;
     for (struct np_share *s = b->shares; s; s = s->next) {
-        if (s->bytes == s->making || atomic_load_explicit(&s->evicted, memory_order_relaxed)) continue;
+        if (s == but || s->bytes == s->making || atomic_load_explicit(&s->evicted, memory_order_relaxed)) continue;
         if (spare && is_spared(s, now_us)) continue;
         if (!most || s->bytes > most->bytes || (s->bytes == most->bytes && s->since_us < most->since_us)) most = s;
     }
@@ -49,10 +49,11 @@ static void evict(struct np_share *s) {
 
 static bool over(const struct np_budget *b, size_t limit) { return b->total - b->leaving > limit; }
 
-static void evict_down_to(struct np_budget *b, size_t limit, bool spare) {
+/* but: stays; NULL: anyone may go. */
+static void evict_down_to(struct np_budget *b, size_t limit, const struct np_share *but, bool spare) {
     int64_t now_us = over(b, limit) ? clock_machine_us(b->o.clock) : 0;
     while (over(b, limit)) {
-        struct np_share *s = largest(b, spare, now_us);
+        struct np_share *s = largest(b, but, spare, now_us);
         if (!s) return;
         evict(s);
     }
@@ -106,8 +107,8 @@ void npi_share_add(struct np_share *s, size_t n) {
     if (!n) return;
     pthread_mutex_lock(&b->lock);
     put(s, n);
-    evict_down_to(b, b->o.limit, true);
-    evict_down_to(b, b->o.limit + b->o.limit / 8, false);
+    evict_down_to(b, b->o.limit, NULL, true);
+    evict_down_to(b, b->o.limit + b->o.limit / 8, NULL, false);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -143,7 +144,7 @@ int npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t 
     struct np_budget *b = s->budget;
     pthread_mutex_lock(&b->lock);
     size_t limit = limit_of(b, maker, so_far + n);
-    evict_down_to(b, limit > n ? limit - n : 0, true);
+    evict_down_to(b, limit > n ? limit - n : 0, NULL, true);
     bool room = b->total - b->leaving + n <= limit;
     if (room) {
         put(s, n);
@@ -167,7 +168,7 @@ enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_
     enum np_may may = NP_MAY_GO_ON;
     if (so_far <= NP_SHARE_OWN) return may;
     pthread_mutex_lock(&b->lock);
-    evict_down_to(b, soft, true);
+    evict_down_to(b, soft, s, true); /* its own answers wait until it reads: that is no reason to close it */
     if (over(b, soft)) {
         if (!b->turn && s->bytes - s->making <= NP_SHARE_OWN) b->turn = maker;
         if (b->turn != maker) may = over(b, limit_of(b, maker, so_far)) ? NP_MAY_GIVE_UP : NP_MAY_WAIT;

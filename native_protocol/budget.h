@@ -6,7 +6,8 @@
  * eighths of the limit.
  *
  * What is still being made (an answer on a worker) is charged before it is made, and is no reason to evict. The maker of a large answer
- * waits above half of the limit, but for one at a time whose turn it is, and gives up above three quarters; the rest is for small ones.
+ * waits above half of the limit, but for one at a time whose turn it is, and gives up above three quarters; the rest is for small ones. Whoever
+ * waits there has others evicted that do not read, never the connection that it makes the answer for.
  *
  *   B1  the budget's total is the sum of its shares' bytes
  *   B2  a share is in the list exactly while it holds bytes

@@ -211,8 +211,10 @@ def test_damaged_table_file_refuses(server, damage):
 def test_tail_that_a_crash_leaves_is_accepted(server, tail):
     log = newest(server, "*.log")
     r = random.Random(7)
+    block = log.read_bytes()[32768:65536]  # begins with a piece: checksum, length, type, bytes
+    length = int.from_bytes(block[4:6], "little")
     append(log, {
-        "torn": log.read_bytes()[32768:32768 + 300],
+        "torn": block[:min(300, 7 + length - 1)],
         "zeroed": bytes(70_000),
         "garbage": r.randbytes(500),
         "zeros and garbage": bytes(5000) + r.randbytes(3000),

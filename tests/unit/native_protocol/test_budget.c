@@ -171,6 +171,9 @@ static void test_budget_gives_no_turn_to_who_has_not_read(void **state) {
     npi_share_made(&s[0], 40 * mb); /* and unread */
     assert_true(npi_share_is_behind(&s[0]));
     assert_int_equal(npi_share_may_make(&s[0], &makers[1], 20 * mb), NP_MAY_WAIT);
+    now_us += 50; /* it has not moved since, but its own answer is no reason for it to go */
+    assert_int_equal(npi_share_may_make(&s[0], &makers[1], 20 * mb), NP_MAY_WAIT);
+    assert_int_equal(told[0], 0);
     npi_share_sub(&s[0], 40 * mb);
     npi_share_add(&s[1], 40 * mb);
     assert_int_equal(npi_share_may_make(&s[0], &makers[1], 20 * mb), NP_MAY_GO_ON);
