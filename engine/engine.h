@@ -70,6 +70,7 @@ struct eng_bound {
 struct eng_slice {
     struct eng_bound from, to; /* rows between; from must not be after to */
 };
+bool eng_slice_has(const struct eng_slice *s, struct slice ck);
 
 /* ---- writing ---- */
 
@@ -145,8 +146,9 @@ void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint3
 
 /* ---- reading ---- */
 
-/* One row or static row, resolved at now (seconds). 1: visible, 0: not, -1: error, ENG_INCOMPLETE. What row points to lives as long as
- * what is handed out of the arena now; a large row does not count towards the arena's limit. row->newest_ts is filled in with 1 and with 0. */
+/* One row or static row, resolved at now (seconds; ENG_NEVER_EXPIRES, or ENG_AS_STORED: 1 when anything is stored of it). 1: visible, 0: not, -1:
+ * error, ENG_INCOMPLETE. What row points to lives as long as what is handed out of the arena now; a large row does not count towards the
+ * arena's limit. row->newest_ts is filled in with 1 and with 0. */
 int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, enum eng_row_kind kind, struct slice ck, int64_t now,
                 struct arena *a, struct eng_row *row, struct op_cost *cost, struct err *e) MUST_CHECK;
 

@@ -132,3 +132,12 @@ int engi_range_read(struct slice rest, struct engi_interval *out) {
     out->to = rd_bytes(&r, rd_left(&r));
     return r.bad || form > ENGI_SETTLED ? -1 : 0;
 }
+
+static bool begins_with(struct slice s, struct slice prefix) { return s.n >= prefix.n && slice_eq(slice_of(s.p, prefix.n), prefix); }
+
+bool eng_slice_has(const struct eng_slice *s, struct slice ck) {
+    const struct eng_bound *from = &s->from, *to = &s->to;
+    bool begins = begins_with(ck, from->key), ends = begins_with(ck, to->key);
+    if (begins ? from->after : slice_cmp(ck, from->key) < 0) return false;
+    return ends ? to->after : slice_cmp(ck, to->key) < 0;
+}

@@ -92,6 +92,10 @@ static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t
         cost->rows_read++;
         cost->bytes_read += key_n + s->bytes.n;
     }
+    if (now == ENG_AS_STORED) {
+        row->del_ts = later(row->del_ts, del_ts);
+        return 1;
+    }
     return eng_row_resolve(row, del_ts, now, cost ? &cost->tombstones : NULL);
 }
 

@@ -13,6 +13,7 @@
 #define ENG_NO_TS INT64_MIN  /* no timestamp: never written, never deleted */
 #define ENG_NO_EXPIRY INT64_MAX
 #define ENG_NEVER_EXPIRES INT64_MIN /* as now: nothing has expired yet */
+#define ENG_AS_STORED (INT64_MIN + 1) /* as now, of eng_row_get: nothing is dropped; del_ts is the newest deletion that covers the row, its own or another */
 
 enum eng_row_kind { ENG_STATIC, ENG_ROW };
 

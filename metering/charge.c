@@ -1,7 +1,7 @@
 /* Units of one request: its reads, its writes, and the rules that made the sum (reference/keyspaces.md, sections 1.2 to 1.4). */
 #include "metering/charge.h"
 
-enum { READ_STEP = 4096, WRITE_STEP = 1024 };
+enum { READ_STEP = 4096 };
 
 _Static_assert(RULES <= 64, "struct charge keeps rules in 64 bits");
 
@@ -71,20 +71,45 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
     if (statics) rule_add(c, RULE_SIZE_STATIC);
     c->row_bytes += rows;
     c->static_bytes += statics;
-    if (rows || !statics) c->write_units += (double)at_least_1(steps(rows, WRITE_STEP));
-    if (statics) c->static_write_units += (double)steps(statics, WRITE_STEP);
+    if (rows || !statics) c->write_units += (double)at_least_1(size_write_steps(rows));
+    if (statics) c->static_write_units += (double)size_write_steps(statics);
     if (!w->reads_when_failed) return;
     rule_add(c, RULE_LWT_FAILED_READ);
     if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
     c->read_units += (consistency == CHARGE_EVENTUAL ? 0.5 : 1.0) * (double)at_least_1(steps(rows + statics, READ_STEP));
 }
 
-static void charge_write(const struct op_cost *cost, const struct op_write *w, struct charge *c) {
+/* Sized as the setting says. What stands is not known where nothing was read for it: then what was written counts. */
+static bool by_row(const struct op_write *w, enum write_size by) { return by == WRITE_SIZE_ROW && w->stood.known == STOOD_FOUND; }
+
+static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
+    if (by_row(w, by)) return w->kind != OP_DELETE ? RULE_WRITE_ROW : w->many ? RULE_DELETE_EACH : RULE_DELETE_ROW;
+    if (by == WRITE_SIZE_ROW || w->kind == OP_INSERT) return RULE_WRITE_1K;
+    return w->kind == OP_DELETE ? RULE_DELETE_KEY : RULE_UPDATE_WRITTEN;
+}
+
+static void charge_row(const struct op_cost *cost, const struct op_write *w, enum write_size by, uint64_t factor, struct charge *c) {
+    const struct size_parts *row = by_row(w, by) ? &w->stood.row : &w->row;
+    uint64_t bytes = size_row_bytes(cost->size_model, w->n_columns, row);
+    uint64_t units = by_row(w, by) ? w->stood.row_steps : size_write_steps(bytes);
+    model_add(c, cost->size_model, row);
+    c->row_bytes += bytes;
+    c->write_units += (double)(factor * at_least_1(units));
+}
+
+static void charge_static(const struct op_write *w, enum write_size by, uint64_t factor, struct charge *c) {
+    uint64_t bytes = size_static_bytes(by_row(w, by) ? &w->stood.statics : &w->statics);
+    rule_add(c, RULE_WRITE_STATIC);
+    rule_add(c, RULE_SIZE_STATIC);
+    c->static_bytes += bytes;
+    c->static_write_units += (double)(factor * at_least_1(size_write_steps(bytes)));
+}
+
+static void charge_write(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
     uint64_t factor = 1;
     rule_add(c, RULE_WRITE_1K);
+    rule_add(c, sized_by(w, by));
     if (w->conditional) rule_add(c, RULE_LWT_APPLIED);
-    if (w->kind == OP_UPDATE) rule_add(c, RULE_UPDATE_WRITTEN);
-    if (w->kind == OP_DELETE) rule_add(c, RULE_DELETE_KEY);
     if (w->has_row && w->has_static) {
         rule_add(c, RULE_WRITE_BOTH);
         factor *= 2;
@@ -93,19 +118,25 @@ static void charge_write(const struct op_cost *cost, const struct op_write *w, s
         rule_add(c, RULE_WRITE_LOGGED);
         factor *= 2;
     }
-    if (w->has_row) {
-        uint64_t bytes = size_row_bytes(cost->size_model, w->n_columns, &w->row);
-        model_add(c, cost->size_model, &w->row);
-        c->row_bytes += bytes;
-        c->write_units += (double)(factor * at_least_1(steps(bytes, WRITE_STEP)));
+    if (w->has_row) charge_row(cost, w, by, factor, c);
+    /* The static row of a partition that is deleted goes as its rows do, by an operation of its own. */
+    if (w->has_static || (w->many && by_row(w, by) && w->stood.statics.rows)) charge_static(w, by, factor, c);
+}
+
+static void charge_writes(const struct op_cost *cost, enum write_size by, enum charge_consistency consistency, struct charge *c) {
+    for (const struct op_write *w = cost->writes; w; w = w->next) {
+        if (w->conditional && !w->applied) charge_failed(cost, w, consistency, c);
+        else charge_write(cost, w, by, c);
     }
-    if (w->has_static) {
-        uint64_t bytes = size_static_bytes(&w->statics);
-        rule_add(c, RULE_WRITE_STATIC);
-        rule_add(c, RULE_SIZE_STATIC);
-        c->static_bytes += bytes;
-        c->static_write_units += (double)(factor * at_least_1(steps(bytes, WRITE_STEP)));
-    }
+}
+
+bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) {
+    struct charge c = {0};
+    for (const struct op_write *w = cost->writes; w; w = w->next)
+        if (by == WRITE_SIZE_ROW && w->stood.known == STOOD_UNKNOWN && (w->applied || !w->conditional)) return false;
+    charge_writes(cost, by, CHARGE_STRONG, &c);
+    *out = (struct charge_write_size){.row_bytes = c.row_bytes, .static_bytes = c.static_bytes, .units = c.write_units + c.static_write_units};
+    return true;
 }
 
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
@@ -115,10 +146,7 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
         return;
     }
     charge_reads(cost, consistency, out);
-    for (const struct op_write *w = cost->writes; w; w = w->next) {
-        if (w->conditional && !w->applied) charge_failed(cost, w, consistency, out);
-        else charge_write(cost, w, out);
-    }
+    charge_writes(cost, cost->write_size, consistency, out);
     if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);
     out->total = out->read_units + out->write_units + out->static_write_units;
 }

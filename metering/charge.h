@@ -29,13 +29,25 @@ struct charge {
     uint64_t rules;                   /* bit set of enum rule_id */
 };
 
+/* What the writes come to when they are sized one way, in units and bytes. */
+struct charge_write_size {
+    uint64_t row_bytes, static_bytes;
+    double units;
+};
+
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
+/* False: not known, for the rows as they stand were not looked at. */
+bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) MUST_CHECK;
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units, row_bytes, static_bytes, bytes_read, rows_read,
- * rows_returned, query_class (point|row_range|partition_range|table_scan), table, rules. */
+ * rows_returned, query_class (point|row_range|partition_range|table_scan), table, rules; of a write also write_size (row|written), which the
+ * figures above go by, and what either way comes to: "row" (null when that was not looked at) and "written", each with row_bytes,
+ * static_bytes and units. */
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
 /* A row of rule.def, which says what the fields are. */
 struct rule {
     const char *name, *title, *text, *source, *confidence;
 };
 const struct rule *rule_of(enum rule_id id);
+const char *size_model_name(enum size_model model);
+const char *write_size_name(enum write_size by);
 const char *query_class_name(enum query_class class);

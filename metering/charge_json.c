@@ -18,6 +18,9 @@ const char *query_class_name(enum query_class class) {
     return names[class];
 }
 
+const char *size_model_name(enum size_model model) { return model == SIZE_CURRENT ? "current" : "documented-2022"; }
+const char *write_size_name(enum write_size by) { return by == WRITE_SIZE_ROW ? "row" : "written"; }
+
 static void put_count(struct buf *out, const char *key, uint64_t n) { buf_printf(out, "\"%s\":%llu,", key, (unsigned long long)n); }
 
 /* Units are whole or half; a whole number has no fraction. */
@@ -38,6 +41,23 @@ static void put_table(struct buf *out, const struct op_cost *cost) {
     buf_put_str(out, ",");
 }
 
+static void put_write_size(struct buf *out, const struct op_cost *cost, enum write_size by) {
+    struct charge_write_size s;
+    buf_printf(out, "\"%s\":", write_size_name(by));
+    if (!charge_write_size(cost, by, &s)) {
+        buf_put_str(out, "null,");
+        return;
+    }
+    buf_printf(out, "{\"row_bytes\":%llu,\"static_bytes\":%llu,\"units\":%llu},", (unsigned long long)s.row_bytes,
+               (unsigned long long)s.static_bytes, (unsigned long long)s.units);
+}
+
+static void put_write_sizes(struct buf *out, const struct op_cost *cost) {
+    buf_printf(out, "\"write_size\":\"%s\",", write_size_name(cost->write_size));
+    put_write_size(out, cost, WRITE_SIZE_ROW);
+    put_write_size(out, cost, WRITE_SIZE_WRITTEN);
+}
+
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out) {
     buf_put_str(out, "{");
     put_units(out, "read_units", charge->read_units);
@@ -50,6 +70,7 @@ void charge_json(const struct op_cost *cost, const struct charge *charge, struct
     put_count(out, "rows_returned", cost->rows_returned);
     buf_printf(out, "\"query_class\":\"%s\",", query_class_name(cost->query_class));
     put_table(out, cost);
+    if (cost->writes) put_write_sizes(out, cost);
     buf_put_str(out, "\"rules\":[");
     bool first = true;
     for (unsigned id = 0; id < RULES; id++) {

@@ -28,7 +28,7 @@ static int open_database(struct instance *in, struct err *e) {
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
     struct cql_db_options dbo = {
-        .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model};
+        .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model, .write_size = s->write_size};
     in->db = cql_db_new(&dbo, e);
     return in->db ? 0 : -1;
 }
@@ -41,6 +41,7 @@ static int open_front(struct instance *in, struct err *e) {
         .catalog = in->catalog,
         .clock = &in->clock.clock,
         .size_model = s->size_model,
+        .write_size = s->write_size,
         .capacity_payload = s->capacity_payload,
         .listen = s->listen,
         .port = s->port,

@@ -13,6 +13,7 @@ struct settings { /* texts belong to the config */
     const char *tls_cert, *tls_key;
     enum tally_mode mode;
     enum size_model size_model;
+    enum write_size write_size;
     struct ddl_delay ddl_delay;
     enum eng_durability durability;
     bool cut_damage;

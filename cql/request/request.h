@@ -34,6 +34,7 @@ struct cql_db_options {
     struct clock *clock;
     enum tally_mode mode;
     enum size_model size_model;
+    enum write_size write_size;
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
     struct cql_admission admission;
     struct cql_permission permission;

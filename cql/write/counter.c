@@ -50,6 +50,17 @@ static uint64_t stored(const struct mutation *of, const struct eng_row *row, uin
     return have && have->value.n == 8 ? load_u64(have->value.p) : 0;
 }
 
+/* Each change once: it has done its counting. */
+static void note_summed(struct change *sum, const struct increment *all, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct change *c = all[i].change;
+        if (!c->counts) continue;
+        c->counts = false;
+        c->next = sum->summed;
+        sum->summed = c;
+    }
+}
+
 /* The row of the first of n increments, which all are of one row. */
 static int settle_row(struct cql_request *r, struct mutations *m, struct mutation *of, const struct increment *all, size_t n, int64_t now,
                       int64_t *newest) {
@@ -61,6 +72,7 @@ static int settle_row(struct cql_request *r, struct mutations *m, struct mutatio
     int rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, &of->part, delta->kind, delta->ck, now, m->arena, before, r->cost, m->err);
     if (rc < 0 || mutation_note_read(m, of, delta->kind, delta->ck, rc ? before : NULL)) return -1;
     if (before->newest_ts > *newest) *newest = before->newest_ts;
+    note_summed(c, all, n);
     c->row = *delta;
     c->row.n_cells = 0;
     c->row.cells = ARENA_ARRAY(m->arena, n, struct eng_cell);

@@ -44,6 +44,7 @@ struct modify_plan {
     const struct term *json;  /* INSERT JSON: keys and operations take their values from it */
     bool json_unset;          /* DEFAULT UNSET */
     bool repeats;             /* two operations on one column */
+    bool whole;               /* gives every regular column of the row a value, and either all static columns or none */
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
     struct modify_op *ops;
 };
@@ -52,6 +53,7 @@ struct modify_plan {
 struct modify_write {
     struct cql_request *r;
     const struct modify_plan *plan;
+    bool whole;                 /* the row and the static row are, after it, what it writes */
     int64_t ts, now;            /* microseconds; seconds */
     int64_t deletion_ts;
     int32_t ttl;
@@ -96,6 +98,9 @@ int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) 
 /* Gives the write its place under the lock. conditional: its deletions lose against its own cells and those of the same batch
  * (Cassandra's PartitionUpdate.updateAllTimestamp), but for the deletion of one row. */
 void modify_order(struct modify_write *w, bool conditional, int64_t ts);
+
+/* Whether the row and the static row are, after a statement with these values, what it writes: it has no need to read them to be sized. */
+bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values);
 
 /* modify_json.c: values by ordinal of the table's columns. */
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;

@@ -26,6 +26,7 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     c->token = part->token;
     c->key = part->key;
     c->n_columns = (uint16_t)p->table->n_columns;
+    c->stood.known = w->whole ? STOOD_AS_WRITTEN : STOOD_UNKNOWN;
     return c;
 }
 
@@ -193,6 +194,7 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     const struct eng_row *current;
     struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
     if (!change) return -1;
+    change->cost = c;
     change->row.kind = ENG_STATIC;
     change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
     if (read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row)) return -1;
@@ -226,6 +228,7 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
     if (!change) return -1;
     struct eng_row *row = &change->row;
+    change->cost = c;
     row->ck = key->ck;
     row->key_image = key->image;
     change->counts = p->counter && p->kind == OP_UPDATE;
@@ -240,12 +243,13 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
 static int add_ranges(struct modify_write *w, struct mutation *m) {
     struct op_write *c = new_cost(w, &m->part);
     if (!c) return -1;
-    c->has_row = true;
+    c->has_row = c->many = true;
     if (cost_keys(w, m, NULL, c)) return -1;
     bool all = w->plan->where->rows == WHERE_ALL_ROWS;
     for (uint32_t i = 0; i < (all ? 1 : w->n_slices); i++) {
         struct change *change = mutation_add(w->mutations, m, all ? CHANGE_PARTITION : CHANGE_RANGE);
         if (!change) return -1;
+        change->cost = c;
         if (!all) change->range = w->slices[i];
         change->row.del_ts = w->deletion_ts;
         change->row.del_at = w->now;

@@ -79,6 +79,15 @@ static int sort_ops(struct compile *c, struct modify_plan *p) {
     return 0;
 }
 
+/* See modify_plan.whole. */
+static void find_whole(struct modify_plan *p) {
+    const struct schema_table *t = p->table;
+    bool sets = true;
+    for (uint32_t i = 0; i < p->n_ops; i++) sets = sets && p->ops[i].kind == MODIFY_SET;
+    p->whole = sets && !p->repeats && !p->json_unset && (!p->n_static_ops || p->n_static_ops == t->n_static) &&
+               (!modify_writes_rows(p) || p->n_ops - p->n_static_ops == t->n_regular);
+}
+
 /* ---- USING, IF ---- */
 
 int modify_compile_using(struct compile *c, const struct modify_plan *p, const struct ast_using *using, const struct term **timestamp,
@@ -199,6 +208,7 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
     struct modify_plan *p = b.plan;
     if (p->counter) return err_invalid(c->err, "INSERT statements are not allowed on counter tables, use UPDATE instead");
     if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
+    find_whole(p);
     if (compile_conditions(&b, &ast->conditions)) return -1;
     return modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl) || check_attributes(&b) ? -1 : 0;
 }
@@ -369,7 +379,9 @@ int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct
     for (uint32_t i = 0; i < ast->n_assignments; i++)
         if (update_assignment(&b, &ast->assignments[i])) return -1;
     if (sort_ops(c, p) || compile_conditions(&b, &ast->conditions)) return -1;
-    return compile_where(&b, &ast->where, WHERE_UPDATE, out) || check_attributes(&b) ? -1 : 0;
+    if (compile_where(&b, &ast->where, WHERE_UPDATE, out)) return -1;
+    find_whole(p);
+    return check_attributes(&b);
 }
 
 /* ---- DELETE ---- */

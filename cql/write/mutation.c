@@ -44,6 +44,8 @@ struct change *mutation_add(struct mutations *m, struct mutation *to, enum chang
     c->next = NULL;
     c->kind = kind;
     c->counts = false;
+    c->cost = NULL;
+    c->summed = NULL;
     eng_row_init(&c->row, ENG_ROW, slice_of("", 0));
     if (to->last) to->last->next = c;
     else to->first = c;

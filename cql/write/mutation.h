@@ -15,6 +15,8 @@ struct change {
     struct change *next;
     enum change_kind kind;
     bool counts;            /* ROW: the cells are increments, which counter.c turns into sums */
+    struct op_write *cost;  /* what it is charged by; NULL of a sum */
+    struct change *summed;  /* of a sum: the first of the changes that went into it, each the next by its next */
     struct eng_row row;     /* ROW: the delta; RANGE, PARTITION: its del_ts and del_at */
     struct eng_slice range; /* RANGE */
 };

@@ -4,6 +4,7 @@
 #include "cql/request/db.h"
 #include "cql/write/cas.h"
 #include "cql/write/counter.h"
+#include "cql/write/footprint.h"
 #include "cql/write/weigh.h"
 
 struct write {
@@ -12,6 +13,7 @@ struct write {
     uint32_t n;
     const struct write_item *items;
     bool conditional, counters, locked;
+    bool sized_by_row; /* some of it is not the whole of its row, and all is sized by rows as they stand */
     struct modify_times times;
     struct modify_write *writes;
     struct cas *cas; /* when conditional */
@@ -64,12 +66,17 @@ static int check_partition(const struct write *w, uint32_t i) {
     return 0;
 }
 
+static bool is_whole(const struct write *w, uint32_t i) {
+    return modify_is_whole(plan_of(w, i), w->r->cost->size_model, w->items[i].values, w->items[i].n_values);
+}
+
 /* Of the faults that a batch has, the first statement's is told. */
 static int bind_one(struct write *w, uint32_t i) {
     use_values(w, i);
     if (modify_bind(w->r, plan_of(w, i), &w->times, &w->writes[i])) return -1;
     if (w->conditional && w->batch && check_partition(w, i)) return -1;
     if (modify_bind_rows(&w->writes[i])) return -1;
+    w->writes[i].whole = is_whole(w, i);
     return w->conditional ? cas_add(w->cas, &w->writes[i]) : 0;
 }
 
@@ -144,7 +151,7 @@ static int change_all(struct write *w) {
     }
     if (reach_all(w)) return -1;
     if (w->counters && counter_settle(w->r, &w->m, w->writes[0].now)) return -1;
-    if (weigh_write(w->r, &w->m)) return -1;
+    if (weigh_write(w->r, &w->m) || (w->sized_by_row && footprint_size(w->r, &w->m))) return -1;
     return w->batch ? weigh_batch(w->r, &w->m, w->batch->kind, w->conditional) : 0;
 }
 
@@ -223,8 +230,10 @@ static enum cql_outcome run(struct write *w) {
         const struct modify_plan *p = plan_of(w, i);
         w->conditional = w->conditional || p->conditional;
         w->counters = w->counters || p->counter;
+        w->sized_by_row = w->sized_by_row || (r->cost->write_size == WRITE_SIZE_ROW && !is_whole(w, i));
         w->locked = w->locked || modify_needs_lock(p);
     }
+    w->locked = w->locked || w->sized_by_row;
     r->work_class = WORK_UPDATE;
     r->write_type = write_type(w);
     if (w->locked && !r->blocking) return CQL_OFFLOAD;
@@ -249,7 +258,7 @@ enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batc
     w->batch = batch;
     w->items = items;
     w->n = n;
-    w->conditional = w->counters = w->locked = false;
+    w->conditional = w->counters = w->locked = w->sized_by_row = false;
     w->cas = NULL;
     /* The items' values replace the request's while they run. */
     const struct value *values = r->params.values;

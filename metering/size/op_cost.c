@@ -21,3 +21,16 @@ struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) {
 void op_cost_class(struct op_cost *c, enum query_class class) {
     if (class > c->query_class) c->query_class = class;
 }
+
+void size_parts_add(struct size_parts *to, const struct size_parts *p) {
+    to->rows += p->rows;
+    to->n_pk += p->n_pk;
+    to->n_ck += p->n_ck;
+    to->n_columns += p->n_columns;
+    to->pk_bytes += p->pk_bytes;
+    to->ck_bytes += p->ck_bytes;
+    to->column_bytes += p->column_bytes;
+    to->ck_fifths += p->ck_fifths;
+    to->ttl_rows += p->ttl_rows;
+    to->ttl_cells += p->ttl_cells;
+}

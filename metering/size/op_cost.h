@@ -10,6 +10,9 @@
 /* How encoded sizes are computed (reference/keyspaces.md, section 0). */
 enum size_model { SIZE_DOCUMENTED_2022, SIZE_CURRENT };
 
+/* What a write is sized by: the row as it stands after it (a deletion: as it stood before), or the key and the columns it writes. */
+enum write_size { WRITE_SIZE_WRITTEN, WRITE_SIZE_ROW };
+
 /* From the narrowest to the widest; a request has the widest of its parts. */
 enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
 
@@ -22,6 +25,8 @@ struct size_parts {
     uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
     uint64_t ttl_rows, ttl_cells; /* rows with a TTL; their columns, keys too, a non-frozen collection counting its elements */
 };
+
+void size_parts_add(struct size_parts *to, const struct size_parts *p);
 
 /* One read that is rounded to units on its own: a request, or one subquery of an IN. */
 struct op_read {
@@ -40,12 +45,25 @@ struct op_read {
 
 enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
 
+/* The rows of a write as they stand: after it, or for a deletion before it. Nothing is there: its rows are 0. */
+struct op_stood {
+    enum op_stood_known {
+        STOOD_UNKNOWN,    /* what is not written was not looked at */
+        STOOD_AS_WRITTEN, /* as row and statics of the op_write have it: all of the row was written */
+        STOOD_FOUND,
+    } known;
+    struct size_parts row, statics; /* of the deletion of a range or a partition: of all rows together, */
+    uint64_t row_steps;             /* each of which is rounded on its own (size_write_steps) */
+};
+
 /* One row write of a statement: what it wrote to the row and to the static row of the partition. */
 struct op_write {
     struct op_write *next;
     enum op_write_kind kind;
     bool has_row, has_static;
+    bool many;                  /* the deletion of a range or a partition */
     struct size_parts row, statics;
+    struct op_stood stood;
     bool conditional, applied;  /* LWT, and whether its condition held */
     bool reads_when_failed;     /* LWT: IF [NOT] EXISTS on a table with TTL and without client-side timestamps */
     bool row_existed;           /* LWT: the row was there; when not applied, row is the size of the row that was there */
@@ -58,6 +76,7 @@ struct op_write {
 struct op_cost {
     struct arena *arena;
     enum size_model size_model;
+    enum write_size write_size;
     /* filled by engine */
     uint64_t bytes_read;    /* stored bytes of rows passed */
     uint64_t bytes_written; /* stored bytes */

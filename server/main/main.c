@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "metering/charge.h"
 #include "server/instance.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -43,6 +44,11 @@ static void say_ready(const struct instance *in) {
     fflush(stdout);
 }
 
+static void say_metering(const struct settings *s) {
+    log_info("metering: size model %s, write size %s; the page that AWS shows today (Estimate row size) describes the model %s",
+             size_model_name(s->size_model), write_size_name(s->write_size), size_model_name(SIZE_CURRENT));
+}
+
 static int serve(const struct config *c) {
     struct settings s;
     struct err e = {0};
@@ -61,6 +67,7 @@ static int serve(const struct config *c) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         return EXIT_FAILED;
     }
+    say_metering(&s);
     say_ready(&in);
     while (sigwait(&set, &sig)) continue;
     log_info("stopping: %s", sig == SIGTERM ? "SIGTERM" : "SIGINT");

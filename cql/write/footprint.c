@@ -1,0 +1,276 @@
+#include "cql/write/footprint.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "cql/request/db.h"
+#include "cql/row/row_size.h"
+#include "metering/size/size.h"
+
+enum { CHUNK = 4096, ASK_AFTER = 256 /* rows of a deletion, whether anybody still waits */ };
+
+/* A change and its place among those of its partition. */
+struct touch {
+    const struct change *change;
+    uint32_t at;
+};
+
+/* One partition of a write. */
+struct footprint {
+    struct cql_request *r;
+    const struct mutation *m;
+    struct arena rows, values; /* of the row that is looked at; of the view */
+    struct row_view view;
+    uint32_t n_rows, n_sweeps;
+    struct touch *rows_touched; /* by kind and clustering key, each row's in their order */
+    struct touch *sweeps;       /* deletions of ranges and of the partition, in their order */
+    struct buf state, next;     /* the row as stored, with what was laid on it so far; empty: nothing */
+};
+
+static int by_row(const void *a, const void *b) {
+    const struct touch *x = a, *y = b;
+    const struct eng_row *r = &x->change->row, *s = &y->change->row;
+    int c = r->kind != s->kind ? (r->kind < s->kind ? -1 : 1) : slice_cmp(r->ck, s->ck);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+/* ---- sizes ---- */
+
+/* What is still stored of the row once all that is not newer than del_ts is gone. */
+static bool remains(struct eng_row *row, int64_t del_ts) { return eng_row_resolve(row, del_ts, ENG_NEVER_EXPIRES, NULL); }
+
+static int add_size(struct footprint *f, struct op_write *to, const struct eng_row *row) {
+    const struct op_cost *cost = f->r->cost;
+    struct size_parts p = {0};
+    bool is_static = row->kind == ENG_STATIC;
+    if (row_view_partition(&f->view, f->m->part.key, is_static ? row : NULL, f->r->err)) return -1;
+    if (is_static) {
+        row_size_add_static(&to->stood.statics, &f->view);
+        return 0;
+    }
+    if (row_view_row(&f->view, row, f->r->err)) return -1;
+    row_size_add(&p, cost->size_model, &f->view);
+    size_parts_add(&to->stood.row, &p);
+    to->stood.row_steps += size_write_steps(size_row_bytes(cost->size_model, to->n_columns, &p));
+    return 0;
+}
+
+/* ---- a row and what is laid on it ---- */
+
+static int decode(struct footprint *f, enum eng_row_kind kind, struct slice ck, struct eng_row *row) {
+    arena_reset(&f->rows);
+    eng_row_init(row, kind, ck);
+    return eng_row_decode(buf_slice(&f->state), &f->rows, row, f->r->err);
+}
+
+static int encode(struct footprint *f, const struct eng_row *row) {
+    f->state.n = 0;
+    eng_row_encode(row, &f->state);
+    return buf_failed(&f->state) ? err_nomem(f->r->err) : 0;
+}
+
+static int load(struct footprint *f, const struct eng_row *address) {
+    struct cql_request *r = f->r;
+    struct eng_row row;
+    arena_reset(&f->rows);
+    int rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, &row, NULL, r->err);
+    if (rc < 0) return -1;
+    if (rc == 0) row.del_ts = row.newest_ts;
+    f->state.n = 0;
+    return rc || row.del_ts != ENG_NO_TS ? encode(f, &row) : 0;
+}
+
+static int lay(struct footprint *f, const struct eng_row *delta) {
+    if (f->state.n == 0) return encode(f, delta);
+    struct buf one;
+    buf_init(&one, 0);
+    eng_row_encode(delta, &one);
+    f->next.n = 0;
+    int rc = buf_failed(&one) || eng_row_merge(buf_slice(&f->state), buf_slice(&one), &f->next) || buf_failed(&f->next);
+    buf_fini(&one);
+    struct buf merged = f->next;
+    f->next = f->state;
+    f->state = merged;
+    return rc ? err_set(f->r->err, ERR_SERVER, "a stored row is damaged, or there is no memory to look at it") : 0;
+}
+
+/* The row as it stands now, for whoever is charged by it. */
+static int size_state(struct footprint *f, const struct eng_row *address, struct op_write *to) {
+    struct eng_row row;
+    to->stood.known = STOOD_FOUND;
+    if (f->state.n == 0) return 0;
+    if (decode(f, address->kind, address->ck, &row)) return -1;
+    return remains(&row, ENG_NO_TS) ? add_size(f, to, &row) : 0;
+}
+
+static int size_one(struct footprint *f, const struct change *c) {
+    return c->cost->stood.known == STOOD_AS_WRITTEN ? 0 : size_state(f, &c->row, c->cost);
+}
+
+static bool is_deletion(const struct change *c) { return c->cost && c->cost->kind == OP_DELETE; }
+
+static int touch(struct footprint *f, const struct change *c) {
+    if (is_deletion(c) && size_one(f, c)) return -1;
+    if (lay(f, &c->row)) return -1;
+    if (c->cost && !is_deletion(c) && size_one(f, c)) return -1;
+    for (const struct change *s = c->summed; s; s = s->next)
+        if (size_one(f, s)) return -1;
+    return 0;
+}
+
+/* ---- deletions of ranges and partitions ---- */
+
+static bool sweeps(const struct change *sweep, enum eng_row_kind kind, struct slice ck) {
+    return sweep->kind == CHANGE_PARTITION || (kind == ENG_ROW && eng_slice_has(&sweep->range, ck));
+}
+
+/* Whether anything of the row is as old as the deletion. */
+static bool is_hit(const struct eng_row *row, int64_t ts) {
+    bool hit = row->live_ts != ENG_NO_TS && row->live_ts <= ts;
+    for (uint32_t i = 0; i < row->n_cells && !hit; i++) hit = row->cells[i].ts <= ts;
+    return hit;
+}
+
+/* The deletion comes over a row that other changes touch, too. */
+static int sweep_state(struct footprint *f, const struct eng_row *address, const struct change *sweep) {
+    struct eng_row row;
+    if (f->state.n == 0 || !sweeps(sweep, address->kind, address->ck)) return 0;
+    if (decode(f, address->kind, address->ck, &row)) return -1;
+    if (remains(&row, ENG_NO_TS) && is_hit(&row, sweep->row.del_ts) && add_size(f, sweep->cost, &row)) return -1;
+    if (decode(f, address->kind, address->ck, &row)) return -1;
+    if (sweep->row.del_ts > row.del_ts) row.del_ts = sweep->row.del_ts;
+    return encode(f, &row);
+}
+
+/* The changes of one row, and between them the deletions that come over it. */
+static int walk(struct footprint *f, const struct touch *t, uint32_t n) {
+    const struct eng_row *address = &t->change->row;
+    uint32_t next = 0;
+    f->state.n = 0;
+    bool bare = !f->n_sweeps && address->covers_below; /* what is under the first one does not show */
+    if (!bare && load(f, address)) return -1;
+    for (uint32_t i = 0; i < n; i++) {
+        for (; next < f->n_sweeps && f->sweeps[next].at < t[i].at; next++)
+            if (sweep_state(f, address, f->sweeps[next].change)) return -1;
+        if (touch(f, t[i].change)) return -1;
+    }
+    for (; next < f->n_sweeps; next++)
+        if (sweep_state(f, address, f->sweeps[next].change)) return -1;
+    return 0;
+}
+
+static bool is_touched(const struct footprint *f, enum eng_row_kind kind, struct slice ck) {
+    uint32_t from = 0, to = f->n_rows;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        const struct eng_row *row = &f->rows_touched[middle].change->row;
+        int c = row->kind != kind ? (row->kind < kind ? -1 : 1) : slice_cmp(row->ck, ck);
+        if (c == 0) return true;
+        if (c < 0) from = middle + 1;
+        else to = middle;
+    }
+    return false;
+}
+
+/* A row that nothing but deletions of ranges touches: the first one to hit it takes it away, or a part of it. */
+static int sweep_row(struct footprint *f, uint32_t i, struct eng_row *row) {
+    const struct change *sweep = f->sweeps[i].change;
+    if (is_touched(f, row->kind, row->ck)) return 0;
+    for (uint32_t k = 0; k < i; k++)
+        if (sweeps(f->sweeps[k].change, row->kind, row->ck) && !remains(row, f->sweeps[k].change->row.del_ts)) return 0;
+    return is_hit(row, sweep->row.del_ts) ? add_size(f, sweep->cost, row) : 0;
+}
+
+static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
+    struct eng_item item;
+    uint32_t n = 0;
+    int rc;
+    while ((rc = eng_scan_next(scan, &item, f->r->err)) == 1) {
+        if (++n % ASK_AFTER == 0 && cql_check_running(f->r)) return -1;
+        if (item.kind == ENG_ITEM_PARTITION && !item.has_static) continue;
+        if (sweep_row(f, i, item.kind == ENG_ITEM_PARTITION ? &item.statics : &item.row)) return -1;
+    }
+    return rc;
+}
+
+/* Under the settings of a scan that delivers everything that is stored. */
+static int sweep(struct footprint *f, uint32_t i) {
+    struct cql_request *r = f->r;
+    const struct change *c = f->sweeps[i].change;
+    bool partition = c->kind == CHANGE_PARTITION;
+    struct eng_scan_spec spec = {.table = f->m->part.table, .part = &f->m->part, .slices = partition ? NULL : &c->range, .n_slices = !partition,
+                                 .statics = partition, .rows = true, .now = ENG_NEVER_EXPIRES};
+    c->cost->stood.known = STOOD_FOUND;
+    struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, NULL, r->err);
+    if (!scan) return -1;
+    int rc = sweep_items(f, i, scan);
+    eng_scan_close(scan);
+    return rc;
+}
+
+/* ---- a partition ---- */
+
+static int collect(struct footprint *f) {
+    uint32_t n = 0, at = 0;
+    for (const struct change *c = f->m->first; c; c = c->next) n++;
+    f->rows_touched = ARENA_ARRAY(f->r->arena, n + 1, struct touch);
+    f->sweeps = ARENA_ARRAY(f->r->arena, n + 1, struct touch);
+    if (!f->rows_touched || !f->sweeps) return err_nomem(f->r->err);
+    for (const struct change *c = f->m->first; c; c = c->next, at++) {
+        const struct touch t = {.change = c, .at = at};
+        if (c->kind == CHANGE_ROW) f->rows_touched[f->n_rows++] = t;
+        else f->sweeps[f->n_sweeps++] = t;
+    }
+    if (f->n_rows > 1) qsort(f->rows_touched, f->n_rows, sizeof *f->rows_touched, by_row);
+    return 0;
+}
+
+static bool same_row(const struct touch *a, const struct touch *b) {
+    return a->change->row.kind == b->change->row.kind && slice_eq(a->change->row.ck, b->change->row.ck);
+}
+
+static bool is_as_written(const struct touch *t, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!t[i].change->cost || t[i].change->cost->stood.known != STOOD_AS_WRITTEN) return false;
+    return true;
+}
+
+static int walk_all(struct footprint *f) {
+    for (uint32_t from = 0, to; from < f->n_rows; from = to) {
+        const struct touch *t = &f->rows_touched[from];
+        for (to = from + 1; to < f->n_rows && same_row(t, &f->rows_touched[to]);) to++;
+        if ((f->n_sweeps || !is_as_written(t, to - from)) && walk(f, t, to - from)) return -1;
+    }
+    for (uint32_t i = 0; i < f->n_sweeps; i++)
+        if (sweep(f, i)) return -1;
+    return 0;
+}
+
+/* Collections are measured by their cells. */
+static const struct row_view_layout *layout_of(struct cql_request *r, const struct schema_table *t) {
+    const bool *none = ARENA_ARRAY(r->arena, t->n_columns, bool);
+    return none ? row_view_layout_new(t, none, r->arena) : NULL;
+}
+
+static int size_partition(struct cql_request *r, const struct mutation *m) {
+    struct footprint f = {.r = r, .m = m};
+    assert(eng_holds(r->db->options.eng, &m->part));
+    const struct row_view_layout *layout = layout_of(r, m->table);
+    if (!layout || collect(&f)) return err_nomem(r->err);
+    arena_init(&f.rows, CHUNK, 0);
+    arena_init(&f.values, CHUNK, 0);
+    buf_init(&f.state, 0);
+    buf_init(&f.next, 0);
+    int rc = row_view_init(&f.view, layout, &f.values, r->err) || walk_all(&f) ? -1 : 0;
+    buf_fini(&f.next);
+    buf_fini(&f.state);
+    arena_fini(&f.values);
+    arena_fini(&f.rows);
+    return rc;
+}
+
+int footprint_size(struct cql_request *r, const struct mutations *m) {
+    for (uint32_t i = 0; i < m->n; i++)
+        if (size_partition(r, &m->list[i])) return -1;
+    return 0;
+}

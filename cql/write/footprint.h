@@ -1,0 +1,13 @@
+/* What a write comes to by the rows that it touches, as they stand: --write-size row (reference/keyspaces.md, section 9, question 2).
+ *
+ * Life: once all changes of a write are known, under the locks of its partitions, each row that a change touches is read once, as it is stored,
+ * and the changes are laid on it in their order: a statement is sized by the row after it, a deletion by the row that it takes away, and the
+ * deletion of a range or a partition by all of them, row by row. Expired data that is still stored counts. What is sized goes to the op_write
+ * of the change (op_write.stood); the reading itself is no part of the op_cost. A row of which the first change sets everything is not read.
+ */
+#pragma once
+
+#include "cql/request/request.h"
+#include "cql/write/mutation.h"
+
+int footprint_size(struct cql_request *r, const struct mutations *m) MUST_CHECK;

@@ -1,0 +1,290 @@
+"""--write-size: whether a write is sized by the row as it stands after it, or by what it writes (docs/metering.md, "Writes").
+
+Sizes here are those of documented-2022: a key column is its data and 3 or 4, another column its data, a row adds 100, static data 104.
+"""
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from cassandra.query import BatchStatement, BatchType
+
+from tally_server import Server, create_keyspace, create_table
+from test_metering import charge
+
+KIB = 1024
+KEY = (4 + 3) + (4 + 4) + 100          # of a row of (pk int, ck int)
+STATIC = (4 + 3) + 104                 # of static data of (pk int)
+TABLE = "pk int, ck int, a blob, b blob, s blob static, z blob static, PRIMARY KEY (pk, ck)"
+
+
+def serve(folder, *flags):
+    server = Server(folder, "--ddl-delay", "none", *flags).start()
+    return server, server.cluster(protocol_version=4)
+
+
+@pytest.fixture(scope="module")
+def row(tmp_path_factory):
+    server, cluster = serve(tmp_path_factory.mktemp("row"))
+    with cluster:
+        s = cluster.connect()
+        create_keyspace(s, "w")
+        yield s
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    server, cluster = serve(tmp_path_factory.mktemp("written"), "--write-size", "written")
+    with cluster:
+        s = cluster.connect()
+        create_keyspace(s, "w")
+        yield s
+    server.stop()
+
+
+def table(session, name, definition=TABLE):
+    create_table(session, "w", name, definition)
+    return f"w.{name}"
+
+
+def put(session, t, ck, a, b, pk=1):
+    session.execute(session.prepare(f"INSERT INTO {t} (pk, ck, a, b) VALUES (?, ?, ?, ?)"), (pk, ck, bytes(a), bytes(b)))
+
+
+def both(c):
+    return (c["row"] and c["row"]["units"], c["written"]["units"])
+
+
+# ---------------------------------------------------------------- one row
+
+def test_an_update_is_sized_by_the_row_it_leaves(row, written):
+    for s, units, size in ((row, 4, KEY + 3000 + 10), (written, 1, KEY + 10)):
+        t = table(s, "updated")
+        put(s, t, 1, 3000, 1)
+        c = charge(s, f"UPDATE {t} SET b = 0x{'00' * 10} WHERE pk = 1 AND ck = 1")
+        assert (c.units, c["row_bytes"]) == (units, size)
+    assert charge(row, "UPDATE w.updated SET b = 0x00 WHERE pk = 1 AND ck = 1").rules >= {"write-row-after", "write-1k"}
+    assert charge(written, "UPDATE w.updated SET b = 0x00 WHERE pk = 1 AND ck = 1").rules >= {"update-written-columns", "write-1k"}
+
+
+def test_an_insert_of_some_columns_is_sized_by_the_row_it_leaves(row, written):
+    for s, units in ((row, 4), (written, 1)):
+        t = table(s, "inserted")
+        put(s, t, 1, 3000, 1)
+        assert charge(s, f"INSERT INTO {t} (pk, ck, b) VALUES (1, 1, 0x00)").units == units
+        assert charge(s, f"INSERT INTO {t} (pk, ck) VALUES (1, 1)").units == units
+        unset = s.prepare(f"INSERT INTO {t} (pk, ck, a, b) VALUES (:pk, :ck, :a, :b)")
+        assert charge(s, unset.bind({"pk": 1, "ck": 1, "b": b"\0"})).units == units
+
+
+def test_a_delete_is_sized_by_the_row_that_was_there(row, written):
+    for s, units, size in ((row, 100, 100 * KIB), (written, 1, KEY)):
+        t = table(s, "deleted")
+        put(s, t, 1, 100 * KIB - KEY - 1, 1)
+        c = charge(s, f"DELETE FROM {t} WHERE pk = 1 AND ck = 1")
+        assert (c.units, c["row_bytes"]) == (units, size)
+        c = charge(s, f"DELETE FROM {t} WHERE pk = 1 AND ck = 1")
+        assert (c.units, c["row_bytes"]) == (1, 0 if s is row else KEY)
+
+
+def test_a_delete_of_columns_is_sized_by_the_row_that_was_there(row):
+    t = table(row, "cut")
+    put(row, t, 1, 3000, 2000)
+    assert charge(row, f"DELETE a FROM {t} WHERE pk = 1 AND ck = 1").units == 5
+    assert charge(row, f"UPDATE {t} SET b = null WHERE pk = 1 AND ck = 1").units == 1
+
+
+def test_both_figures_stand_in_the_payload(row, written):
+    for s in (row, written):
+        t = table(s, "told")
+        put(s, t, 1, 3000, 1)
+        c = charge(s, f"UPDATE {t} SET b = 0x0000 WHERE pk = 1 AND ck = 1")
+        assert c["write_size"] == ("row" if s is row else "written")
+        assert c["written"] == {"row_bytes": KEY + 2, "static_bytes": 0, "units": 1}
+        assert c["row"] == ({"row_bytes": KEY + 3002, "static_bytes": 0, "units": 4} if s is row else None)
+        c = charge(s, s.prepare(f"INSERT INTO {t} (pk, ck, a, b) VALUES (1, 1, ?, 0x00)").bind((bytes(2000),)))
+        assert c["row"] == c["written"] == {"row_bytes": KEY + 2001, "static_bytes": 0, "units": 3}
+        assert "row" not in charge(s, f"SELECT * FROM {t} WHERE pk = 1").details
+
+
+def test_a_row_that_is_given_whole_is_not_read(row):
+    """By an INSERT, or an UPDATE of every column: neither waits for whoever holds the partition, and what was there does not show."""
+    t = table(row, "whole", "pk int, ck int, a blob, b blob, PRIMARY KEY (pk, ck)")
+    put(row, t, 1, 5000, 5000)
+    c = charge(row, f"UPDATE {t} SET a = 0x00, b = 0x00 WHERE pk = 1 AND ck = 1")
+    assert (c.units, c["row_bytes"]) == (1, KEY + 2) and "write-row-after" not in c.rules
+    put(row, t, 1, 5000, 5000)
+    c = charge(row, f"INSERT INTO {t} (pk, ck, a, b) VALUES (1, 1, 0x00, 0x00)")
+    assert (c.units, c["row_bytes"]) == (1, KEY + 2) and "write-row-after" not in c.rules
+
+
+def test_reading_to_size_a_write_costs_nothing(row):
+    t = table(row, "unread")
+    put(row, t, 1, 3000, 1)
+    c = charge(row, f"UPDATE {t} SET b = 0x00 WHERE pk = 1 AND ck = 1")
+    assert (c["read_units"], c["rows_read"], c["bytes_read"]) == (0, 0, 0)
+    assert charge(row, f"DELETE FROM {t} WHERE pk = 1")["read_units"] == 0
+
+
+# ---------------------------------------------------------------- static data
+
+def test_static_data_is_sized_by_what_it_is_after_the_write(row, written):
+    for s, units in ((row, 4), (written, 1)):
+        t = table(s, "statics")
+        s.execute(s.prepare(f"UPDATE {t} SET s = ?, z = 0x00 WHERE pk = 1"), (bytes(3000),))
+        c = charge(s, f"UPDATE {t} SET z = 0x0000 WHERE pk = 1")
+        assert (c.units, c["static_write_units"]) == (units, units)
+        assert c["static_bytes"] == STATIC + 2 + (3000 if s is row else 0)
+        c = charge(s, f"UPDATE {t} SET z = 0x00, a = 0x00 WHERE pk = 1 AND ck = 1")
+        assert (c["static_write_units"], c["write_units"]) == (2 * units, 2)
+        assert charge(s, f"DELETE z FROM {t} WHERE pk = 1").units == units
+
+
+# ---------------------------------------------------------------- ranges and partitions
+
+def test_a_range_is_deleted_row_by_row(row, written):
+    for s, each, rest in ((row, [2, 1, 1], [3]), (written, [1], [1])):
+        t = table(s, "ranges")
+        for ck, a in ((1, 1500), (2, 100), (3, 900), (4, 2500)):
+            put(s, t, ck, a, 0)
+        c = charge(s, f"DELETE FROM {t} WHERE pk = 1 AND ck >= 1 AND ck < 4")
+        assert c.units == sum(each) and ("delete-each-row" in c.rules) == (s is row)
+        if s is row:
+            assert c["row_bytes"] == 3 * KEY + 1500 + 100 + 900
+        assert charge(s, f"DELETE FROM {t} WHERE pk = 1 AND ck > 1").units == sum(rest)
+        assert charge(s, f"DELETE FROM {t} WHERE pk = 1 AND ck > 1").units == 1
+
+
+def test_a_partition_is_deleted_with_its_static_data(row, written):
+    for s, write, static in ((row, 3 + 1, 3), (written, 1, 0)):
+        t = table(s, "partitions")
+        put(s, t, 1, 2500, 1)
+        put(s, t, 2, 1, 1)
+        s.execute(s.prepare(f"UPDATE {t} SET s = ? WHERE pk = 1"), (bytes(2500),))
+        c = charge(s, f"DELETE FROM {t} WHERE pk = 1")
+        assert (c["write_units"], c["static_write_units"]) == (write, static)
+        assert charge(s, f"DELETE FROM {t} WHERE pk = 1").units == 1
+
+
+# ---------------------------------------------------------------- several statements on one row
+
+def batch_of(kind, *statements):
+    b = BatchStatement(batch_type=kind)
+    for s in statements:
+        b.add(s)
+    return b
+
+
+@pytest.mark.parametrize("kind, factor", [(BatchType.UNLOGGED, 1), (BatchType.LOGGED, 2)])
+def test_statements_of_a_batch_are_each_sized_by_the_row_after_it(row, kind, factor):
+    t = table(row, f"batch_{kind}".lower())
+    a, b = (row.prepare(f"UPDATE {t} SET {c} = ? WHERE pk = 1 AND ck = 1") for c in "ab")
+    c = charge(row, batch_of(kind, a.bind((bytes(600),)), b.bind((bytes(600),))))
+    assert c.units == factor * (1 + 2) and c["row_bytes"] == (KEY + 600) + (KEY + 1200)
+    c = charge(row, batch_of(kind, a.bind((bytes(3000),)), a.bind((b"",)), b.bind((bytes(600),))))
+    assert c["row"]["units"] == c.units
+
+
+def test_a_deletion_in_a_batch_meets_what_the_batch_wrote_before(row):
+    t = table(row, "mixed")
+    put(row, t, 1, 3000, 0)
+    put(row, t, 2, 3000, 0)
+    update = row.prepare(f"UPDATE {t} USING TIMESTAMP 1 SET b = ? WHERE pk = 1 AND ck = 9")
+    c = charge(row, batch_of(BatchType.UNLOGGED, update.bind((bytes(2000),)), row.prepare(f"DELETE FROM {t} WHERE pk = 1").bind(())))
+    assert c.units == 3 + (3 + 4 + 4)  # the update; and the rows 9, 1 and 2 that the deletion takes away
+    assert not charge(row, f"SELECT * FROM {t} WHERE pk = 1").rows
+
+
+def test_rows_of_an_in_are_sized_one_by_one(row):
+    t = table(row, "many")
+    put(row, t, 1, 3000, 0)
+    put(row, t, 2, 1000, 0)
+    c = charge(row, f"DELETE FROM {t} WHERE pk = 1 AND ck IN (1, 2, 3)")
+    assert c.units == 4 + 2 + 1
+
+
+# ---------------------------------------------------------------- what else reads before it writes
+
+def test_an_applied_condition_costs_the_new_row(row, written):
+    for s, units in ((row, 4), (written, 1)):
+        t = table(s, "lwt")
+        put(s, t, 1, 3000, 1)
+        c = charge(s, f"UPDATE {t} SET b = 0x02 WHERE pk = 1 AND ck = 1 IF b = 0x00")
+        assert (c.rows[0].applied, c.units) == (True, units) and "lwt-applied" in c.rules
+        c = charge(s, f"DELETE FROM {t} WHERE pk = 1 AND ck = 1 IF EXISTS")
+        assert (c.rows[0].applied, c.units) == (True, units)
+
+
+def test_counters_are_sized_by_the_row_after_all_that_was_counted(row):
+    t = table(row, "counters", "pk int, ck int, n counter, m counter, PRIMARY KEY (pk, ck)")
+    c = charge(row, f"UPDATE {t} SET n = n + 1 WHERE pk = 1 AND ck = 1")
+    assert c["row_bytes"] == KEY + 8
+    c = charge(row, f"UPDATE {t} SET m = m + 1 WHERE pk = 1 AND ck = 1")
+    assert c["row_bytes"] == KEY + 16
+    one = row.prepare(f"UPDATE {t} SET n = n + ? WHERE pk = 1 AND ck = 1")
+    c = charge(row, batch_of(BatchType.COUNTER, one.bind((1,)), one.bind((2,))))
+    assert (c["row_bytes"], c.units) == (2 * (KEY + 16), 2)
+    assert charge(row, f"DELETE FROM {t} WHERE pk = 1 AND ck = 1")["row_bytes"] == KEY + 16
+
+
+def test_collections_are_sized_by_all_their_elements(row):
+    t = table(row, "lists", "pk int PRIMARY KEY, l list<blob>, m map<int, blob>, v int")
+    insert = row.prepare(f"INSERT INTO {t} (pk, l, m, v) VALUES (1, ?, ?, 7)")
+    row.execute(insert, ([bytes(1000), bytes(1000)], {1: bytes(500)}))
+    size = (4 + 3) + 2000 + (4 + 500) + 4 + 100
+    c = charge(row, row.prepare(f"UPDATE {t} SET l = l + ? WHERE pk = 1").bind(([bytes(10)],)))
+    assert c["row_bytes"] == size + 10
+    c = charge(row, row.prepare(f"UPDATE {t} SET l[0] = ? WHERE pk = 1").bind((bytes(20),)))
+    assert c["row_bytes"] == size + 10 - 980
+    c = charge(row, f"DELETE m[1] FROM {t} WHERE pk = 1")
+    assert c["row_bytes"] == size + 10 - 980
+    c = charge(row, f"UPDATE {t} SET v = 8 WHERE pk = 1")
+    assert c["row_bytes"] == size + 10 - 980 - 504
+
+
+def test_expired_data_counts_until_it_is_removed(row):
+    t = table(row, "expired")
+    row.execute(row.prepare(f"INSERT INTO {t} (pk, ck, a, b) VALUES (1, 1, ?, 0x00) USING TTL 1"), (bytes(3000),))
+    while charge(row, f"SELECT * FROM {t} WHERE pk = 1 AND ck = 1").rows:
+        pass
+    assert charge(row, f"UPDATE {t} SET b = 0x00 WHERE pk = 1 AND ck = 1").units == 4
+    assert charge(row, f"DELETE FROM {t} WHERE pk = 1 AND ck = 1").units == 4
+    assert charge(row, f"UPDATE {t} SET b = 0x00 WHERE pk = 1 AND ck = 1").units == 1  # what a deletion covers is gone
+
+
+def test_what_an_older_deletion_covers_does_not_count(row):
+    t = table(row, "covered")
+    put(row, t, 1, 3000, 1)
+    row.execute(f"DELETE FROM {t} WHERE pk = 1")
+    c = charge(row, f"UPDATE {t} SET b = 0x00 WHERE pk = 1 AND ck = 1")
+    assert (c.units, c["row_bytes"]) == (1, KEY + 1)
+    put(row, t, 1, 3000, 1)
+    row.execute(f"DELETE FROM {t} WHERE pk = 1 AND ck > 0")
+    assert charge(row, f"UPDATE {t} SET b = 0x00 WHERE pk = 1 AND ck = 1")["row_bytes"] == KEY + 1
+    c = charge(row, f"UPDATE {t} USING TIMESTAMP 1 SET a = 0x{'00' * 500} WHERE pk = 1 AND ck = 1")
+    assert c["row_bytes"] == KEY + 1  # it is older than the deletion, and leaves nothing
+
+
+def test_updates_at_the_same_time_see_each_other(row):
+    """Each adds 100 bytes to a row of its own columns: the sizes are those of some order, so every length occurs once."""
+    n = 24
+    columns = [f"c{i}" for i in range(n)]
+    t = table(row, "crowd", "pk int PRIMARY KEY, " + ", ".join(f"{c} blob" for c in columns))
+    updates = [row.prepare(f"UPDATE {t} SET {c} = ? WHERE pk = ?") for c in columns]
+    for pk in range(8):
+        order = random.Random(pk).sample(updates, n)
+        with ThreadPoolExecutor(12) as pool:
+            sizes = list(pool.map(lambda u: charge(row, u.bind((bytes(100), pk)))["row_bytes"], order))
+        assert sorted(sizes) == [4 + 3 + 100 + 100 * (i + 1) for i in range(n)]
+
+
+def test_the_mode_chooses_and_the_log_says_so(tmp_path):
+    for n, (flags, said) in enumerate(((["--mode", "cassandra"], "size model documented-2022, write size written"),
+                                       (["--mode", "cassandra", "--write-size", "row"], "size model documented-2022, write size row"),
+                                       (["--size-model", "current"], "size model current, write size row"))):
+        (tmp_path / str(n)).mkdir()
+        server, cluster = serve(tmp_path / str(n), *flags)
+        cluster.shutdown()
+        server.stop()
+        lines = [line for line in server.log.read_text().splitlines() if "metering: " in line]
+        assert len(lines) == 1 and said in lines[0] and "describes the model current" in lines[0]
