@@ -294,7 +294,7 @@ static enum fate fate_of(const struct cql_prepared *p, const struct schema *now)
 static bool uses(const struct cql_prepared *p, const struct schema_change *change) {
     for (const struct table_use *use = p->statement->tables; use; use = use->next) {
         if (strcmp(use->table->keyspace->name, change->keyspace) != 0) continue;
-        if (change->target == TARGET_KEYSPACE || strcmp(use->table->name, change->name) == 0) return true;
+        if (change->target == TARGET_KEYSPACE || change->target == TARGET_TYPE || strcmp(use->table->name, change->name) == 0) return true;
     }
     return false;
 }

@@ -73,7 +73,7 @@ void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg);
 
 /* ---- DDL ---- */
 
-enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
+enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_CREATE_TYPE, CATALOG_ALTER_TYPE, CATALOG_DROP_TYPE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
 
 struct catalog_column {
     const char *name;
@@ -87,16 +87,18 @@ struct catalog_change {
     enum catalog_op op;
     const struct object_kind *kind; /* OBJECT: of which kind, one that lives in a keyspace */
     const void *definition;         /* CREATE_OBJECT: the kind's own structure */
-    const char *keyspace, *name; /* name: of the table; NULL for keyspaces */
+    const char *keyspace, *name; /* name: of the table or type; NULL for keyspaces */
     bool conditional;            /* IF NOT EXISTS, IF EXISTS: finding it already so is no error */
-    bool column_conditional;     /* ALTER TABLE ADD IF NOT EXISTS */
+    bool column_conditional;     /* ALTER TABLE and TYPE: IF NOT EXISTS and IF EXISTS of columns and fields */
     int8_t durable_writes;       /* keyspaces: 0, 1, or -1: default, unchanged */
     uint32_t n_replication;      /* keyspaces: 'class' first; 0: unchanged */
     const struct schema_option *replication;
     bool has_id; /* CREATE TABLE WITH ID */
     uint8_t id[16];
     uint32_t n_columns; /* CREATE: key columns first, in key order; ALTER: the added ones */
-    const struct catalog_column *columns;
+    const struct catalog_column *columns; /* of a type: its fields, of which names and types count */
+    uint32_t n_renames;
+    const char *const *rename_from, *const *rename_to;
     uint32_t n_options; /* tables: set these (a map option given replaces all entries of that map); keyspaces: tags */
     const struct schema_option *options;
     uint32_t n_unset; /* option names, or names of whole map options, to remove */

@@ -7,18 +7,6 @@
 #include "base/quota.h"
 #include "system_schema/catalog_state.h"
 
-struct apply {
-    struct catalog *c;
-    const struct catalog_change *change;
-    struct arena arena; /* of definitions on the way to their form */
-    struct entry *subject;
-    enum schema_change_kind kind;
-    struct err *err;
-};
-
-/* What the check of a statement finds. */
-enum { NOTHING_TO_DO, BEGUN };
-
 static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {
     for (uint32_t i = 0; i < c->n_system; i++)
         if (strcmp(c->system[i]->space.keyspace->name, name) == 0) return c->system[i]->space.keyspace;
@@ -32,13 +20,15 @@ static int refuse_system(struct apply *a) {
     bool guarded_by_name = strcmp(ch->keyspace, "system_traces") != 0;
     if (ch->op == CATALOG_CREATE_KEYSPACE) return err_invalid(a->err, "System keyspace '%s' is not user-modifiable", ch->keyspace);
     if (guarded_by_name) return err_set(a->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
-    if (ch->op == CATALOG_CREATE_TABLE) return err_set(a->err, ERR_UNAUTHORIZED, "Cannot CREATE <all tables in %s>", ch->keyspace);
-    const char *verb = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE ? "DROP" : "ALTER";
+    bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE;
+    bool creates = ch->op == CATALOG_CREATE_TABLE || ch->op == CATALOG_CREATE_TYPE, of_type = ch->op == CATALOG_ALTER_TYPE || ch->op == CATALOG_DROP_TYPE;
+    const char *verb = creates ? "CREATE" : drops ? "DROP" : "ALTER";
+    if (creates || of_type) return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <all tables in %s>", verb, ch->keyspace);
     if (ch->name) return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <table %s.%s>", verb, ch->keyspace, ch->name);
     return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <keyspace %s>", verb, ch->keyspace);
 }
 
-static int busy(struct apply *a, const struct entry *x) {
+int apply_busy(struct apply *a, const struct entry *x) {
     char what[32] = "";
     strncpy(what, x->kind->word, sizeof what - 1);
     *what = (char)(*what - 'a' + 'A');
@@ -48,15 +38,14 @@ static int busy(struct apply *a, const struct entry *x) {
 
 /* An object keeps its name until it is gone, as on Keyspaces, so that nothing new is made, found or altered under it; to drop it once more
  * asks for nothing new. In cassandra mode whoever drops waits for the end, so that the name is free for those who come after. */
-static struct entry *being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
+struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
     return a->c->mode == MODE_KEYSPACES ? entry_find_deleting(a->c, kind, keyspace_id, name) : NULL;
 }
 
-/* The keyspace of a table's change. NULL and no error: there is none, and the statement does not mind. */
-static struct entry *keyspace_of(struct apply *a, bool must_exist) {
+struct entry *apply_keyspace(struct apply *a, bool must_exist) {
     struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *old = ks ? NULL : being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
-    if (old) (void)busy(a, old);
+    const struct entry *old = ks ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
+    if (old) (void)apply_busy(a, old);
     else if (!ks && must_exist) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
     if (ks && ks->status == SCHEMA_CREATING) {
         err_invalid(a->err, "unconfigured keyspace %s", a->change->keyspace);
@@ -75,8 +64,7 @@ static int set_form(struct apply *a, const struct entry *x, struct slice *form, 
     return rc;
 }
 
-/* The definition as it is now, in the arena. */
-static void *definition_of(struct apply *a, const struct entry *x) {
+void *apply_definition(struct apply *a, const struct entry *x) {
     const struct object_place at = entry_place(a->c, x);
     return x->kind->decode(x->form, &at, &a->arena, a->err);
 }
@@ -136,8 +124,8 @@ static int create_keyspace(struct apply *a) {
         strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
         return -1;
     }
-    const struct entry *old = being_deleted(a, &keyspace_kind, 0, ch->keyspace);
-    if (old) return busy(a, old);
+    const struct entry *old = apply_being_deleted(a, &keyspace_kind, 0, ch->keyspace);
+    if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
     if (merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
@@ -154,18 +142,19 @@ static int create_keyspace(struct apply *a) {
 
 static struct entry *existing_keyspace(struct apply *a) {
     struct entry *x = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *old = x ? NULL : being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
-    if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)busy(a, old);
+    const struct entry *old = x ? NULL : apply_being_deleted(a, &keyspace_kind, 0, a->change->keyspace);
+    if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)apply_busy(a, old);
     if (old) return NULL;
     if (!x && !a->change->conditional) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
     if (x && entry_is_pending(x)) {
-        busy(a, x);
+        apply_busy(a, x);
         return NULL;
     }
     return x;
 }
 
-static int begin_update(struct apply *a, struct entry *x) {
+int apply_begin_update(struct apply *a, struct entry *x, const void *definition) {
+    if (set_form(a, x, &x->next, definition)) return -1;
     if (slice_eq(x->next, x->form)) {
         free((void *)x->next.p);
         x->next = slice_of(NULL, 0);
@@ -181,12 +170,12 @@ static int alter_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *x = existing_keyspace(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    struct schema_keyspace *ks = definition_of(a, x);
+    struct schema_keyspace *ks = apply_definition(a, x);
     if (!ks) return -1;
     if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
     if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err)) return -1;
     if (merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
-    return set_form(a, x, &x->next, ks) ? -1 : begin_update(a, x);
+    return apply_begin_update(a, x, ks);
 }
 
 /* The keyspace's record first: a stop half-way deletes the tables at the next start (catalog.c, resume). */
@@ -195,7 +184,7 @@ static int drop_keyspace(struct apply *a) {
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
     for (uint32_t i = 0; i < a->c->n_entries; i++) {
         const struct entry *x = a->c->entries[i];
-        if (x->kind->in_keyspace && x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return busy(a, x);
+        if (x->kind->in_keyspace && x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return apply_busy(a, x);
     }
     a->subject = ks;
     a->kind = CHANGE_DROPPED;
@@ -227,26 +216,56 @@ static int need_not(void *arg, const struct object_kind *kind, const char *name)
     return err_invalid(n->a->err, "Cannot drop %s '%s.%s': %s %s needs it", kind->word, n->a->change->keyspace, name, n->by->kind->word, n->by->name);
 }
 
-/* Only kinds that need others are asked, so that a drop costs what there is of those. */
+static bool may_need(const struct object_kind *by, const struct object_kind *what) {
+    for (const struct object_kind *const *k = by->needs; k && *k; k++)
+        if (*k == what) return true;
+    return false;
+}
+
+/* Only kinds that may need it are asked, so that a drop costs what there is of those. */
 static int check_not_needed(struct apply *a, const struct entry *x) {
     bool any = false;
-    for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= a->c->kinds[i]->depend != NULL;
+    for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= may_need(a->c->kinds[i], x->kind);
     for (uint32_t i = 0; any && i < a->c->n_entries; i++) {
         const struct entry *by = a->c->entries[i];
-        if (!by->kind->depend || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING) continue;
-        const void *definition = definition_of(a, by);
+        if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING) continue;
+        const void *definition = apply_definition(a, by);
         struct needed n = {.a = a, .by = by, .what = x};
         if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
     }
     return 0;
 }
 
-static int begin_drop(struct apply *a, struct entry *x) {
+int apply_begin_drop(struct apply *a, struct entry *x) {
     if (check_not_needed(a, x)) return -1;
     a->subject = x;
     a->kind = CHANGE_DROPPED;
     entry_set_status(a->c, x, SCHEMA_DELETING);
     return BEGUN;
+}
+
+static int need_there(void *arg, const struct object_kind *kind, const char *name) {
+    struct apply *a = arg;
+    const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
+    const struct entry *needed = ks ? entry_find(a->c, kind, ks->id, name) : NULL;
+    if (needed && !entry_is_pending(needed)) return 0;
+    return needed ? apply_busy(a, needed) : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace, name, a->change->name);
+}
+
+int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition) {
+    return kind->depend ? kind->depend(definition, need_there, a) : 0;
+}
+
+int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition) {
+    uint32_t id;
+    if (apply_check_needs(a, kind, definition) || entry_next_id(a->c, &id, a->err)) return -1;
+    struct entry *x = entry_add(a->c, kind, id, ks->id, a->change->name, a->err);
+    if (!x) return -1;
+    a->subject = x;
+    a->kind = CHANGE_CREATED;
+    if (set_form(a, x, &x->form, definition) == 0) return BEGUN;
+    entry_remove(a->c, x);
+    return -1;
 }
 
 /* ---- tables ---- */
@@ -263,7 +282,7 @@ static void fill_columns(struct apply *a, struct schema_column *to) {
 
 static int create_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *ks = keyspace_of(a, true);
+    struct entry *ks = apply_keyspace(a, true);
     if (!ks) return -1;
     if (entry_find(a->c, &table_kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
@@ -272,12 +291,11 @@ static int create_table(struct apply *a) {
         strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
         return -1;
     }
-    const struct entry *old = being_deleted(a, &table_kind, ks->id, ch->name);
-    if (old) return busy(a, old);
+    const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
+    if (old) return apply_busy(a, old);
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
-    uint32_t id;
-    if (merge_options(a, 0, NULL, &parts.n_options, &parts.options) || entry_next_id(a->c, &id, a->err)) return -1;
+    if (merge_options(a, 0, NULL, &parts.n_options, &parts.options)) return -1;
     if (ch->has_id) {
         memcpy(t.id, ch->id, sizeof t.id);
     } else {
@@ -289,27 +307,21 @@ static int create_table(struct apply *a) {
     if (!parts.columns) return err_nomem(a->err);
     fill_columns(a, parts.columns);
     if (table_assemble(&a->arena, &parts, &t, a->err)) return -1;
-    struct entry *x = entry_add(a->c, &table_kind, id, ks->id, ch->name, a->err);
-    if (!x) return -1;
-    a->subject = x;
-    a->kind = CHANGE_CREATED;
-    if (set_form(a, x, &x->form, &t) == 0) return BEGUN;
-    entry_remove(a->c, x);
-    return -1;
+    return apply_begin_create(a, &table_kind, ks, &t);
 }
 
 static struct entry *existing_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *ks = keyspace_of(a, false);
+    struct entry *ks = apply_keyspace(a, false);
     if (a->err->set) return NULL;
     struct entry *x = ks ? entry_find(a->c, &table_kind, ks->id, ch->name) : NULL;
-    const struct entry *old = ks && !x ? being_deleted(a, &table_kind, ks->id, ch->name) : NULL;
-    if (old && ch->op == CATALOG_ALTER_TABLE) (void)busy(a, old);
+    const struct entry *old = ks && !x ? apply_being_deleted(a, &table_kind, ks->id, ch->name) : NULL;
+    if (old && ch->op == CATALOG_ALTER_TABLE) (void)apply_busy(a, old);
     if (old) return NULL;
     if (!x && !ch->conditional) err_invalid(a->err, "Table '%s.%s' doesn't exist", ch->keyspace, ch->name);
     if (x && entry_is_pending(x)) {
         if (x->status == SCHEMA_CREATING) err_invalid(a->err, "unconfigured table %s.%s", ch->keyspace, ch->name);
-        else busy(a, x);
+        else apply_busy(a, x);
         return NULL;
     }
     return x;
@@ -348,7 +360,7 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
 static int alter_table(struct apply *a) {
     struct entry *x = existing_table(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    const struct schema_table *t = definition_of(a, x);
+    const struct schema_table *t = apply_definition(a, x);
     struct schema_table altered = {0};
     if (!t) return -1;
     altered.created_ms = t->created_ms;
@@ -357,56 +369,39 @@ static int alter_table(struct apply *a) {
     if (add_columns(a, t, &parts) || merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
     if (table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
-    return set_form(a, x, &x->next, &altered) ? -1 : begin_update(a, x);
+    return apply_begin_update(a, x, &altered);
 }
 
 static int drop_table(struct apply *a) {
     struct entry *x = existing_table(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    return begin_drop(a, x);
+    return apply_begin_drop(a, x);
 }
 
 /* ---- objects of further kinds ---- */
 
-static int need_there(void *arg, const struct object_kind *kind, const char *name) {
-    struct apply *a = arg;
-    const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
-    const struct entry *needed = ks ? entry_find(a->c, kind, ks->id, name) : NULL;
-    if (needed && !entry_is_pending(needed)) return 0;
-    return needed ? busy(a, needed) : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace, name, a->change->name);
-}
-
 static int create_object(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *ks = keyspace_of(a, true);
+    struct entry *ks = apply_keyspace(a, true);
     if (!ks) return -1;
     if (entry_find(a->c, ch->kind, ks->id, ch->name)) {
         if (ch->conditional) return NOTHING_TO_DO;
         return err_invalid(a->err, "A %s named '%s.%s' already exists", ch->kind->word, ch->keyspace, ch->name);
     }
-    const struct entry *old = being_deleted(a, ch->kind, ks->id, ch->name);
-    if (old) return busy(a, old);
-    if (ch->kind->depend && ch->kind->depend(ch->definition, need_there, a)) return -1;
-    uint32_t id;
-    if (entry_next_id(a->c, &id, a->err)) return -1;
-    struct entry *x = entry_add(a->c, ch->kind, id, ks->id, ch->name, a->err);
-    if (!x) return -1;
-    a->subject = x;
-    a->kind = CHANGE_CREATED;
-    if (set_form(a, x, &x->form, ch->definition) == 0) return BEGUN;
-    entry_remove(a->c, x);
-    return -1;
+    const struct entry *old = apply_being_deleted(a, ch->kind, ks->id, ch->name);
+    if (old) return apply_busy(a, old);
+    return apply_begin_create(a, ch->kind, ks, ch->definition);
 }
 
 static int drop_object(struct apply *a) {
     const struct catalog_change *ch = a->change;
-    struct entry *ks = keyspace_of(a, false);
+    struct entry *ks = apply_keyspace(a, false);
     if (a->err->set) return -1;
     struct entry *x = ks ? entry_find(a->c, ch->kind, ks->id, ch->name) : NULL;
-    if (!x && ks && being_deleted(a, ch->kind, ks->id, ch->name)) return NOTHING_TO_DO;
+    if (!x && ks && apply_being_deleted(a, ch->kind, ks->id, ch->name)) return NOTHING_TO_DO;
     if (!x && ch->conditional) return NOTHING_TO_DO;
     if (!x) return err_invalid(a->err, "The %s '%s.%s' doesn't exist", ch->kind->word, ch->keyspace, ch->name);
-    return entry_is_pending(x) ? busy(a, x) : begin_drop(a, x);
+    return entry_is_pending(x) ? apply_busy(a, x) : apply_begin_drop(a, x);
 }
 
 /* ---- all ---- */
@@ -415,6 +410,7 @@ static int check_and_change(struct apply *a) {
     static int (*const ops[])(struct apply *) = {
         [CATALOG_CREATE_KEYSPACE] = create_keyspace, [CATALOG_ALTER_KEYSPACE] = alter_keyspace, [CATALOG_DROP_KEYSPACE] = drop_keyspace,
         [CATALOG_CREATE_TABLE] = create_table,       [CATALOG_ALTER_TABLE] = alter_table,       [CATALOG_DROP_TABLE] = drop_table,
+        [CATALOG_CREATE_TYPE] = apply_create_type,   [CATALOG_ALTER_TYPE] = apply_alter_type,   [CATALOG_DROP_TYPE] = apply_drop_type,
         [CATALOG_CREATE_OBJECT] = create_object,     [CATALOG_DROP_OBJECT] = drop_object,
     };
     uint32_t pending = 0;

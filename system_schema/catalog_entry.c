@@ -100,7 +100,7 @@ struct entry *entry_add(struct catalog *c, const struct object_kind *kind, uint3
         err_nomem(e);
         return NULL;
     }
-    *x = (struct entry){.kind = kind, .id = id, .storage = id, .keyspace_id = keyspace_id, .name = copy, .due_us = INT64_MAX};
+    *x = (struct entry){.kind = kind, .catalog = c, .id = id, .storage = id, .keyspace_id = keyspace_id, .name = copy, .due_us = INT64_MAX};
     x->since_us = clock_mono_us(c->clock);
     x->index = c->n_entries;
     c->entries[c->n_entries++] = x;
@@ -171,9 +171,35 @@ void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to)
     x->since_us = clock_mono_us(c->clock);
 }
 
+/* A type that needs itself, which no statement makes, ends here. */
+static const struct cql_type *decode_type(struct catalog *c, const struct entry *x, struct arena *a, struct err *e) {
+    const struct object_place at = entry_place(c, x);
+    if (c->type_depth == CQL_TYPE_DEPTH_MAX) {
+        err_set(e, ERR_SERVER, "user types nest too deep at %s", x->name);
+        return NULL;
+    }
+    c->type_depth++;
+    const struct schema_type *t = x->kind->decode(x->form, &at, a, e);
+    c->type_depth--;
+    return t ? t->type : NULL;
+}
+
+static const struct cql_type *find_type(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e) {
+    const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
+    (void)keyspace;
+    return x ? decode_type(ks->catalog, x, a, e) : NULL;
+}
+
+static const struct cql_type *find_type_or_name(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e) {
+    const struct entry *ks = arg, *x = entry_find(ks->catalog, &type_kind, ks->id, name);
+    return x ? decode_type(ks->catalog, x, a, e) : cql_udt_by_name(NULL, a, keyspace, name, e);
+}
+
 struct object_place entry_place(struct catalog *c, const struct entry *x) {
-    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : x;
-    return (struct object_place){.keyspace = ks ? ks->name : "", .name = x->name};
+    struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (!ks) return (struct object_place){.keyspace = x->kind->in_keyspace ? "" : x->name, .name = x->name};
+    bool deleting = x->status == SCHEMA_DELETING;
+    return (struct object_place){.keyspace = ks->name, .name = x->name, .find = deleting ? find_type_or_name : find_type, .arg = ks};
 }
 
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) {
@@ -281,7 +307,9 @@ static int check_next(struct catalog *c, struct entry *x, struct err *e) {
     return 0;
 }
 
-static int check_entries(struct catalog *c, const struct object_kind *kind, struct err *e) {
+/* Those that cannot be read; and then those that need them. */
+static int check_readable(struct catalog *c, const struct object_kind *kind, bool *any, struct err *e) {
+    *any = false;
     for (uint32_t i = 0; i < c->n_entries;) {
         struct entry *x = c->entries[i];
         struct err why = {0};
@@ -293,7 +321,14 @@ static int check_entries(struct catalog *c, const struct object_kind *kind, stru
         if (why.no_memory) return err_nomem(e);
         set_aside(c, kind, x->id, slice_str(x->name), why.text);
         entry_remove(c, x);
+        *any = true;
     }
+    return 0;
+}
+
+static int check_entries(struct catalog *c, const struct object_kind *kind, struct err *e) {
+    for (bool any = true; any;)
+        if (check_readable(c, kind, &any, e)) return -1;
     for (uint32_t i = 0; i < c->n_entries;) {
         struct entry *x = c->entries[i];
         if (x->kind == kind && is_doubled(c, x)) {

@@ -16,8 +16,8 @@ void entry_touch(struct catalog *c, struct entry *x) {
 }
 
 /* A definition of its own, with one reference. */
-static void *decode_owned(const struct entry *x, const char *keyspace, struct schema_owner **owner, struct err *e) {
-    const struct object_place at = {.keyspace = keyspace, .name = x->name};
+static void *decode_owned(const struct entry *x, struct schema_owner **owner, struct err *e) {
+    const struct object_place at = entry_place(x->catalog, x);
     *owner = owner_new();
     if (!*owner) {
         err_nomem(e);
@@ -30,7 +30,7 @@ static void *decode_owned(const struct entry *x, const char *keyspace, struct sc
 
 static struct schema_table *make_table(const struct entry *x, const struct schema_keyspace *ks, struct err *e) {
     struct schema_owner *owner;
-    struct schema_table *t = decode_owned(x, ks->name, &owner, e);
+    struct schema_table *t = decode_owned(x, &owner, e);
     if (!t) return NULL;
     t->owner = owner;
     t->keyspace = owner->keyspace = ks;
@@ -50,7 +50,7 @@ int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
         snapshot_drop(s, x->id);
         return 0;
     }
-    struct schema_keyspace *ks = decode_owned(x, x->name, &owner, e);
+    struct schema_keyspace *ks = decode_owned(x, &owner, e);
     if (!ks) return -1;
     ks->owner = owner;
     ks->status = x->status;
@@ -86,6 +86,31 @@ int show_table(struct snapshot *s, struct entry *x, struct err *e) {
     }
     snapshot_put(s, space);
     return 0;
+}
+
+static const struct schema_type *make_type(const struct entry *x, const struct schema_keyspace *ks, struct err *e) {
+    struct schema_owner *owner;
+    struct schema_type *t = decode_owned(x, &owner, e);
+    if (!t) return NULL;
+    t->owner = owner;
+    t->keyspace = owner->keyspace = ks;
+    schema_keyspace_ref(ks);
+    t->object = x->id;
+    t->status = x->status;
+    return t;
+}
+
+int show_type(struct snapshot *s, struct entry *x, struct err *e) {
+    const struct space *of = snapshot_space(s, x->keyspace_id);
+    if (!of) return 0;
+    const struct schema_type *now = is_visible(x) ? make_type(x, of->space.keyspace, e) : NULL;
+    if (is_visible(x) && !now) return -1;
+    struct space *space = space_new(of->id, of->space.keyspace, of, e);
+    int rc = space ? space_edit_types(space, x->id, now, e) : -1;
+    if (now) owner_unref(now->owner);
+    if (rc == 0) snapshot_put(s, space);
+    else if (space) space_unref(space);
+    return rc;
 }
 
 /* ---- the version ---- */

@@ -15,6 +15,7 @@
 
 struct entry {
     const struct object_kind *kind;
+    struct catalog *catalog;
     uint32_t id;          /* never reused, by no kind */
     uint32_t storage;     /* where its rows are; changes when the object stays and its rows do not */
     uint32_t keyspace_id; /* of what lives in a keyspace */
@@ -61,6 +62,7 @@ struct catalog {
     struct entry *touched; /* those that the next snapshot shows otherwise */
     uint64_t sums[2];      /* of all entries */
     uint32_t next_id;
+    uint32_t type_depth; /* of user types that are being decoded */
     uint32_t counts[STATUSES]; /* entries by status */
     uint32_t n_set_aside;      /* records that could not be read at the start */
     bool closing, has_worker;
@@ -96,7 +98,8 @@ struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *k
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
 /* Back to what a record says, or to what was before a change that could not be recorded. */
 void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status to);
-/* What its definitions are decoded with; valid as long as the entry and its keyspace. */
+/* What its definitions are decoded with, user types being what they are now; valid as long as the entry and its keyspace. What is being deleted
+ * may name types that are gone, which stay names. */
 struct object_place entry_place(struct catalog *c, const struct entry *x);
 /* Durable when it returns. The one place that writes records: it holds R1 (catalog_record.h). */
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
@@ -113,8 +116,45 @@ int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
 void entry_touch(struct catalog *c, struct entry *x);
 int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
 int show_table(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
+int show_type(struct snapshot *s, struct entry *x, struct err *e) MUST_CHECK;
 /* Makes a snapshot in which the touched entries are as they are now, and makes it the current one. */
 int catalog_publish(struct catalog *c, struct err *e) MUST_CHECK;
+
+/* ---- catalog_apply.c: one DDL statement on its way ---- */
+
+struct apply {
+    struct catalog *c;
+    const struct catalog_change *change;
+    struct arena arena; /* of definitions on the way to their form */
+    struct entry *subject;
+    enum schema_change_kind kind;
+    struct err *err;
+};
+
+/* What the check of a statement finds. */
+enum { NOTHING_TO_DO, BEGUN };
+
+/* -1: the object is in the middle of another change. */
+int apply_busy(struct apply *a, const struct entry *x);
+struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
+/* The keyspace of the change. NULL and no error: there is none, and the statement does not mind. */
+struct entry *apply_keyspace(struct apply *a, bool must_exist);
+/* The definition as it is now, in the arena. */
+void *apply_definition(struct apply *a, const struct entry *x);
+/* What the definition needs is there, and nothing of it in the middle of another change. */
+int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition);
+/* Each gives the status and makes the entry the statement's subject. BEGUN, NOTHING_TO_DO or -1. */
+int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition);
+int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
+int apply_begin_drop(struct apply *a, struct entry *x);
+
+/* ---- catalog_type.c: DDL of user types ---- */
+
+int apply_create_type(struct apply *a);
+int apply_alter_type(struct apply *a);
+int apply_drop_type(struct apply *a);
+/* A type has another definition now: so has what is made of it, tables and types at any depth. */
+void type_touch_users(struct catalog *c, const struct entry *type);
 
 /* ---- catalog_worker.c: the state machine's way forward ---- */
 

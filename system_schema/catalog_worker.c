@@ -61,6 +61,7 @@ static void finish(struct catalog *c, struct entry *x) {
         free((void *)x->form.p);
         x->form = x->next;
         x->next = slice_of(NULL, 0);
+        if (x->kind == &type_kind) type_touch_users(c, x);
     }
     entry_set_status(c, x, SCHEMA_ACTIVE);
 }

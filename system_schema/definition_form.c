@@ -1,6 +1,6 @@
 /* The persisted forms of definitions. What they share:
  *
- *   text: length uvarint | bytes          options: count uvarint, each: name | value
+ *   text: length uvarint | bytes          options: count uvarint, each: name | value          type: text
  */
 #include "system_schema/object_kind.h"
 
@@ -43,6 +43,28 @@ const struct schema_option *form_get_options(struct rd *rd, struct arena *a, uin
     }
     *n = rd->bad ? 0 : (uint32_t)count;
     return options;
+}
+
+void form_put_type(struct buf *out, const struct cql_type *t) {
+    struct buf text;
+    buf_init(&text, 0);
+    cql_type_print(t, &text);
+    if (buf_failed(&text)) out->failed = true;
+    buf_uvarint(out, text.n);
+    buf_put_slice(out, buf_slice(&text));
+    buf_fini(&text);
+}
+
+const struct cql_type *form_get_type(struct rd *rd, const struct object_place *at, struct arena *a, struct err *e) {
+    struct slice text = rd_bytes(rd, rd_uvarint(rd));
+    return rd->bad ? NULL : cql_type_parse(a, text, at->keyspace, at->find ? at->find : cql_udt_by_name, at->arg, e);
+}
+
+int form_needs_types(const struct cql_type *t, object_need_fn need, void *arg) {
+    if (t->id == CQL_UDT) return need(arg, &type_kind, t->name);
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (form_needs_types(t->args[i], need, arg)) return -1;
+    return 0;
 }
 
 int form_check(const struct object_kind *kind, const struct object_place *at, struct slice form, struct err *e) {

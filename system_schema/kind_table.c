@@ -8,16 +8,6 @@
 
 enum { FORM_VERSION = 1 };
 
-static void put_type(const struct cql_type *t, struct buf *out) {
-    struct buf text;
-    buf_init(&text, 0);
-    cql_type_print(t, &text);
-    if (buf_failed(&text)) out->failed = true;
-    buf_uvarint(out, text.n);
-    buf_put_slice(out, buf_slice(&text));
-    buf_fini(&text);
-}
-
 static void encode(const void *definition, struct buf *out) {
     const struct schema_table *t = definition;
     buf_u8(out, FORM_VERSION);
@@ -28,7 +18,7 @@ static void encode(const void *definition, struct buf *out) {
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *col = &t->columns[i];
         form_put_text(out, col->name);
-        put_type(col->type, out);
+        form_put_type(out, col->type);
         buf_u8(out, (uint8_t)col->kind);
         buf_uvarint(out, col->position);
         buf_u8(out, col->desc);
@@ -37,20 +27,20 @@ static void encode(const void *definition, struct buf *out) {
     form_put_options(out, t->n_options, t->options);
 }
 
-static int get_column(struct rd *rd, struct arena *a, const char *keyspace, struct schema_column *col, struct err *e) {
+static int get_column(struct rd *rd, const struct object_place *at, struct arena *a, struct schema_column *col, struct err *e) {
     col->name = form_get_text(rd, a, e);
-    struct slice type = rd_bytes(rd, rd_uvarint(rd));
+    col->type = form_get_type(rd, at, a, e);
     uint8_t kind = rd_u8(rd);
     uint64_t position = rd_uvarint(rd);
     col->desc = rd_u8(rd) != 0;
     uint64_t id = rd_uvarint(rd);
     if (kind > COLUMN_REGULAR || position > DEFINITION_COLUMNS_MAX || id > DEFINITION_COLUMNS_MAX) rd->bad = true;
+    if (e->set) return -1;
     if (rd->bad) return 0;
     col->position = (uint32_t)position;
     col->id = (uint32_t)id;
     col->kind = (enum schema_column_kind)kind;
-    col->type = cql_type_parse(a, type, keyspace, NULL, NULL, e);
-    return col->type ? 0 : -1;
+    return 0;
 }
 
 /* Keys are numbered from 0 without gaps, and a partition key is there: what reads and writes rely on. */
@@ -80,7 +70,7 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     parts.columns = ARENA_ARRAY(a, n + 1, struct schema_column);
     if (!parts.columns) return err_nomem(e);
     for (uint64_t i = 0; i < n && !rd.bad; i++)
-        if (get_column(&rd, a, at->keyspace, &parts.columns[i], e)) return -1;
+        if (get_column(&rd, at, a, &parts.columns[i], e)) return -1;
     parts.options = form_get_options(&rd, a, &parts.n_options, e);
     if (rd.bad || rd_left(&rd)) goto damaged;
     if (table_assemble(a, &parts, t, e)) return -1;
@@ -106,6 +96,13 @@ static int check(const void *definition, struct err *e) {
         size_t n = strlen(t->columns[i].name);
         if (n > DEFINITION_NAME_MAX) return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)", DEFINITION_NAME_MAX, n);
     }
+    return 0;
+}
+
+static int depend(const void *definition, object_need_fn need, void *arg) {
+    const struct schema_table *t = definition;
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (form_needs_types(t->columns[i].type, need, arg)) return -1;
     return 0;
 }
 
@@ -138,6 +135,8 @@ static bool same_shape(const void *a, const void *b) {
     return true;
 }
 
+static const struct object_kind *const needs[] = {&type_kind, NULL};
+
 const struct object_kind table_kind = {
     .word = "table", .tag = 't', .in_keyspace = true, .has_rows = true, .target = TARGET_TABLE, .encode = encode, .decode = decode, .check = check,
-    .has_old_keys = has_old_keys, .same_shape = same_shape, .show = show_table};
+    .needs = needs, .depend = depend, .has_old_keys = has_old_keys, .same_shape = same_shape, .show = show_table};

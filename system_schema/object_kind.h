@@ -8,16 +8,19 @@
 
 #include "system_schema/catalog.h"
 
-/* Where a definition is read: what it is called, and the keyspace that it lives in (of a keyspace: itself). */
+/* Where a definition is read: what it is called, the keyspace that it lives in (of a keyspace: itself), and what the user types are that it
+ * names. find NULL: they stay names, types without fields; such a definition encodes as the whole one does. */
 struct object_place {
     const char *keyspace, *name;
+    cql_udt_find_fn find;
+    void *arg;
 };
 
 struct snapshot;
 struct entry;
 struct object_kind;
 
-/* Takes the name of an object, of the same keyspace and of a kind above, that a definition needs. */
+/* Takes the name of an object, of the same keyspace, that a definition needs. */
 typedef int (*object_need_fn)(void *arg, const struct object_kind *kind, const char *name);
 
 struct object_kind {
@@ -33,6 +36,8 @@ struct object_kind {
     void *(*decode)(struct slice form, const struct object_place *at, struct arena *a, struct err *e);
     /* The limits of a definition, in words for whoever asked for it: ERR_INVALID. */
     int (*check)(const void *definition, struct err *e);
+    /* The kinds of which it may need objects, up to a NULL; they stand above it in object_kind.def, or it is one of them. NULL: none. */
+    const struct object_kind *const *needs;
     /* Tells what the definition needs: that is there when it is made, and is not dropped before it. NULL: nothing. */
     int (*depend)(const void *definition, object_need_fn need, void *arg);
     /* Puts the object as it is now into the snapshot that is being made, or takes it out. NULL: readers are not shown it. */
@@ -61,6 +66,12 @@ void form_put_text(struct buf *out, const char *s);
 const char *form_get_text(struct rd *rd, struct arena *a, struct err *e);
 void form_put_options(struct buf *out, uint32_t n, const struct schema_option *options);
 const struct schema_option *form_get_options(struct rd *rd, struct arena *a, uint32_t *n, struct err *e);
+/* As CQL, in which user types are names. */
+void form_put_type(struct buf *out, const struct cql_type *t);
+/* NULL and the error set: it is no type, or one of a user type that at->find does not know; rd is bad when nothing could be read. */
+const struct cql_type *form_get_type(struct rd *rd, const struct object_place *at, struct arena *a, struct err *e);
+/* Tells of the user types that a type is made of, those within them not included. */
+int form_needs_types(const struct cql_type *t, object_need_fn need, void *arg);
 /* Encodes a definition after its check, reads it back and encodes that: what would not come back as it is is refused here, and so
  * never recorded. out is filled with the form. */
 int definition_form(const struct object_kind *kind, const struct object_place *at, const void *definition, struct buf *out, struct err *e) MUST_CHECK;

@@ -79,11 +79,21 @@ const struct schema_column *schema_column_by_id(const struct schema_table *t, ui
     return &t->columns[t->column_ordinals[id]];
 }
 
-const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name) {
+const struct schema_type *schema_type_any(const struct schema *s, const char *keyspace, const char *name) {
     const struct schema_space *space = schema_space_find(s, keyspace);
-    for (uint32_t i = 0; space && i < space->n_types; i++)
-        if (strcmp(space->types[i]->type->name, name) == 0) return space->types[i]->type;
-    return NULL;
+    uint32_t from = 0, to = space ? space->n_types : 0;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (strcmp(space->types[mid]->type->name, name) < 0) from = mid + 1;
+        else to = mid;
+    }
+    bool there = space && from < space->n_types && strcmp(space->types[from]->type->name, name) == 0;
+    return there && space->types[from]->status != SCHEMA_DELETING ? space->types[from] : NULL;
+}
+
+const struct schema_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name) {
+    const struct schema_type *t = schema_type_any(s, keyspace, name);
+    return t && (t->status == SCHEMA_ACTIVE || t->status == SCHEMA_UPDATING) ? t : NULL;
 }
 
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name) {

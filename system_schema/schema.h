@@ -63,7 +63,12 @@ struct schema_table {
 };
 
 struct schema_type {
-    const struct cql_type *type; /* not frozen */
+    const struct schema_keyspace *keyspace; /* held by the type */
+    const struct cql_type *type;            /* not frozen; its name is the type's */
+    uint32_t object;                        /* of the catalogue: never reused */
+    enum schema_status status;
+    int64_t modified_ms;
+    struct schema_owner *owner;
 };
 
 struct schema_keyspace {
@@ -97,7 +102,7 @@ struct schema_space {
     const struct schema_keyspace *keyspace;
     struct schema_tables tables;   /* of every status but DELETING */
     struct schema_tables deleting; /* only system_schema_mcs shows them */
-    uint32_t n_types;
+    uint32_t n_types; /* of every status, by name; of one name the one that is not DELETING first */
     const struct schema_type *const *types;
 };
 
@@ -126,7 +131,10 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
 static inline bool schema_column_is_key(const struct schema_column *c) { return c->kind == COLUMN_PARTITION_KEY || c->kind == COLUMN_CLUSTERING; }
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name);
 const struct schema_column *schema_column_by_id(const struct schema_table *t, uint32_t id);
-const struct cql_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);
+/* One that statements may use; it lives as long as the snapshot. NULL: there is none. */
+const struct schema_type *schema_type_find(const struct schema *s, const char *keyspace, const char *name);
+/* Of any status but DELETING. */
+const struct schema_type *schema_type_any(const struct schema *s, const char *keyspace, const char *name);
 
 /* Does what was compiled for one hold for the other, which is what its name finds now? */
 static inline bool schema_table_same_shape(const struct schema_table *a, const struct schema_table *b) {

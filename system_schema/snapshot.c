@@ -168,6 +168,53 @@ void tables_fini(struct schema_tables *t) {
     *t = (struct schema_tables){0};
 }
 
+/* ---- types ---- */
+
+static struct type_list *type_list_ref(struct type_list *l) {
+    if (l) atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+    return l;
+}
+
+static void type_list_unref(struct type_list *l) {
+    if (!l || !drops_last(&l->refs)) return;
+    for (uint32_t i = 0; i < l->n; i++) owner_unref(l->types[i]->owner);
+    free(l);
+}
+
+static void set_types(struct space *s, struct type_list *l) {
+    type_list_unref(s->types);
+    s->types = l;
+    s->space.n_types = l ? l->n : 0;
+    s->space.types = l ? l->types : NULL;
+}
+
+/* By name; of one name, the one that is not being deleted first. */
+static bool type_before(const struct schema_type *a, const struct schema_type *b) {
+    int c = strcmp(a->type->name, b->type->name);
+    return c ? c < 0 : b->status == SCHEMA_DELETING;
+}
+
+int space_edit_types(struct space *s, uint32_t object, const struct schema_type *in, struct err *e) {
+    uint32_t n = s->space.n_types;
+    struct type_list *l = malloc(sizeof *l + (n + 1) * sizeof *l->types);
+    if (!l) return err_nomem(e);
+    atomic_init(&l->refs, 1);
+    l->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct schema_type *t = s->space.types[i];
+        if (t->object == object) continue;
+        if (in && type_before(in, t)) {
+            l->types[l->n++] = in;
+            in = NULL;
+        }
+        l->types[l->n++] = t;
+    }
+    if (in) l->types[l->n++] = in;
+    for (uint32_t i = 0; i < l->n; i++) owner_ref(l->types[i]->owner);
+    set_types(s, l);
+    return 0;
+}
+
 /* ---- spaces ---- */
 
 struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like, struct err *e) {
@@ -180,6 +227,7 @@ struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const str
     s->id = id;
     s->space.keyspace = ks;
     schema_keyspace_ref(ks);
+    if (like) set_types(s, type_list_ref(like->types));
     if (!like || (!tables_copy(&like->space.tables, &s->space.tables, e) && !tables_copy(&like->space.deleting, &s->space.deleting, e))) return s;
     space_unref(s);
     return NULL;
@@ -189,6 +237,7 @@ void space_unref(struct space *s) {
     if (!drops_last(&s->refs)) return;
     tables_fini(&s->space.tables);
     tables_fini(&s->space.deleting);
+    type_list_unref(s->types);
     schema_keyspace_unref(s->space.keyspace);
     free(s);
 }

@@ -1,6 +1,7 @@
 /* How a snapshot is held together: every part that is shared is counted, and holds what it points to.
  *
- *   snapshot ─> space (a keyspace's) ─> chunk (of tables) ─> table ─> keyspace (its definition)
+ *   snapshot ─> space (a keyspace's) ─┬> chunk (of tables) ─> table ─┬> keyspace (its definition)
+ *                                     └> type list ─> type ──────────┘
  *
  * Inside system_schema only. Definitions of the system keyspaces have no owner and live in the catalogue's arena, so every
  * reference must be dropped before catalog_close.
@@ -37,14 +38,24 @@ int tables_edit(struct schema_tables *t, const struct schema_table *out, const s
 int tables_copy(const struct schema_tables *from, struct schema_tables *to, struct err *e) MUST_CHECK;
 void tables_fini(struct schema_tables *t);
 
+/* The types of a keyspace, which spaces share: a change of a table costs the same however many there are. */
+struct type_list {
+    atomic_uint refs;
+    uint32_t n;
+    const struct schema_type *types[]; /* held */
+};
+
 struct space {
     struct schema_space space; /* first */
     atomic_uint refs;
+    struct type_list *types; /* space.types; NULL: none */
     uint32_t id; /* of the keyspace's entry; 0: of a system keyspace */
 };
 /* Holds the keyspace; with the tables of another space, or none. */
 struct space *space_new(uint32_t id, const struct schema_keyspace *ks, const struct space *like, struct err *e) MUST_CHECK;
 void space_unref(struct space *s);
+/* Puts in (or NULL) in the place of the type of that object, if there is one. Others that share the list keep it as it was. */
+int space_edit_types(struct space *s, uint32_t object, const struct schema_type *in, struct err *e) MUST_CHECK;
 
 struct snapshot {
     struct schema schema; /* first: a schema pointer is a snapshot pointer */

@@ -145,6 +145,62 @@ static int emit_mcs_history(struct row_out *ro, const struct schema_space *space
 static int emit_mcs_columns(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_columns); }
 static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_autoscaling); }
 
+/* ---- types ---- */
+
+/* Names a type, those within it left out. */
+static bool names_type(const struct cql_type *t, const char *name) {
+    if (t->id == CQL_UDT) return strcmp(t->name, name) == 0;
+    bool names = false;
+    for (uint32_t i = 0; i < t->n_args && !names; i++) names = names_type(t->args[i], name);
+    return names;
+}
+
+static bool is_field_of(const struct cql_type *parent, const char *name) {
+    bool is = false;
+    for (uint32_t i = 0; i < parent->n_args && !is; i++) is = names_type(parent->args[i], name);
+    return is;
+}
+
+/* Levels of user types, the type itself being the first (I: the reference gives the column and no example). */
+static int32_t nesting_of(const struct cql_type *t) {
+    int32_t deepest = 0;
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        int32_t inner = nesting_of(t->args[i]);
+        deepest = inner > deepest ? inner : deepest;
+    }
+    return deepest + (t->id == CQL_UDT);
+}
+
+static int put_users(struct row_out *ro, const struct schema_space *space, const char *name) {
+    const char **tables = ARENA_ARRAY(ro->ctx->arena, space->tables.n + 1, const char *), **parents = ARENA_ARRAY(ro->ctx->arena, space->n_types + 1, const char *);
+    uint32_t n_tables = 0, n_parents = 0;
+    if (!tables || !parents) return err_nomem(ro->ctx->err);
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
+        bool uses = false;
+        for (uint32_t i = 0; i < t->n_columns && !uses; i++) uses = names_type(t->columns[i].type, name);
+        if (uses) tables[n_tables++] = t->name;
+    }
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (space->types[i]->status != SCHEMA_DELETING && is_field_of(space->types[i]->type, name)) parents[n_parents++] = space->types[i]->type->name;
+    if (n_tables) row_texts(ro, "direct_referring_tables", n_tables, tables);
+    if (n_parents) row_texts(ro, "direct_parent_types", n_parents, parents);
+    return 0;
+}
+
+static int emit_mcs_types(struct row_out *ro, const struct schema_space *space) {
+    for (uint32_t i = 0; i < space->n_types; i++) {
+        const struct schema_type *t = space->types[i];
+        if (i && t->status == SCHEMA_DELETING && strcmp(space->types[i - 1]->type->name, t->type->name) == 0) continue; /* its name is taken again */
+        if (put_type(ro, t) || put_users(ro, space, t->type->name)) return -1;
+        row_long(ro, "last_modified_timestamp", t->modified_ms);
+        row_int(ro, "max_nesting_depth", nesting_of(t->type));
+        row_text(ro, "status", schema_status_name(t->status));
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
 #define YIELD_EACH(name, fn) \
     YIELDS(name) { return each_keyspace(ctx, table, row, arg, fn); }
 
@@ -153,4 +209,4 @@ YIELD_EACH(mcs_tables, emit_mcs_tables)
 YIELD_EACH(mcs_tables_history, emit_mcs_history)
 YIELD_EACH(mcs_columns, emit_mcs_columns)
 YIELD_EACH(mcs_autoscaling, emit_mcs_autoscaling)
-YIELDS(mcs_types) { return yield_schema_types(ctx, table, row, arg); }
+YIELD_EACH(mcs_types, emit_mcs_types)

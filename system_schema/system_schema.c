@@ -120,26 +120,29 @@ static int emit_all_columns(struct row_out *ro, const struct schema_space *space
     return 0;
 }
 
-static int emit_types(struct row_out *ro, const struct schema_space *space) {
-    for (uint32_t i = 0; i < space->n_types; i++) {
-        const struct cql_type *type = space->types[i]->type;
-        const char **texts = ARENA_ARRAY(ro->ctx->arena, type->n_args + 1, const char *);
-        if (!texts) return err_nomem(ro->ctx->err);
-        for (uint32_t j = 0; j < type->n_args; j++) {
-            struct buf b;
-            buf_init(&b, 0);
-            cql_type_print(type->args[j], &b);
-            texts[j] = (const char *)arena_dup(ro->ctx->arena, buf_slice(&b)).p;
-            buf_fini(&b);
-            if (!texts[j]) return err_nomem(ro->ctx->err);
-        }
-        row_out_begin(ro);
-        row_text(ro, "keyspace_name", space->keyspace->name);
-        row_text(ro, "type_name", type->name);
-        row_texts(ro, "field_names", type->n_args, type->field_names);
-        row_texts(ro, "field_types", type->n_args, texts);
-        if (row_out_emit(ro)) return -1;
+int put_type(struct row_out *ro, const struct schema_type *t) {
+    const struct cql_type *type = t->type;
+    const char **texts = ARENA_ARRAY(ro->ctx->arena, type->n_args + 1, const char *);
+    if (!texts) return err_nomem(ro->ctx->err);
+    for (uint32_t j = 0; j < type->n_args; j++) {
+        struct buf b;
+        buf_init(&b, 0);
+        cql_type_print(type->args[j], &b);
+        texts[j] = (const char *)arena_dup(ro->ctx->arena, buf_slice(&b)).p;
+        buf_fini(&b);
+        if (!texts[j]) return err_nomem(ro->ctx->err);
     }
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "type_name", type->name);
+    row_texts(ro, "field_names", type->n_args, type->field_names);
+    row_texts(ro, "field_types", type->n_args, texts);
+    return 0;
+}
+
+static int emit_types(struct row_out *ro, const struct schema_space *space) {
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (is_listed(space->types[i]->status) && (put_type(ro, space->types[i]) || row_out_emit(ro))) return -1;
     return 0;
 }
 

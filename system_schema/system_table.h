@@ -31,6 +31,7 @@ YIELDS(trace_events);
 /* Puts what both system_schema and system_schema_mcs say of a keyspace or table. */
 void put_keyspace(struct row_out *ro, const struct schema_keyspace *ks);
 void put_table(struct row_out *ro, const struct schema_table *t);
+int put_type(struct row_out *ro, const struct schema_type *t);
 /* One row per column of the table. */
 int emit_columns(struct row_out *ro, const struct schema_table *t);
 bool keyspace_is_virtual(const struct schema_keyspace *ks);

@@ -57,7 +57,7 @@ static int check_extent(const struct cql_type *t, struct err *e) {
 }
 
 const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) {
-    if (t->frozen || t->n_args == 0) return t;
+    if (t->frozen || (t->n_args == 0 && t->id != CQL_UDT)) return t;
     struct cql_type *copy = ARENA_NEW(a, struct cql_type);
     const struct cql_type **args = ARENA_ARRAY(a, t->n_args, const struct cql_type *);
     if (!copy || !args) return NULL;
@@ -175,6 +175,11 @@ static size_t name_end(struct slice s) {
     return i;
 }
 
+static bool at_quote(struct parser *p) {
+    skip_spaces(p);
+    return p->rest.n && p->rest.p[0] == '"';
+}
+
 /* A word, lower-cased, or a "quoted" one as it is; empty when there is neither. */
 static char *take_name(struct parser *p) {
     skip_spaces(p);
@@ -204,8 +209,10 @@ static const struct cql_type *parse_user_type(struct parser *p, const char *name
         name = take_name(p);
         if (!name) return NULL;
     }
-    const struct cql_type *t = p->find ? p->find(p->arg, keyspace, name) : NULL;
-    if (!t) err_invalid(p->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", name);
+    const struct cql_type *t = p->find ? p->find(p->arg, p->arena, keyspace, name, p->err) : NULL;
+    if (!t && !p->err->set) err_invalid(p->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", name);
+    if (t && p->frozen) t = cql_type_freeze(p->arena, t);
+    if (!t && !p->err->set) err_nomem(p->err);
     return t;
 }
 
@@ -278,9 +285,11 @@ static const struct cql_type *parse_generic(struct parser *p, enum cql_type_id i
 
 static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
     if (depth > TEXT_DEPTH_MAX) return syntax(p);
+    bool quoted = at_quote(p);
     char *name = take_name(p);
     if (!name) return NULL;
     if (!*name) return syntax(p);
+    if (quoted) return parse_user_type(p, name);
     if (take(p, '<')) {
         if (strcmp(name, "frozen") == 0) return parse_frozen(p, depth);
         return parse_generic(p, cql_type_generic(slice_str(name)), depth);
@@ -310,9 +319,18 @@ void cql_identifier_print(const char *name, bool is_free, struct buf *out) {
     if (!plain) buf_u8(out, '"');
 }
 
-void cql_type_print_bare(const struct cql_type *t, struct buf *out) {
+/* Words of types are names of user types only in quotes. */
+static bool is_type_word(const char *name) {
+    struct slice word = slice_str(name);
+    return strcmp(name, "frozen") == 0 || cql_type_by_name(word) || cql_type_generic(word) != CQL_TYPES;
+}
+
+static void print(const struct cql_type *t, bool qualified, struct buf *out);
+
+static void print_bare(const struct cql_type *t, bool qualified, struct buf *out) {
     if (t->id == CQL_UDT) {
-        cql_identifier_print(t->name, true, out);
+        if (qualified) buf_printf(out, "%s.", t->keyspace);
+        cql_identifier_print(t->name, !is_type_word(t->name), out);
         return;
     }
     buf_put_str(out, cqlt_type_info(t->id)->cql);
@@ -320,18 +338,22 @@ void cql_type_print_bare(const struct cql_type *t, struct buf *out) {
     buf_u8(out, '<');
     for (uint32_t i = 0; i < t->n_args; i++) {
         if (i) buf_put_str(out, ", ");
-        cql_type_print(t->args[i], out);
+        print(t->args[i], qualified, out);
     }
     if (t->id == CQL_VECTOR) buf_printf(out, ", %u", t->dimension);
     buf_u8(out, '>');
 }
 
-void cql_type_print(const struct cql_type *t, struct buf *out) {
+static void print(const struct cql_type *t, bool qualified, struct buf *out) {
     bool frozen = t->frozen && t->id != CQL_VECTOR;
     if (frozen) buf_put_str(out, "frozen<");
-    cql_type_print_bare(t, out);
+    print_bare(t, qualified, out);
     if (frozen) buf_u8(out, '>');
 }
+
+void cql_type_print(const struct cql_type *t, struct buf *out) { print(t, false, out); }
+void cql_type_print_bare(const struct cql_type *t, struct buf *out) { print_bare(t, false, out); }
+void cql_type_print_qualified(const struct cql_type *t, struct buf *out) { print(t, true, out); }
 
 static void put_hex(const char *s, struct buf *out) {
     for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);

@@ -54,6 +54,15 @@ const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool f
                                     uint32_t dimension, struct err *e) MUST_CHECK;
 /* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */
 const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) MUST_CHECK;
+/* A user type, not frozen, of fields (copied; their names are the caller's and live as long). NULL and ERR_INVALID above the limits. */
+const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, const char *name, const struct cql_type *const *fields,
+                                         const char *const *field_names, uint32_t n_fields, struct err *e) MUST_CHECK;
+/* The type with everything that it is made of, names too, in another arena. NULL without memory. */
+const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) MUST_CHECK;
+/* The index of a user type's field, n_args: it has none of that name. */
+uint32_t cql_type_field(const struct cql_type *t, const char *name);
+/* Is it the user type of that name, or made of it at any depth? */
+bool cql_type_uses(const struct cql_type *t, const char *user_type);
 /* A scalar by its name in CQL, in any case ("varchar" is text), or by its marshal class with or without the package; NULL: none. */
 const struct cql_type *cql_type_by_name(struct slice name);
 const struct cql_type *cql_type_by_class(struct slice name);
@@ -65,8 +74,11 @@ uint32_t cql_type_parameters(enum cql_type_id generic);
 /* ---- names ---- */
 
 
-/* Finds a user type of a keyspace for cql_type_parse; NULL when there is none (the parser then says so). */
-typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, const char *keyspace, const char *name);
+/* Finds a user type of a keyspace for cql_type_parse, whose arena it may use: what it gives must live as long as that. NULL when there is none
+ * (the parser then says so), or with the error set. */
+typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e);
+/* As a find function: a user type of any name, without fields. */
+const struct cql_type *cql_udt_by_name(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e);
 
 /* "map<text, frozen<list<int>>>", case-insensitive, as CQL writes it. keyspace: where unqualified user types are looked
  * up; may be NULL. NULL and ERR_INVALID ("Unknown type ks.name", "Non-frozen collections are not allowed inside collections: ..."). */
@@ -78,6 +90,8 @@ void cql_identifier_print(const char *name, bool is_free, struct buf *out);
 void cql_type_print(const struct cql_type *t, struct buf *out);
 /* As above, but without the outermost frozen<>, as Cassandra names types in error texts. */
 void cql_type_print_bare(const struct cql_type *t, struct buf *out);
+/* With user types as ks.name. */
+void cql_type_print_qualified(const struct cql_type *t, struct buf *out);
 /* "org.apache.cassandra.db.marshal.MapType(...)", for custom options and clients that ask for it. */
 void cql_type_print_marshal(const struct cql_type *t, struct buf *out);
 /* The protocol's [option]. version: 3, 4 or 5 (a type newer than the version goes as custom). */

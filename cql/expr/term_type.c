@@ -32,12 +32,13 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
 
 static const struct cql_type *resolve_user_type(struct compile *c, const struct ast_type *t, bool frozen) {
     const char *keyspace = t->keyspace ? t->keyspace : c->keyspace;
-    const struct cql_type *u = keyspace ? schema_type_find(c->schema, keyspace, t->name) : NULL;
-    if (!u) {
+    const struct schema_type *found = keyspace ? schema_type_find(c->schema, keyspace, t->name) : NULL;
+    if (!found) {
         err_invalid(c->err, "Unknown type %s%s%s", keyspace ? keyspace : "", keyspace ? "." : "", t->name);
         return NULL;
     }
-    if (frozen) u = cql_type_freeze(c->arena, u);
+    const struct cql_type *u = cql_type_copy(c->arena, found->type); /* a prepared statement outlives the snapshot */
+    if (u && frozen) u = cql_type_freeze(c->arena, u);
     if (!u) err_nomem(c->err);
     return u;
 }

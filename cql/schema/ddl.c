@@ -137,13 +137,27 @@ static int check_keyspaces(struct compile *c, const char *keyspace, const struct
     return 0;
 }
 
-int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {
+const struct cql_type *ddl_type(struct compile *c, const char *keyspace, const struct ast_type *t) {
     struct compile there = *c;
     there.keyspace = keyspace;
+    if (check_keyspaces(c, keyspace, t)) return NULL;
+    const struct cql_type *type = compile_type(&there, t);
+    return type && check_elements(c, type) == 0 ? type : NULL;
+}
+
+int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool added) {
+    static const char words[] = "Non-frozen UDTs with nested non-frozen collections are not supported";
+    bool nested = false;
+    if (col->type->id != CQL_UDT || col->type->frozen) return 0;
+    for (uint32_t i = 0; i < col->type->n_args; i++) nested = nested || cql_type_is_multicell(col->type->args[i]);
+    if (!nested) return 0;
+    return added ? err_invalid(c->err, "%s for column %s", words, col->name) : err_invalid(c->err, words);
+}
+
+int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {
     if (col->mask) return ddl_refuse(c, "MASKED WITH");
     out->name = col->name;
     out->kind = col->is_static ? COLUMN_STATIC : COLUMN_REGULAR;
-    if (check_keyspaces(c, keyspace, col->type)) return -1;
-    out->type = compile_type(&there, col->type);
-    return out->type ? check_elements(c, out->type) : -1;
+    out->type = ddl_type(c, keyspace, col->type);
+    return out->type ? 0 : -1;
 }

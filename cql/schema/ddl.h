@@ -46,9 +46,15 @@ enum compaction_strategy { COMPACTION_STCS = 1, COMPACTION_LCS = 2, COMPACTION_T
 /* The values of the sub-options, named "compaction.x"; ERR_CONFIG (ddl_compaction.c). */
 int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) MUST_CHECK;
 
-/* ---- columns ---- */
+/* ---- columns and fields ---- */
+
+/* Resolves a type in the keyspace, of which its user types must be. */
+const struct cql_type *ddl_type(struct compile *c, const char *keyspace, const struct ast_type *t) MUST_CHECK;
+/* "Non-frozen UDTs with nested non-frozen collections are not supported", with the column's name where it is added. */
+int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool added);
 
 /* Resolves a column's type in the table's keyspace and refuses what columns cannot be. */
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) MUST_CHECK;
 
 extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops, alter_table_ops, drop_table_ops, describe_ops;
+extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops;

@@ -70,6 +70,23 @@ void describe_keyspace(const struct describe_text *d, const struct schema_keyspa
     buf_u8(out, ';');
 }
 
+void describe_type(const struct describe_text *d, const struct schema_type *type) {
+    const struct cql_type *t = type->type;
+    buf_put_str(d->out, "CREATE TYPE ");
+    ast_print_name(t->keyspace, d->out);
+    buf_u8(d->out, '.');
+    ast_print_name(t->name, d->out);
+    buf_put_str(d->out, " (\n");
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        buf_put_str(d->out, "    ");
+        ast_print_name(t->field_names[i], d->out);
+        buf_u8(d->out, ' ');
+        cql_type_print(t->args[i], d->out);
+        buf_put_str(d->out, i + 1 < t->n_args ? ",\n" : "\n");
+    }
+    buf_put_str(d->out, ");");
+}
+
 static void put_column(struct buf *out, const struct schema_column *col, bool only_key, bool last) {
     buf_put_str(out, "    ");
     ast_print_name(col->name, out);

@@ -18,7 +18,7 @@ static int add(struct compile *c, const struct ast_alter_table *a, struct catalo
     change->columns = columns;
     change->column_conditional = a->column_if_not_exists;
     for (uint32_t i = 0; i < a->n_columns; i++)
-        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i])) return -1;
+        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i]) || ddl_check_nested(c, &columns[i], true)) return -1;
     return 0;
 }
 

@@ -70,9 +70,11 @@ static int check_key_type(const struct create *t, const struct catalog_column *c
     if (col->type->id == CQL_COUNTER) return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
     if (cql_type_contains(col->type, CQL_DURATION)) return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
     if (!cql_type_is_multicell(col->type)) return 0;
+    if (col->type->id == CQL_UDT)
+        return err_invalid(e, "Invalid non-frozen user-defined type \"%s.%s\" for PRIMARY KEY column '%s'", col->type->keyspace, col->type->name, col->name);
     struct buf text;
     buf_init(&text, 4096);
-    buf_printf(&text, "Invalid non-frozen %s type ", col->type->id == CQL_UDT ? "user-defined" : "collection");
+    buf_put_str(&text, "Invalid non-frozen collection type ");
     cql_type_print(col->type, &text);
     buf_printf(&text, " for PRIMARY KEY column '%s'", col->name);
     return err_set_buf(e, ERR_INVALID, &text);
@@ -162,6 +164,7 @@ static int add_rest(struct create *t) {
         if (t->used[i]) continue;
         if (t->declared[i].kind == COLUMN_STATIC && t->ordered[n_key - 1].kind != COLUMN_CLUSTERING)
             return err_invalid(e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+        if (ddl_check_nested(t->c, &t->declared[i], false)) return -1;
         counters += t->declared[i].type->id == CQL_COUNTER;
         t->ordered[t->n_ordered++] = t->declared[i];
     }

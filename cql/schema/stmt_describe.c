@@ -70,14 +70,21 @@ static struct value quoted(struct answer *a, const char *name) {
     return value_of_slice(s);
 }
 
-static int emit_element(struct answer *a, const struct schema_keyspace *ks, const struct schema_table *t, bool with_text) {
+/* An element of a keyspace, or (neither) the keyspace itself. */
+struct element {
+    const struct schema_table *table;
+    const struct schema_type *type;
+};
+
+static int emit_element(struct answer *a, const struct schema_keyspace *ks, struct element x, bool with_text) {
     struct buf b;
     buf_init(&b, MAX_STATEMENT);
     struct describe_text text = {&b, a->r->arena, a->schema->cassandra_mode, a->d->ast->internals};
-    if (with_text && t) describe_table(&text, t);
+    const char *kind = x.table ? "table" : x.type ? "type" : "keyspace", *name = x.table ? x.table->name : x.type ? x.type->type->name : ks->name;
+    if (with_text && x.table) describe_table(&text, x.table);
+    else if (with_text && x.type) describe_type(&text, x.type);
     else if (with_text) describe_keyspace(&text, ks);
-    const struct value values[] = {quoted(a, ks->name), value_of_slice(slice_str(t ? "table" : "keyspace")), quoted(a, t ? t->name : ks->name),
-                                   value_of_slice(buf_slice(&b))};
+    const struct value values[] = {quoted(a, ks->name), value_of_slice(slice_str(kind)), quoted(a, name), value_of_slice(buf_slice(&b))};
     int rc = buf_failed(&b) || !values[0].p || !values[2].p ? err_nomem(a->r->err) : emit(a, values);
     buf_fini(&b);
     return rc;
@@ -97,13 +104,56 @@ static int emit_tables(struct answer *a, const struct schema_keyspace *ks, bool 
     for (uint32_t i = 0; i < tables->n; i++) sorted[i] = schema_tables_next(&at);
     qsort(sorted, tables->n, sizeof *sorted, by_name_whatever_case);
     for (uint32_t i = 0; i < tables->n; i++)
-        if (is_listed(sorted[i]->status) && emit_element(a, ks, sorted[i], with_text)) return -1;
+        if (is_listed(sorted[i]->status) && emit_element(a, ks, (struct element){.table = sorted[i]}, with_text)) return -1;
+    return 0;
+}
+
+static int by_type_name(const void *a, const void *b) {
+    return strcasecmp((*(const struct schema_type *const *)a)->type->name, (*(const struct schema_type *const *)b)->type->name);
+}
+
+static int emit_type_names(struct answer *a, const struct schema_space *space) {
+    const struct schema_type **sorted = ARENA_ARRAY(a->r->arena, space->n_types + 1, const struct schema_type *);
+    if (!sorted) return err_nomem(a->r->err);
+    for (uint32_t i = 0; i < space->n_types; i++) sorted[i] = space->types[i];
+    if (space->n_types > 1) qsort(sorted, space->n_types, sizeof *sorted, by_type_name);
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (is_listed(sorted[i]->status) && emit_element(a, space->keyspace, (struct element){.type = sorted[i]}, false)) return -1;
+    return 0;
+}
+
+/* A type comes behind the types that it is made of, and these in the order in which it names them. */
+static int emit_type(struct answer *a, const struct schema_space *space, uint32_t at, bool *done);
+
+static int emit_types_within(struct answer *a, const struct schema_space *space, const struct cql_type *t, bool *done) {
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (emit_types_within(a, space, t->args[i], done)) return -1;
+    if (t->id != CQL_UDT) return 0;
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (is_listed(space->types[i]->status) && strcmp(space->types[i]->type->name, t->name) == 0) return emit_type(a, space, i, done);
+    return 0;
+}
+
+static int emit_type(struct answer *a, const struct schema_space *space, uint32_t at, bool *done) {
+    const struct cql_type *t = space->types[at]->type;
+    if (done[at]) return 0;
+    done[at] = true;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (emit_types_within(a, space, t->args[i], done)) return -1;
+    return emit_element(a, space->keyspace, (struct element){.type = space->types[at]}, true);
+}
+
+static int emit_types(struct answer *a, const struct schema_space *space) {
+    bool *done = ARENA_ARRAY(a->r->arena, space->n_types + 1, bool);
+    if (!done) return err_nomem(a->r->err);
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (is_listed(space->types[i]->status) && emit_type(a, space, i, done)) return -1;
     return 0;
 }
 
 static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, bool only) {
-    if (emit_element(a, ks, NULL, true)) return -1;
-    return only ? 0 : emit_tables(a, ks, true);
+    if (emit_element(a, ks, (struct element){0}, true)) return -1;
+    return only ? 0 : emit_types(a, schema_space_find(a->schema, ks->name)) || emit_tables(a, ks, true) ? -1 : 0;
 }
 
 static int emit_schema(struct answer *a) {
@@ -115,16 +165,17 @@ static int emit_schema(struct answer *a) {
     return 0;
 }
 
-/* KEYSPACES and TABLES; there are no types, functions and aggregates to list. */
+/* KEYSPACES, TABLES and TYPES; there are no functions and aggregates to list. */
 static int emit_names(struct answer *a) {
     enum ast_describe_kind kind = a->d->ast->kind;
-    if (kind != DESCRIBE_KEYSPACES && kind != DESCRIBE_TABLES) return 0;
+    if (kind != DESCRIBE_KEYSPACES && kind != DESCRIBE_TABLES && kind != DESCRIBE_TYPES) return 0;
     for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
         const struct schema_keyspace *ks = a->schema->spaces[i]->keyspace;
         if (!is_listed(ks->status)) continue;
-        if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, NULL, false)) return -1;
+        if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, (struct element){0}, false)) return -1;
         bool wanted = !a->d->keyspace || strcmp(a->d->keyspace, ks->name) == 0;
         if (kind == DESCRIBE_TABLES && wanted && emit_tables(a, ks, false)) return -1;
+        if (kind == DESCRIBE_TYPES && wanted && emit_type_names(a, a->schema->spaces[i])) return -1;
     }
     return 0;
 }
@@ -183,7 +234,9 @@ static int emit_one(struct answer *a) {
     if (!ks) return -1;
     bool may_be_table = d->kind == DESCRIBE_TABLE || d->kind == DESCRIBE_GENERIC;
     const struct schema_table *t = may_be_table ? find_table(a, ks, d->name.name) : NULL;
-    if (t) return emit_element(a, ks, t, true);
+    if (t) return emit_element(a, ks, (struct element){.table = t}, true);
+    const struct schema_type *type = d->kind == DESCRIBE_TYPE ? schema_type_find(a->schema, ks->name, d->name.name) : NULL;
+    if (type) return emit_element(a, ks, (struct element){.type = type}, true);
     return err_invalid(a->r->err, "%s'%s' not found in %s'%s'", words[d->kind], d->name.name, may_be_table ? "keyspace " : "", ks->name);
 }
 

@@ -115,6 +115,8 @@ struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *na
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open);
 /* int, text, ...: a type without arguments that is built in. */
 bool cqli_type_is_native(const char *name);
+/* The name of a user type in a statement about it: what types have for a name already must stand in quotes. */
+struct ast_name cqli_user_type(struct parse *p, const char *keyspace, struct token name);
 struct ast_type *cqli_type_class(struct parse *p, struct token t);
 
 /* ---- relations ---- */

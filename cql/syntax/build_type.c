@@ -18,6 +18,16 @@ struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *na
     return x;
 }
 
+struct ast_name cqli_user_type(struct parse *p, const char *keyspace, struct token t) {
+    static const char *const taken[] = {"ttl", "count", "writetime", "maxwritetime", "json", "cast", "distinct"};
+    const char *name = cqli_ident(p, t);
+    bool quoted = t.text.n && t.text.p[0] == '"', is_taken = cqli_type_is_native(name);
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) is_taken = is_taken || !strcmp(taken[i], name);
+    if (!quoted && is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
+    if (!quoted && is_taken) cqli_reject(p, t, NULL);
+    return cqli_name(keyspace, name);
+}
+
 struct ast_type *cqli_type_class(struct parse *p, struct token t) {
     struct ast_type *x = NEW(p, struct ast_type);
     *x = (struct ast_type){.name = cqli_exact(p, t), .quoted_class = true, .source = t.text};

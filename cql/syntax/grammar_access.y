@@ -26,7 +26,7 @@ describe_what(A) ::= COLUMNFAMILY table(N). { A = (struct ast_describe){.kind = 
 describe_what(A) ::= INDEX table(N). { A = (struct ast_describe){.kind = DESCRIBE_INDEX, .name = N}; }
 describe_what(A) ::= MATERIALIZED VIEW table(N). { A = (struct ast_describe){.kind = DESCRIBE_VIEW, .name = N}; }
 describe_what(A) ::= TYPES. { A = (struct ast_describe){.kind = DESCRIBE_TYPES}; }
-describe_what(A) ::= TYPE table(N). { A = (struct ast_describe){.kind = DESCRIBE_TYPE, .name = N}; }
+describe_what(A) ::= TYPE user_type(N). { A = (struct ast_describe){.kind = DESCRIBE_TYPE, .name = N}; }
 describe_what(A) ::= FUNCTIONS. { A = (struct ast_describe){.kind = DESCRIBE_FUNCTIONS}; }
 describe_what(A) ::= FUNCTION function_name(N). { A = (struct ast_describe){.kind = DESCRIBE_FUNCTION, .name = N}; }
 describe_what(A) ::= AGGREGATES. { A = (struct ast_describe){.kind = DESCRIBE_AGGREGATES}; }

@@ -208,7 +208,10 @@ ddl(A) ::= RESTORE(T) COLUMNFAMILY table(N) FROM COLUMNFAMILY table(F) props_opt
 %type type_fields {struct seq *}
 %type type_field {struct ast_column}
 %type alter_type {struct ast_stmt *}
-ddl(A) ::= CREATE(T) TYPE if_not_exists(I) table(N) LP type_fields(F) RP. {
+%type user_type {struct ast_name}
+user_type(A) ::= nm(B). { A = cqli_user_type(p, NULL, B); }
+user_type(A) ::= name(B) DOT nm(C). { A = cqli_user_type(p, B, C); }
+ddl(A) ::= CREATE(T) TYPE if_not_exists(I) user_type(N) LP type_fields(F) RP. {
     A = cqli_stmt(p, STMT_CREATE_TYPE, T);
     A->create_type = (struct ast_create_type){.name = N, .if_not_exists = I};
     A->create_type.n_fields = cqli_split_columns(p, F, &A->create_type.field_names, &A->create_type.field_types);
@@ -217,7 +220,7 @@ type_fields(A) ::= type_field(B). { A = cqli_push(p, SEQ(p, struct ast_column), 
 type_fields(A) ::= type_fields(B) COMMA. { A = B; }
 type_fields(A) ::= type_fields(B) COMMA type_field(C). { A = cqli_push(p, B, &C); }
 type_field(A) ::= name(B) type(C). { A = (struct ast_column){.name = B, .type = C}; }
-alter_type(A) ::= ALTER(T) TYPE if_exists(I) table(N). {
+alter_type(A) ::= ALTER(T) TYPE if_exists(I) user_type(N). {
     A = cqli_other(p, STMT_ALTER_TYPE, T);
     A->other->alter_type = (struct ast_alter_type){.name = N, .if_exists = I};
 }
@@ -237,7 +240,7 @@ ddl(A) ::= alter_type(B) RENAME if_exists(I) renames(C). {
     x->op = ALTER_TYPE_RENAME, x->field_if_exists = I;
     x->n_renames = cqli_split_pairs(p, C, &x->rename_from, &x->rename_to);
 }
-ddl(A) ::= DROP(T) TYPE if_exists(I) table(N). { A = cqli_stmt(p, STMT_DROP_TYPE, T); A->drop = (struct ast_drop){.name = N, .if_exists = I}; }
+ddl(A) ::= DROP(T) TYPE if_exists(I) user_type(N). { A = cqli_stmt(p, STMT_DROP_TYPE, T); A->drop = (struct ast_drop){.name = N, .if_exists = I}; }
 
 /* ---- indexes, views, triggers ---- */
 

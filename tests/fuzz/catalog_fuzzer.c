@@ -21,7 +21,7 @@ static void check_form(const struct object_kind *kind, struct slice form) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const struct object_kind *const kinds[] = {&keyspace_kind, &table_kind};
+    static const struct object_kind *const kinds[] = {&keyspace_kind, &table_kind, &type_kind};
     struct err e = {0};
     struct record r, back;
     struct buf out;

@@ -51,8 +51,9 @@ static bool same_shape(const void *a, const void *b) {
     return true;
 }
 
+static const struct object_kind *const needs[] = {&table_kind, NULL};
 static const struct object_kind note_kind = {.word = "note", .tag = 'n', .in_keyspace = true, .target = TARGET_TYPE, .encode = encode, .decode = decode,
-                                             .check = check, .depend = depend, .has_old_keys = has_old_keys, .same_shape = same_shape};
+                                             .check = check, .needs = needs, .depend = depend, .has_old_keys = has_old_keys, .same_shape = same_shape};
 static const struct object_kind *const kinds[] = {&note_kind};
 
 /* ---- the world ---- */

@@ -1,0 +1,84 @@
+/* CREATE, ALTER and DROP TYPE. */
+#include "base/name_tree.h"
+#include "base/quota.h"
+#include "cql/schema/ddl.h"
+#include "cql/syntax/ast_other.h"
+
+/* What stands in a type before anything is looked up: Cassandra says this of the types as they are written. */
+static int check_as_written(struct compile *c, const struct ast_type *t) {
+    if (t->n_args || t->quoted_class) return 0;
+    const struct cql_type *scalar = t->keyspace ? NULL : cql_type_by_name(slice_str(t->name));
+    if (!scalar) return err_invalid(c->err, "A user type cannot contain non-frozen UDTs");
+    return scalar->id == CQL_COUNTER ? err_invalid(c->err, "A user type cannot contain counters") : 0;
+}
+
+static int compile_field(struct compile *c, const char *keyspace, const char *name, const struct ast_type *type, struct catalog_column *out) {
+    out->name = name;
+    if (check_as_written(c, type)) return -1;
+    out->type = ddl_type(c, keyspace, type);
+    return out->type ? 0 : -1;
+}
+
+static int check_duplicates(struct compile *c, const struct ast_create_type *a) {
+    struct name_tree named = {.arena = c->arena};
+    for (uint32_t i = 0; i < a->n_fields; i++) {
+        int rc = name_tree_put(&named, slice_str(a->field_names[i]), i);
+        if (rc) return rc < 0 ? err_nomem(c->err) : err_invalid(c->err, "Duplicate field name '%s' in type '%s'", a->field_names[i], a->name.name);
+    }
+    return 0;
+}
+
+static int compile_create_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    const struct ast_create_type *a = &ast->create_type;
+    struct catalog_change *change = ddl_change_new(c, CATALOG_CREATE_TYPE, out);
+    if (!change || !(change->keyspace = ddl_keyspace(c, &a->name))) return -1;
+    change->name = a->name.name;
+    change->conditional = a->if_not_exists;
+    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
+    if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0; /* the catalogue says what is to be said */
+    struct catalog_column *fields = ARENA_ARRAY(c->arena, a->n_fields, struct catalog_column);
+    if (!fields) return err_nomem(c->err);
+    if (check_duplicates(c, a)) return -1;
+    for (uint32_t i = 0; i < a->n_fields; i++)
+        if (compile_field(c, change->keyspace, a->field_names[i], a->field_types[i], &fields[i])) return -1;
+    change->n_columns = a->n_fields;
+    change->columns = fields;
+    return 0;
+}
+
+static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    const struct ast_alter_type *a = &ast->other->alter_type;
+    struct catalog_change *change = ddl_change_new(c, CATALOG_ALTER_TYPE, out);
+    if (!change || !(change->keyspace = ddl_keyspace(c, &a->name))) return -1;
+    if (!c->schema->cassandra_mode) return ddl_refuse(c, "ALTER TYPE");
+    change->name = a->name.name;
+    change->conditional = a->if_exists;
+    change->column_conditional = a->field_if_exists || a->field_if_not_exists;
+    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
+    if (!ks || ks->is_system || !schema_type_any(c->schema, change->keyspace, change->name)) return 0;
+    if (a->op == ALTER_TYPE_ALTER) return err_invalid(c->err, "Altering field types is no longer supported");
+    if (a->op == ALTER_TYPE_RENAME) {
+        change->n_renames = a->n_renames;
+        change->rename_from = a->rename_from;
+        change->rename_to = a->rename_to;
+        return 0;
+    }
+    struct catalog_column *field = ARENA_NEW(c->arena, struct catalog_column);
+    if (!field) return err_nomem(c->err);
+    change->n_columns = 1;
+    change->columns = field;
+    return compile_field(c, change->keyspace, a->field, a->type, field);
+}
+
+static int compile_drop_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    struct catalog_change *change = ddl_change_new(c, CATALOG_DROP_TYPE, out);
+    if (!change) return -1;
+    change->keyspace = ddl_keyspace(c, &ast->drop.name);
+    change->name = ast->drop.name.name;
+    change->conditional = ast->drop.if_exists;
+    return change->keyspace ? 0 : -1;
+}
+
+const struct statement_ops create_type_ops = {compile_create_type, ddl_run, ddl_more};
+const struct statement_ops alter_type_ops = {compile_alter_type, ddl_run, ddl_more};
+const struct statement_ops drop_type_ops = {compile_drop_type, ddl_run, ddl_more};

@@ -1,0 +1,61 @@
+/* User types as parts of the tree of types. */
+#include "types/type.h"
+
+/* Above the limits an argument of its own size is, too: a tuple of the fields is one level and as many types. */
+const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, const char *name, const struct cql_type *const *fields,
+                                         const char *const *field_names, uint32_t n_fields, struct err *e) {
+    const struct cql_type *tuple = cql_type_new(a, CQL_TUPLE, true, fields, n_fields, 0, e);
+    struct cql_type *t = tuple ? ARENA_NEW(a, struct cql_type) : NULL;
+    const struct cql_type **args = t ? ARENA_ARRAY(a, n_fields + 1, const struct cql_type *) : NULL;
+    if (!args) {
+        if (tuple) err_nomem(e);
+        return NULL;
+    }
+    memcpy(args, fields, n_fields * sizeof *args);
+    *t = (struct cql_type){.id = CQL_UDT, .n_args = n_fields, .args = args, .keyspace = keyspace, .name = name, .field_names = field_names};
+    return t;
+}
+
+static bool copy_names(struct arena *a, struct cql_type *t) {
+    const char **names = ARENA_ARRAY(a, t->n_args + 1, const char *);
+    if (!names) return false;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (!(names[i] = arena_strdup(a, t->field_names[i]))) return false;
+    t->field_names = names;
+    t->keyspace = arena_strdup(a, t->keyspace);
+    t->name = arena_strdup(a, t->name);
+    return t->keyspace && t->name;
+}
+
+const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) {
+    if (t->n_args == 0 && t->id != CQL_UDT) return t;
+    struct cql_type *copy = ARENA_NEW(a, struct cql_type);
+    const struct cql_type **args = ARENA_ARRAY(a, t->n_args + 1, const struct cql_type *);
+    if (!copy || !args) return NULL;
+    *copy = *t;
+    copy->args = args;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (!(args[i] = cql_type_copy(a, t->args[i]))) return NULL;
+    return t->id != CQL_UDT || copy_names(a, copy) ? copy : NULL;
+}
+
+uint32_t cql_type_field(const struct cql_type *t, const char *name) {
+    uint32_t i = 0;
+    while (i < t->n_args && strcmp(t->field_names[i], name) != 0) i++;
+    return i;
+}
+
+bool cql_type_uses(const struct cql_type *t, const char *user_type) {
+    bool uses = t->id == CQL_UDT && strcmp(t->name, user_type) == 0;
+    for (uint32_t i = 0; i < t->n_args && !uses; i++) uses = cql_type_uses(t->args[i], user_type);
+    return uses;
+}
+
+const struct cql_type *cql_udt_by_name(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e) {
+    struct cql_type *t = ARENA_NEW(a, struct cql_type);
+    (void)arg;
+    if (t) *t = (struct cql_type){.id = CQL_UDT, .keyspace = arena_strdup(a, keyspace ? keyspace : ""), .name = arena_strdup(a, name)};
+    if (t && t->keyspace && t->name) return t;
+    err_nomem(e);
+    return NULL;
+}
