@@ -119,7 +119,7 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     struct ast_stmt *ast = cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
     r->stmt_kind = ast->kind;
-    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .err = r->err};
+    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = r->db->options.compat, .err = r->err};
     return cql_compile(&c, ast);
 }
 
@@ -153,6 +153,7 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
     if (cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
+    if (UNLIKELY(s->compat.mode == COMPAT_REPORT)) compat_again(&s->compat);
     return statement_run(r, s);
 }
 

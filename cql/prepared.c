@@ -1,5 +1,6 @@
 #include "cql/prepared.h"
 
+#include "cql/compat/compat_check.h"
 #include "cql/request/result_meta.h"
 #include "cql/statement.h"
 
@@ -250,9 +251,10 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
     atomic_init(&p->refs, 1);
     arena_init(&p->arena, PREPARED_CHUNK, PREPARED_ARENA_LIMIT);
     struct ast_stmt *ast = parse_copy(p, query, keyspace, e);
-    if (ast && make_id(p, ast, e) == 0) {
+    struct compat compat = db->options.compat;
+    if (ast && compat_check_prepare(&compat, ast, e) == 0 && make_id(p, ast, e) == 0) {
         struct bind_specs binds = {0};
-        struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds, .err = e};
+        struct compile c = {.arena = &p->arena, .schema = schema, .keyspace = p->keyspace, .binds = &binds, .compat = db->options.compat, .err = e};
         p->statement = cql_compile(&c, ast);
         atomic_init(&p->checked, schema->generation);
         if (p->statement) {

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "cql/compat/compat_check.h"
 #include "cql/read/select.h"
 #include "cql/schema/ddl.h"
 #include "cql/write/batch.h"
@@ -40,11 +41,16 @@ static const struct {
 struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast) {
     const struct statement_ops *ops = ops_of_kind[ast->kind];
     assert((rows[ast->kind].state == RUNS) == (ops != NULL));
+    c->compat.statement = ast->source;
+    if (compat_check_kind(c, ast)) return NULL;
     if (rows[ast->kind].state == REFUSED) {
         err_invalid(c->err, "%s is not yet supported.", rows[ast->kind].feature);
         return NULL;
     }
-    return statement_compile(c, ast, ops);
+    struct cql_statement *s = statement_compile(c, ast, ops);
+    if (!s || compat_check(c, ast)) return NULL;
+    s->compat = c->compat;
+    return s;
 }
 
 /* ---- USE ---- */

@@ -22,13 +22,15 @@ static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
+    if (s->compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .delay = s->ddl_delay, .node = s->node,
                                  .n_tables = n_system_metering_tables, .tables = system_metering_tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
     struct cql_db_options dbo = {
-        .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model, .write_size = s->write_size};
+        .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model,
+        .write_size = s->write_size, .compat = {.mode = s->compatibility, .report = in->report}};
     in->db = cql_db_new(&dbo, e);
     return in->db ? 0 : -1;
 }
@@ -88,6 +90,7 @@ void instance_close(struct instance *in) {
     if (in->catalog) catalog_close(in->catalog);
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
+    compat_report_free(in->report);
     if (in->lock_fd >= 0) close(in->lock_fd);
     clock_control_fini(&in->clock);
 }

@@ -1,6 +1,7 @@
 /* A running server: engine, catalogue, database, front and admin port, opened in this order and closed in the reverse one. */
 #pragma once
 
+#include "keyspaces/report.h"
 #include "server/admin.h"
 #include "server/settings.h"
 
@@ -9,6 +10,7 @@ struct instance {
     struct np_options options;
     struct clock_control clock; /* of everything */
     int lock_fd;
+    struct compat_report *report; /* --compatibility report */
     struct eng *eng;
     struct catalog *catalog;
     struct cql_db *db;

@@ -93,12 +93,9 @@ static int read_workers(struct settings *s, const struct config *c, struct err *
 static int read_absent(const struct config *c, struct err *e) {
     int limits = ONE_OF(c, CONFIG_LIMITS, e, "off", "shadow", "enforce");
     int auth = ONE_OF(c, CONFIG_AUTH, e, "none", "password", "sigv4");
-    int compatibility = ONE_OF(c, CONFIG_COMPATIBILITY, e, "off", "report", "strict");
-    if (limits < 0 || auth < 0 || compatibility < 0) return -1;
+    if (limits < 0 || auth < 0) return -1;
     if (limits) return err_set(e, ERR_CONFIG, "--limits %s: throughput limits are not built yet; only off works", c->values[CONFIG_LIMITS]);
     if (auth) return err_set(e, ERR_CONFIG, "--auth %s: authentication is not built yet; only none works", c->values[CONFIG_AUTH]);
-    if (compatibility)
-        return err_set(e, ERR_CONFIG, "--compatibility %s: Keyspaces' refusals are not built yet; only off works", c->values[CONFIG_COMPATIBILITY]);
     return 0;
 }
 
@@ -114,6 +111,16 @@ static int read_memory(struct settings *s, const struct config *c, struct err *e
 }
 
 static const char *or_default(const char *text, const char *otherwise) { return *text ? text : otherwise; }
+
+static int read_compatibility(struct settings *s, const struct config *c, struct err *e) {
+    s->compatibility = s->mode == MODE_KEYSPACES ? COMPAT_STRICT : COMPAT_OFF;
+    if (!*c->values[CONFIG_COMPATIBILITY]) return 0;
+    int given = ONE_OF(c, CONFIG_COMPATIBILITY, e, "off", "report", "strict");
+    if (given < 0) return -1;
+    s->compatibility = given == 0 ? COMPAT_OFF : given == 1 ? COMPAT_REPORT : COMPAT_STRICT;
+    if (s->compatibility != COMPAT_STRICT || s->mode == MODE_KEYSPACES) return 0;
+    return err_set(e, ERR_CONFIG, "--compatibility strict refuses what Amazon Keyspaces refuses; in cassandra mode only report and off work");
+}
 
 static void read_node(struct settings *s, const struct config *c) {
     bool keyspaces = s->mode == MODE_KEYSPACES;
@@ -155,7 +162,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
     s->cut_damage = damage == 1;
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
-    if (read_write_size(s, c, e) || read_absent(c, e) || read_memory(s, c, e)) return -1;
+    if (read_write_size(s, c, e) || read_absent(c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);

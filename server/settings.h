@@ -12,6 +12,7 @@ struct settings { /* texts belong to the config */
     bool tls;
     const char *tls_cert, *tls_key;
     enum tally_mode mode;
+    enum compat_mode compatibility;
     enum size_model size_model;
     enum write_size write_size;
     struct ddl_delay ddl_delay;

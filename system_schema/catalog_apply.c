@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/name_tree.h"
-#include "base/quota.h"
+#include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
 
 static const struct schema_keyspace *system_keyspace(struct catalog *c, const char *name) {

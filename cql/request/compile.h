@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cql/syntax/ast.h"
+#include "keyspaces/compat.h"
 #include "system_schema/schema.h"
 #include "types/value.h"
 
@@ -33,6 +34,7 @@ struct compile {
     const struct schema *schema;
     const char *keyspace; /* the session's, for unqualified functions and types; may be NULL */
     struct bind_specs *binds;
+    struct compat compat;  /* whose use it is: the statement, once its table is known that, too */
     struct table_use *tables; /* those that statement_table found */
     struct err *err;
     uint64_t *steps; /* term.c's own: steps left for finding types, so that hostile nesting ends */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cql/syntax/ast.h"
 #include "engine/engine.h"
+#include "keyspaces/compat.h"
 #include "system_schema/catalog.h"
 #include "types/value.h"
 
@@ -33,6 +34,7 @@ struct cql_db_options {
     struct catalog *catalog;
     struct clock *clock;
     enum tally_mode mode;
+    struct compat compat; /* what happens to what Amazon Keyspaces would refuse; zero: nothing */
     enum size_model size_model;
     enum write_size write_size;
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */

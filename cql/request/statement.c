@@ -19,6 +19,8 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
     s->schema = c->schema;
     if (ops->compile(c, ast, s)) return NULL;
     s->tables = c->tables;
+    s->compat = c->compat;
+    if (s->table) compat_is_of(&s->compat, s->table->keyspace->name, s->table->name);
     s->binds = *c->binds;
     for (uint32_t i = 0; i < s->binds.n && !s->binds_collections; i++)
         s->binds_collections = s->binds.specs[i].type && s->binds.specs[i].type->n_args;
@@ -50,7 +52,7 @@ enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement
         r->cost->n_columns = (uint16_t)t->n_columns;
         r->cost->is_system = t->keyspace->is_system;
     }
-    if (s->kind == STMT_SELECT && (consistency_check(r, CONSISTENCY_READ, t) || consistency_reach(r, t->keyspace))) return CQL_FAILED;
+    if (s->kind == STMT_SELECT && (consistency_check(r, CONSISTENCY_READ, t, &s->compat) || consistency_reach(r, t->keyspace))) return CQL_FAILED;
     r->compiled = s;
     return s->ops->run(r, s);
 }

@@ -24,6 +24,7 @@ struct cql_statement {
     struct result_meta result;         /* n 0: no rows */
     uint32_t n_pk;                     /* see prepared_info */
     uint16_t *pk_indexes;
+    struct compat compat;              /* for what is asked when it runs; copied by who asks */
     void *plan;                        /* the kind's own */
 };
 

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "base/name_tree.h"
-#include "base/quota.h"
 #include "cql/schema/ddl.h"
 
 /* One CREATE TABLE under analysis: columns as declared, key columns marked as they are found. */
@@ -18,7 +17,8 @@ struct create {
 
 static int check_name(const struct create *t) {
     struct err *e = t->c->err;
-    size_t n = strlen(t->name), most = t->c->schema->cassandra_mode ? 222 : QUOTA_NAME_LENGTH;
+    enum { NAME_MAX_LENGTH = 222 }; /* Cassandra 5.0's */
+    size_t n = strlen(t->name), most = NAME_MAX_LENGTH;
     bool word = n > 0;
     for (const char *p = t->name; *p && word; p++)
         word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';

@@ -1,7 +1,8 @@
 #include <string.h>
 
-#include "base/quota.h"
 #include "cql/schema/ddl.h"
+
+enum { KEYSPACE_NAME_LENGTH = 48 }; /* Cassandra's, and Amazon Keyspaces' */
 
 static int check_name(struct compile *c, const char *name) {
     size_t n = strlen(name);
@@ -9,8 +10,8 @@ static int check_name(struct compile *c, const char *name) {
     for (const char *p = name; *p && word; p++)
         word = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_';
     if (!word) return err_invalid(c->err, "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"%s\")", name);
-    if (n > QUOTA_NAME_LENGTH)
-        return err_invalid(c->err, "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")", QUOTA_NAME_LENGTH, n, name);
+    if (n > KEYSPACE_NAME_LENGTH)
+        return err_invalid(c->err, "Keyspace name must not be more than %d characters long (got %zu characters for \"%s\")", KEYSPACE_NAME_LENGTH, n, name);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* CREATE, ALTER and DROP TYPE. */
 #include "base/name_tree.h"
-#include "base/quota.h"
+#include "keyspaces/quota.h"
 #include "cql/schema/ddl.h"
 #include "cql/syntax/ast_other.h"
 

@@ -96,11 +96,11 @@ static int bind(struct write *w) {
 
 /* ---- consistency levels ---- */
 
-/* A batch is only asked for its conditions. */
 static int check_level(const struct write *w) {
-    const struct schema_table *t = plan_of(w, 0)->table;
-    if (w->conditional) return consistency_check(w->r, CONSISTENCY_CONDITION, t);
-    return w->batch ? 0 : consistency_check(w->r, w->counters ? CONSISTENCY_COUNTER : CONSISTENCY_WRITE, t);
+    const struct cql_statement *s = w->items[0].statement;
+    if (w->conditional) return consistency_check(w->r, CONSISTENCY_CONDITION, s->table, &s->compat);
+    if (w->batch) return consistency_check(w->r, CONSISTENCY_BATCH, s->table, &s->compat);
+    return consistency_check(w->r, w->counters ? CONSISTENCY_COUNTER : CONSISTENCY_WRITE, s->table, &s->compat);
 }
 
 static int reach_all(const struct write *w) {

@@ -81,8 +81,8 @@ int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability
         dup2(fds[1], 1);
         give_memory();
         close(fds[0]);
-        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", admin, "--threads", threads, "--mode", "keyspaces", "--ddl-delay",
-              "none", "--durability", durability, (char *)NULL);
+        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", admin, "--threads", threads, "--mode", "keyspaces", "--compatibility", "off",
+              "--ddl-delay", "none", "--durability", durability, (char *)NULL);
         perror(tallyd);
         _exit(127);
     }

@@ -15,12 +15,12 @@ TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"
 
 
 class Server:
-    """flags go to tallyd as they are: Server(folder, "--mode", "cassandra")."""
+    """flags go to tallyd as they are: Server(folder, "--mode", "cassandra"). What Keyspaces refuses is allowed unless a test asks for --compatibility."""
 
     def __init__(self, folder, *flags, binary=TALLYD):
         self.binary = Path(binary)
         self.folder = Path(folder)
-        self.flags = flags
+        self.flags = flags if "--compatibility" in flags else ("--compatibility", "off", *flags)
         self.log = self.folder / "tallyd.log"
         self.process = None
         self.host = self.port = self.admin = None

@@ -25,23 +25,25 @@ def room(name, *below):
 
 
 room("base")
+room("keyspaces", "base")
 room("types", "base")
 room("metering/size", "+types")
 room("engine", "base", "metering/size")
-room("system_schema", "+engine", "types")
+room("system_schema", "+engine", "types", "keyspaces")
 room("cql/syntax", "base", "types")
 room("cql/row", "+system_schema")
 room("cql/request", "+system_schema", "cql/syntax")
+room("cql/compat", "+cql/request")
 room("cql/expr", "+cql/request", "cql/row")
 room("cql/where", "+cql/expr")
 room("cql/read", "+cql/where")
 room("cql/write", "+cql/where")
 room("cql/schema", "+cql/expr")
-room("cql", "+cql/read", "+cql/write", "cql/schema")
+room("cql", "+cql/read", "+cql/write", "cql/schema", "cql/compat")
 room("metering", "+metering/size")
 # The door of cql, and the shape of a request behind it; not its other rooms.
 room("native_protocol", "+system_schema", "cql", "cql/request", "metering")
-room("server", "+native_protocol")
+room("server", "+native_protocol", "keyspaces")
 
 # Inside a room a header and its source are one file. Two files that include each other, or more in a ring, are one idea: these arrows close such a ring,
 # each for a reason; the other way round is the ordinary arrow. A pattern ends with *.

@@ -130,11 +130,31 @@ static void test_settings_refuse_bad_values_by_name(void **state) {
     refuse("--tls-cert", "cert.pem", "TLS needs both --tls-cert and --tls-key");
 }
 
+static void compatibility_is(enum compat_mode expected, char *mode, char *given) {
+    struct config c;
+    struct settings s;
+    struct err e = {0};
+    char *argv[] = {"tallyd", "--mode", mode, given ? "--compatibility" : NULL, given, NULL};
+    assert_int_equal(load(&c, &e, argv), 0);
+    assert_int_equal(settings_read(&s, &c, &e), 0);
+    assert_int_equal(s.compatibility, expected);
+    config_fini(&c);
+}
+
+static void test_refusals_are_strict_in_keyspaces_mode_unless_asked(void **state) {
+    (void)state;
+    compatibility_is(COMPAT_STRICT, "keyspaces", NULL);
+    compatibility_is(COMPAT_OFF, "keyspaces", "off");
+    compatibility_is(COMPAT_REPORT, "keyspaces", "report");
+    compatibility_is(COMPAT_OFF, "cassandra", NULL);
+    compatibility_is(COMPAT_REPORT, "cassandra", "report");
+    refuse("--compatibility", "loose", "--compatibility must be off, report or strict, not 'loose'");
+}
+
 static void test_settings_refuse_features_that_are_absent(void **state) {
     (void)state;
     refuse("--limits", "enforce", "--limits enforce: throughput limits are not built yet; only off works");
     refuse("--auth", "sigv4", "--auth sigv4: authentication is not built yet; only none works");
-    refuse("--compatibility", "strict", "--compatibility strict: Keyspaces' refusals are not built yet; only off works");
 }
 
 static void test_data_dir_is_private_and_locked(void **state) {
@@ -166,6 +186,7 @@ int main(void) {
         cmocka_unit_test(test_config_flags_go_before_environment_before_file),
         cmocka_unit_test(test_config_refuses_what_it_does_not_know),
         cmocka_unit_test(test_settings_refuse_bad_values_by_name),
+        cmocka_unit_test(test_refusals_are_strict_in_keyspaces_mode_unless_asked),
         cmocka_unit_test(test_settings_refuse_features_that_are_absent),
         cmocka_unit_test(test_data_dir_is_private_and_locked),
     };

@@ -1,5 +1,5 @@
 /* The catalogue on the memory engine and a clock that stands still until told otherwise. */
-#include "base/quota.h"
+#include "keyspaces/quota.h"
 #include "system_schema/catalog.h"
 
 #include <setjmp.h>

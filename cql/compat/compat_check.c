@@ -1,0 +1,77 @@
+#include "cql/compat/compat_check.h"
+
+static const enum refusal_id NONE = REFUSALS;
+
+/* The rule of a kind that Keyspaces does not have; NONE: it has it. */
+static enum refusal_id rule_of_kind(enum stmt_kind kind) {
+    switch (kind) {
+    case STMT_TRUNCATE: return REFUSE_TRUNCATE;
+    case STMT_CREATE_INDEX: case STMT_DROP_INDEX: return REFUSE_INDEX;
+    case STMT_CREATE_VIEW: case STMT_ALTER_VIEW: case STMT_DROP_VIEW: return REFUSE_VIEW;
+    case STMT_CREATE_FUNCTION: case STMT_DROP_FUNCTION: return REFUSE_UDF;
+    case STMT_CREATE_AGGREGATE: case STMT_DROP_AGGREGATE: return REFUSE_UDA;
+    case STMT_CREATE_TRIGGER: case STMT_DROP_TRIGGER: return REFUSE_TRIGGER;
+    case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST:
+    case STMT_ADD_IDENTITY: case STMT_DROP_IDENTITY: return REFUSE_ROLE;
+    case STMT_ALTER_TYPE: return REFUSE_ALTER_TYPE;
+    case STMT_DESCRIBE: return REFUSE_DESCRIBE;
+    default: return NONE;
+    }
+}
+
+/* The table that a statement names, which the copy is of from now on. */
+static const struct schema_table *of_table(struct compile *c, const struct ast_name *name) {
+    const char *keyspace = name->keyspace ? name->keyspace : c->keyspace;
+    compat_is_of(&c->compat, keyspace, name->name);
+    return keyspace ? schema_table_any(c->schema, keyspace, name->name) : NULL;
+}
+
+/* Parts of a kind: an ALTER TABLE that does something else. */
+static enum refusal_id rule_of_form(const struct ast_stmt *ast) {
+    if (ast->kind == STMT_CREATE_TABLE && ast->create_table.props.compact_storage) return REFUSE_COMPACT_STORAGE;
+    if (ast->kind == STMT_ALTER_TABLE && ast->alter_table.op == ALTER_TABLE_DROP) return REFUSE_ALTER_DROP;
+    if (ast->kind == STMT_ALTER_TABLE && ast->alter_table.op == ALTER_TABLE_RENAME) return REFUSE_ALTER_RENAME;
+    return rule_of_kind(ast->kind);
+}
+
+int compat_check_kind(struct compile *c, const struct ast_stmt *ast) {
+    enum refusal_id rule = rule_of_form(ast);
+    if (ast->kind == STMT_CREATE_TABLE) (void)of_table(c, &ast->create_table.table);
+    if (ast->kind == STMT_ALTER_TABLE) (void)of_table(c, &ast->alter_table.table);
+    return rule == NONE ? 0 : compat_refuse(&c->compat, rule, c->err, stmt_words(ast->kind));
+}
+
+int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct err *e) {
+    switch (ast->kind) {
+    case STMT_SELECT: case STMT_INSERT: case STMT_UPDATE: case STMT_DELETE: case STMT_BATCH: return 0;
+    default: k->statement = ast->source; return compat_refuse(k, REFUSE_PREPARED_DDL, e, stmt_words(ast->kind));
+    }
+}
+
+static int check_batch(struct compile *c, const struct ast_batch *ast) {
+    for (uint32_t i = 0; i < ast->n; i++)
+        if (compat_check(c, ast->stmts[i])) return -1;
+    return 0;
+}
+
+static int check_create_type(struct compile *c, const struct ast_create_type *ast) {
+    for (uint32_t i = 0; i < ast->n_fields; i++)
+        if (compat_check_type(c, ast->field_types[i])) return -1;
+    return 0;
+}
+
+int compat_check(struct compile *c, const struct ast_stmt *ast) {
+    if (LIKELY(c->compat.mode == COMPAT_OFF)) return 0;
+    switch (ast->kind) {
+    case STMT_SELECT: return compat_check_select(c, &ast->select, of_table(c, &ast->select.table));
+    case STMT_INSERT: return compat_check_insert(c, &ast->insert, of_table(c, &ast->insert.table));
+    case STMT_UPDATE: return compat_check_update(c, &ast->update, of_table(c, &ast->update.table));
+    case STMT_DELETE: return compat_check_delete(c, &ast->delete_, of_table(c, &ast->delete_.table));
+    case STMT_BATCH: return check_batch(c, &ast->batch);
+    case STMT_CREATE_TABLE: return compat_check_create_table(c, &ast->create_table);
+    case STMT_ALTER_TABLE: return compat_check_alter_table(c, &ast->alter_table);
+    case STMT_CREATE_TYPE: of_table(c, &ast->create_type.name); return check_create_type(c, &ast->create_type);
+    case STMT_CREATE_KEYSPACE: compat_is_of(&c->compat, ast->keyspace.name, NULL); return compat_check_name(c, "Keyspace", ast->keyspace.name);
+    default: return 0;
+    }
+}

@@ -1,0 +1,101 @@
+/* Functions, types and operators that Keyspaces' lists do not have. */
+#include <strings.h>
+
+#include "cql/compat/compat_check.h"
+#include "keyspaces/quota.h"
+
+/* ---- types ---- */
+
+/* Levels of collections from the outermost frozen one down. */
+static int frozen_depth(const struct ast_type *t, bool frozen) {
+    bool is_frozen = strcasecmp(t->name, "frozen") == 0;
+    bool collection = !strcasecmp(t->name, "list") || !strcasecmp(t->name, "set") || !strcasecmp(t->name, "map");
+    int deepest = 0;
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        int below = frozen_depth(t->args[i], frozen || is_frozen);
+        if (below > deepest) deepest = below;
+    }
+    return deepest + (collection && frozen);
+}
+
+/* The part that is in no list; NULL: all are. */
+static const char *unknown_type(const struct ast_type *t) {
+    if (t->quoted_class) return t->name;
+    if (t->dimension || !strcasecmp(t->name, "vector") || (!t->keyspace && !t->n_args && !strcasecmp(t->name, "duration"))) return t->name;
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        const char *below = unknown_type(t->args[i]);
+        if (below) return below;
+    }
+    return NULL;
+}
+
+int compat_check_type(struct compile *c, const struct ast_type *t) {
+    const char *unknown = unknown_type(t);
+    int depth = frozen_depth(t, false);
+    if (unknown && compat_refuse(&c->compat, REFUSE_TYPE, c->err, unknown)) return -1;
+    return depth > QUOTA_FROZEN_NESTING ? compat_refuse(&c->compat, REFUSE_NESTING, c->err, depth, QUOTA_FROZEN_NESTING) : 0;
+}
+
+/* ---- functions ---- */
+
+static bool one_of(const char *name, const char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* typeAsBlob, blobAsType */
+static bool is_blob_function(const char *name) {
+    size_t n = strlen(name);
+    return (n > 6 && strcasecmp(name + n - 6, "asblob") == 0) || (n > 6 && strncasecmp(name, "blobas", 6) == 0);
+}
+
+static int check_call(struct compile *c, const struct ast_expr *x) {
+    static const char *const aggregates[] = {"count", "min", "max", "sum", "avg"};
+    static const char *const known[] = {
+        "token", "ttl", "writetime", "uuid", "now", "currentdate", "currenttime", "currenttimestamp", "currenttimeuuid", "mintimeuuid", "maxtimeuuid",
+        "todate", "totimestamp", "tounixtimestamp", "dateof", "unixtimestampof", "tojson", "fromjson"};
+    if (one_of(x->name, aggregates, ARRAY_LEN(aggregates))) {
+        bool rows = strcasecmp(x->name, "count") == 0 && x->n_args && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
+        return compat_refuse(&c->compat, REFUSE_AGGREGATE, c->err, rows ? "countRows" : x->name);
+    }
+    if (one_of(x->name, known, ARRAY_LEN(known)) || is_blob_function(x->name)) return 0;
+    return compat_refuse(&c->compat, REFUSE_FUNCTION, c->err, x->name);
+}
+
+int compat_check_expr(struct compile *c, const struct ast_expr *x) {
+    if (!x) return 0;
+    if (x->kind == EXPR_CALL && check_call(c, x)) return -1;
+    if (x->type && compat_check_type(c, x->type)) return -1;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (compat_check_expr(c, x->args[i])) return -1;
+    return 0;
+}
+
+/* ---- operators ---- */
+
+static bool is_inequality(enum ast_op op) { return op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE || op == OP_NEQ; }
+
+static bool is_known(enum ast_op op, bool condition) {
+    if (op == OP_NEQ) return condition;
+    if (op == OP_CONTAINS || op == OP_CONTAINS_KEY) return !condition;
+    return op == OP_EQ || op == OP_IN || is_inequality(op);
+}
+
+static int check_relation(struct compile *c, const struct ast_relation *rel, const struct schema_table *t, bool condition) {
+    if (rel->kind == REL_CUSTOM) return compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, "expr()");
+    if (!is_known(rel->op, condition) && compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, ast_op_text(rel->op))) return -1;
+    const struct schema_column *col = t && rel->kind == REL_COLUMN && !rel->element && !rel->field ? schema_column_find(t, rel->lhs[0]) : NULL;
+    bool whole = col && (cql_type_is_collection(col->type) || col->type->id == CQL_UDT);
+    if (whole && is_inequality(rel->op) && compat_refuse(&c->compat, REFUSE_FROZEN_INEQUALITY, c->err, col->name)) return -1;
+    if (compat_check_expr(c, rel->element) || compat_check_expr(c, rel->value) || compat_check_expr(c, rel->value2)) return -1;
+    for (uint32_t i = 0; i < rel->n_values; i++)
+        if (compat_check_expr(c, rel->values[i])) return -1;
+    return 0;
+}
+
+int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t, bool conditions) {
+    for (uint32_t i = 0; i < n; i++)
+        if (check_relation(c, relations[i], t, conditions)) return -1;
+    return 0;
+}

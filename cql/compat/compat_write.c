@@ -1,0 +1,67 @@
+#include "cql/compat/compat_check.h"
+#include "keyspaces/quota.h"
+
+static int check_using(struct compile *c, const struct ast_using *using, const struct schema_table *t) {
+    if (using->ttl && t && !schema_has_ttl(t) && compat_refuse(&c->compat, REFUSE_TTL, c->err)) return -1;
+    if (using->timestamp && t && !schema_has_client_timestamps(t) && compat_refuse(&c->compat, REFUSE_TIMESTAMP, c->err)) return -1;
+    return compat_check_expr(c, using->ttl) || compat_check_expr(c, using->timestamp) ? -1 : 0;
+}
+
+static int check_no_in(struct compile *c, struct ast_relation *const *relations, uint32_t n, const char *words) {
+    for (uint32_t i = 0; i < n; i++)
+        if (relations[i]->op == OP_IN && compat_refuse(&c->compat, REFUSE_WRITE_IN, c->err, words)) return -1;
+    return 0;
+}
+
+static int check_conditions(struct compile *c, const struct ast_conditions *ast, const struct schema_table *t, const char *words) {
+    if (check_no_in(c, ast->relations, ast->n, words)) return -1;
+    return compat_check_relations(c, ast->relations, ast->n, t, true);
+}
+
+static int check_where(struct compile *c, const struct ast_where *where, const struct schema_table *t, const char *words) {
+    if (check_no_in(c, where->relations, where->n, words)) return -1;
+    return compat_check_relations(c, where->relations, where->n, t, false);
+}
+
+static bool is_regular(const struct schema_table *t, const char *name) {
+    const struct schema_column *col = schema_column_find(t, name);
+    return col && col->kind == COLUMN_REGULAR;
+}
+
+static int check_columns(struct compile *c, const struct schema_table *t, uint32_t n) {
+    int most = t && schema_has_ttl(t) ? QUOTA_WRITTEN_COLUMNS_TTL : QUOTA_WRITTEN_COLUMNS;
+    return n > (uint32_t)most ? compat_refuse(&c->compat, REFUSE_COLUMNS, c->err, (int)n, most) : 0;
+}
+
+int compat_check_insert(struct compile *c, const struct ast_insert *ast, const struct schema_table *t) {
+    uint32_t n = ast->json && t ? t->n_regular : 0;
+    if (check_using(c, &ast->using, t)) return -1;
+    for (uint32_t i = 0; i < ast->n_columns; i++) {
+        n += t && is_regular(t, ast->columns[i]);
+        if (compat_check_expr(c, ast->values[i])) return -1;
+    }
+    return check_columns(c, t, n) || check_conditions(c, &ast->conditions, t, "INSERT") ? -1 : 0;
+}
+
+static bool is_assigned_before(const struct ast_update *ast, uint32_t i) {
+    for (uint32_t k = 0; k < i && k <= QUOTA_WRITTEN_COLUMNS; k++)
+        if (strcmp(ast->assignments[k].column, ast->assignments[i].column) == 0) return true;
+    return false;
+}
+
+int compat_check_update(struct compile *c, const struct ast_update *ast, const struct schema_table *t) {
+    uint32_t n = 0;
+    if (check_using(c, &ast->using, t)) return -1;
+    for (uint32_t i = 0; i < ast->n_assignments; i++) {
+        const struct ast_assignment *a = &ast->assignments[i];
+        n += t && is_regular(t, a->column) && !is_assigned_before(ast, i);
+        if (compat_check_expr(c, a->element) || compat_check_expr(c, a->value)) return -1;
+    }
+    if (check_columns(c, t, n) || check_where(c, &ast->where, t, "UPDATE")) return -1;
+    return check_conditions(c, &ast->conditions, t, "UPDATE");
+}
+
+int compat_check_delete(struct compile *c, const struct ast_delete *ast, const struct schema_table *t) {
+    if (check_using(c, &ast->using, t) || check_where(c, &ast->where, t, "DELETE")) return -1;
+    return check_conditions(c, &ast->conditions, t, "DELETE");
+}

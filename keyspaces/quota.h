@@ -1,0 +1,17 @@
+/* The numbers that Amazon Keyspaces publishes, as constants: QUOTA_NAME_LENGTH and so on. quota.def says where each comes from. */
+#pragma once
+
+enum {
+#define QUOTA(id, value, what, page) QUOTA_##id = value,
+#include "keyspaces/quota.def"
+#undef QUOTA
+};
+
+/* The same as rows, for those who list them. */
+struct quota {
+    const char *name; /* as in quota.def */
+    long value;
+    const char *what, *page, *address;
+};
+extern const unsigned n_quotas;
+struct quota quota_of(unsigned i);

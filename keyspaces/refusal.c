@@ -1,0 +1,53 @@
+#include "keyspaces/refusal.h"
+
+#include "keyspaces/quota.h"
+
+enum page {
+#define PAGE(id, title, address) PAGE_##id,
+#include "keyspaces/page.def"
+#undef PAGE
+};
+
+static const struct {
+    const char *title, *address;
+} pages[] = {
+#define PAGE(id, title, address) {title, address},
+#include "keyspaces/page.def"
+#undef PAGE
+};
+
+static const struct {
+    struct refusal refusal;
+    enum page page;
+} rows[REFUSALS] = {
+#define REFUSAL(id, name_, checks_, words_, instead_, code_, page_, confidence_, since_)                                                  \
+    [REFUSE_##id] = {{.name = name_, .checks = checks_, .words = words_, .instead = instead_, .code = ERR_##code_, .confidence = confidence_, \
+                      .since = since_}, PAGE_##page_},
+#include "keyspaces/refusal.def"
+#undef REFUSAL
+};
+
+struct refusal refusal_of(enum refusal_id id) {
+    struct refusal r = rows[id].refusal;
+    r.page = pages[rows[id].page].title;
+    r.address = pages[rows[id].page].address;
+    return r;
+}
+
+static const struct {
+    struct quota quota;
+    enum page page;
+} quota_rows[] = {
+#define QUOTA(id, value_, what_, page_) {{.name = #id, .value = value_, .what = what_}, PAGE_##page_},
+#include "keyspaces/quota.def"
+#undef QUOTA
+};
+
+const unsigned n_quotas = ARRAY_LEN(quota_rows);
+
+struct quota quota_of(unsigned i) {
+    struct quota q = quota_rows[i].quota;
+    q.page = pages[quota_rows[i].page].title;
+    q.address = pages[quota_rows[i].page].address;
+    return q;
+}

@@ -1,0 +1,131 @@
+#include "keyspaces/report.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+
+struct row {
+    char keyspace[64], table[256];
+    char statement[REPORT_TEXT + 1];
+    uint64_t uses;
+    int64_t first_us, last_us;
+};
+
+struct rule_rows {
+    unsigned n;
+    struct row *rows; /* REPORT_STATEMENTS, once there is a use */
+    struct row others;
+};
+
+struct compat_report {
+    pthread_mutex_t lock;
+    struct clock *clock;
+    struct rule_rows rules[REFUSALS];
+};
+
+struct compat_report *compat_report_new(struct clock *clock, struct err *e) {
+    struct compat_report *r = calloc(1, sizeof *r);
+    if (!r) {
+        err_nomem(e);
+        return NULL;
+    }
+    r->clock = clock;
+    pthread_mutex_init(&r->lock, NULL);
+    return r;
+}
+
+void compat_report_free(struct compat_report *r) {
+    if (!r) return;
+    for (int i = 0; i < REFUSALS; i++) free(r->rules[i].rows);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+/* ---- a statement's text without its values ---- */
+
+static bool is_word(uint8_t c) { return isalnum(c) || c == '_' || c >= 0x80; }
+
+/* The end of a quoted text that begins at i, doubled quotes within it. */
+static size_t after_quote(struct slice s, size_t i, uint8_t quote) {
+    for (i++; i < s.n; i++) {
+        if (s.p[i] != quote) continue;
+        if (i + 1 == s.n || s.p[i + 1] != quote) return i + 1;
+        i++;
+    }
+    return s.n;
+}
+
+/* The end of a number, a blob, a UUID or a duration: of what begins with a digit. */
+static size_t after_number(struct slice s, size_t i) {
+    while (i < s.n && (is_word(s.p[i]) || s.p[i] == '.' || (s.p[i] == '-' && i + 1 < s.n && isalnum(s.p[i + 1])))) i++;
+    return i;
+}
+
+/* to has room for REPORT_TEXT and a NUL. */
+static void without_values(struct slice s, char *to) {
+    size_t n = 0, i = 0;
+    bool in_word = false;
+    while (i < s.n && n < REPORT_TEXT) {
+        uint8_t c = s.p[i];
+        size_t end = c == '\'' ? after_quote(s, i, c) : isdigit(c) && !in_word ? after_number(s, i) : 0;
+        if (end) {
+            to[n++] = '?';
+            i = end;
+            in_word = false;
+            continue;
+        }
+        bool space = isspace(c);
+        if (!space || (n && to[n - 1] != ' ')) to[n++] = space ? ' ' : (char)c;
+        in_word = is_word(c);
+        i++;
+    }
+    while (n && ((uint8_t)to[n - 1] & 0xC0) == 0x80 && i < s.n) n--; /* not inside a UTF-8 sequence */
+    if (n && i < s.n && (uint8_t)to[n - 1] >= 0xC0) n--;
+    to[n] = 0;
+}
+
+/* ---- rows ---- */
+
+static struct row *row_for(struct rule_rows *of, const char *keyspace, const char *table, const char *statement) {
+    for (unsigned i = 0; i < of->n; i++)
+        if (!strcmp(of->rows[i].statement, statement) && !strcmp(of->rows[i].table, table) && !strcmp(of->rows[i].keyspace, keyspace)) return &of->rows[i];
+    if (!of->rows) of->rows = calloc(REPORT_STATEMENTS, sizeof *of->rows);
+    if (!of->rows || of->n == REPORT_STATEMENTS) return &of->others;
+    struct row *row = &of->rows[of->n++];
+    snprintf(row->keyspace, sizeof row->keyspace, "%s", keyspace);
+    snprintf(row->table, sizeof row->table, "%s", table);
+    snprintf(row->statement, sizeof row->statement, "%s", statement);
+    return row;
+}
+
+void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table, struct slice statement) {
+    char text[REPORT_TEXT + 1];
+    if (!r) return;
+    without_values(statement, text);
+    int64_t now = clock_wall_us(r->clock);
+    pthread_mutex_lock(&r->lock);
+    struct row *row = row_for(&r->rules[id], keyspace ? keyspace : "", table ? table : "", text);
+    if (!row->uses++) row->first_us = now;
+    row->last_us = now;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static int give(const struct row *row, int id, int (*take)(void *, const struct compat_use *), void *arg) {
+    const struct compat_use u = {.id = (enum refusal_id)id, .keyspace = row->keyspace, .table = row->table, .statement = row->statement,
+                                 .uses = row->uses, .first_us = row->first_us, .last_us = row->last_us};
+    return row->uses ? take(arg, &u) : 0;
+}
+
+int compat_report_each(struct compat_report *r, int (*take)(void *arg, const struct compat_use *u), void *arg) {
+    int rc = 0;
+    pthread_mutex_lock(&r->lock);
+    for (int id = 0; id < REFUSALS && rc == 0; id++) {
+        for (unsigned i = 0; i < r->rules[id].n && rc == 0; i++) rc = give(&r->rules[id].rows[i], id, take, arg);
+        if (rc == 0) rc = give(&r->rules[id].others, id, take, arg);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}

@@ -1,0 +1,67 @@
+"""Reads refusals.txt: what it holds is explained at its head."""
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = Path(__file__).with_name("refusals.txt")
+
+
+@dataclass
+class Case:
+    rule: str
+    line: int
+    table: str = ""
+    given: list = field(default_factory=list)
+    level: str = "LOCAL_QUORUM"
+    prepare: bool = False
+    refused: str = ""
+    code: int = 0
+    words: str = ""
+    after: list = field(default_factory=list)
+
+    def __str__(self):
+        return f"{self.rule}:{self.line}"
+
+
+def expand(text):
+    """What stands between « and » is an expression of Python, and is replaced by its value."""
+    return re.sub("«(.*?)»", lambda m: str(eval(m[1])), text)  # pylint: disable=eval-used
+
+
+def take(case, word, rest):
+    if word == "table":
+        case.table = expand(rest)
+    elif word == "given":
+        case.given.append(expand(rest))
+    elif word == "at":
+        case.level = rest
+    elif word == "prepare":
+        case.prepare = True
+    elif word == "refused":
+        case.refused = expand(rest)
+    elif word == "says":
+        code, case.words = expand(rest).split(" ", 1)
+        case.code = int(code, 16)
+    elif word == "after":
+        case.after.append(expand(rest).split(" -> "))
+    else:
+        raise ValueError(f"{FILE.name}:{case.line}: what is {word}?")
+
+
+def cases():
+    found = []
+    for number, line in enumerate(FILE.read_text(encoding="utf-8").splitlines(), 1):
+        word, _, rest = line.strip().partition(" ")
+        if not word or word.startswith("#"):
+            continue
+        if word == "rule":
+            found.append(Case(rest, number))
+        else:
+            take(found[-1], word, rest)
+    return found
+
+
+def rules():
+    """Names of the rules of keyspaces/refusal.def."""
+    return re.findall(r'^REFUSAL\(\w+, "([^"]+)"', (ROOT / "keyspaces" / "refusal.def").read_text(), re.M)
