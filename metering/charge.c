@@ -14,6 +14,7 @@ static uint64_t at_least_1(uint64_t n) { return n ? n : 1; }
 static void model_add(struct charge *c, enum size_model model, const struct size_parts *p) {
     rule_add(c, model == SIZE_CURRENT ? RULE_SIZE_CURRENT : RULE_SIZE_2022);
     if (model == SIZE_CURRENT && p->ttl_rows + p->ttl_cells) rule_add(c, RULE_SIZE_TTL);
+    if (p->timestamp_bytes) rule_add(c, RULE_SIZE_TIMESTAMPS);
 }
 
 /* ---- reads ---- */
@@ -60,8 +61,8 @@ static void charge_reads(const struct op_cost *cost, enum charge_consistency con
 
 /* ---- writes ---- */
 
-/* The condition was false: what is paid for is the row that was there. */
-static void charge_failed(const struct op_cost *cost, const struct op_write *w, enum charge_consistency consistency, struct charge *c) {
+/* The condition was false: what is paid for is the row that was there. Nothing was written in other Regions. */
+static void charge_failed(const struct op_cost *cost, const struct op_write *w, struct charge *c) {
     uint64_t rows = 0, statics = 0;
     if (w->row_existed && w->row.rows) rows = size_row_bytes(cost->size_model, w->n_columns, &w->row);
     if (w->row_existed && w->statics.rows) statics = size_static_bytes(&w->statics);
@@ -74,9 +75,9 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
     if (rows || !statics) c->write_units += (double)at_least_1(size_write_steps(rows));
     if (statics) c->static_write_units += (double)size_write_steps(statics);
     if (!w->reads_when_failed) return;
+    /* Conditions are read at LOCAL_QUORUM, whatever level the statement has: whole units. */
     rule_add(c, RULE_LWT_FAILED_READ);
-    if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
-    c->read_units += (consistency == CHARGE_EVENTUAL ? 0.5 : 1.0) * (double)at_least_1(steps(rows + statics, READ_STEP));
+    c->read_units += (double)at_least_1(steps(rows + statics, READ_STEP));
 }
 
 /* Sized as the setting says. What stands is not known where nothing was read for it: then what was written counts. */
@@ -106,9 +107,10 @@ static void charge_static(const struct op_write *w, enum write_size by, uint64_t
 }
 
 static void charge_write(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
-    uint64_t factor = 1;
+    uint64_t factor = w->regions;
     rule_add(c, RULE_WRITE_1K);
     rule_add(c, sized_by(w, by));
+    if (w->regions > 1) rule_add(c, RULE_WRITE_REGIONS);
     if (w->conditional) rule_add(c, RULE_LWT_APPLIED);
     if (w->has_row && w->has_static) {
         rule_add(c, RULE_WRITE_BOTH);
@@ -123,9 +125,9 @@ static void charge_write(const struct op_cost *cost, const struct op_write *w, e
     if (w->has_static || (w->many && by_row(w, by) && w->stood.statics.rows)) charge_static(w, by, factor, c);
 }
 
-static void charge_writes(const struct op_cost *cost, enum write_size by, enum charge_consistency consistency, struct charge *c) {
+static void charge_writes(const struct op_cost *cost, enum write_size by, struct charge *c) {
     for (const struct op_write *w = cost->writes; w; w = w->next) {
-        if (w->conditional && !w->applied) charge_failed(cost, w, consistency, c);
+        if (w->conditional && !w->applied) charge_failed(cost, w, c);
         else charge_write(cost, w, by, c);
     }
 }
@@ -134,7 +136,7 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
     struct charge c = {0};
     for (const struct op_write *w = cost->writes; w; w = w->next)
         if (by == WRITE_SIZE_ROW && w->stood.known == STOOD_UNKNOWN && (w->applied || !w->conditional)) return false;
-    charge_writes(cost, by, CHARGE_STRONG, &c);
+    charge_writes(cost, by, &c);
     *out = (struct charge_write_size){.row_bytes = c.row_bytes, .static_bytes = c.static_bytes, .units = c.write_units + c.static_write_units};
     return true;
 }
@@ -146,7 +148,7 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
         return;
     }
     charge_reads(cost, consistency, out);
-    charge_writes(cost, cost->write_size, consistency, out);
+    charge_writes(cost, cost->write_size, out);
     if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);
     out->total = out->read_units + out->write_units + out->static_write_units;
 }

@@ -40,8 +40,8 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) MUST_CHECK;
 /* The JSON text of the payload key capacity: read_units, write_units, static_write_units, row_bytes, static_bytes, bytes_read, rows_read,
  * rows_returned, query_class (point|row_range|partition_range|table_scan), table, rules; of a write also write_size (row|written), which the
- * figures above go by, and what either way comes to: "row" (null when that was not looked at) and "written", each with row_bytes,
- * static_bytes and units. */
+ * figures above go by, what either way comes to: "row" (null when that was not looked at) and "written", each with row_bytes,
+ * static_bytes and units, and regions, the number of those that the units are summed over. */
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
 /* A row of rule.def, which says what the fields are. */
 struct rule {

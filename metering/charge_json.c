@@ -56,6 +56,7 @@ static void put_write_sizes(struct buf *out, const struct op_cost *cost) {
     buf_printf(out, "\"write_size\":\"%s\",", write_size_name(cost->write_size));
     put_write_size(out, cost, WRITE_SIZE_ROW);
     put_write_size(out, cost, WRITE_SIZE_WRITTEN);
+    put_count(out, "regions", cost->writes->regions);
 }
 
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out) {

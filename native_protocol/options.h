@@ -12,6 +12,7 @@ struct np_options { /* what it points to must outlive the front */
     struct clock *clock;
     enum size_model size_model;
     enum write_size write_size;
+    uint32_t timestamp_size; /* as in struct op_cost */
     enum np_capacity_payload capacity_payload;
     const char *listen; /* numeric address */
     uint16_t port;      /* 0: any free one */

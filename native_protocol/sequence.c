@@ -9,7 +9,8 @@
 static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
-    call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size};
+    call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
+                                  .timestamp_size = o->timestamp_size};
     call->charge = (struct charge){0};
     call->r = (struct cql_request){
         .db = o->db,

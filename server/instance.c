@@ -44,6 +44,7 @@ static int open_front(struct instance *in, struct err *e) {
         .clock = &in->clock.clock,
         .size_model = s->size_model,
         .write_size = s->write_size,
+        .timestamp_size = s->timestamp_size,
         .capacity_payload = s->capacity_payload,
         .listen = s->listen,
         .port = s->port,

@@ -136,7 +136,10 @@ static void read_node(struct settings *s, const struct config *c) {
     };
 }
 
-static int read_write_size(struct settings *s, const struct config *c, struct err *e) {
+static int read_sizes(struct settings *s, const struct config *c, struct err *e) {
+    unsigned long timestamp;
+    if (number(c, CONFIG_TIMESTAMP_SIZE, 0, 1000, &timestamp, e)) return -1;
+    s->timestamp_size = (uint32_t)timestamp;
     s->write_size = s->mode == MODE_KEYSPACES ? WRITE_SIZE_ROW : WRITE_SIZE_WRITTEN;
     if (!*c->values[CONFIG_WRITE_SIZE]) return 0;
     int given = ONE_OF(c, CONFIG_WRITE_SIZE, e, "row", "written");
@@ -162,7 +165,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
     s->cut_damage = damage == 1;
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
-    if (read_write_size(s, c, e) || read_absent(c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
+    if (read_sizes(s, c, e) || read_absent(c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);

@@ -15,6 +15,7 @@ struct settings { /* texts belong to the config */
     enum compat_mode compatibility;
     enum size_model size_model;
     enum write_size write_size;
+    uint32_t timestamp_size;
     struct ddl_delay ddl_delay;
     enum eng_durability durability;
     bool cut_damage;

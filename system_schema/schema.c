@@ -157,3 +157,14 @@ static bool is_enabled(const struct schema_table *t, const char *option) {
 bool schema_has_ttl(const struct schema_table *t) { return t->default_ttl > 0 || is_enabled(t, "custom_properties.ttl.status"); }
 
 bool schema_has_client_timestamps(const struct schema_table *t) { return is_enabled(t, "custom_properties.client_side_timestamps.status"); }
+
+uint16_t schema_regions(const struct schema_keyspace *ks) {
+    uint16_t n = 0;
+    bool named = false;
+    for (uint32_t i = 0; i < ks->n_replication; i++) {
+        const struct schema_option *o = &ks->replication[i];
+        if (strcmp(o->name, "class") == 0) named = strstr(o->value, "NetworkTopologyStrategy") != NULL;
+        else n += strcmp(o->value, "0") != 0;
+    }
+    return named && n ? n : 1;
+}

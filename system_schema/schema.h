@@ -145,6 +145,9 @@ static inline bool schema_table_same_shape(const struct schema_table *a, const s
 bool schema_has_ttl(const struct schema_table *t);
 bool schema_has_client_timestamps(const struct schema_table *t);
 
+/* How many Regions the keyspace is in: the data centres that NetworkTopologyStrategy names. */
+uint16_t schema_regions(const struct schema_keyspace *ks);
+
 static inline const struct schema_column *schema_partition_key(const struct schema_table *t, uint32_t i) { return &t->columns[i]; }
 static inline const struct schema_column *schema_clustering(const struct schema_table *t, uint32_t i) {
     return &t->columns[t->n_partition_key + i];

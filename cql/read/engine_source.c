@@ -289,7 +289,7 @@ static int next_piece(struct engine_source *s) {
     if (s->spec.r->blocking && s->points_left-- == 0) return READ_AGAIN;
     struct piece following = {0};
     int rc = s->next_piece(s, s->keys, &following);
-    if (rc < 0) return READ_FAILED;
+    if (rc < 0) return rc;
     if (rc == 0) return READ_END;
     *p = following;
     s->state = p->kind == PIECE_POINT ? AT_POINT : AT_SCAN;
@@ -339,6 +339,23 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
     buf_init(&s->resume_key, 0);
     s->points_left = PART_POINTS;
     return row_view_init(&s->view, spec->plan->layout, r->arena, r->err) ? NULL : &s->base;
+}
+
+int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) {
+    struct cql_request *r = s->spec.r;
+    struct eng_scan_spec spec = {.table = s->spec.plan->table->storage, .token_from = from, .token_to = to, .statics = true, .rows = true, .expired = true,
+                                 .now = now_seconds(r)};
+    struct eng_scan *scan = eng_scan_open(r->db->options.eng, tier(s), &spec, NULL, r->err);
+    struct eng_item item;
+    if (!scan) return READ_FAILED;
+    int rc;
+    do {
+        if (r->blocking) eng_scan_allow(scan, PART_ROWS, PART_BYTES);
+        rc = eng_scan_next(scan, &item, r->err);
+        if (rc == ENG_PAUSED && cql_check_running(r)) rc = READ_FAILED;
+    } while (rc == ENG_PAUSED);
+    eng_scan_close(scan);
+    return rc;
 }
 
 int engine_source_end_page(struct engine_source *s, struct slice key) {

@@ -25,7 +25,7 @@ struct piece {
     const struct eng_slice *bound;     /* after it: the rows that match the range's excluded bound, of which the first is read; NULL: none */
 };
 
-/* A path's own. 1: *out is read next, 0: none is left, or the page ends here (engine_source_end_page), -1. */
+/* A path's own. 1: *out is read next, 0: none is left, or the page ends here (engine_source_end_page), -1, ENG_INCOMPLETE. */
 typedef int engine_piece_fn(struct engine_source *s, void *keys, struct piece *out);
 
 enum source_state { AT_NEXT_PIECE, AT_POINT, AT_SCAN, AT_HELD /* item is looked at next */, AT_BOUND, AT_END };
@@ -68,6 +68,8 @@ struct engine_source {
 
 /* For a path's open, and its piece function. */
 struct read_source *engine_source_new(const struct read_spec *spec, const struct access_path *path, engine_piece_fn *next_piece, void *keys) MUST_CHECK;
+/* Whether anything is stored between two tokens, both included: 1, 0, -1, ENG_INCOMPLETE. Reading it is part of no cost. */
+int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) MUST_CHECK;
 /* The page ends behind the partition or subquery of key. 0 / -1. */
 int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK;
 
@@ -79,3 +81,5 @@ void engine_source_close(struct read_source *s);
 
 /* The ring's quarter that a token is in: a new table has four storage partitions, and a scan pays for empty ones. */
 static inline uint32_t path_tokens_quarter(int64_t token) { return (uint32_t)(((uint64_t)token ^ (uint64_t)1 << 63) >> 62); }
+static inline int64_t path_tokens_quarter_start(uint32_t quarter) { return (int64_t)((uint64_t)quarter << 62 ^ (uint64_t)1 << 63); }
+static inline int64_t path_tokens_quarter_end(uint32_t quarter) { return (int64_t)(((uint64_t)quarter << 62 | (~(uint64_t)0 >> 2)) ^ (uint64_t)1 << 63); }

@@ -4,7 +4,7 @@
 #include "cql/read/select.h"
 
 struct range {
-    bool some;
+    bool any, taken; /* there is a token in it; it is being read */
     int64_t from, to;
     const struct paging_state *resume;
 };
@@ -15,23 +15,35 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     *out = k;
     *none = false;
     int some = where_tokens(spec->plan->where, spec->r, &k->from, &k->to);
-    k->some = some > 0;
+    k->any = some > 0;
     return some < 0 ? -1 : 0;
+}
+
+/* Whether the storage partition in which the range begins is empty in front of it: the range that goes through its end pays for it if it is. No
+ * token is the smallest number. */
+static int look_before(struct engine_source *s, const struct range *k) {
+    uint32_t first = path_tokens_quarter(k->from);
+    int64_t start = path_tokens_quarter_start(first);
+    if (k->resume || k->from <= start + 1 || k->to < path_tokens_quarter_end(first)) return 0;
+    int rc = engine_source_probe(s, start, k->from - 1);
+    if (rc > 0) s->quarters_seen |= 1u << first;
+    return rc < 0 ? rc : 0;
 }
 
 static int next_piece(struct engine_source *s, void *keys, struct piece *out) {
     struct range *k = keys;
-    (void)s;
-    if (!k->some) return 0;
-    *out = (struct piece){.kind = PIECE_SCAN, .token_from = k->from, .token_to = k->to, .resume = k->resume};
-    k->some = false;
+    if (k->taken) return 0;
+    int rc = k->any ? look_before(s, k) : 0;
+    if (rc < 0) return rc;
+    *out = (struct piece){.kind = k->any ? PIECE_SCAN : PIECE_EMPTY, .token_from = k->from, .token_to = k->to, .resume = k->resume};
+    k->taken = true;
     return 1;
 }
 
 static struct read_source *open(const struct read_spec *spec, void *keys) {
     struct range *k = keys;
     k->resume = spec->resume;
-    if (k->resume && k->some) {
+    if (k->resume && k->any) {
         int64_t token = murmur3_token(k->resume->key);
         if (token < k->from || token > k->to) return (void)paging_refuse(spec->r->err), NULL;
     }
@@ -40,14 +52,15 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     return source;
 }
 
-/* Of a full scan: the storage partitions that it went through and found empty. */
+/* The storage partitions that the page went through, to their end, and found empty. */
 static void end(struct read_source *source) {
     struct engine_source *s = (struct engine_source *)source;
     const struct range *k = s->keys;
-    if (s->spec.plan->where->has_token) return;
+    if (!k->any) return;
     uint32_t first = path_tokens_quarter(k->resume ? murmur3_token(k->resume->key) : k->from);
-    uint32_t last = source->exhausted ? 3 : path_tokens_quarter(murmur3_token(buf_slice(&s->key)));
-    for (uint32_t i = first; i <= last; i++) s->spec.r->cost->empty_partitions += !(s->quarters_seen & 1u << i);
+    uint32_t last = path_tokens_quarter(source->exhausted ? k->to : murmur3_token(buf_slice(&s->key)));
+    for (uint32_t i = first; i <= last; i++)
+        s->spec.r->cost->empty_partitions += !(s->quarters_seen & 1u << i) && path_tokens_quarter_end(i) <= k->to;
 }
 
 const struct access_path path_tokens = {.work_class = WORK_SCAN, .eval = eval, .open = open, .begin_part = engine_source_begin_part,

@@ -157,7 +157,8 @@ static int finish(struct cql_request *r, struct select_run *run) {
 /* Nothing was done: on another thread the request starts over. */
 static enum cql_outcome offload(struct cql_request *r) {
     r->sink->restart(r->sink);
-    *r->cost = (struct op_cost){.arena = r->cost->arena, .size_model = r->cost->size_model, .write_size = r->cost->write_size};
+    *r->cost = (struct op_cost){.arena = r->cost->arena, .size_model = r->cost->size_model, .write_size = r->cost->write_size,
+                                 .timestamp_size = r->cost->timestamp_size};
     return CQL_OFFLOAD;
 }
 

@@ -48,13 +48,32 @@ static void add_columns(struct size_parts *p, enum size_model model, const struc
     add_values(p, model, v, regulars, t->n_columns);
 }
 
-void row_size_add(struct size_parts *p, enum size_model model, const struct row_view *v) {
-    uint64_t expiring = 0;
-    add_columns(p, model, v, COLUMN_REGULAR);
-    for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < v->row->n_cells; i++) expiring += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
-    if (!expiring && !v->row->live_ttl) return;
+/* Cells of columns that the table has now. */
+static uint64_t count_cells(const struct row_view *v) {
+    const struct schema_table *t = v->layout->table;
+    uint64_t n = 0;
+    for (uint32_t i = t->n_columns - t->n_regular; i < t->n_columns; i++) n += v->runs[i].n;
+    return n;
+}
+
+static uint64_t count_expiring(const struct row_view *v) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < v->row->n_cells; i++) n += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+    return n;
+}
+
+static void add_ttl(struct size_parts *p, const struct row_view *v) {
+    uint64_t cells = v->layout->has_ttl ? count_cells(v) : count_expiring(v);
+    if (!cells && !v->layout->has_ttl && !v->row->live_ttl) return;
     p->ttl_rows++;
-    p->ttl_cells += expiring + v->layout->table->n_partition_key + v->layout->table->n_clustering;
+    p->ttl_cells += cells + v->layout->table->n_partition_key + v->layout->table->n_clustering;
+}
+
+void row_size_add(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
+    uint64_t columns = p->n_columns;
+    add_columns(p, rules->size_model, v, COLUMN_REGULAR);
+    if (UNLIKELY(v->layout->has_timestamps)) p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns);
+    if (UNLIKELY(v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl)) add_ttl(p, v);
 }
 
 void row_size_add_static(struct size_parts *p, const struct row_view *v) { add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC); }

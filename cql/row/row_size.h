@@ -4,7 +4,8 @@
 #include "metering/size/op_cost.h"
 #include "cql/row/row_view.h"
 
-/* Adds the row that the view is at, with its keys and every column that has a value. The view must hold all columns. */
-void row_size_add(struct size_parts *p, enum size_model model, const struct row_view *v);
+/* Adds the row that the view is at, with its keys and every column that has a value, under the model and the settings of rules. The view must hold all
+ * columns. */
+void row_size_add(struct size_parts *p, const struct op_cost *rules, const struct row_view *v);
 /* Adds the static values of the view's partition: SIZE_DOCUMENTED_2022 in every model. */
 void row_size_add_static(struct size_parts *p, const struct row_view *v);

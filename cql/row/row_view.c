@@ -7,6 +7,8 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     struct row_view_layout *l = ARENA_NEW(a, struct row_view_layout);
     if (!l) return NULL;
     l->table = t;
+    l->has_ttl = schema_has_ttl(t);
+    l->has_timestamps = schema_has_client_timestamps(t);
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
         if (t->columns[i].id >= l->n_ids) l->n_ids = t->columns[i].id + 1;
     l->places = ARENA_ARRAY(a, l->n_ids + 1, struct row_view_place);

@@ -20,6 +20,7 @@ struct row_view_place {
 struct row_view_layout {
     const struct schema_table *table;
     uint32_t n_ids;       /* column ids are below this */
+    bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     bool flat;            /* every regular column's value is one cell, and no collection or UDT */
     struct row_view_place *places; /* by column id */
 };

@@ -184,27 +184,60 @@ static int holds(struct cas *c, const struct cas_row *row) {
     return 1;
 }
 
+/* The first condition that is false decides; which others are is only asked for what they cost. */
+static void mark_false(struct cas *c, struct cas_row *row) {
+    row->is_false = holds(c, row) == 0;
+    err_clear(c->r->err);
+}
+
 int cas_check(struct cas *c, const struct eng_part *part) {
     assert(eng_holds(c->r->db->options.eng, part));
     c->part = part;
     if (read_rows(c)) return -1;
     int rc = holds(c, &c->statics);
     for (uint32_t i = 0; rc == 1 && i < c->n_rows; i++) rc = holds(c, &c->rows[i]);
-    return rc;
+    if (rc) return rc;
+    mark_false(c, &c->statics);
+    for (uint32_t i = 0; i < c->n_rows; i++) mark_false(c, &c->rows[i]);
+    return 0;
 }
 
 /* Once they are in order. */
-static const struct cas_row *find_row(const struct cas *c, struct slice ck) {
+static struct cas_row *find_row(const struct cas *c, struct slice ck) {
     const struct cas_row wanted = {.ck = ck};
     return c->n_rows ? bsearch(&wanted, c->rows, c->n_rows, sizeof wanted, by_key) : NULL;
 }
 
-void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) {
+/* ---- what a refusal costs ---- */
+
+static const struct eng_row *pay(struct cas_row *row) {
+    const struct eng_row *stored = row->charged ? NULL : row->stored;
+    row->charged = true;
+    return stored;
+}
+
+/* The row that a write with conditions on static columns alone addresses. */
+static int read_unasked(struct cas *c, struct slice ck, const struct eng_row **out) {
+    struct cas_row row = {.ck = ck};
+    if (read_row(c, ENG_ROW, &row)) return -1;
+    *out = row.stored;
+    return 0;
+}
+
+int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) {
     const struct modify_plan *p = w->plan;
-    bool of_row = !p->static_only && (p->if_exists || p->if_not_exists || has_conditions(p, false));
-    const struct cas_row *known = of_row && w->n_keys ? find_row(c, w->keys[0].ck) : NULL;
-    *row = known ? known->stored : NULL;
-    *statics = of_row ? NULL : c->statics.stored;
+    bool exists = p->if_exists || p->if_not_exists;
+    bool of_statics = p->static_only ? exists || has_conditions(p, true) : has_conditions(p, true);
+    struct cas_row *known = !p->static_only && w->n_keys ? find_row(c, w->keys[0].ck) : NULL;
+    bool asked = known && (exists || has_conditions(p, false));
+    bool is_false = (asked && known->is_false) || (of_statics && c->statics.is_false);
+    *row = *statics = NULL;
+    if (!is_false) return 0;
+    if (asked && known->charged && (!of_statics || c->statics.charged)) return 0;
+    if (of_statics) *statics = pay(&c->statics);
+    if (asked) *row = pay(known);
+    else if (!p->static_only && w->n_keys && read_unasked(c, w->keys[0].ck, row)) return -1;
+    return 1;
 }
 
 /* ---- what is above all that is there ---- */

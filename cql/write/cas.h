@@ -17,6 +17,8 @@ struct cas_row {
     const struct eng_row *stored; /* as read; may be there although no column that is looked at has a value */
     int64_t newest_ts; /* of all that was read */
     bool read;
+    bool is_false;     /* of a write that was refused: a condition on it did not hold */
+    bool charged;      /* and what was there is paid for */
 };
 
 struct cas {
@@ -40,9 +42,9 @@ int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t,
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
 /* 1: all hold, 0: not, -1. */
 int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
-/* What cas_check read for the conditions of a write, for the cost of a refused one: its row, or the static row when it has conditions on
- * static columns only. NULL: not there. */
-void cas_stored(const struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics);
+/* After cas_check said 0: whether a condition of this write was false, and what is paid for it: the row that it addresses and, when it was asked of
+ * static columns, the static row; NULL: not there, or paid for by another write of the batch. 1, 0 (also when all is paid for), -1. */
+int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) MUST_CHECK;
 /* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that it takes effect on them. */
 int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) MUST_CHECK;
 int cas_answer(struct cas *c, bool applied) MUST_CHECK;

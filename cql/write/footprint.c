@@ -49,7 +49,7 @@ static int add_size(struct footprint *f, struct op_write *to, const struct eng_r
         return 0;
     }
     if (row_view_row(&f->view, row, f->r->err)) return -1;
-    row_size_add(&p, cost->size_model, &f->view);
+    row_size_add(&p, cost, &f->view);
     size_parts_add(&to->stood.row, &p);
     to->stood.row_steps += size_write_steps(size_row_bytes(cost->size_model, to->n_columns, &p));
     return 0;

@@ -35,6 +35,8 @@ struct modify_plan {
     bool conditional, if_exists, if_not_exists;
     bool reads;       /* some operation needs the current row */
     bool counter;     /* of a counter table */
+    bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
+    uint16_t regions;             /* of the keyspace */
     bool server_times; /* keyspaces mode, a table without client-side timestamps: what the driver sends as its own time is not used */
     uint32_t n_conditions;
     struct condition **conditions;

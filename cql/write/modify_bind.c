@@ -7,7 +7,7 @@ enum { TTL_MAX = 20 * 365 * 24 * 3600 };
 
 /* Older columns of a row that an UPDATE leaves its marker may have a TTL of their own, which the model of today counts. */
 static bool keeps_ttl(const struct modify_plan *p, enum size_model model) {
-    return p->kind == OP_UPDATE && model == SIZE_CURRENT && !schema_has_ttl(p->table);
+    return p->kind == OP_UPDATE && model == SIZE_CURRENT && !p->has_ttl;
 }
 
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values) {

@@ -26,6 +26,7 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     c->token = part->token;
     c->key = part->key;
     c->n_columns = (uint16_t)p->table->n_columns;
+    c->regions = p->regions;
     c->stood.known = w->whole ? STOOD_AS_WRITTEN : STOOD_UNKNOWN;
     return c;
 }
@@ -75,7 +76,7 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
     if (!layout) return err_nomem(w->r->err);
     if (row_view_init(&v, layout, w->r->arena, w->r->err) || row_view_partition(&v, part->key, statics, w->r->err)) return -1;
     if (row_view_row(&v, row, w->r->err)) return -1;
-    if (row) row_size_add(&c->row, w->r->cost->size_model, &v);
+    if (row) row_size_add(&c->row, w->r->cost, &v);
     if (statics) row_size_add_static(&c->statics, &v);
     return 0;
 }
@@ -169,11 +170,13 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
     return 0;
 }
 
-static void cost_ttl(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
-    if (!w->ttl) return;
+/* What a row takes beside its values. */
+static void cost_extras(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
+    if (w->plan->has_timestamps) c->row.timestamp_bytes += w->r->cost->timestamp_size * c->row.n_columns;
+    if (!w->ttl && !w->plan->has_ttl) return;
     c->row.ttl_rows = 1;
     c->row.ttl_cells = c->row.n_pk + c->row.n_ck;
-    for (uint32_t i = 0; i < row->n_cells; i++) c->row.ttl_cells += (row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
+    for (uint32_t i = 0; i < row->n_cells; i++) c->row.ttl_cells += !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION));
 }
 
 /* ---- rows ---- */
@@ -235,7 +238,7 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     set_liveness(w, row);
     if (read_current(w, m, row, &current) || make_cells(w, p->n_static_ops, p->n_ops, current, c, row)) return -1;
     measure(m, row);
-    cost_ttl(w, c, row);
+    cost_extras(w, c, row);
     if (is_whole(p, row)) row->covers_below = p->table->n_column_ids;
     return 0;
 }

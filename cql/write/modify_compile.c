@@ -40,7 +40,10 @@ static int begin(struct builder *b, struct compile *c, const struct ast_name *na
     p->kind = kind;
     p->table = t;
     p->counter = is_counter_table(t);
-    p->server_times = !c->schema->cassandra_mode && !schema_has_client_timestamps(t);
+    p->has_ttl = schema_has_ttl(t);
+    p->has_timestamps = schema_has_client_timestamps(t);
+    p->regions = schema_regions(t->keyspace);
+    p->server_times = !c->schema->cassandra_mode && !p->has_timestamps;
     out->table = t;
     out->plan = p;
     *b = (struct builder){.c = c, .table = t, .plan = p};

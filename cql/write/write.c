@@ -111,13 +111,13 @@ static int reach_all(const struct write *w) {
 
 /* ---- deciding ---- */
 
-/* What it costs that the conditions did not hold. */
-static int refuse(struct write *w, const struct cas *c) {
+/* What it costs that the conditions did not hold: each row of which one was false, once. */
+static int refuse(struct write *w, struct cas *c) {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct eng_row *row, *statics;
         if (!w->writes[i].plan->conditional) continue;
-        cas_stored(c, &w->writes[i], &row, &statics);
-        if (modify_cost_failed(&w->writes[i], &w->m.list[0].part, row, statics)) return -1;
+        int rc = cas_refused(c, &w->writes[i], &row, &statics);
+        if (rc < 0 || (rc && modify_cost_failed(&w->writes[i], &w->m.list[0].part, row, statics))) return -1;
     }
     return 0;
 }

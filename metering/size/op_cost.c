@@ -12,6 +12,7 @@ struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) {
     struct op_write *w = ARENA_NEW(c->arena, struct op_write);
     if (!w) return NULL;
     w->kind = kind;
+    w->regions = 1;
     if (c->writes_tail) c->writes_tail->next = w;
     else c->writes = w;
     c->is_write = true;
@@ -33,4 +34,5 @@ void size_parts_add(struct size_parts *to, const struct size_parts *p) {
     to->ck_fifths += p->ck_fifths;
     to->ttl_rows += p->ttl_rows;
     to->ttl_cells += p->ttl_cells;
+    to->timestamp_bytes += p->timestamp_bytes;
 }

@@ -23,7 +23,8 @@ struct size_parts {
     uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */
     uint64_t pk_bytes, ck_bytes, column_bytes;
     uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
-    uint64_t ttl_rows, ttl_cells; /* rows with a TTL; their columns, keys too, a non-frozen collection counting its elements */
+    uint64_t ttl_rows, ttl_cells; /* rows with a TTL, or of a table with TTL; their columns, keys too, a non-frozen collection counting its elements */
+    uint64_t timestamp_bytes;     /* of columns with a client-side timestamp */
 };
 
 void size_parts_add(struct size_parts *to, const struct size_parts *p);
@@ -71,12 +72,14 @@ struct op_write {
     int64_t token;              /* of the partition, and its key as struct eng_part has it */
     struct slice key;
     uint16_t n_columns;         /* of the table, for the size of a column id */
+    uint16_t regions;           /* that the keyspace is in: each takes the write */
 };
 
 struct op_cost {
     struct arena *arena;
     enum size_model size_model;
     enum write_size write_size;
+    uint32_t timestamp_size; /* bytes of the timestamp of a column of a table with client-side timestamps */
     /* filled by engine */
     uint64_t bytes_read;    /* stored bytes of rows passed */
     uint64_t bytes_written; /* stored bytes */

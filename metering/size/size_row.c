@@ -15,13 +15,14 @@ static uint64_t column_id_bytes(uint16_t table_columns) {
 }
 
 static uint64_t size_2022(const struct size_parts *p) {
-    return p->pk_bytes + PK_COLUMN_2022 * p->n_pk + p->ck_bytes + CK_COLUMN_2022 * p->n_ck + p->column_bytes + ROW_2022 * p->rows;
+    return p->pk_bytes + PK_COLUMN_2022 * p->n_pk + p->ck_bytes + CK_COLUMN_2022 * p->n_ck + p->column_bytes + p->timestamp_bytes +
+           ROW_2022 * p->rows;
 }
 
 static uint64_t size_current(uint16_t table_columns, const struct size_parts *p) {
     uint64_t id = column_id_bytes(table_columns);
     return 2 * p->pk_bytes + (id + PK_COLUMN_CURRENT) * p->n_pk + 2 * p->ck_bytes + p->ck_fifths + id * p->n_ck + p->column_bytes +
-           id * p->n_columns + TTL_BYTES * (p->ttl_rows + p->ttl_cells);
+           id * p->n_columns + p->timestamp_bytes + TTL_BYTES * (p->ttl_rows + p->ttl_cells);
 }
 
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {

@@ -189,6 +189,37 @@ def test_a_scan_pays_for_empty_storage_partitions(session):
     assert charge(session, "SELECT * FROM m.scanned", level=LOCAL_ONE).units == 3
 
 
+def quarter_of(token):
+    return (token + 2 ** 63) >> 62
+
+
+def test_of_ranges_of_tokens_the_last_one_pays_for_an_empty_storage_partition(session):
+    """As Spark scans: the ring in ranges, token(pk) > a AND token(pk) <= b."""
+    create_table(session, "m", "ring", "pk int PRIMARY KEY, v int")
+    tokens = sorted((r.t, r.pk) for pk in range(40) for r in session.execute(
+        f"INSERT INTO m.ring (pk, v) VALUES ({pk}, {pk})") or session.execute(f"SELECT token(pk) AS t, pk FROM m.ring WHERE pk = {pk}"))
+    keep = next(t for t in tokens if quarter_of(t[0]) == 1)          # one row, in the second storage partition
+    session.execute(f"DELETE FROM m.ring WHERE pk IN ({', '.join(str(pk) for _, pk in tokens if pk != keep[1])})")
+    select = "SELECT v FROM m.ring WHERE token(pk) > {} AND token(pk) <= {}"
+    ends = [-2 ** 62, 0, 2 ** 62]                                    # behind the first three storage partitions
+    half = -2 ** 63 + 2 ** 61                                        # in the middle of the first
+    c = charge(session, select.format(half, 0))
+    assert len(c.rows) == 1 and c.units == 1 + 1 and "scan-empty-partition" in c.rules
+    assert charge(session, select.format(-2 ** 63, half)).units == 1           # finds nothing, ends no storage partition
+    assert charge(session, select.format(half, ends[0] - 2)).units == 1        # all but the end of the first: finds nothing
+    assert charge(session, select.format(half, ends[0] + 2)).units == 1        # its end, and nothing else
+    assert charge(session, select.format(ends[0], ends[1])).units == 1         # the row
+    assert charge(session, select.format(half, 2 ** 63 - 1)).units == 1 + 3    # the row, and three empty ones
+    c = charge(session, select.format(half, ends[1] - 2))
+    assert len(c.rows) == (keep[0] <= ends[1] - 2) and c.units == 1 + 1
+    first = next(t for t in tokens if quarter_of(t[0]) == 0 and t[0] <= half)  # with a row in front of the range the first is not empty
+    session.execute(f"INSERT INTO m.ring (pk, v) VALUES ({first[1]}, 1)")
+    c = charge(session, select.format(half, 0))
+    assert len(c.rows) == 1 and c.units == 1 and "scan-empty-partition" not in c.rules
+    assert charge(session, "SELECT v FROM m.ring").units == 1 + 2
+    assert charge(session, "SELECT v FROM m.ring WHERE token(pk) > 9223372036854775807").units == 1
+
+
 def test_expired_rows_cost_until_they_are_removed(session):
     create_table(session, "m", "expired", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
     fill(session, "expired", [2], 1000)
@@ -313,21 +344,41 @@ def test_a_row_that_the_condition_does_not_see_is_there(session):
     assert (c.rows[0].applied, c.units) == (False, 2) and "lwt-failed-existing-row" in c.rules
     session.execute(session.prepare("UPDATE m.lwt_null SET s = ? WHERE pk = 1"), (bytes(3 * KIB - 111),))
     c = charge(session, "UPDATE m.lwt_null SET w = 1 WHERE pk = 1 AND ck = 1 IF s = 0x01")
+    assert (c["static_write_units"], c.units) == (3, 3 + 2)  # the row that is there, and the static data that was tested
+    c = charge(session, "UPDATE m.lwt_null SET w = 1 WHERE pk = 1 AND ck = 2 IF s = 0x01")
     assert (c["static_write_units"], c.units) == (3, 3)
+    session.execute("DELETE s FROM m.lwt_null WHERE pk = 1")
+    assert charge(session, "UPDATE m.lwt_null SET w = 1 WHERE pk = 1 AND ck = 1 IF s = 0x01").units == 2
+
+
+def test_a_refused_batch_costs_the_rows_whose_condition_was_false(session):
+    create_table(session, "m", "lwt_batch", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    fill(session, "lwt_batch", [1], 5 * KIB)
+    fill(session, "lwt_batch", [2], 3 * KIB)
+    update = "UPDATE m.lwt_batch SET v = 0x00 WHERE pk = 1 AND ck = {} IF {}"
+    for conditions, units in (((("1", "EXISTS"), ("2", "v = 0x99")), 3), ((("1", "v = 0x99"), ("2", "v = 0x99")), 8), ((("1", "EXISTS"), ("3", "EXISTS")), 1),
+                              ((("1", "v = 0x98"), ("1", "v = 0x99")), 5)):
+        batch = BatchStatement(batch_type=BatchType.UNLOGGED)
+        for ck, condition in conditions:
+            batch.add(update.format(ck, condition))
+        c = charge(session, batch)
+        assert (c.rows[0].applied, c.units) == (False, units), conditions
 
 
 @pytest.mark.parametrize("name, options, reads", [
     ("lwt_ttl", "default_time_to_live = 3600", True),
     ("lwt_ttl_on", "CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}", True),
     ("lwt_timestamps", "default_time_to_live = 3600 AND CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}", False)])
-def test_failed_existence_checks_read_where_there_is_ttl(session, name, options, reads):
+@pytest.mark.parametrize("level", [QUORUM, ONE])
+def test_failed_existence_checks_read_where_there_is_ttl(session, name, options, reads, level):
+    name += f"_{level}"
     session.execute(f"CREATE TABLE m.{name} (pk int, ck int, v blob, PRIMARY KEY (pk, ck)) WITH {options}")
     await_active(session, "m", name)
-    fill(session, name, [1], 5 * KIB)
-    c = charge(session, f"INSERT INTO m.{name} (pk, ck) VALUES (1, 1) IF NOT EXISTS")
+    fill(session, name, [1], 5 * KIB - 20)  # of a column's timestamp there may be
+    c = charge(session, f"INSERT INTO m.{name} (pk, ck) VALUES (1, 1) IF NOT EXISTS", level=level)
     assert (c["write_units"], c["read_units"]) == (5, 2 if reads else 0)
     assert ("lwt-failed-ttl-read" in c.rules) == reads
-    c = charge(session, f"DELETE FROM m.{name} WHERE pk = 1 AND ck = 2 IF EXISTS")
+    c = charge(session, f"DELETE FROM m.{name} WHERE pk = 1 AND ck = 2 IF EXISTS", level=level)
     assert (c["write_units"], c["read_units"]) == (1, 1 if reads else 0)
     c = charge(session, f"UPDATE m.{name} SET v = 0x00 WHERE pk = 1 AND ck = 1 IF v = 0x99")
     assert (c["write_units"], c["read_units"]) == (5, 0)
