@@ -41,9 +41,9 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
 }
 
 static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
-    uint64_t n = cost->empty_partitions;
+    uint64_t n = cost->empty_partitions, of_scan = n; /* the first read pays for them */
     if (n) rule_add(c, RULE_SCAN_EMPTY);
-    for (const struct op_read *r = cost->reads; r; r = r->next) {
+    for (struct op_read *r = cost->reads; r; r = r->next) {
         uint64_t k = read_steps(cost, r, c);
         /* The empty storage partitions of a scan that met no row are its minimum already. */
         if (!k && !cost->empty_partitions) {
@@ -51,6 +51,8 @@ static void charge_reads(const struct op_cost *cost, enum charge_consistency con
             rule_add(c, RULE_READ_MINIMUM);
         }
         n += k;
+        r->halves = (uint32_t)((k + of_scan) * (consistency == CHARGE_EVENTUAL ? 1 : 2));
+        of_scan = 0;
     }
     if (!n) return;
     rule_add(c, RULE_READ_4K);
@@ -125,18 +127,25 @@ static void charge_write(const struct op_cost *cost, const struct op_write *w, e
     if (w->has_static || (w->many && by_row(w, by) && w->stood.statics.rows)) charge_static(w, by, factor, c);
 }
 
-static void charge_writes(const struct op_cost *cost, enum write_size by, struct charge *c) {
-    for (const struct op_write *w = cost->writes; w; w = w->next) {
-        if (w->conditional && !w->applied) charge_failed(cost, w, c);
-        else charge_write(cost, w, by, c);
-    }
+static void charge_any(const struct op_cost *cost, const struct op_write *w, enum write_size by, struct charge *c) {
+    if (w->conditional && !w->applied) charge_failed(cost, w, c);
+    else charge_write(cost, w, by, c);
+}
+
+/* The same, and the write is told its part. */
+static void tell_write(const struct op_cost *cost, struct op_write *w, struct charge *c) {
+    struct charge before = *c;
+    charge_any(cost, w, cost->write_size, c);
+    w->read_halves = (uint32_t)((c->read_units - before.read_units) * 2);
+    w->write_units = (uint32_t)(c->write_units - before.write_units);
+    w->static_units = (uint32_t)(c->static_write_units - before.static_write_units);
 }
 
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) {
     struct charge c = {0};
     for (const struct op_write *w = cost->writes; w; w = w->next)
         if (by == WRITE_SIZE_ROW && w->stood.known == STOOD_UNKNOWN && (w->applied || !w->conditional)) return false;
-    charge_writes(cost, by, &c);
+    for (const struct op_write *w = cost->writes; w; w = w->next) charge_any(cost, w, by, &c);
     *out = (struct charge_write_size){.row_bytes = c.row_bytes, .static_bytes = c.static_bytes, .units = c.write_units + c.static_write_units};
     return true;
 }
@@ -148,7 +157,7 @@ void charge_compute(const struct op_cost *cost, enum charge_consistency consiste
         return;
     }
     charge_reads(cost, consistency, out);
-    charge_writes(cost, cost->write_size, out);
+    for (struct op_write *w = cost->writes; w; w = w->next) tell_write(cost, w, out);
     if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);
     out->total = out->read_units + out->write_units + out->static_write_units;
 }

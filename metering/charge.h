@@ -35,6 +35,7 @@ struct charge_write_size {
     double units;
 };
 
+/* Each read and write of the cost is told its part, too. */
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
 /* False: not known, for the rows as they stand were not looked at. */
 bool charge_write_size(const struct op_cost *cost, enum write_size by, struct charge_write_size *out) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,8 +28,24 @@ static bool active(const struct np_conn *c) { return c->state == NP_CONN_NEW || 
 
 void npi_conn_ref(struct np_conn *c) { c->refs++; }
 
+/* ---- its place in the ledger ---- */
+
+static void enter_ledger(struct np_conn *c) {
+    const struct np_options *o = c->loop->o;
+    if (!o->ledger) return;
+    if (c->peer_n) inet_ntop(c->peer_n == 4 ? AF_INET : AF_INET6, c->peer, c->account.address, sizeof(c->account.address));
+    snprintf(c->account.role, sizeof(c->account.role), "%s", c->session.role);
+    c->account.opened_us = clock_wall_us(o->clock);
+    ledger_connect(o->ledger, c->loop->number, &c->account);
+}
+
+static void leave_ledger(struct np_conn *c) {
+    if (c->account.id) ledger_disconnect(c->loop->o->ledger, c->loop->number, &c->account);
+}
+
 void npi_conn_unref(struct np_conn *c) {
     if (--c->refs) return;
+    leave_ledger(c);
     np_output_drop(&c->output);
     assert(!c->output.share.bytes && !c->unfinished.bytes); /* all that was charged is given back */
     free(c);
@@ -479,6 +496,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
     c->refs = 1;
     c->state_us = clock_machine_us(l->o->clock);
     c->session.role = "anonymous";
+    enter_ledger(c);
     np_work_client_init(&c->work);
     buf_init(&c->in, 0);
     buf_init(&c->large, 0);

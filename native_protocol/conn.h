@@ -24,6 +24,7 @@
 #include "native_protocol/peers.h"
 #include "native_protocol/work_queue.h"
 #include "cql/cql.h"
+#include "ledger/ledger.h"
 
 struct np_loop;
 
@@ -49,6 +50,7 @@ struct np_conn {
     bool throw_on_overload, capacity_full;
     unsigned events; /* registered */
     struct cql_session session;
+    struct ledger_connection account; /* in the ledger as long as the connection is there */
     uint8_t peer[16];
     uint8_t peer_n; /* 4 or 16 */
     struct np_peer *counted_as;

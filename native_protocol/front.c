@@ -183,13 +183,18 @@ static int open_all(struct np_front *f, struct err *e) {
     return start_threads(f, e);
 }
 
-int np_front_start(const struct np_options *o, struct np_front **out, struct err *e) {
+unsigned np_front_loops(unsigned threads) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned n = o->threads ? o->threads : cores > 0 ? (unsigned)cores : 1;
+    return threads ? threads : cores > 0 ? (unsigned)cores : 1;
+}
+
+int np_front_start(const struct np_options *o, struct np_front **out, struct err *e) {
+    unsigned n = np_front_loops(o->threads);
     struct np_front *f = *out = calloc(1, sizeof(*f) + n * sizeof(f->loops[0]));
     if (!f) return err_nomem(e);
     f->o = *o;
     f->n_loops = n;
+    for (unsigned i = 0; i < n; i++) f->loops[i].number = i;
     if (!f->o.frame_max) f->o.frame_max = FRAME_MAX;
     set_bounds(&f->o, &f->bounds);
     return open_all(f, e);

@@ -11,6 +11,8 @@
 
 struct np_front;
 
+/* The event loops that a front with this option threads has. */
+unsigned np_front_loops(unsigned threads);
 /* On -1, *out is still there to be stopped and freed, unless it is NULL. */
 int np_front_start(const struct np_options *o, struct np_front **out, struct err *e) MUST_CHECK;
 void np_front_stop(struct np_front *f);

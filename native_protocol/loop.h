@@ -75,6 +75,7 @@ struct np_loop_ops {
 
 struct np_loop {
     const struct np_options *o;
+    unsigned number; /* of the front's loops, and of its shard in the ledger */
     const struct np_loop_ops *ops;
     struct np_workers *workers; /* of all loops; set before the thread starts */
     struct np_committer *committer; /* the same; NULL: the store always takes a batch at once */

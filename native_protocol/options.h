@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cql/cql.h"
+#include "ledger/ledger.h"
 
 enum np_capacity_payload { NP_CAPACITY_CHARGE, NP_CAPACITY_FULL, NP_CAPACITY_OFF };
 
@@ -10,6 +11,7 @@ struct np_options { /* what it points to must outlive the front */
     struct eng *eng;
     struct catalog *catalog;
     struct clock *clock;
+    struct ledger *ledger; /* with a shard for every loop; NULL: nothing is posted */
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size; /* as in struct op_cost */

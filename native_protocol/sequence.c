@@ -3,6 +3,7 @@
 #include "metering/charge.h"
 #include "native_protocol/answer.h"
 #include "native_protocol/loop.h"
+#include "native_protocol/posting.h"
 
 /* ---- plan ---- */
 
@@ -121,6 +122,7 @@ void npi_call_finish(struct np_call *call) {
     adopt_session(call);
     count_work(call);
     bool broken = acknowledge_and_account(call);
+    npi_post(call);
     npi_call_forget(call);
     if (call->offloaded) {
         c->offloaded--;

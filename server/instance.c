@@ -1,9 +1,9 @@
 #include "server/instance.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "server/data_dir.h"
-#include "server/system_metering.h"
 
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
@@ -18,16 +18,29 @@ static int open_engine(struct instance *in, struct err *e) {
     return in->eng ? 0 : -1;
 }
 
+static int open_ledger(struct instance *in, struct err *e) {
+    char path[4096];
+    const char *dir = in->settings.data_dir;
+    snprintf(path, sizeof(path), "%s/ledger.tally", dir ? dir : "");
+    struct ledger_options o = {.clock = &in->clock.clock, .n_shards = np_front_loops(in->settings.threads), .path = dir ? path : NULL};
+    in->ledger = ledger_open(&o, e);
+    if (!in->ledger) return -1;
+    in->metering = (struct system_metering){.ledger = in->ledger};
+    system_metering_tables(&in->metering, in->metering_tables);
+    return 0;
+}
+
 static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg)->catalog); }
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     if (s->compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .delay = s->ddl_delay, .node = s->node,
-                                 .n_tables = n_system_metering_tables, .tables = system_metering_tables};
+                                 .n_tables = METERING_TABLES, .tables = in->metering_tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
+    system_metering_watch(&in->metering, in->catalog);
     struct cql_db_options dbo = {
         .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model,
         .write_size = s->write_size, .compat = {.mode = s->compatibility, .report = in->report}};
@@ -42,6 +55,7 @@ static int open_front(struct instance *in, struct err *e) {
         .eng = in->eng,
         .catalog = in->catalog,
         .clock = &in->clock.clock,
+        .ledger = in->ledger,
         .size_model = s->size_model,
         .write_size = s->write_size,
         .timestamp_size = s->timestamp_size,
@@ -77,7 +91,7 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     /* the port is known before the catalogue is, which shows it in system.local */
     if (np_port_pick(s->listen, &in->settings.port, e)) return -1;
     in->settings.node.port = in->settings.port;
-    if (!open_engine(in, e) && !open_database(in, e) && !open_front(in, e) &&
+    if (!open_engine(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
         !admin_start(&in->admin, s->admin_port, in->front, in->eng, e))
         return 0;
     instance_close(in);
@@ -88,10 +102,12 @@ void instance_close(struct instance *in) {
     if (in->admin) admin_stop(in->admin);
     if (in->front) np_front_stop(in->front);
     if (in->db) cql_db_free(in->db);
+    if (in->metering.catalog) system_metering_unwatch(&in->metering);
     if (in->catalog) catalog_close(in->catalog);
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
     compat_report_free(in->report);
+    if (in->ledger) ledger_close(in->ledger);
     if (in->lock_fd >= 0) close(in->lock_fd);
     clock_control_fini(&in->clock);
 }

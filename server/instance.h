@@ -1,9 +1,10 @@
-/* A running server: engine, catalogue, database, front and admin port, opened in this order and closed in the reverse one. */
+/* A running server: engine, ledger, catalogue, database, front and admin port, opened in this order and closed in the reverse one. */
 #pragma once
 
 #include "keyspaces/report.h"
 #include "server/admin.h"
 #include "server/settings.h"
+#include "server/system_metering.h"
 
 struct instance {
     struct settings settings;
@@ -12,6 +13,9 @@ struct instance {
     int lock_fd;
     struct compat_report *report; /* --compatibility report */
     struct eng *eng;
+    struct ledger *ledger;
+    struct system_metering metering;
+    struct virtual_table metering_tables[METERING_TABLES];
     struct catalog *catalog;
     struct cql_db *db;
     struct np_front *front;

@@ -1,31 +1,78 @@
 #include "server/system_metering.h"
 
+#include <stdlib.h>
+
 #include "metering/charge.h"
 
-static void put(struct value *values, const struct schema_table *t, const char *column, const char *text) {
-    values[schema_column_find(t, column)->ordinal] = value_of_slice(slice_str(text));
-}
-
-static int yield_rules(const struct virtual_context *ctx, const struct schema_table *t, virtual_row_fn row, void *arg) {
-    struct value *values = ARENA_ARRAY(ctx->arena, t->n_columns, struct value);
-    if (!values) return err_nomem(ctx->err);
+YIELDS_METERING(rules) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     for (unsigned id = 0; id < RULES; id++) {
         const struct rule *rule = rule_of(id);
-        put(values, t, "id", rule->name);
-        put(values, t, "title", rule->title);
-        put(values, t, "text", rule->text);
-        put(values, t, "source", rule->source);
-        put(values, t, "confidence", rule->confidence);
-        if (row(arg, values)) return -1;
+        row_out_begin(&ro);
+        row_text(&ro, "id", rule->name);
+        row_text(&ro, "title", rule->title);
+        row_text(&ro, "text", rule->text);
+        row_text(&ro, "source", rule->source);
+        row_text(&ro, "confidence", rule->confidence);
+        if (row_out_emit(&ro)) return -1;
     }
     return 0;
 }
 
-const struct virtual_table system_metering_tables[] = {
-    {.keyspace = "system_metering",
-     .name = "rules",
-     .comment = "what a charge can name",
-     .columns = "id text pk, confidence text, source text, text text, title text",
-     .virt = {yield_rules}},
+void system_metering_tables(struct system_metering *m, struct virtual_table tables[METERING_TABLES]) {
+#define METERING_TABLE(name_, comment_, columns_) \
+    tables[METERING_##name_] = (struct virtual_table){.keyspace = "system_metering", .name = #name_, .comment = comment_, .columns = columns_, \
+                                                      .virt = {.owner = m, .yield = yield_##name_}};
+#include "server/system_metering.def"
+#undef METERING_TABLE
+}
+
+/* ---- tables that are dropped ---- */
+
+struct gone {
+    const struct schema *schema;
+    size_t n, cap;
+    uint32_t *objects;
 };
-const uint32_t n_system_metering_tables = ARRAY_LEN(system_metering_tables);
+
+static bool is_there(const struct schema *s, const struct book_table *b) {
+    const struct schema_table *t = schema_table_any(s, b->keyspace, b->name);
+    return t && t->object == b->object && t->status != SCHEMA_DELETING;
+}
+
+static int take_gone(void *arg, const struct book_table *t, uint32_t second) {
+    struct gone *g = arg;
+    (void)second;
+    if (!t->object || is_there(g->schema, t)) return 0;
+    if (g->n == g->cap) {
+        size_t cap = g->cap ? 2 * g->cap : 16;
+        uint32_t *objects = realloc(g->objects, cap * sizeof(*objects));
+        if (!objects) return -1;
+        g->objects = objects;
+        g->cap = cap;
+    }
+    g->objects[g->n++] = t->object;
+    return 0;
+}
+
+/* Those that could not be noted for want of memory go the next time. */
+static void drop_gone(struct system_metering *m) {
+    struct gone g = {.schema = catalog_schema(m->catalog)};
+    (void)ledger_tables(m->ledger, take_gone, &g);
+    schema_unref(g.schema);
+    for (size_t i = 0; i < g.n; i++) ledger_drop(m->ledger, g.objects[i]);
+    free(g.objects);
+}
+
+static void on_change(void *arg, const struct schema_change *change) {
+    if (change->kind == CHANGE_DROPPED) drop_gone(arg);
+}
+
+void system_metering_watch(struct system_metering *m, struct catalog *c) {
+    m->catalog = c;
+    drop_gone(m);
+    catalog_on_change(c, on_change, m);
+}
+
+void system_metering_unwatch(struct system_metering *m) { catalog_off_change(m->catalog, on_change, m); }

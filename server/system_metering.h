@@ -1,10 +1,37 @@
-/* The keyspace system_metering: tables that metering yields, registered with the catalogue (system_schema/virtual.h).
- *
- *   rules(id, title, text, source, confidence)   every rule that a charge can name: metering/rule.def
+/* The keyspace system_metering: tables that show what metering knows, registered with the catalogue (system_schema/virtual.h). They are the rows of
+ * system_metering.def; reading them is free.
  */
 #pragma once
 
+#include "ledger/ledger.h"
+#include "system_schema/catalog.h"
+#include "system_schema/row_out.h"
 #include "system_schema/virtual.h"
 
-extern const struct virtual_table system_metering_tables[];
-extern const uint32_t n_system_metering_tables;
+/* Whose data the tables show; must outlive the catalogue. */
+struct system_metering {
+    struct ledger *ledger;
+    struct catalog *catalog; /* that is watched; NULL: none yet */
+};
+
+enum system_metering_table {
+#define METERING_TABLE(name, comment, columns) METERING_##name,
+#include "server/system_metering.def"
+#undef METERING_TABLE
+    METERING_TABLES
+};
+
+void system_metering_tables(struct system_metering *m, struct virtual_table tables[METERING_TABLES]);
+/* From now on tables that are dropped leave the ledger, as those do now that were dropped while the server was down. */
+void system_metering_watch(struct system_metering *m, struct catalog *c);
+void system_metering_unwatch(struct system_metering *m);
+
+/* ---- for the functions that yield the rows, one per row of system_metering.def ---- */
+
+#define YIELDS_METERING(name) int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
+#define METERING_TABLE(name, comment, columns) YIELDS_METERING(name);
+#include "server/system_metering.def"
+#undef METERING_TABLE
+
+static inline struct system_metering *metering_of(const struct schema_table *t) { return t->virt->owner; }
+static inline void row_count(struct row_out *ro, const char *column, uint64_t n) { row_long(ro, column, (int64_t)n); }

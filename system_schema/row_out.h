@@ -1,4 +1,4 @@
-/* Assembles rows of system tables by column name. Inside system_schema only.
+/* Assembles rows of system tables by column name, for whoever yields one.
  *
  * Life: row_out_init once per yield; per row row_out_begin, some row_* calls, row_out_emit. Values that need memory live in the
  * context's arena. A column that the reported release does not have is passed over, so that one function yields for both.

@@ -37,6 +37,7 @@ typedef int (*virtual_row_fn)(void *arg, const struct value *values);
 
 struct schema_virtual {
     int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
+    void *owner; /* whose the data is, for the function; NULL: the catalogue's */
 };
 
 /* A system table of a layer above this one, in a keyspace of its own: given to catalog_open, must outlive the catalogue. */

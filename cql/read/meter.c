@@ -14,6 +14,7 @@ struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *
     if (!m->read) return NULL;
     m->read->keyspace = t->keyspace->name;
     m->read->table = t->name;
+    m->read->object = t->object;
     m->read->one_partition = part != NULL;
     if (part) m->read->token = part->token;
     if (part) m->read->key = part->key;

@@ -49,6 +49,7 @@ enum cql_outcome statement_run(struct cql_request *r, const struct cql_statement
     if (t && r->cost) {
         r->cost->keyspace = t->keyspace->name;
         r->cost->table = t->name;
+        r->cost->object = t->object;
         r->cost->n_columns = (uint16_t)t->n_columns;
         r->cost->is_system = t->keyspace->is_system;
     }

@@ -23,6 +23,7 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     c->applied = true;
     c->keyspace = p->table->keyspace->name;
     c->table = p->table->name;
+    c->object = p->table->object;
     c->token = part->token;
     c->key = part->key;
     c->n_columns = (uint16_t)p->table->n_columns;

@@ -36,3 +36,11 @@ void size_parts_add(struct size_parts *to, const struct size_parts *p) {
     to->ttl_cells += p->ttl_cells;
     to->timestamp_bytes += p->timestamp_bytes;
 }
+
+uint64_t op_read_entities(const struct op_read *r) { return r->rows.rows + r->statics.rows; }
+
+uint64_t op_write_entities(const struct op_write *w) {
+    bool each = w->many && w->stood.known == STOOD_FOUND;
+    uint64_t n = each ? w->stood.row.rows + w->stood.statics.rows : (uint64_t)w->has_row + w->has_static;
+    return n ? n : 1;
+}

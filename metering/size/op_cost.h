@@ -42,6 +42,8 @@ struct op_read {
     uint64_t past_limit; /* came after LIMIT was reached, on the same page */
     uint64_t expired;    /* had expired and were still stored */
     uint64_t at_bound;   /* match the range's excluded upper bound */
+    uint32_t object;     /* the table's, of the catalogue */
+    uint32_t halves;     /* of read units: what charge_compute made of it */
 };
 
 enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
@@ -73,6 +75,8 @@ struct op_write {
     struct slice key;
     uint16_t n_columns;         /* of the table, for the size of a column id */
     uint16_t regions;           /* that the keyspace is in: each takes the write */
+    uint32_t object;            /* the table's, of the catalogue */
+    uint32_t read_halves, write_units, static_units; /* what charge_compute made of it */
 };
 
 struct op_cost {
@@ -95,9 +99,13 @@ struct op_cost {
     struct op_write *writes, *writes_tail;
     const char *keyspace, *table; /* first table touched; of the schema snapshot */
     uint16_t n_columns;           /* of that table, for the size of a column id */
+    uint32_t object;              /* of that table, of the catalogue */
 };
 
 /* Appends an element; NULL when the arena is full. */
 struct op_read *op_cost_read(struct op_cost *c) MUST_CHECK;
 struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) MUST_CHECK;
 void op_cost_class(struct op_cost *c, enum query_class class); /* widens */
+/* Rows that it scanned, or inserted, updated or deleted: entities, as Azure Table Storage counts them. */
+uint64_t op_read_entities(const struct op_read *r);
+uint64_t op_write_entities(const struct op_write *w);

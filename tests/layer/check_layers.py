@@ -41,8 +41,9 @@ room("cql/write", "+cql/where")
 room("cql/schema", "+cql/expr")
 room("cql", "+cql/read", "+cql/write", "cql/schema", "cql/compat")
 room("metering", "+metering/size")
+room("ledger", "+metering")
 # The door of cql, and the shape of a request behind it; not its other rooms.
-room("native_protocol", "+system_schema", "cql", "cql/request", "metering")
+room("native_protocol", "+system_schema", "cql", "cql/request", "ledger", "metering")
 room("server", "+native_protocol", "keyspaces")
 
 # Inside a room a header and its source are one file. Two files that include each other, or more in a ring, are one idea: these arrows close such a ring,

@@ -1,0 +1,51 @@
+#include "cql/fingerprint.h"
+
+#include "cql/syntax/token.h"
+#include "cql/syntax/grammar.h"
+
+static bool is_value(uint16_t code) {
+    switch (code) {
+    case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION: case T_UUID: case T_HEX: case T_QMARK: return true;
+    default: return false;
+    }
+}
+
+static bool joins(uint8_t c) { return c == '(' || c == '.' || c == '[' || c == '<'; }
+static bool is_joined(uint8_t c) { return c == ')' || c == ',' || c == '.' || c == ']' || c == ';' || c == '>' || c == '('; }
+
+struct writer {
+    char *at, *start;
+    int listed; /* 1: the last token is a ?, 2: a comma behind one */
+};
+
+static void put(struct writer *w, struct slice text) {
+    bool close = w->at == w->start || joins((uint8_t)w->at[-1]) || !text.n || is_joined(text.p[0]);
+    if (!close) *w->at++ = ' ';
+    memcpy(w->at, text.p, text.n);
+    w->at += text.n;
+}
+
+/* A ? behind "?," takes the place of both. */
+static void put_value(struct writer *w) {
+    if (w->listed == 2) w->at--;
+    else put(w, slice_str("?"));
+    w->listed = 1;
+}
+
+struct slice cql_fingerprint(struct arena *a, struct slice text) {
+    struct token_reader r;
+    struct err e = {0};
+    struct writer w = {.start = arena_alloc(a, 2 * text.n + 1)}; /* a blank before every token at most */
+    if (!w.start) return (struct slice){0};
+    w.at = w.start;
+    token_reader_init(&r, text, &e);
+    for (struct token t = token_next(&r); t.code && t.code != T_ERROR; t = token_next(&r)) {
+        if (is_value(t.code)) {
+            put_value(&w);
+            continue;
+        }
+        put(&w, t.text);
+        w.listed = w.listed == 1 && t.text.n == 1 && t.text.p[0] == ',' ? 2 : 0;
+    }
+    return slice_of(w.start, (size_t)(w.at - w.start));
+}

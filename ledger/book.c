@@ -1,0 +1,127 @@
+#include "ledger/book.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void span_merge(struct span *to, const struct span *from) {
+    if (!from->n) return;
+    if (!to->n || from->min < to->min) to->min = from->min;
+    if (from->max > to->max) to->max = from->max;
+    to->n += from->n;
+}
+
+void cell_add(struct cell *to, const struct cell *from) {
+    figures_add(&to->f, &from->f);
+    for (int i = 0; i < SPANS; i++) span_merge(&to->spans[i], &from->spans[i]);
+}
+
+static void table_free(struct book_table *t) {
+    for (int i = 0; i < BOOK_MINUTES; i++) free(t->minutes[i]);
+    free(t);
+}
+
+void book_fini(struct book *b) {
+    for (uint32_t i = 0; i < b->n; i++) table_free(b->tables[i]);
+    free(b->tables);
+    *b = (struct book){0};
+}
+
+/* The place of the object, or where it would be. */
+static uint32_t place_of(const struct book *b, uint32_t object) {
+    uint32_t low = 0, high = b->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (b->tables[middle]->object < object) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+struct book_table *book_find(const struct book *b, uint32_t object) {
+    uint32_t at = place_of(b, object);
+    return at < b->n && b->tables[at]->object == object ? b->tables[at] : NULL;
+}
+
+static int grow(struct book *b) {
+    if (b->n < b->cap) return 0;
+    uint32_t cap = b->cap ? 2 * b->cap : 64;
+    struct book_table **tables = realloc(b->tables, cap * sizeof(struct book_table *));
+    if (!tables) return -1;
+    b->tables = tables;
+    b->cap = cap;
+    return 0;
+}
+
+struct book_table *book_open(struct book *b, uint32_t object, const char *keyspace, const char *name) {
+    struct book_table *t = book_find(b, object);
+    if (t) return t;
+    t = grow(b) ? NULL : calloc(1, sizeof(*t));
+    if (!t) return NULL;
+    t->object = object;
+    snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace ? keyspace : "");
+    snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
+    uint32_t at = place_of(b, object);
+    memmove(b->tables + at + 1, b->tables + at, (b->n - at) * sizeof(struct book_table *));
+    b->tables[at] = t;
+    b->n++;
+    return t;
+}
+
+/* The cell of a minute, emptied when its place held another; NULL: no memory, or the minute is older than what is kept. */
+static struct book_minute *minute_open(struct book_table *t, uint32_t minute) {
+    struct book_minute **at = &t->minutes[minute % BOOK_MINUTES];
+    if (!*at && !(*at = calloc(1, sizeof(**at)))) return NULL;
+    if ((*at)->minute > minute) return NULL;
+    if ((*at)->minute != minute) **at = (struct book_minute){.minute = minute};
+    return *at;
+}
+
+static void add_second(struct book_table *t, uint32_t second, const struct figures *f) {
+    struct book_second *s = &t->seconds[second % BOOK_SECONDS];
+    if (s->second > second) return;
+    if (s->second != second) *s = (struct book_second){.second = second};
+    s->read_units += (uint32_t)f->n[FIGURE_READ_UNITS];
+    s->write_units += (uint32_t)f->n[FIGURE_WRITE_UNITS];
+    s->entities += (uint32_t)f->n[FIGURE_ENTITIES];
+    for (int o = 0; o < OPERATIONS; o++) s->throttles += (uint32_t)(f->of[o][OF_READ_THROTTLES] + f->of[o][OF_WRITE_THROTTLES]);
+}
+
+int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
+    struct book_minute *m = minute_open(t, second / 60);
+    figures_add(&t->total, &cell->f);
+    add_second(t, second, &cell->f);
+    t->changed = true;
+    if (!m) return t->minutes[second / 60 % BOOK_MINUTES] ? 0 : -1;
+    cell_add(&m->cell, cell);
+    m->changed = true;
+    return 0;
+}
+
+/* What the file says of a minute that is too old to be kept can only have been said once: it was folded into the sums of that time. */
+int book_put_minute(struct book_table *t, uint32_t minute, const struct figures *f) {
+    struct book_minute *m = minute_open(t, minute);
+    if (!m && !t->minutes[minute % BOOK_MINUTES]) return -1;
+    if (m) figures_sub(&t->total, &m->cell.f);
+    figures_add(&t->total, f);
+    if (m) m->cell = (struct cell){.f = *f};
+    return 0;
+}
+
+void book_drop(struct book *b, uint32_t object) {
+    uint32_t at = place_of(b, object);
+    if (at == b->n || b->tables[at]->object != object) return;
+    figures_add(&b->dropped, &b->tables[at]->total);
+    table_free(b->tables[at]);
+    memmove(b->tables + at, b->tables + at + 1, (b->n - at - 1) * sizeof(struct book_table *));
+    b->n--;
+}
+
+const struct book_second *book_second(const struct book_table *t, uint32_t second) {
+    const struct book_second *s = &t->seconds[second % BOOK_SECONDS];
+    return s->second == second && second ? s : NULL;
+}
+
+const struct book_minute *book_minute(const struct book_table *t, uint32_t minute) {
+    const struct book_minute *m = t->minutes[minute % BOOK_MINUTES];
+    return m && m->minute == minute ? m : NULL;
+}

@@ -1,0 +1,444 @@
+#include "ledger/ledger.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ledger/journal.h"
+
+struct ledger {
+    struct clock *clock;
+    unsigned n_shards;
+    uint32_t floor; /* seconds before it are it: what the file has seen */
+    _Atomic uint64_t next_connection;
+    pthread_mutex_t file_lock; /* of the journal; nobody who posts takes it */
+    struct journal journal;
+    pthread_mutex_t lock; /* of what follows; after a shard's, and the file's */
+    struct book book;
+    uint32_t n_roles;
+    struct ledger_role roles[LEDGER_ROLES];
+    pthread_t thread;
+    pthread_cond_t wake;
+    bool has_thread, stop;
+    struct shard shards[];
+};
+
+static uint32_t second_of(const struct ledger *l, const struct shard *s, int64_t now_us) {
+    uint32_t second = now_us > 0 ? (uint32_t)(now_us / 1000000) : 0;
+    if (second < l->floor) second = l->floor;
+    return second < s->second ? s->second : second;
+}
+
+/* Under the shard's lock. */
+static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
+    if (s->second == second) return;
+    if (s->n_actives) {
+        pthread_mutex_lock(&l->lock);
+        shard_drain(s, &l->book);
+        pthread_mutex_unlock(&l->lock);
+    }
+    s->second = second;
+}
+
+void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q) {
+    struct shard *s = &l->shards[shard];
+    pthread_mutex_lock(&s->lock);
+    uint32_t second = second_of(l, s, q->now_us);
+    turn_second(l, s, second);
+    shard_post(s, second, q);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- connections ---- */
+
+void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *c) {
+    struct shard *s = &l->shards[shard];
+    c->id = atomic_fetch_add(&l->next_connection, 1) + 1;
+    pthread_mutex_lock(&s->lock);
+    c->prev = NULL;
+    c->next = s->connections;
+    if (c->next) c->next->prev = c;
+    s->connections = c;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static struct ledger_role *role_of(struct ledger_role *roles, uint32_t *n, const char *name) {
+    for (uint32_t i = 0; i < *n; i++)
+        if (!strcmp(roles[i].name, name)) return &roles[i];
+    if (*n == LEDGER_ROLES) return &roles[LEDGER_ROLES - 1];
+    struct ledger_role *r = &roles[(*n)++];
+    *r = (struct ledger_role){0};
+    if (*n < LEDGER_ROLES) snprintf(r->name, sizeof(r->name), "%s", name); /* the last one is for all others */
+    return r;
+}
+
+static void role_add(struct ledger_role *r, const struct ledger_connection *c) {
+    r->statements += c->statements;
+    r->read_halves += c->read_halves;
+    r->write_units += c->write_units;
+    r->throttles += c->throttles;
+}
+
+void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c) {
+    struct shard *s = &l->shards[shard];
+    pthread_mutex_lock(&s->lock);
+    if (c->prev) c->prev->next = c->next;
+    else s->connections = c->next;
+    if (c->next) c->next->prev = c->prev;
+    pthread_mutex_lock(&l->lock);
+    if (c->statements) role_add(role_of(l->roles, &l->n_roles, c->role), c);
+    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- together ---- */
+
+static void collect(struct ledger *l) {
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        struct shard *s = &l->shards[i];
+        pthread_mutex_lock(&s->lock);
+        turn_second(l, s, second_of(l, s, clock_wall_us(l->clock)));
+        if (s->n_actives) {
+            pthread_mutex_lock(&l->lock);
+            shard_drain(s, &l->book);
+            pthread_mutex_unlock(&l->lock);
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static uint32_t running_second(const struct ledger *l) {
+    uint32_t second = (uint32_t)(clock_wall_us(l->clock) / 1000000);
+    return second < l->floor ? l->floor : second;
+}
+
+int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) {
+    int rc = 0;
+    collect(l);
+    uint32_t second = running_second(l);
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; i < l->book.n && !rc; i++) rc = fn(arg, l->book.tables[i], second);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+struct figures ledger_dropped(struct ledger *l) {
+    pthread_mutex_lock(&l->lock);
+    struct figures f = l->book.dropped;
+    pthread_mutex_unlock(&l->lock);
+    return f;
+}
+
+void ledger_drop(struct ledger *l, uint32_t object) {
+    collect(l);
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        pthread_mutex_lock(&l->shards[i].lock);
+        pthread_mutex_lock(&l->lock);
+        shard_drain(&l->shards[i], &l->book);
+        pthread_mutex_unlock(&l->lock);
+        shard_drop(&l->shards[i], object);
+        pthread_mutex_unlock(&l->shards[i].lock);
+    }
+    struct buf record;
+    buf_init(&record, 0);
+    pthread_mutex_lock(&l->file_lock);
+    pthread_mutex_lock(&l->lock);
+    journal_put_drop(&record, &l->book, object);
+    book_drop(&l->book, object);
+    pthread_mutex_unlock(&l->lock);
+    journal_append(&l->journal, &record);
+    pthread_mutex_unlock(&l->file_lock);
+    buf_fini(&record);
+}
+
+static void names_of(struct ledger *l, uint32_t object, char keyspace[BOOK_NAME], char table[BOOK_NAME]) {
+    const struct book_table *t = book_find(&l->book, object);
+    memcpy(keyspace, t ? t->keyspace : "", t ? BOOK_NAME : 1);
+    memcpy(table, t ? t->name : "", t ? BOOK_NAME : 1);
+}
+
+/* ---- the heaviest ---- */
+
+static struct ledger_partition *partition_of(struct ledger_partition *all, size_t n, const struct shard_partition *p) {
+    for (size_t i = 0; i < n; i++)
+        if (all[i].p.object == p->object && all[i].p.token == p->token) return &all[i];
+    return NULL;
+}
+
+static void pace_merge(struct pace *to, const struct pace *from, uint32_t second) {
+    struct pace p = *from;
+    if (p.second > second) second = p.second;
+    pace_roll(&p, second);
+    pace_roll(to, second);
+    to->in_second += p.in_second;
+    to->last_second += p.last_second;
+    to->in_minute += p.in_minute;
+    to->last_minute += p.last_minute;
+}
+
+static void partition_merge(struct ledger_partition *to, const struct shard_partition *p, const struct heavy_item *item, uint32_t second) {
+    to->load += item->load;
+    to->error += item->error;
+    to->p.read_halves += p->read_halves;
+    to->p.write_units += p->write_units;
+    to->p.entities += p->entities;
+    to->p.throttles += p->throttles;
+    pace_merge(&to->p.pace, &p->pace, second);
+}
+
+static int heavier_partition(const void *a, const void *b) {
+    const struct ledger_partition *x = a, *y = b;
+    return (x->load < y->load) - (x->load > y->load);
+}
+
+static int heavier_statement(const void *a, const void *b) {
+    const struct ledger_statement *x = a, *y = b;
+    return (x->load < y->load) - (x->load > y->load);
+}
+
+/* Of a shard, under its lock: its partitions join those of the shards before. */
+static size_t take_partitions(const struct shard *s, struct ledger_partition *all, size_t n, uint32_t second) {
+    size_t before = n;
+    for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
+        struct heavy_item item = heavy_at(&s->partitions, i);
+        if (!item.load) continue;
+        struct ledger_partition *to = partition_of(all, before, &s->partition_infos[i]);
+        if (!to) {
+            to = &all[n++];
+            *to = (struct ledger_partition){.p = s->partition_infos[i]};
+            to->p.read_halves = to->p.write_units = to->p.entities = to->p.throttles = 0;
+            to->p.pace = (struct pace){0};
+        }
+        partition_merge(to, &s->partition_infos[i], &item, second);
+    }
+    return n;
+}
+
+/* Where a shard does not keep a partition that another one does, it may have had as much as H2 says (heavy.h). */
+struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
+    struct ledger_partition *all = calloc((size_t)l->n_shards * SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*all));
+    uint64_t total = 0;
+    *n = 0;
+    if (!all) return NULL;
+    collect(l);
+    uint32_t second = running_second(l);
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        pthread_mutex_lock(&l->shards[i].lock);
+        *n = take_partitions(&l->shards[i], all, *n, second);
+        total += l->shards[i].partitions.total;
+        pthread_mutex_unlock(&l->shards[i].lock);
+    }
+    for (size_t k = 0; k < *n; k++) {
+        all[k].share = total ? (double)all[k].load / (double)total : 0;
+        all[k].pattern = ledger_pattern(l, all[k].p.object);
+    }
+    pthread_mutex_lock(&l->lock);
+    for (size_t k = 0; k < *n; k++) names_of(l, all[k].p.object, all[k].keyspace, all[k].table);
+    pthread_mutex_unlock(&l->lock);
+    qsort(all, *n, sizeof(*all), heavier_partition);
+    return all;
+}
+
+static struct ledger_statement *statement_of(struct ledger_statement *all, size_t n, uint64_t id) {
+    for (size_t i = 0; i < n; i++)
+        if (all[i].id == id) return &all[i];
+    return NULL;
+}
+
+static void statement_merge(struct ledger_statement *to, const struct shard_statement *s, const struct heavy_item *item, uint32_t second) {
+    to->load += item->load;
+    to->error += item->error;
+    to->s.executions += s->executions;
+    to->s.read_halves += s->read_halves;
+    to->s.write_units += s->write_units;
+    to->s.rows_read += s->rows_read;
+    to->s.rows_returned += s->rows_returned;
+    to->s.throttles += s->throttles;
+    pace_merge(&to->s.pace, &s->pace, second);
+}
+
+static size_t take_statements(const struct shard *s, struct ledger_statement *all, size_t n, uint32_t second) {
+    size_t before = n;
+    for (uint32_t i = 0; i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) {
+        struct heavy_item item = heavy_at(&s->statements, i);
+        const struct shard_statement *from = &s->statement_infos[i];
+        if (!item.load) continue;
+        struct ledger_statement *to = statement_of(all, before, item.key);
+        if (!to) {
+            to = &all[n++];
+            *to = (struct ledger_statement){.id = item.key, .s = {.object = from->object, .class = from->class}};
+            snprintf(to->text, sizeof(to->text), "%s", from->text ? from->text : "");
+        }
+        statement_merge(to, from, &item, second);
+    }
+    return n;
+}
+
+struct ledger_statement *ledger_statements(struct ledger *l, size_t *n) {
+    struct ledger_statement *all = calloc((size_t)l->n_shards * SHARD_STATEMENT_SETS * HEAVY_WAYS, sizeof(*all));
+    *n = 0;
+    if (!all) return NULL;
+    collect(l);
+    uint32_t second = running_second(l);
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        pthread_mutex_lock(&l->shards[i].lock);
+        *n = take_statements(&l->shards[i], all, *n, second);
+        pthread_mutex_unlock(&l->shards[i].lock);
+    }
+    pthread_mutex_lock(&l->lock);
+    for (size_t k = 0; k < *n; k++) names_of(l, all[k].s.object, all[k].keyspace, all[k].table);
+    pthread_mutex_unlock(&l->lock);
+    qsort(all, *n, sizeof(*all), heavier_statement);
+    return all;
+}
+
+enum order_pattern ledger_pattern(struct ledger *l, uint32_t object) {
+    enum order_pattern found = ORDER_NONE;
+    for (unsigned i = 0; i < l->n_shards && found == ORDER_NONE; i++) {
+        pthread_mutex_lock(&l->shards[i].lock);
+        found = shard_pattern(&l->shards[i], object);
+        pthread_mutex_unlock(&l->shards[i].lock);
+    }
+    return found;
+}
+
+/* ---- who ---- */
+
+static size_t count_connections(struct shard *s) {
+    size_t n = 0;
+    for (const struct ledger_connection *c = s->connections; c; c = c->next) n++;
+    return n;
+}
+
+struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
+    struct ledger_connection *all = NULL;
+    *n = 0;
+    uint32_t second = running_second(l);
+    for (unsigned i = 0; i < l->n_shards; i++) {
+        struct shard *s = &l->shards[i];
+        pthread_mutex_lock(&s->lock);
+        struct ledger_connection *grown = realloc(all, (*n + count_connections(s) + 1) * sizeof(*all));
+        if (grown) all = grown;
+        for (struct ledger_connection *c = grown ? s->connections : NULL; c; c = c->next) {
+            all[*n] = *c;
+            if (second > c->pace.second) pace_roll(&all[*n].pace, second);
+            (*n)++;
+        }
+        pthread_mutex_unlock(&s->lock);
+    }
+    return all;
+}
+
+struct ledger_role *ledger_roles(struct ledger *l, size_t *n) {
+    size_t n_connections;
+    uint32_t n_roles = 0;
+    struct ledger_role *roles = calloc(LEDGER_ROLES, sizeof(*roles));
+    struct ledger_connection *connections = ledger_connections(l, &n_connections);
+    *n = 0;
+    if (roles) {
+        pthread_mutex_lock(&l->lock);
+        n_roles = l->n_roles;
+        memcpy(roles, l->roles, n_roles * sizeof(*roles));
+        pthread_mutex_unlock(&l->lock);
+    }
+    for (size_t i = 0; roles && i < n_connections; i++) {
+        struct ledger_role *r = role_of(roles, &n_roles, connections[i].role);
+        role_add(r, &connections[i]);
+        r->connections++;
+    }
+    free(connections);
+    *n = n_roles;
+    return roles;
+}
+
+/* ---- life ---- */
+
+static void write_changes(struct ledger *l) {
+    struct buf out;
+    buf_init(&out, 0);
+    pthread_mutex_lock(&l->file_lock);
+    pthread_mutex_lock(&l->lock);
+    bool large = journal_is_large(&l->journal);
+    if (large) journal_put_whole(&out, &l->book);
+    else journal_put_changes(&out, &l->book, l->journal.failing);
+    pthread_mutex_unlock(&l->lock);
+    if (large) journal_replace(&l->journal, &out);
+    else journal_append(&l->journal, &out);
+    pthread_mutex_unlock(&l->file_lock);
+    buf_fini(&out);
+}
+
+/* A second, or until it is to stop. How long the thread sleeps is no time of the database's. */
+static bool sleep_a_second(struct ledger *l) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop && pthread_cond_timedwait(&l->wake, &l->lock, &until) != ETIMEDOUT) continue;
+    bool goes_on = !l->stop;
+    pthread_mutex_unlock(&l->lock);
+    return goes_on;
+}
+
+static void *keep(void *arg) {
+    enum { SYNC_EVERY = 60 };
+    struct ledger *l = arg;
+    for (unsigned turns = 1; sleep_a_second(l); turns++) {
+        collect(l);
+        write_changes(l);
+        if (turns % SYNC_EVERY == 0) {
+            pthread_mutex_lock(&l->file_lock);
+            journal_sync(&l->journal);
+            pthread_mutex_unlock(&l->file_lock);
+        }
+    }
+    return NULL;
+}
+
+static int start(struct ledger *l, const char *path, struct err *e) {
+    uint32_t latest;
+    if (!path) return 0;
+    if (journal_open(&l->journal, path, &l->book, &latest, e)) return -1;
+    l->floor = latest * 60;
+    l->has_thread = !pthread_create(&l->thread, NULL, keep, l);
+    return l->has_thread ? 0 : err_set(e, ERR_SERVER, "cannot start the ledger's thread");
+}
+
+struct ledger *ledger_open(const struct ledger_options *o, struct err *e) {
+    struct ledger *l = calloc(1, sizeof(*l) + o->n_shards * sizeof(l->shards[0]));
+    pthread_condattr_t monotonic;
+    if (!l) return err_nomem(e), NULL;
+    l->clock = o->clock;
+    l->journal.fd = -1;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->file_lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    bool whole = true;
+    while (whole && l->n_shards < o->n_shards) whole = !shard_init(&l->shards[l->n_shards++]);
+    if (!whole) err_nomem(e);
+    if (whole && !start(l, o->path, e)) return l;
+    ledger_close(l);
+    return NULL;
+}
+
+void ledger_close(struct ledger *l) {
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+    if (l->has_thread) pthread_join(l->thread, NULL);
+    collect(l);
+    write_changes(l);
+    journal_close(&l->journal);
+    book_fini(&l->book);
+    for (unsigned i = 0; i < l->n_shards; i++) shard_fini(&l->shards[i]);
+    pthread_cond_destroy(&l->wake);
+    pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->file_lock);
+    free(l);
+}

@@ -1,0 +1,70 @@
+/* The ledger: what was charged, to whom, and what was refused; kept across restarts.
+ *
+ * Every event loop has a shard and posts each request there when its outcome is known. Nobody waits for another loop: shards are
+ * brought together when somebody looks, and once a second by the ledger's thread, which writes what has changed to the ledger's file (journal.h): kill -9
+ * costs the last second of the bill, a power cut the last minute. Memory is bounded: a table has some kilobytes, partitions and statements are the heaviest of very many
+ * (heavy.h), connections are those that are open, roles the first LEDGER_ROLES.
+ *
+ * Seconds never go back, whatever the clock does.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "ledger/shard.h"
+
+struct ledger;
+struct ledger_options {
+    struct clock *clock;
+    unsigned n_shards;
+    const char *path; /* of its file; NULL: it is kept in memory only, and has no thread */
+};
+
+/* NULL: err says why. */
+struct ledger *ledger_open(const struct ledger_options *o, struct err *e) MUST_CHECK;
+/* Writes and syncs what has not been. */
+void ledger_close(struct ledger *l);
+
+/* Any thread; a shard is meant for one, so that nobody waits. */
+void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
+/* c->id, address, role and opened_us are set; the id is made here. */
+void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *c);
+void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c);
+/* The table is gone; what it was charged stays in the sum of dropped tables. */
+void ledger_drop(struct ledger *l, uint32_t object);
+
+/* ---- to be looked at; any thread ---- */
+
+/* What is posted until now, of every table: called under the ledger's lock, so it copies what it wants. The running second; -1 ends it and is returned. */
+typedef int (*ledger_table_fn)(void *arg, const struct book_table *t, uint32_t second);
+int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
+struct figures ledger_dropped(struct ledger *l);
+
+/* Of all shards together, heaviest first. Freed by free(); NULL and *n 0: there are none, or no memory. */
+struct ledger_partition {
+    struct shard_partition p;
+    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    uint64_t load, error; /* in halves of read units, a write unit counting as six; true load is from load - error to load */
+    double share;         /* of the load of all partitions */
+    enum order_pattern pattern; /* of the keys that its table's writes go to */
+};
+struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n);
+
+struct ledger_statement {
+    struct shard_statement s; /* text: with the array, as long as it */
+    uint64_t id, load, error;
+    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    char text[SHARD_TEXT + 1];
+};
+struct ledger_statement *ledger_statements(struct ledger *l, size_t *n);
+struct ledger_connection *ledger_connections(struct ledger *l, size_t *n);
+
+enum { LEDGER_ROLES = 256 };
+struct ledger_role {
+    char name[64];
+    uint64_t connections, statements, read_halves, write_units, throttles; /* connections: open now */
+};
+/* Those of closed connections, too; past LEDGER_ROLES the rest is together in one without a name. */
+struct ledger_role *ledger_roles(struct ledger *l, size_t *n);
+/* Append-only or prepend-only, if any shard's writes of the table are. */
+enum order_pattern ledger_pattern(struct ledger *l, uint32_t object);

@@ -1,0 +1,232 @@
+#include "ledger/shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One write unit weighs as much as this many halves of read units: a storage partition takes 3,000 read units or 1,000 write units a second. */
+enum { WRITE_WEIGHT = 6 };
+
+int shard_init(struct shard *s) {
+    *s = (struct shard){0};
+    pthread_mutex_init(&s->lock, NULL);
+    if (heavy_init(&s->partitions, SHARD_PARTITION_SETS) || heavy_init(&s->statements, SHARD_STATEMENT_SETS)) return -1;
+    s->partition_infos = calloc(SHARD_PARTITION_SETS * HEAVY_WAYS, sizeof(*s->partition_infos));
+    s->statement_infos = calloc(SHARD_STATEMENT_SETS * HEAVY_WAYS, sizeof(*s->statement_infos));
+    return s->partition_infos && s->statement_infos ? 0 : -1;
+}
+
+void shard_fini(struct shard *s) {
+    for (uint32_t i = 0; i < s->cap_tables; i++) free(s->tables[i]);
+    free(s->tables);
+    for (int i = 0; s->statement_infos && i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) free(s->statement_infos[i].text);
+    free(s->partition_infos);
+    free(s->statement_infos);
+    heavy_fini(&s->partitions);
+    heavy_fini(&s->statements);
+    pthread_mutex_destroy(&s->lock);
+}
+
+/* ---- tables ---- */
+
+static uint32_t place_of(const struct shard *s, uint32_t object) {
+    uint32_t at = object * UINT32_C(0x9E3779B1) & (s->cap_tables - 1);
+    while (s->tables[at] && s->tables[at]->object != object) at = (at + 1) & (s->cap_tables - 1);
+    return at;
+}
+
+static int rehash(struct shard *s, uint32_t cap) {
+    struct shard grown = {.cap_tables = cap, .tables = calloc(cap, sizeof(struct shard_table *))};
+    if (!grown.tables) return -1;
+    for (uint32_t i = 0; i < s->cap_tables; i++)
+        if (s->tables[i]) grown.tables[place_of(&grown, s->tables[i]->object)] = s->tables[i];
+    free(s->tables);
+    s->tables = grown.tables;
+    s->cap_tables = cap;
+    return 0;
+}
+
+static struct shard_table *table_add(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
+    if (2 * (s->n_tables + 1) > s->cap_tables && rehash(s, s->cap_tables ? 2 * s->cap_tables : 64)) return NULL;
+    struct shard_table *t = calloc(1, sizeof(*t));
+    if (!t) return NULL;
+    t->object = object;
+    snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace ? keyspace : "");
+    snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
+    s->tables[place_of(s, object)] = t;
+    s->n_tables++;
+    return t;
+}
+
+/* The table whose cell is going to be added to. NULL: no memory. */
+static struct shard_table *table_open(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
+    struct shard_table *t = s->last;
+    if (!t || t->object != object) {
+        t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
+        if (!t) t = table_add(s, object, keyspace, name);
+        if (!t) return NULL;
+        s->last = t;
+    }
+    if (t->active) return t;
+    t->active = true;
+    if (s->n_actives < ARRAY_LEN(s->actives)) s->actives[s->n_actives] = t;
+    s->n_actives++;
+    return t;
+}
+
+static void drain(struct shard *s, struct shard_table *t, struct book *b) {
+    struct book_table *to = book_open(b, t->object, t->keyspace, t->name);
+    if (to && book_add(to, s->second, &t->cell)) to = NULL;
+    (void)to; /* without memory these counts are lost, and nothing else */
+    t->cell = (struct cell){0};
+    t->active = false;
+}
+
+void shard_drain(struct shard *s, struct book *b) {
+    bool all = s->n_actives > ARRAY_LEN(s->actives);
+    for (uint32_t i = 0; !all && i < s->n_actives; i++) drain(s, s->actives[i], b);
+    for (uint32_t i = 0; all && i < s->cap_tables; i++)
+        if (s->tables[i] && s->tables[i]->active) drain(s, s->tables[i], b);
+    s->n_actives = 0;
+}
+
+void shard_drop(struct shard *s, uint32_t object) {
+    if (!s->cap_tables) return;
+    uint32_t at = place_of(s, object);
+    if (!s->tables[at]) return;
+    if (s->last == s->tables[at]) s->last = NULL;
+    free(s->tables[at]);
+    s->tables[at] = NULL;
+    s->n_tables--;
+    /* those that stood behind it in its row may have wanted its place */
+    for (at = (at + 1) & (s->cap_tables - 1); s->tables[at]; at = (at + 1) & (s->cap_tables - 1)) {
+        struct shard_table *t = s->tables[at];
+        s->tables[at] = NULL;
+        s->tables[place_of(s, t->object)] = t;
+    }
+}
+
+enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
+    const struct shard_table *t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
+    return t ? order_pattern(&t->order) : ORDER_NONE;
+}
+
+/* ---- posting ---- */
+
+static void add_partition(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, uint64_t read_halves,
+                          uint64_t write_units, uint64_t entities, bool throttled) {
+    uint64_t load = read_halves + WRITE_WEIGHT * write_units;
+    bool fresh;
+    uint32_t at = heavy_add(&s->partitions, (uint64_t)token * 31 + object, load ? load : 1, &fresh);
+    struct shard_partition *p = &s->partition_infos[at];
+    if (fresh) {
+        *p = (struct shard_partition){.object = object, .token = token, .key_n = (uint32_t)key.n};
+        if (key.n) memcpy(p->key, key.p, key.n < sizeof(p->key) ? key.n : sizeof(p->key));
+    }
+    p->read_halves += read_halves;
+    p->write_units += write_units;
+    p->entities += entities;
+    p->throttles += throttled;
+    pace_add(&p->pace, second, (uint32_t)load);
+}
+
+static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r) {
+    bool charged = q->outcome == LEDGER_OK;
+    uint64_t entities = op_read_entities(r);
+    struct shard_table *t = table_open(s, r->object, r->keyspace, r->table);
+    if (t && charged) {
+        t->cell.f.n[FIGURE_READ_UNITS] += r->halves;
+        t->cell.f.n[FIGURE_ENTITIES] += entities;
+    }
+    if (r->one_partition) add_partition(s, second, r->object, r->token, r->key, charged ? r->halves : 0, 0, charged ? entities : 0, q->throttled);
+}
+
+static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w) {
+    bool charged = q->outcome == LEDGER_OK;
+    uint64_t entities = op_write_entities(w);
+    struct shard_table *t = table_open(s, w->object, w->keyspace, w->table);
+    if (t && charged) {
+        t->cell.f.n[FIGURE_READ_UNITS] += w->read_halves;
+        t->cell.f.n[FIGURE_WRITE_UNITS] += w->write_units + w->static_units;
+        t->cell.f.n[FIGURE_STATIC_WRITE_UNITS] += w->static_units;
+        t->cell.f.n[FIGURE_ENTITIES] += entities;
+        t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
+        order_add(&t->order, w->key);
+    }
+    add_partition(s, second, w->object, w->token, w->key, charged ? w->read_halves : 0, charged ? w->write_units + w->static_units : 0,
+                  charged ? entities : 0, q->throttled);
+}
+
+static void add_class(struct cell *c, const struct op_cost *cost) {
+    int class = (int)cost->query_class;
+    c->f.n[FIGURE_BYTES_READ] += cost->bytes_read;
+    c->f.n[FIGURE_POINT_READS + class]++;
+    c->f.n[FIGURE_POINT_SCANNED + class] += cost->rows_read;
+    c->f.n[FIGURE_POINT_RETURNED + class] += cost->rows_returned;
+}
+
+static void add_outcome(struct cell *c, const struct ledger_request *q) {
+    uint64_t *of = c->f.of[q->operation];
+    of[OF_READ_THROTTLES] += q->throttled && q->read_throttled;
+    of[OF_WRITE_THROTTLES] += q->throttled && !q->read_throttled;
+    of[OF_CONNECTION_THROTTLES] += q->throttled && q->by_connection;
+    of[OF_PARTITION_THROTTLES] += q->throttled && q->by_partition;
+    c->f.n[FIGURE_GUIDANCE] += q->guidance;
+    switch (q->outcome) {
+    case LEDGER_THROTTLED: return;
+    case LEDGER_USER_ERROR: of[OF_USER_ERRORS]++; return;
+    case LEDGER_SYSTEM_ERROR: of[OF_SYSTEM_ERRORS]++; return;
+    case LEDGER_OK: break;
+    }
+    of[OF_REQUESTS]++;
+    of[OF_LATENCY] += (uint64_t)q->took_us;
+    span_add(&c->spans[SPAN_LATENCY + q->operation], (uint64_t)q->took_us);
+    if (q->cost->reads) {
+        of[OF_RETURNED] += q->cost->rows_returned;
+        span_add(&c->spans[SPAN_RETURNED + q->operation], q->cost->rows_returned);
+        span_add(&c->spans[SPAN_READ_UNITS], (uint64_t)(q->charge->read_units * 2));
+        add_class(c, q->cost);
+    }
+    if (q->cost->writes) span_add(&c->spans[SPAN_WRITE_UNITS], (uint64_t)(q->charge->write_units + q->charge->static_write_units));
+}
+
+static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q) {
+    bool fresh, charged = q->outcome == LEDGER_OK;
+    uint64_t read_halves = charged ? (uint64_t)(q->charge->read_units * 2) : 0;
+    uint64_t write_units = charged ? (uint64_t)(q->charge->write_units + q->charge->static_write_units) : 0;
+    uint64_t load = read_halves + WRITE_WEIGHT * write_units;
+    struct shard_statement *st = &s->statement_infos[heavy_add(&s->statements, q->statement_id, load ? load : 1, &fresh)];
+    if (fresh) {
+        free(st->text);
+        *st = (struct shard_statement){.object = q->cost->object, .text = strndup((const char *)q->text.p, q->text.n < SHARD_TEXT ? q->text.n : SHARD_TEXT)};
+    }
+    st->executions++;
+    st->read_halves += read_halves;
+    st->write_units += write_units;
+    st->throttles += q->throttled;
+    if (charged) {
+        st->class = q->cost->query_class;
+        st->rows_read += q->cost->rows_read;
+        st->rows_returned += q->cost->rows_returned;
+    }
+    pace_add(&st->pace, second, 1);
+}
+
+static void add_connection(struct ledger_connection *c, uint32_t second, const struct ledger_request *q) {
+    c->statements += q->statements;
+    c->throttles += q->throttled;
+    pace_add(&c->pace, second, q->statements);
+    if (q->outcome != LEDGER_OK) return;
+    c->read_halves += (uint64_t)(q->charge->read_units * 2);
+    c->write_units += (uint64_t)(q->charge->write_units + q->charge->static_write_units);
+}
+
+void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
+    if (q->connection) add_connection(q->connection, second, q);
+    if (q->cost->is_system || q->operation == OPERATIONS) return;
+    for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r);
+    for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w);
+    bool batch = q->operation == OPERATION_BATCH;
+    struct shard_table *t = table_open(s, batch ? 0 : q->cost->object, batch ? "" : q->cost->keyspace, batch ? "" : q->cost->table);
+    if (t) add_outcome(&t->cell, q);
+    if (q->statement_id) add_statement(s, second, q);
+}

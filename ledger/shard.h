@@ -1,0 +1,92 @@
+/* One event loop's part of the ledger: what its requests did since the running second began, its connections, its heaviest partitions and statements.
+ *
+ * Written by the loop's thread, read by whoever looks, both under the shard's lock, which nobody else holds for long: a request is posted with about a dozen
+ * additions. Counts of tables go to the book when their second is over (book.h).
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "ledger/book.h"
+#include "ledger/heavy.h"
+#include "ledger/order.h"
+#include "ledger/pace.h"
+#include "metering/charge.h"
+
+enum ledger_outcome { LEDGER_OK, LEDGER_THROTTLED, LEDGER_USER_ERROR, LEDGER_SYSTEM_ERROR };
+
+/* A client connection; in its owner's memory, and in the shard's list between ledger_connect and ledger_disconnect. */
+struct ledger_connection {
+    struct ledger_connection *next, *prev;
+    uint64_t id;
+    char address[46]; /* numeric */
+    char role[64];
+    int64_t opened_us;
+    uint64_t statements, read_halves, write_units, throttles;
+    struct pace pace; /* of statements */
+};
+
+/* A request whose outcome is known. */
+struct ledger_request {
+    const struct op_cost *cost;
+    const struct charge *charge; /* of charge_compute, whose parts stand in cost */
+    enum operation operation;    /* OPERATIONS: none that is counted by table */
+    enum ledger_outcome outcome;
+    /* Of THROTTLED, or of a request that would have been in enforce mode: by what. */
+    bool throttled, read_throttled, by_connection, by_partition;
+    bool guidance;               /* the partition guidance finds fault with it */
+    uint32_t statements;         /* that it counts as on its connection: subqueries of an IN, else 1 */
+    int64_t now_us, took_us;     /* when it began, wall clock; how long it took */
+    struct ledger_connection *connection;
+    uint64_t statement_id;       /* a hash; 0: there is none */
+    struct slice text;           /* of the statement */
+};
+
+struct shard_table {
+    uint32_t object;
+    char keyspace[BOOK_NAME], name[BOOK_NAME];
+    bool active; /* cell is not empty */
+    struct cell cell;
+    struct order order; /* of the partition keys that are written */
+};
+
+/* What is known of a heavy partition since it has been kept. */
+struct shard_partition {
+    uint32_t object, key_n;
+    int64_t token;
+    uint8_t key[64]; /* its beginning */
+    uint64_t read_halves, write_units, entities, throttles;
+    struct pace pace; /* of load, in halves of read units, a write unit counting as six */
+};
+struct shard_statement {
+    uint64_t executions, read_halves, write_units, rows_read, rows_returned, throttles;
+    uint32_t object;
+    enum query_class class;
+    struct pace pace; /* of executions */
+    char *text;
+};
+
+enum { SHARD_PARTITION_SETS = 64, SHARD_STATEMENT_SETS = 32, SHARD_TEXT = 1000 };
+
+struct shard {
+    pthread_mutex_t lock;
+    uint32_t second; /* of the cells */
+    uint32_t n_tables, cap_tables; /* cap: a power of two, or 0 */
+    struct shard_table **tables;   /* by hash of the object */
+    struct shard_table *last;      /* that was looked for; NULL: none */
+    struct shard_table *actives[64]; /* whose cells are not empty; when there are more, all are looked at */
+    uint32_t n_actives;
+    struct heavy partitions, statements;
+    struct shard_partition *partition_infos;
+    struct shard_statement *statement_infos;
+    struct ledger_connection *connections;
+};
+
+int shard_init(struct shard *s) MUST_CHECK;
+void shard_fini(struct shard *s);
+/* Under the lock. A request whose memory cannot be had is not counted. */
+void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
+/* Under the lock, and the book's: empties the cells into it. */
+void shard_drain(struct shard *s, struct book *b);
+void shard_drop(struct shard *s, uint32_t object);
+enum order_pattern shard_pattern(const struct shard *s, uint32_t object);

@@ -1,0 +1,59 @@
+#include "native_protocol/posting.h"
+
+#include "base/murmur3.h"
+#include "cql/fingerprint.h"
+#include "native_protocol/loop.h"
+
+static enum operation operation_of(enum stmt_kind kind) {
+    switch (kind) {
+    case STMT_SELECT: return OPERATION_SELECT;
+    case STMT_INSERT: return OPERATION_INSERT;
+    case STMT_UPDATE: return OPERATION_UPDATE;
+    case STMT_DELETE: return OPERATION_DELETE;
+    case STMT_BATCH: return OPERATION_BATCH;
+    default: return OPERATIONS;
+    }
+}
+
+static enum ledger_outcome outcome_of(const struct err *e) {
+    if (!e->set) return LEDGER_OK;
+    enum np_outcome o = np_outcome_of(e);
+    return o == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
+}
+
+/* A prepared statement is known by its id, another one by what it has in common with those that differ in their values. */
+static void name_statement(struct np_call *call, struct ledger_request *q) {
+    const struct cql_request *r = &call->r;
+    if (r->kind == REQUEST_EXECUTE && r->fingerprint) {
+        q->statement_id = load_u64(r->prepared_id.p);
+        q->text = slice_str(r->fingerprint);
+    } else if (r->kind == REQUEST_QUERY && q->operation != OPERATIONS && !call->cost.is_system) {
+        q->text = cql_fingerprint(&call->arena, r->query);
+        q->statement_id = q->text.p ? murmur3_hash(q->text) : 0;
+    }
+}
+
+static uint32_t count_statements(const struct op_cost *c) {
+    uint32_t n = 0;
+    for (const struct op_read *r = c->reads; r; r = r->next) n++;
+    return n ? n : 1;
+}
+
+void npi_post(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    const struct np_options *o = c->loop->o;
+    if (!o->ledger || call->r.kind == REQUEST_PREPARE) return;
+    struct ledger_request q = {
+        .cost = &call->cost,
+        .charge = &call->charge,
+        .operation = operation_of(call->r.stmt_kind),
+        .outcome = outcome_of(&call->err),
+        .statements = count_statements(&call->cost),
+        .now_us = call->r.now_us,
+        .connection = &c->account,
+    };
+    int64_t took = clock_wall_us(o->clock) - q.now_us;
+    q.took_us = took > 0 ? took : 0;
+    name_statement(call, &q);
+    ledger_post(o->ledger, c->loop->number, &q);
+}

@@ -1,0 +1,7 @@
+/* A request whose outcome is known goes to the ledger: whose it was, what it did, what it was charged or why it was refused. */
+#pragma once
+
+#include "native_protocol/call.h"
+
+/* Once for every query request, before its memory goes. The loop's thread. */
+void npi_post(struct np_call *call);

@@ -1,0 +1,132 @@
+/* system_metering.partitions, statements, connections and roles: who was charged most, from the ledger's shards. */
+#include <stdlib.h>
+
+#include "metering/charge.h"
+#include "server/system_metering.h"
+
+/* Loads are kept in halves of read units. */
+static void row_load(struct row_out *ro, const char *column, uint64_t halves) { row_double(ro, column, (double)halves / 2); }
+
+/* ---- partitions ---- */
+
+static int by_place(const void *a, const void *b) {
+    const struct ledger_partition *x = a, *y = b;
+    int c = strcmp(x->keyspace, y->keyspace);
+    if (!c) c = strcmp(x->table, y->table);
+    return c ? c : (x->p.token > y->p.token) - (x->p.token < y->p.token);
+}
+
+static int emit_partition(struct row_out *ro, const struct ledger_partition *p) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", p->keyspace);
+    row_text(ro, "table_name", p->table);
+    row_long(ro, "token", p->p.token);
+    row_count(ro, "entities", p->p.entities);
+    row_load(ro, "load", p->load);
+    row_load(ro, "load_error", p->error);
+    row_load(ro, "load_last_minute", p->p.pace.last_minute);
+    row_load(ro, "load_last_second", p->p.pace.last_second);
+    row_bytes(ro, "partition_key", slice_of(p->p.key, p->p.key_n < sizeof(p->p.key) ? p->p.key_n : sizeof(p->p.key)));
+    row_text(ro, "pattern", p->pattern == ORDER_NONE ? NULL : order_pattern_name(p->pattern));
+    row_double(ro, "read_units", (double)p->p.read_halves / 2);
+    row_double(ro, "share", p->share);
+    row_count(ro, "throttles", p->p.throttles);
+    row_double(ro, "write_units", (double)p->p.write_units);
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(partitions) {
+    struct row_out ro;
+    size_t n;
+    int rc = row_out_init(&ro, ctx, table, row, arg);
+    struct ledger_partition *all = rc ? NULL : ledger_partitions(metering_of(table)->ledger, &n);
+    if (!rc && !all) rc = err_nomem(ctx->err);
+    if (all) qsort(all, n, sizeof(*all), by_place);
+    for (size_t i = 0; !rc && i < n; i++)
+        if (*all[i].keyspace && row_out_wants(&ro, 0, all[i].keyspace)) rc = emit_partition(&ro, &all[i]);
+    free(all);
+    return rc;
+}
+
+/* ---- statements ---- */
+
+static int emit_statement(struct row_out *ro, const struct ledger_statement *s) {
+    row_out_begin(ro);
+    row_count(ro, "statement_id", s->id);
+    row_count(ro, "executions", s->s.executions);
+    row_count(ro, "executions_last_minute", s->s.pace.last_minute);
+    row_count(ro, "executions_last_second", s->s.pace.last_second);
+    row_text(ro, "keyspace_name", s->keyspace);
+    row_load(ro, "load", s->load);
+    row_load(ro, "load_error", s->error);
+    if (s->s.rows_read) row_text(ro, "query_class", query_class_name(s->s.class));
+    row_double(ro, "read_units", (double)s->s.read_halves / 2);
+    row_count(ro, "rows_read", s->s.rows_read);
+    row_count(ro, "rows_returned", s->s.rows_returned);
+    row_text(ro, "statement", s->text);
+    row_text(ro, "table_name", s->table);
+    row_count(ro, "throttles", s->s.throttles);
+    row_double(ro, "write_units", (double)s->s.write_units);
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(statements) {
+    struct row_out ro;
+    size_t n;
+    int rc = row_out_init(&ro, ctx, table, row, arg);
+    struct ledger_statement *all = rc ? NULL : ledger_statements(metering_of(table)->ledger, &n);
+    if (!rc && !all) rc = err_nomem(ctx->err);
+    for (size_t i = 0; !rc && i < n; i++) rc = emit_statement(&ro, &all[i]);
+    free(all);
+    return rc;
+}
+
+/* ---- connections and roles ---- */
+
+static int emit_connection(struct row_out *ro, const struct ledger_connection *c) {
+    row_out_begin(ro);
+    row_count(ro, "connection_id", c->id);
+    row_text(ro, "address", c->address);
+    row_long(ro, "opened_at", c->opened_us / 1000);
+    row_double(ro, "read_units", (double)c->read_halves / 2);
+    row_text(ro, "role", c->role);
+    row_count(ro, "statements", c->statements);
+    row_count(ro, "statements_last_minute", c->pace.last_minute);
+    row_count(ro, "statements_last_second", c->pace.last_second);
+    row_count(ro, "throttles", c->throttles);
+    row_double(ro, "write_units", (double)c->write_units);
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(connections) {
+    struct row_out ro;
+    size_t n;
+    int rc = row_out_init(&ro, ctx, table, row, arg);
+    struct ledger_connection *all = rc ? NULL : ledger_connections(metering_of(table)->ledger, &n);
+    if (!rc && !all) rc = err_nomem(ctx->err);
+    for (size_t i = 0; !rc && i < n; i++) rc = emit_connection(&ro, &all[i]);
+    free(all);
+    return rc;
+}
+
+static int emit_role(struct row_out *ro, const struct ledger_role *r) {
+    row_out_begin(ro);
+    row_text(ro, "role", r->name);
+    row_count(ro, "connections", r->connections);
+    row_double(ro, "read_units", (double)r->read_halves / 2);
+    row_count(ro, "statements", r->statements);
+    row_count(ro, "throttles", r->throttles);
+    row_double(ro, "write_units", (double)r->write_units);
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(roles) {
+    struct row_out ro;
+    size_t n;
+    int rc = row_out_init(&ro, ctx, table, row, arg);
+    struct ledger_role *all = rc ? NULL : ledger_roles(metering_of(table)->ledger, &n);
+    if (!rc && !all) rc = err_nomem(ctx->err);
+    for (size_t i = 0; !rc && i < n; i++) rc = emit_role(&ro, &all[i]);
+    free(all);
+    return rc;
+}

@@ -1,0 +1,140 @@
+/* system_metering.tables, query_classes and metrics: what the ledger's book says of each table. */
+#include <stdlib.h>
+
+#include "metering/charge.h"
+#include "server/system_metering.h"
+
+/* ---- the book, copied while its lock is held ---- */
+
+struct account {
+    uint32_t object;
+    char keyspace[BOOK_NAME], name[BOOK_NAME];
+    struct figures total, last_minute;
+    struct book_second last_second;
+};
+
+struct accounts {
+    size_t n, cap;
+    struct account *list; /* by object */
+};
+
+static int take_account(void *arg, const struct book_table *t, uint32_t second) {
+    struct accounts *a = arg;
+    if (a->n == a->cap) {
+        size_t cap = a->cap ? 2 * a->cap : 16;
+        struct account *list = realloc(a->list, cap * sizeof(*list));
+        if (!list) return -1;
+        a->list = list;
+        a->cap = cap;
+    }
+    const struct book_second *s = book_second(t, second - 1);
+    const struct book_minute *m = book_minute(t, second / 60 - 1);
+    struct account *to = &a->list[a->n++];
+    *to = (struct account){.object = t->object, .total = t->total};
+    memcpy(to->keyspace, t->keyspace, sizeof(to->keyspace));
+    memcpy(to->name, t->name, sizeof(to->name));
+    if (s) to->last_second = *s;
+    if (m) to->last_minute = m->cell.f;
+    return 0;
+}
+
+static int by_object(const void *key, const void *element) {
+    uint32_t a = *(const uint32_t *)key, b = ((const struct account *)element)->object;
+    return (a > b) - (a < b);
+}
+
+/* What is known of a table; zeros when nothing is. */
+static struct account account_of(const struct accounts *a, uint32_t object) {
+    const struct account *found = a->n ? bsearch(&object, a->list, a->n, sizeof(*a->list), by_object) : NULL;
+    return found ? *found : (struct account){.object = object};
+}
+
+typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t, const struct account *a);
+
+/* Calls fn for every table of users, by name, with what the book says of it. */
+static int each_table(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, table_fn fn) {
+    struct row_out ro;
+    struct accounts all = {0};
+    int rc = 0;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    if (ledger_tables(metering_of(table)->ledger, take_account, &all)) rc = err_nomem(ctx->err);
+    for (uint32_t i = 0; !rc && i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        if (space->keyspace->is_system || !row_out_wants(&ro, 0, space->keyspace->name)) continue;
+        struct schema_table_cursor c = schema_tables_begin(&space->tables);
+        for (const struct schema_table *t; !rc && (t = schema_tables_next(&c));) {
+            struct account a = account_of(&all, t->object);
+            rc = fn(&ro, t, &a);
+        }
+    }
+    free(all.list);
+    return rc;
+}
+
+static void begin_row(struct row_out *ro, const struct schema_table *t) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+}
+
+/* ---- tables ---- */
+
+static uint64_t sum_of(const struct figures *f, enum operation_figure figure) {
+    uint64_t sum = 0;
+    for (int o = 0; o < OPERATIONS; o++) sum += f->of[o][figure];
+    return sum;
+}
+
+static uint64_t sum_classes(const struct figures *f, enum figure first) {
+    uint64_t sum = 0;
+    for (int class = QUERY_POINT; class <= QUERY_TABLE_SCAN; class++) sum += f->n[first + class];
+    return sum;
+}
+
+static int emit_table(struct row_out *ro, const struct schema_table *t, const struct account *a) {
+    const struct figures *f = &a->total;
+    begin_row(ro, t);
+    row_count(ro, "bytes_read", f->n[FIGURE_BYTES_READ]);
+    row_count(ro, "condition_failed", f->n[FIGURE_CONDITION_FAILED]);
+    row_count(ro, "entities", f->n[FIGURE_ENTITIES]);
+    enum order_pattern pattern = ledger_pattern(metering_of(ro->table)->ledger, t->object);
+    row_text(ro, "pattern", pattern == ORDER_NONE ? NULL : order_pattern_name(pattern));
+    row_count(ro, "read_throttles", sum_of(f, OF_READ_THROTTLES));
+    row_double(ro, "read_units", (double)f->n[FIGURE_READ_UNITS] / 2);
+    row_double(ro, "read_units_last_minute", (double)a->last_minute.n[FIGURE_READ_UNITS] / 2);
+    row_double(ro, "read_units_last_second", (double)a->last_second.read_units / 2);
+    row_count(ro, "requests", sum_of(f, OF_REQUESTS));
+    row_count(ro, "rows_read", sum_classes(f, FIGURE_POINT_SCANNED));
+    row_count(ro, "rows_returned", sum_classes(f, FIGURE_POINT_RETURNED));
+    row_double(ro, "static_write_units", (double)f->n[FIGURE_STATIC_WRITE_UNITS]);
+    row_count(ro, "ttl_deletes", f->n[FIGURE_TTL_DELETES]);
+    row_count(ro, "write_throttles", sum_of(f, OF_WRITE_THROTTLES));
+    row_double(ro, "write_units", (double)f->n[FIGURE_WRITE_UNITS]);
+    row_double(ro, "write_units_last_minute", (double)a->last_minute.n[FIGURE_WRITE_UNITS]);
+    row_double(ro, "write_units_last_second", (double)a->last_second.write_units);
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(tables) { return each_table(ctx, table, row, arg, emit_table); }
+
+/* ---- query classes ---- */
+
+static int emit_classes(struct row_out *ro, const struct schema_table *t, const struct account *a) {
+    static const enum query_class by_name[] = {QUERY_PARTITION_RANGE, QUERY_POINT, QUERY_ROW_RANGE, QUERY_TABLE_SCAN};
+    for (size_t i = 0; i < ARRAY_LEN(by_name); i++) {
+        enum query_class class = by_name[i];
+        uint64_t reads = a->total.n[FIGURE_POINT_READS + class], scanned = a->total.n[FIGURE_POINT_SCANNED + class];
+        uint64_t returned = a->total.n[FIGURE_POINT_RETURNED + class];
+        if (!reads) continue;
+        begin_row(ro, t);
+        row_text(ro, "query_class", query_class_name(class));
+        if (scanned) row_double(ro, "density", (double)returned / (double)scanned);
+        row_count(ro, "reads", reads);
+        row_count(ro, "rows_read", scanned);
+        row_count(ro, "rows_returned", returned);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+YIELDS_METERING(query_classes) { return each_table(ctx, table, row, arg, emit_classes); }
