@@ -1,7 +1,6 @@
 #include "cql/expr/aggregate.h"
 
 #include <math.h>
-#include <strings.h>
 
 #include "types/decimal.h"
 
@@ -186,7 +185,7 @@ static const struct aggregate_op ops[] = {
 
 const struct aggregate_op *aggregate_find(const char *name) {
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
-        if (!strcasecmp(name, ops[i].name)) return &ops[i];
+        if (!strcmp(name, ops[i].name)) return &ops[i];
     return NULL;
 }
 

@@ -26,7 +26,7 @@ struct aggregate_op {
     int (*add)(struct aggregate *a, const struct cql_type *t, struct value v, struct err *e);
     int (*put)(struct aggregate *a, const struct cql_type *t, struct buf *out, struct err *e);
 };
-/* In any case of letters; NULL: no aggregate has this name. */
+/* NULL: no aggregate has this name. */
 const struct aggregate_op *aggregate_find(const char *name);
 
 void aggregate_init(struct aggregate *a);

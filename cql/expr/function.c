@@ -1,15 +1,23 @@
 /* What a function is once it was found, and calling it. */
 #include "cql/expr/function.h"
 
+/* The parts that there are, one by one. */
+static bool tuple_fits(const struct cql_type *to, const struct cql_type *from) {
+    bool fits = from->id == CQL_TUPLE && from->n_args <= to->n_args;
+    for (uint32_t i = 0; fits && i < from->n_args; i++) fits = function_type_fits(to->args[i], from->args[i]);
+    return fits;
+}
+
 bool function_type_fits(const struct cql_type *to, const struct cql_type *from) {
     if (cql_type_eq(to, from)) return true;
     switch (to->id) {
-    case CQL_BLOB: return from->n_args == 0 && from->id != CQL_COUNTER;
+    case CQL_BLOB: return true;
+    case CQL_TUPLE: return tuple_fits(to, from);
     case CQL_TEXT: return from->id == CQL_ASCII;
     case CQL_UUID: return from->id == CQL_TIMEUUID;
     case CQL_BIGINT: return from->id == CQL_TIMESTAMP;
     case CQL_TIMESTAMP: return from->id == CQL_BIGINT;
-    case CQL_VARINT: return from->id == CQL_INT || from->id == CQL_BIGINT;
+    case CQL_VARINT: return from->id == CQL_INT || from->id == CQL_BIGINT || from->id == CQL_TIMESTAMP;
     default: return false;
     }
 }
@@ -30,7 +38,7 @@ struct function *function_new(struct compile *c, const char *name, const struct 
 int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args, struct value *out) {
     *out = value_null();
     for (uint32_t i = 0; i < n_args; i++) {
-        bool empty = args[i].n == 0 && f->args[i]->id != CQL_TEXT && f->args[i]->id != CQL_ASCII && f->args[i]->id != CQL_BLOB;
+        bool empty = args[i].n == 0 && !f->raw && f->args[i]->id != CQL_TEXT && f->args[i]->id != CQL_ASCII && f->args[i]->id != CQL_BLOB;
         if (value_is_unset(args[i])) return err_invalid(r->err, "Invalid unset value for argument in call to function %s", f->name);
         if ((args[i].n < 0 || empty) && !f->takes_null) return 0;
     }

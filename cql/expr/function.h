@@ -27,8 +27,9 @@ struct function {
     function_fn call;
     bool pure;
     bool takes_null; /* called even when an argument is null; otherwise the result is null then */
+    bool raw;        /* a value of no bytes is a value, too, of whatever type */
     enum ast_expr_kind op; /* of an operator */
-    const struct aggregate_op *aggregate; /* of collection_min and its like */
+    const struct aggregate_op *aggregate; /* of aggregates, which have no call, and of collection_min and its like */
 };
 
 struct function *function_new(struct compile *c, const char *name, const struct cql_type *result, const struct cql_type *const *args,
@@ -50,11 +51,15 @@ struct function_args {
     struct slice (*text)(void *arg, uint32_t i);           /* for error texts */
     void *arg;
 };
-/* Of scalar native functions. NULL: no such function for these arguments, with Cassandra's ERR_INVALID. */
+/* Of native functions, aggregates too, and of "_negate", the negation. to: what the value is for; its type may be NULL, as may to itself.
+ * NULL: no such function for these arguments, with Cassandra's ERR_INVALID. */
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
                                         const struct receiver *to) MUST_CHECK;
-/* The operator on two known types; NULL: there is none. */
-const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct cql_type *a, const struct cql_type *b) MUST_CHECK;
+/* ---- function_operator.c ---- */
+
+/* has_marker: an operand is a bare bind marker, which no receiver gives a type. */
+const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct function_args *args, const struct receiver *to,
+                                         bool has_marker) MUST_CHECK;
 
 /* function_native.c */
 #define FUNCTION(name, alias, result, args, call, pure) int function_##call(const struct function_in *in, struct buf *out);

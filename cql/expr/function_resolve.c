@@ -1,4 +1,5 @@
 /* Finding a native function, a cast or an operator for arguments, with Cassandra's rules and words (FunctionResolver). */
+#include "cql/expr/aggregate.h"
 #include "cql/expr/function.h"
 
 #include <stdio.h>
@@ -19,11 +20,13 @@ static const struct native natives[] = {
 
 /* ---- candidates ---- */
 
+static const char NEGATION[] = "_negate";
+
 enum { CANDIDATES_MAX = 32 };
 
 struct candidates {
     struct compile *c;
-    const char *name; /* as asked for, lower case */
+    const char *name; /* as asked for */
     uint32_t n;
     const struct function *all[CANDIDATES_MAX];
 };
@@ -82,26 +85,39 @@ static void add_casts(struct candidates *k) {
     }
 }
 
+/* Of one number to another of its type. */
+static void add_for_numbers(struct candidates *k, function_fn call, const struct aggregate_op *aggregate) {
+    for (int id = 0; id < CQL_LIST; id++) {
+        const struct cql_type *t = cql_type_scalar(id);
+        struct function *f = function_is_number(t) ? add(k, t, &t, 1, call) : NULL;
+        if (f) f->aggregate = aggregate;
+    }
+}
+
+static void add_aggregates(struct candidates *k) {
+    const struct cql_type *blob = cql_type_scalar(CQL_BLOB);
+    const struct aggregate_op *op = aggregate_find(k->name);
+    if (!op) return;
+    if (op->numbers) {
+        add_for_numbers(k, NULL, op);
+    } else if (op->counts_rows) {
+        struct function *f = add(k, op->type(NULL), &blob, 1, NULL);
+        if (f) f->aggregate = op;
+    }
+}
+
 static void add_math(struct candidates *k) {
     static const char *const names[] = {"abs", "exp", "log", "log10", "round"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        for (int id = 0; strcmp(names[i], k->name) == 0 && id < CQL_LIST; id++) {
-            const struct cql_type *t = cql_type_scalar(id);
-            if (function_is_number(t)) add(k, t, &t, 1, function_math);
-        }
+        if (strcmp(names[i], k->name) == 0) add_for_numbers(k, function_math, NULL);
+    if (strcmp(NEGATION, k->name) == 0) add_for_numbers(k, function_negate, NULL);
 }
 
 /* ---- texts ---- */
 
-static const char *lower(struct compile *c, const char *name) {
-    char *s = arena_strdup(c->arena, name);
-    for (char *p = s; p && *p; p++)
-        if (*p >= 'A' && *p <= 'Z') *p |= 0x20;
-    return s;
-}
-
 static void print_signature(const struct function *f, struct buf *out) {
-    buf_printf(out, "system.%s : (", f->name);
+    const char *quote = f->name[0] == '_' ? "\"" : "";
+    buf_printf(out, "system.%s%s%s : (", quote, f->name, quote);
     for (uint32_t i = 0; i < f->n_args; i++) {
         if (i) buf_put_str(out, ", ");
         cql_type_print(f->args[i], out);
@@ -120,7 +136,9 @@ static const struct function *refuse(const struct candidates *k, const char *key
     struct slice s = buf_slice(&list);
     const char *dot = keyspace ? "." : "";
     if (!keyspace) keyspace = "";
-    if (ambiguous)
+    if (ambiguous && strcmp(k->name, NEGATION) == 0)
+        err_invalid(k->c->err, "Ambiguous negation: use type casts to disambiguate");
+    else if (ambiguous)
         err_invalid(k->c->err, "Ambiguous call to function %s%s%s (can be matched by following signatures: %.*s): use type casts to disambiguate",
                     keyspace, dot, k->name, SLICE_FMT(s));
     else
@@ -193,8 +211,32 @@ static const struct function *resolve_token(struct compile *c, const char *name,
         err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.token: use type casts to disambiguate", SLICE_FMT(text));
         return NULL;
     }
-    const struct function *f = function_new(c, name, cql_type_scalar(CQL_BIGINT), types, n, function_token);
+    struct function *f = function_new(c, name, cql_type_scalar(CQL_BIGINT), types, n, function_token);
+    if (f) f->raw = true;
     return f ? check_only(c, f, args) : NULL;
+}
+
+static const struct cql_type *infer(struct compile *c, const char *name, const struct function_args *args) {
+    const struct cql_type *t = args->type(args->arg, 0);
+    struct slice s = args->text(args->arg, 0);
+    if (!t) err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(any): use type casts to disambiguate", SLICE_FMT(s), name);
+    return t;
+}
+
+/* min and max. */
+static int resolve_best(struct compile *c, const char *name, const struct function_args *args, const struct function **out) {
+    const struct aggregate_op *op = aggregate_find(name);
+    if (!op || op->numbers || op->counts_rows) return 0;
+    *out = NULL;
+    if (args->n != 1) {
+        err_invalid(c->err, "Invalid number of arguments for function system.%s(any)", name);
+        return 1;
+    }
+    const struct cql_type *t = infer(c, name, args);
+    struct function *f = t ? function_new(c, name, op->type(t), &t, 1, NULL) : NULL;
+    if (f) f->aggregate = op;
+    *out = f;
+    return 1;
 }
 
 /* Functions of any argument type. 1 when name is one of them (then *out, or NULL with an error). */
@@ -208,14 +250,10 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
     if (args->n != 1) {
         err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, to_json ? "any" : "text");
     } else if (to_json) {
-        const struct cql_type *t = args->type(args->arg, 0);
-        struct slice s = args->text(args->arg, 0);
-        if (!t)
-            err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(any): use type casts to disambiguate", SLICE_FMT(s), name);
-        else
-            *out = to_json_of(c, name, t);
+        const struct cql_type *t = infer(c, name, args);
+        if (t) *out = to_json_of(c, name, t);
     } else if (!to || !to->type) {
-        err_invalid(c->err, "%s can only be called if the receiver type is known", name);
+        err_invalid(c->err, "%s() cannot be used in the selection clause of a SELECT statement", name);
     } else {
         const struct function *f = function_new(c, name, to->type, &text, 1, function_from_json);
         *out = f && args->fits(args->arg, 0, text) == MATCH_NO ? refuse_argument(c, f, args, 0) : f;
@@ -225,15 +263,13 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
 
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
                                         const struct receiver *to) {
-    struct candidates k = {.c = c, .name = lower(c, name)};
+    struct candidates k = {.c = c, .name = name};
     const struct function *f;
-    if (!k.name) {
-        err_nomem(c->err);
-        return NULL;
-    }
     if (!keyspace || strcmp(keyspace, "system") == 0) {
         if (strcmp(k.name, "token") == 0) return resolve_token(c, k.name, args, to);
         if (resolve_json(c, k.name, args, to, &f) || function_resolve_collection(c, k.name, args, &f)) return f;
+        if (resolve_best(c, k.name, args, &f)) return f;
+        add_aggregates(&k);
         add_natives(&k);
         add_blob_functions(&k);
         add_casts(&k);
@@ -244,27 +280,4 @@ const struct function *function_resolve(struct compile *c, const char *keyspace,
         return NULL;
     }
     return k.n == 1 ? check_only(c, k.all[0], args) : pick_best(&k, keyspace, args, to);
-}
-
-/* ---- operators ---- */
-
-static struct function *time_operator(struct compile *c, enum ast_expr_kind op, const struct cql_type *a, const struct cql_type *b) {
-    if ((op != EXPR_ADD && op != EXPR_SUB) || (a->id != CQL_TIMESTAMP && a->id != CQL_DATE) || b->id != CQL_DURATION) return NULL;
-    return function_new(c, NULL, a, (const struct cql_type *[]){a, b}, 2, function_move_time);
-}
-
-const struct function *function_operator(struct compile *c, enum ast_expr_kind op, const struct cql_type *a, const struct cql_type *b) {
-    static const char *const names[] = {[EXPR_ADD] = "_add", [EXPR_SUB] = "_substract", [EXPR_MUL] = "_multiply", [EXPR_DIV] = "_divide", [EXPR_MOD] = "_modulo"};
-    const struct cql_type *args[2] = {a, b};
-    struct function *f = NULL;
-    if (function_is_number(a) && function_is_number(b))
-        f = function_new(c, names[op], cql_type_scalar(function_number_result(a->id, b->id)), args, 2, function_arithmetic);
-    else if (op == EXPR_ADD && (a->id == CQL_TEXT || a->id == CQL_ASCII) && (b->id == CQL_TEXT || b->id == CQL_ASCII))
-        f = function_new(c, names[op], a->id == CQL_ASCII ? b : a, args, 2, function_concat);
-    else
-        f = time_operator(c, op, a, b);
-    if (!f) return NULL;
-    f->name = names[op];
-    f->op = op;
-    return f;
 }

@@ -1,19 +1,20 @@
-/* What a SELECT gives back for a row: the expressions of its select list, compiled to terms that look at a row.
+/* What a SELECT gives back for a row: the expressions of its select list, which look at a row.
  *
- * Life: selector_compile turns an expression of the select list into a term in the statement's arena; term_eval_in computes it on
- * a row view. Aggregates are nodes of the tree with a slot in the run's state: every row is added with term_add, and at the end
+ * Life: with a scope in its compile, term_compile turns an expression of the select list into a term in the statement's arena; term_eval_in computes it
+ * on a row view. Aggregates are nodes of the tree with a slot in the run's state: every row is added with term_add, and at the end
  * of a group the tree is evaluated with the results in those nodes' places. By then the row of the group is gone: what needs more
  * of it than its values (WRITETIME, TTL) is latched when the group opens.
  */
 #pragma once
 
-#include "cql/expr/term.h"
+#include "cql/request/compile.h"
 
-/* Filled while a select list is compiled. */
-struct selection {
-    struct compile *compile;
+struct term;
+
+/* The row that expressions look at, and what of it they turn out to need. */
+struct term_scope {
     const struct schema_table *table;
-    bool *wanted; /* by ordinal: columns that selectors look at */
+    bool *wanted; /* by ordinal: columns that are looked at */
     uint32_t n_aggregates;
     const struct term *aggregates[64];
     bool inside_aggregate;
@@ -21,8 +22,6 @@ struct selection {
     const struct term *latches; /* those whose values groups latch, linked by next_latch */
 };
 
-/* NULL with ERR_INVALID in Cassandra's words. to: what the value is for (an argument's type), or NULL. */
-struct term *selector_compile(struct selection *s, const struct ast_expr *x, const struct cql_type *to) MUST_CHECK;
 /* The name of a result column without an alias: "system.token(k)", "writetime(v)", "count". NULL: no memory. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 void selector_print_name(const struct ast_expr *x, struct buf *out);

@@ -1,7 +1,4 @@
 /* Names of result columns without an alias, as Cassandra's ColumnIdentifier texts are: an expression in lower case, functions with their keyspace. */
-#include <ctype.h>
-#include <strings.h>
-
 #include "cql/expr/selector.h"
 
 static void print_args(const struct ast_expr *x, struct buf *b) {
@@ -13,18 +10,29 @@ static void print_args(const struct ast_expr *x, struct buf *b) {
     buf_u8(b, ')');
 }
 
-static bool is_named(const struct ast_expr *x, const char *name) { return !strcasecmp(x->name, name); }
+static void print_items(const struct ast_expr *x, char open, char close, struct buf *b) {
+    buf_u8(b, (uint8_t)open);
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        if (i) buf_put_str(b, x->kind == EXPR_MAP && i % 2 ? ": " : ", ");
+        if (x->kind == EXPR_UDT) buf_printf(b, "%s: ", x->names[i]);
+        selector_print_name(x->args[i], b);
+    }
+    buf_u8(b, (uint8_t)close);
+}
+
+static bool is_named(const struct ast_expr *x, const char *name) { return !strcmp(x->name, name); }
 
 /* What selects on a column has no keyspace, functions have; the old names of the JSON functions stay in use. */
 static void print_call(const struct ast_expr *x, struct buf *b) {
-    if (is_named(x, "count") && x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL)) {
+    bool rows = is_named(x, "count") && x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
+    if (rows || is_named(x, "countRows")) {
         buf_put_str(b, "count");
         return;
     }
     bool of_column = is_named(x, "writetime") || is_named(x, "ttl") || is_named(x, "maxwritetime");
     if (!of_column) buf_printf(b, "%s.", x->keyspace ? x->keyspace : "system");
     const char *name = is_named(x, "to_json") ? "tojson" : is_named(x, "from_json") ? "fromjson" : x->name;
-    for (const char *p = name; *p; p++) buf_u8(b, (uint8_t)tolower((unsigned char)*p));
+    buf_put_str(b, name);
     print_args(x, b);
 }
 
@@ -80,6 +88,10 @@ void selector_print_name(const struct ast_expr *x, struct buf *b) {
         selector_print_name(x->args[0], b);
         return;
     case EXPR_TUPLE: print_args(x, b); return;
+    case EXPR_LIST: print_items(x, '[', ']', b); return;
+    case EXPR_SET:
+    case EXPR_MAP:
+    case EXPR_UDT: print_items(x, '{', '}', b); return;
     case EXPR_NEG:
         buf_u8(b, '-');
         selector_print_name(x->args[0], b);

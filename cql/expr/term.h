@@ -1,7 +1,7 @@
 /* Terms: expressions of a statement, compiled once into a tree, evaluated per execution or per row.
  *
- * One tree serves all: the values of a statement (term_compile, against the receiver that the value is for: a column and its type), its
- * select list (selector.h, whose terms also look at a row), conditions and assignments. A prepared statement keeps the tree in its arena;
+ * One tree and one compiler serve all: the values of a statement, conditions and assignments, against the receiver that the value is for (a column and
+ * its type), and its select list, whose terms also look at a row (compile.scope, selector.h). A prepared statement keeps the tree in its arena;
  * term_eval returns a bound value or a column's in place (no copy, no allocation) or builds one in the request's arena. Bind
  * markers note their receiver, which becomes the metadata of PREPARED.
  */
@@ -24,7 +24,6 @@ enum term_kind {
     TERM_FIELD,   /* args: a value of a user type */
     /* of a row */
     TERM_COLUMN,
-    TERM_TOKEN,                                     /* args: those of the partition key */
     TERM_WRITETIME, TERM_MAX_WRITETIME, TERM_TTL,   /* args: the key of an element, or none */
     TERM_AGGREGATE,                                 /* args: what is added up, or none: rows are counted */
 };
@@ -39,7 +38,7 @@ struct term {
         int32_t bind;                     /* BIND: the marker's index */
         const struct function *function;  /* CALL */
         uint32_t field;                   /* FIELD: its index */
-        const struct schema_table *table; /* TOKEN */
+        bool nulls;                       /* ITEMS: of a list; there may be null ones */
         struct {
             const struct schema_column *column; /* COLUMN, WRITETIME, MAX_WRITETIME, TTL */
             const struct term *next_latch;      /* of the select list's */
@@ -61,20 +60,11 @@ struct term_context {
     const struct value *latched;  /* by latch: of the row that opened the group; NULL: the row is view's */
 };
 
-/* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the receiver. */
+/* NULL and ERR_INVALID, in Cassandra's words, when the expression cannot be a value of the receiver. Where a row is looked at to->type may be NULL:
+ * the expression's own type then. */
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) MUST_CHECK;
 /* NULL: no memory. */
 struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) MUST_CHECK;
-/* The function of a call or cast whose arguments may be of known types (known[i]; NULL: what the expression says). to: may be NULL.
- * text: an argument in the words of errors. NULL with ERR_INVALID. */
-const struct function *term_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known,
-                                      struct slice (*text)(struct compile *c, const struct ast_expr *x), const struct receiver *to) MUST_CHECK;
-/* The type that a literal has where nothing says what it is for (Constants.Type.getPreferedTypeFor): the narrowest of int, bigint and varint,
- * double unless digits were lost, ascii unless it is none. */
-const struct cql_type *term_literal_type(const struct ast_expr *literal);
-/* The type that an expression of literals has as an argument of a function: a literal its own, a list or set that of its first element that has
- * one, a tuple when all of its parts have one. NULL: it has none. */
-const struct cql_type *term_argument_type(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 /* Resolves a type as written. */
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
 

@@ -3,7 +3,6 @@
 #include "cql/expr/function.h"
 #include "cql/expr/term.h"
 #include "cql/expr/term_sort.h"
-#include "cql/row/row_key.h"
 #include "cql/row/row_view.h"
 #include "types/vector.h"
 
@@ -36,7 +35,7 @@ static int eval_bind(const struct term *t, struct cql_request *r, struct value *
 }
 
 static int check_item(const struct term *t, struct cql_request *r, struct value v) {
-    bool nullable = t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
+    bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
     if (value_is_unset(v)) {
         if (t->type->id == CQL_UDT) return err_invalid(r->err, "Invalid unset value for field of user defined type %s", t->type->name);
         if (t->type->id == CQL_TUPLE) return err_invalid(r->err, "Invalid unset value for tuple field number");
@@ -90,6 +89,10 @@ static int damaged(const struct term_context *c) { return err_set(c->r->err, ERR
 
 static int refuse_null(const struct term *of, const char *what, const struct term_context *c) {
     return err_invalid(c->r->err, "Invalid null value for %s selection on %s", what, of->kind == TERM_COLUMN ? of->column->name : "");
+}
+
+static int refuse_part(const struct term *time, const struct term_context *c) {
+    return err_invalid(c->r->err, "Invalid null value for %s selection on %s", time->n_args == 1 ? "element" : "slice", time->column->name);
 }
 
 static int eval_element(const struct term *t, const struct term_context *c, struct value *out) {
@@ -173,15 +176,64 @@ static struct row_view_time time_of(const struct eng_cell *cell) {
     return (struct row_view_time){.present = true, .ts = cell->ts, .ttl = cell->ttl, .expiry = cell->expiry};
 }
 
+/* The keys of the part of a collection whose times are asked for: of one element, or of all between two keys, both included. */
+struct part {
+    bool whole; /* no part: all of them */
+    bool has_from, has_to;
+    struct value from, to;    /* keys */
+    struct buf first, last;   /* paths of cells that they have */
+};
+
+static int part_open(const struct term *t, const struct term_context *c, struct part *out) {
+    const struct cql_type *type = t->column->type;
+    bool exact = true;
+    *out = (struct part){.whole = t->n_args == 0};
+    buf_init(&out->first, 0);
+    buf_init(&out->last, 0);
+    if (out->whole) return 0;
+    const struct term *from = t->args[0], *to = t->args[t->n_args - 1];
+    out->has_from = from != NULL;
+    out->has_to = to != NULL;
+    if ((from && term_eval_in(from, c, &out->from)) || (to && term_eval_in(to, c, &out->to))) return -1;
+    if ((from && value_is_null(out->from)) || (to && value_is_null(out->to))) return refuse_part(t, c);
+    if (from && cql_key_encode(type->args[0], false, value_slice(out->from), &out->first, &exact, c->r->err)) return -1;
+    if (to && cql_key_encode(type->args[0], false, value_slice(out->to), &out->last, &exact, c->r->err)) return -1;
+    return buf_failed(&out->first) || buf_failed(&out->last) ? err_nomem(c->r->err) : 0;
+}
+
+static void part_fini(struct part *p) {
+    buf_fini(&p->first);
+    buf_fini(&p->last);
+}
+
+static bool part_has(const struct part *p, const struct eng_cell *cell) {
+    if (is_dead(cell)) return false;
+    if (p->has_from && slice_cmp(cell->path, buf_slice(&p->first)) < 0) return false;
+    return !p->has_to || slice_cmp(cell->path, buf_slice(&p->last)) <= 0;
+}
+
+/* Is there an element of it in a frozen collection? */
+static bool part_is_in(const struct part *p, const struct cql_type *t, struct value of) {
+    struct cql_elems it;
+    struct value k, v;
+    if (value_is_null(of) || cql_elems_open(t, value_slice(of), &it)) return false;
+    while (cql_elems_next(&it, &k)) {
+        if (t->id == CQL_MAP && !cql_elems_next(&it, &v)) break;
+        if (p->has_from && cql_value_compare(t->args[0], value_slice(k), value_slice(p->from)) < 0) continue;
+        if (!p->has_to || cql_value_compare(t->args[0], value_slice(k), value_slice(p->to)) <= 0) return true;
+    }
+    return false;
+}
+
 /* Of a non-frozen collection: one entry per element. */
-static int compute_time_list(const struct term *t, const struct term_context *c, struct value *out) {
+static int compute_time_list(const struct term *t, const struct term_context *c, const struct part *part, struct value *out) {
     uint32_t n, live = 0;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
     struct buf b;
     buf_init(&b, 0);
     buf_u32(&b, 0);
     for (uint32_t i = 0; i < n; i++) {
-        if (is_dead(&cells[i])) continue;
+        if (!part_has(part, &cells[i])) continue;
         struct row_view_time time = time_of(&cells[i]);
         uint8_t bytes[8];
         struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
@@ -197,35 +249,35 @@ static int compute_time_list(const struct term *t, const struct term_context *c,
     return rc;
 }
 
-/* Of one element of a map or set (of a frozen one: of the column). */
-static int element_time(const struct term *t, const struct term_context *c, struct row_view_time *out) {
-    struct value key;
+/* Of a part of a collection the newest, of a frozen one that of the column. */
+static struct row_view_time part_time(const struct term *t, const struct term_context *c, const struct part *part) {
     uint32_t n;
-    bool exact = true;
-    if (term_eval_in(t->args[0], c, &key)) return -1;
-    if (value_is_null(key)) return 0;
+    struct row_view_time newest = {0};
+    if (part->whole) return row_view_time(c->view, t->column);
+    if (t->column->type->frozen) return part_is_in(part, t->column->type, c->values[t->column->ordinal]) ? row_view_time(c->view, t->column) : newest;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
-    struct buf path;
-    buf_init(&path, 0);
-    int rc = cql_key_encode(t->column->type->args[0], false, value_slice(key), &path, &exact, c->r->err);
-    for (uint32_t i = 0; rc == 0 && i < n; i++)
-        if (!is_dead(&cells[i]) && slice_eq(cells[i].path, buf_slice(&path))) *out = time_of(&cells[i]);
-    if (rc == 0 && buf_failed(&path)) rc = err_nomem(c->r->err);
-    buf_fini(&path);
-    return rc;
+    for (uint32_t i = 0; i < n; i++)
+        if (part_has(part, &cells[i]) && (!newest.present || cells[i].ts > newest.ts)) newest = time_of(&cells[i]);
+    return newest;
 }
 
-static int compute_time(const struct term *t, const struct term_context *c, struct value *out) {
-    *out = value_null();
-    if (!c->view) return 0;
-    if (t->type->id == CQL_LIST) return compute_time_list(t, c, out);
-    struct row_view_time time = {0};
-    if (!t->n_args || t->column->type->frozen) time = row_view_time(c->view, t->column);
-    else if (element_time(t, c, &time)) return -1;
+static int put_time(const struct term *t, const struct term_context *c, const struct part *part, struct value *out) {
+    if (t->type->id == CQL_LIST) return compute_time_list(t, c, part, out);
+    struct row_view_time time = part_time(t, c, part);
     if (!time.present) return 0;
     if (t->kind != TERM_TTL) return number_out(c->r->arena, (uint64_t)time.ts, 8, out, c->r->err);
     int32_t left = ttl_left(&time, now_seconds(c->r));
     return left < 0 ? 0 : number_out(c->r->arena, (uint32_t)left, 4, out, c->r->err);
+}
+
+static int compute_time(const struct term *t, const struct term_context *c, struct value *out) {
+    struct part part;
+    *out = value_null();
+    if (!c->view) return 0;
+    int rc = part_open(t, c, &part);
+    if (rc == 0) rc = put_time(t, c, &part, out);
+    part_fini(&part);
+    return rc;
 }
 
 static int eval_time(const struct term *t, const struct term_context *c, struct value *out) {
@@ -240,18 +292,7 @@ int term_latch_all(const struct term *latches, const struct term_context *c, str
     return 0;
 }
 
-/* ---- tokens and aggregates ---- */
-
-static int eval_token(const struct term *t, const struct term_context *c, struct value *out) {
-    struct value args[FUNCTION_ARGS_MAX];
-    struct eng_part part;
-    *out = value_null();
-    if (eval_args(t, c, args)) return -1;
-    for (uint32_t i = 0; i < t->n_args; i++)
-        if (value_is_null(args[i])) return 0;
-    if (row_key_partition(t->table, args, c->r->arena, &part, c->r->err)) return -1;
-    return number_out(c->r->arena, (uint64_t)part.token, 8, out, c->r->err);
-}
+/* ---- aggregates ---- */
 
 int term_add(const struct term *t, struct aggregate *all, const struct term_context *c) {
     struct value v = value_of("", 0); /* a row, where rows are counted */
@@ -281,7 +322,6 @@ int term_compute(const struct term *t, const struct term_context *c, struct valu
     case TERM_SLICE: return eval_slice(t, c, out);
     case TERM_FIELD: return eval_field(t, c, out);
     case TERM_COLUMN: return term_eval_in(t, c, out);
-    case TERM_TOKEN: return eval_token(t, c, out);
     case TERM_WRITETIME:
     case TERM_MAX_WRITETIME:
     case TERM_TTL: return eval_time(t, c, out);

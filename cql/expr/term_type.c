@@ -1,10 +1,10 @@
-/* Types as written in a statement, resolved against the schema. */
+/* Types as written in a statement, resolved against the schema, and types of literals. */
 #include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
 
-#include "cql/expr/function.h"
 #include "cql/expr/term.h"
+#include "cql/expr/term_compile.h"
 
 /* Levels as written, frozen<> being one of them. */
 enum { AST_TYPE_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
@@ -112,7 +112,7 @@ static bool is_ascii(struct slice text) {
     return true;
 }
 
-const struct cql_type *term_literal_type(const struct ast_expr *literal) {
+const struct cql_type *cqli_literal_type(const struct ast_expr *literal) {
     switch (literal->literal) {
     case LIT_INTEGER: return cql_type_scalar(integer_type(literal->text));
     case LIT_FLOAT: return cql_type_scalar(is_whole_in_double(literal->text) ? CQL_DOUBLE : CQL_DECIMAL);
@@ -123,22 +123,6 @@ const struct cql_type *term_literal_type(const struct ast_expr *literal) {
     case LIT_STRING: break;
     }
     return cql_type_scalar(is_ascii(literal->text) ? CQL_ASCII : CQL_TEXT);
-}
-
-static const struct cql_type *tuple_type(struct compile *c, const struct ast_expr *x) {
-    const struct cql_type **parts = ARENA_ARRAY(c->arena, x->n_args, const struct cql_type *);
-    bool known = parts && x->n_args > 1;
-    for (uint32_t i = 0; known && i < x->n_args; i++) known = (parts[i] = term_argument_type(c, x->args[i])) != NULL;
-    return known ? cql_type_new(c->arena, CQL_TUPLE, true, parts, x->n_args, 0, c->err) : NULL;
-}
-
-const struct cql_type *term_argument_type(struct compile *c, const struct ast_expr *x) {
-    if (x->kind == EXPR_LITERAL) return term_literal_type(x);
-    if (x->kind == EXPR_TUPLE) return tuple_type(c, x);
-    if (x->kind != EXPR_LIST && x->kind != EXPR_SET) return NULL;
-    const struct cql_type *item = NULL;
-    for (uint32_t i = 0; !item && i < x->n_args; i++) item = term_argument_type(c, x->args[i]);
-    return item ? cql_type_new(c->arena, x->kind == EXPR_LIST ? CQL_LIST : CQL_SET, true, &item, 1, 0, c->err) : NULL;
 }
 
 /* ---- types as written ---- */

@@ -7,30 +7,31 @@
 
 /* ---- the select list ---- */
 
-static int add_column(struct selection *s, struct select_plan *p, struct result_column *columns, const struct schema_column *c) {
-    struct term *sel = term_new(s->compile, TERM_COLUMN, c->type, 0);
+static int add_column(struct compile *c, struct select_plan *p, struct result_column *columns, const struct schema_column *column) {
+    struct term *sel = term_new(c, TERM_COLUMN, column->type, 0);
     if (!sel) return -1;
-    sel->column = c;
-    s->wanted[c->ordinal] = true;
-    columns[p->n_selectors].name = c->name;
-    columns[p->n_selectors].type = c->type;
+    sel->column = column;
+    c->scope->wanted[column->ordinal] = true;
+    columns[p->n_selectors].name = column->name;
+    columns[p->n_selectors].type = column->type;
     p->selectors[p->n_selectors++] = sel;
     return 0;
 }
 
-static int add_selectors(struct selection *s, struct select_plan *p, const struct ast_select *ast, struct result_column *columns) {
+static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast, struct result_column *columns) {
     for (uint32_t i = 0; i < ast->n_selectors; i++) {
         const struct ast_selector *x = &ast->selectors[i];
         if (x->expr->kind == EXPR_STAR) {
-            for (uint32_t k = 0; k < s->table->n_columns; k++)
-                if (add_column(s, p, columns, &s->table->columns[k])) return -1;
+            for (uint32_t k = 0; k < p->table->n_columns; k++)
+                if (add_column(c, p, columns, &p->table->columns[k])) return -1;
             continue;
         }
-        struct term *sel = selector_compile(s, x->expr, NULL);
+        struct receiver any = receiver_of(p->table, "[selection]", NULL);
+        struct term *sel = term_compile(c, x->expr, &any);
         if (!sel) return -1;
         /* A cast to the type that it is already is no cast. */
         const struct ast_expr *named = x->expr->kind == EXPR_CAST && sel->kind == TERM_COLUMN ? x->expr->args[0] : x->expr;
-        const char *name = x->alias ? x->alias : selector_name(s->compile, named);
+        const char *name = x->alias ? x->alias : selector_name(c, named);
         if (!name) return -1;
         columns[p->n_selectors].name = name;
         columns[p->n_selectors].type = sel->type;
@@ -71,13 +72,15 @@ static int find_ordinals(struct compile *c, struct select_plan *p) {
 
 static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted, struct cql_statement *out) {
     const struct schema_table *t = p->table;
-    struct selection *s = ARENA_NEW(c->arena, struct selection);
+    struct term_scope *s = ARENA_NEW(c->arena, struct term_scope);
     size_t room = (size_t)ast->n_selectors + t->n_columns + 1;
     struct result_column *columns = ARENA_ARRAY(c->arena, room, struct result_column);
     p->selectors = ARENA_ARRAY(c->arena, room, struct term *);
     if (!s || !columns || !p->selectors) return err_nomem(c->err);
-    *s = (struct selection){.compile = c, .table = t, .wanted = wanted};
-    if (add_selectors(s, p, ast, columns)) return -1;
+    *s = (struct term_scope){.table = t, .wanted = wanted};
+    struct compile on_row = *c;
+    on_row.scope = s;
+    if (add_selectors(&on_row, p, ast, columns)) return -1;
     p->n_aggregates = s->n_aggregates;
     p->aggregates = s->aggregates;
     p->n_latches = s->n_latches;

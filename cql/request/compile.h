@@ -29,6 +29,9 @@ struct table_use {
     struct table_use *next;
 };
 
+struct term_scope;
+struct term_search;
+
 struct compile {
     struct arena *arena; /* of the prepared statement */
     const struct schema *schema;
@@ -37,5 +40,6 @@ struct compile {
     struct compat compat;  /* whose use it is: the statement, once its table is known that, too */
     struct table_use *tables; /* those that statement_table found */
     struct err *err;
-    uint64_t *steps; /* term.c's own: steps left for finding types, so that hostile nesting ends */
+    struct term_scope *scope; /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */
+    struct term_search *search; /* term_compile's own: what finding types may cost, and has found */
 };

@@ -63,6 +63,7 @@ struct ast_expr {
     struct slice text;  /* of a literal, unquoted; numbers with their sign, hex with 0x */
     int32_t bind;       /* index of the marker, from 0, in order of appearance */
     const char *keyspace, *name;
+    bool quoted;        /* EXPR_CALL: the name is in quotes, and so none of WRITETIME, MAXWRITETIME and TTL */
     struct ast_type *type;
     uint32_t n_args;
     struct ast_expr **args;

@@ -54,7 +54,8 @@ struct seq *cqli_push(struct parse *p, struct seq *s, const void *item);
 void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const void *item);
 #define SEQ(p, type) cqli_seq((p), sizeof(type))
 
-/* Says that the token cannot be here; expecting as token_name gives it, or NULL. */
+/* Says that the token cannot be here; expecting as token_name gives it; "": there is no other way on; NULL: what the
+ * parser says. */
 void cqli_reject(struct parse *p, struct token t, const char *expecting);
 /* Runs the generated parser; next gives the tokens. */
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
@@ -85,6 +86,12 @@ struct ast_expr *cqli_expr(struct parse *p, enum ast_expr_kind kind, const uint8
 struct ast_expr *cqli_expr1(struct parse *p, enum ast_expr_kind kind, const uint8_t *first, struct ast_expr *a);
 struct ast_expr *cqli_expr2(struct parse *p, enum ast_expr_kind kind, struct ast_expr *a, struct ast_expr *b);
 struct ast_expr *cqli_seq_expr(struct parse *p, enum ast_expr_kind kind, struct token first, struct seq *args);
+struct function_at {
+    struct ast_name name;
+    const uint8_t *at; /* in the text */
+};
+/* A call among values, where WRITETIME and TTL are keywords. */
+struct ast_expr *cqli_value_call(struct parse *p, struct function_at f, struct token paren, struct seq *args);
 struct ast_expr *cqli_call(struct parse *p, struct ast_name f, const uint8_t *first, struct seq *args);
 /* A call on what must be a chain of one or two names. */
 struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct seq *args, struct token paren);
@@ -94,11 +101,6 @@ struct ast_expr *cqli_cast(struct parse *p, struct token first, struct ast_expr 
 struct ast_expr *cqli_hint(struct parse *p, struct token first, struct ast_type *t, struct ast_expr *x);
 /* (exprs) x of a selector: exprs must be one name, which then is a type. */
 struct ast_expr *cqli_hint_expr(struct parse *p, struct token first, struct seq *exprs, struct ast_expr *x);
-
-struct function_at {
-    struct ast_name name;
-    const uint8_t *at; /* in the text */
-};
 
 struct udt_field {
     const char *name;

@@ -120,9 +120,54 @@ struct ast_expr *cqli_call(struct parse *p, struct ast_name f, const uint8_t *fi
     return x;
 }
 
+static bool is_time(const char *name) { return !strcmp(name, "ttl") || !strcmp(name, "writetime") || !strcmp(name, "maxwritetime"); }
+
+/* The first token of an expression. */
+static struct token first_token(const struct parse *p, const struct ast_expr *x) {
+    struct err ignored = {0};
+    struct token_reader r;
+    token_reader_init(&r, p->text, &ignored);
+    r.at = (size_t)(x->source.p - p->text.p);
+    return token_next(&r);
+}
+
+/* The token behind an expression. */
+static struct token token_behind(const struct parse *p, const struct ast_expr *x) {
+    struct ast_expr end = {.source = slice_of(x->source.p + x->source.n, 0)};
+    return first_token(p, &end);
+}
+
+/* WRITETIME, MAXWRITETIME and TTL are of a column or an element of it; in Cassandra's grammar they take nothing else. */
+static void check_time(struct parse *p, const struct ast_expr *call) {
+    const struct ast_expr *x = call->n_args ? call->args[0] : NULL;
+    if (!x) {
+        cqli_reject(p, p->prev, "");
+        return;
+    }
+    bool whole = call->n_args == 1 && (x->kind == EXPR_NAME || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE);
+    if (whole) return;
+    const struct ast_expr *first = x;
+    while (first->n_args && first->args[0] && first->args[0]->source.p == x->source.p) first = first->args[0];
+    if (first->kind == EXPR_NAME && first != x) cqli_reject(p, token_behind(p, first), "')'");
+    else if (first->kind == EXPR_NAME) cqli_reject(p, token_behind(p, x), "')'");
+    else cqli_reject(p, first_token(p, first), "");
+}
+
+struct ast_expr *cqli_value_call(struct parse *p, struct function_at f, struct token paren, struct seq *args) {
+    if (*f.at != '"' && !f.name.keyspace && is_time(f.name.name)) cqli_reject(p, paren, "");
+    return cqli_call(p, f.name, f.at, args);
+}
+
 struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct seq *args, struct token paren) {
     const uint8_t *first = chain->source.p;
-    if (chain->kind == EXPR_NAME) return cqli_call(p, cqli_name(NULL, chain->name), first, args);
+    if (chain->kind == EXPR_NAME) {
+        struct ast_expr *x = cqli_call(p, cqli_name(NULL, chain->name), first, args);
+        x->quoted = *first == '"';
+        if (!p->failed && !x->quoted && is_time(x->name)) check_time(p, x);
+        return x;
+    }
+    if (chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME && is_time(chain->name) && chain->source.p[chain->source.n - 1] != '"')
+        cqli_reject(p, token_behind(p, chain->args[0]), "K_FROM");
     if (chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME)
         return cqli_call(p, cqli_name(chain->args[0]->name, chain->name), first, args);
     cqli_reject(p, paren, "K_FROM");
@@ -130,8 +175,9 @@ struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct
 }
 
 struct ast_expr *cqli_call_star(struct parse *p, struct ast_expr *chain, struct token star) {
-    if (chain->kind != EXPR_NAME || !chain->name || strcmp(chain->name, "count")) {
-        cqli_reject(p, star, "')'");
+    bool quoted = chain->source.p && *chain->source.p == '"', time = chain->kind == EXPR_NAME && !quoted && is_time(chain->name);
+    if (chain->kind != EXPR_NAME || quoted || strcmp(chain->name, "count")) {
+        cqli_reject(p, star, time ? "" : "')'");
         return chain;
     }
     struct ast_expr *x = leaf(p, EXPR_STAR, star);

@@ -147,7 +147,7 @@ simple_term(A) ::= LBRACE(T) terms_opt(B) RBRACE. { A = cqli_seq_expr(p, EXPR_SE
 simple_term(A) ::= LBRACE(T) map_terms(B) RBRACE. { A = cqli_seq_expr(p, EXPR_MAP, T, B); }
 simple_term(A) ::= LBRACE(T) udt_fields(B) RBRACE. { A = cqli_udt(p, T, B); }
 simple_term(A) ::= tuple(B). { A = B; }
-simple_term(A) ::= function_at(F) LP terms_opt(B) RP. { A = cqli_call(p, F.name, F.at, B); }
+simple_term(A) ::= function_at(F) LP(T) terms_opt(B) RP. { A = cqli_value_call(p, F, T, B); }
 simple_term(A) ::= LP(T) hint_type(B) RP simple_term(C). { A = cqli_hint(p, T, B, C); }
 simple_term(A) ::= CAST(T) LP term(B) AS type(C) RP. { A = cqli_cast(p, T, B, C); }
 tuple(A) ::= LP(T) terms(B) RP. { A = cqli_seq_expr(p, EXPR_TUPLE, T, B); }
@@ -216,10 +216,12 @@ sel_chain(A) ::= sel_chain(B) LBRACKET term(C) RBRACKET. {
     struct ast_expr *args[] = {B, C};
     A = cqli_expr(p, EXPR_ELEMENT, B->source.p, 2, args);
 }
-sel_chain(A) ::= sel_chain(B) LBRACKET subscript_bound(C) RANGE subscript_bound(D) RBRACKET. {
+sel_chain(A) ::= sel_chain(B) LBRACKET(T) subscript_bound(C) RANGE subscript_bound(D) RBRACKET. {
+    if (!C && !D) cqli_reject(p, T, "K_FROM");
     struct ast_expr *args[] = {B, C, D};
     A = cqli_expr(p, EXPR_RANGE, B->source.p, 3, args);
 }
+sel_chain(A) ::= sel_chain(B) DOT TOKEN LP(T) sels_opt(C) RP. { A = cqli_call_chain(p, cqli_field(p, B, "token"), C, T); }
 sel_chain(A) ::= sel_chain(B) LP(T) sels_opt(C) RP. { A = cqli_call_chain(p, B, C, T); }
 sel_chain(A) ::= sel_chain(B) LP STAR(T) RP. { A = cqli_call_star(p, B, T); }
 subscript_bound(A) ::= . { A = NULL; }

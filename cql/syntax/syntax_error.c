@@ -13,6 +13,7 @@ enum { BEFORE = 10, AFTER = 2, HISTORY = 32 };
 struct history {
     struct token items[HISTORY];
     uint32_t n; /* ever added; item i is items[i % HISTORY] */
+    int64_t offender; /* an item; -1: not there yet */
     struct token first;
 };
 
@@ -50,6 +51,8 @@ static void read_history(const struct parse *p, struct history *h) {
     struct err ignored = {0};
     struct token_reader r;
     const uint8_t *end = p->text.p;
+    /* A chain of the select list is refused where it can go no further, behind what was read to see that. */
+    bool ahead = p->expecting && strcmp(p->expecting, "K_FROM") == 0;
     token_reader_init(&r, p->text, &ignored);
     for (size_t i = 0; i < too_long; i++) {
         struct token t = token_next(&r);
@@ -57,7 +60,8 @@ static void read_history(const struct parse *p, struct history *h) {
         add_gap(h, end, t.text.p);
         end = t.text.p + t.text.n;
         add(h, t);
-        if (!t.code || t.text.p >= p->offender.text.p) break;
+        if (h->offender < 0 && t.text.p >= p->offender.text.p) h->offender = (int64_t)h->n - 1;
+        if (!t.code || (h->offender >= 0 && (!ahead || t.text.p >= p->prev.text.p))) break;
     }
 }
 
@@ -93,6 +97,12 @@ static bool after_bare_table(const struct history *h, int64_t offender) {
     return code == T_INTEGER || code == T_STRING || code == T_IF || code == T_IDENT || code == T_QNAME;
 }
 
+/* count( that may be Cassandra's own */
+static bool is_bare_count(const struct history *h, int64_t paren) {
+    int64_t name = back(h, paren), before = back(h, name);
+    return at(h, paren)->code == T_LP && at(h, name)->code == T_IDENT && cqli_token_is(*at(h, name), "count") && at(h, before)->code != T_DOT;
+}
+
 /* Where Cassandra's parser stood when it found no way on. */
 static int64_t decision(const struct history *h, int64_t offender) {
     int64_t a = back(h, offender), b = back(h, a), c = back(h, b);
@@ -109,7 +119,7 @@ static int64_t decision(const struct history *h, int64_t offender) {
     if (ta->code == T_EQ && is_name(tb) && (tc->code == T_WITH || (tc->code == T_AND && !is_dml(first)))) return b;
     if (is_compare(ta->code) && tb->code == T_RP && is_dml(first)) return a;
     if (ta->code == T_LP && tb->code == T_IN && tc->code == T_RP) return a;
-    if (ta->code == T_LP && is_name(tb) && cqli_token_is(*tb, "count")) return b;
+    if (is_bare_count(h, a)) return b;
     return offender;
 }
 
@@ -118,7 +128,7 @@ static int64_t decision(const struct history *h, int64_t offender) {
 static bool looks_together(const struct history *h, int64_t offender, const char *want) {
     int64_t a = back(h, offender), b = back(h, a);
     const struct token *ta = at(h, a), *tb = at(h, b);
-    if (ta->code == T_LP && cqli_token_is(*tb, "count")) return true;
+    if (is_bare_count(h, a)) return true;
     if (after_bare_table(h, offender)) return true;
     if (is_name(ta) && tb->code == T_DELETE) return true;
     if (!strcmp(want, "INTEGER")) return is_name(ta) && is_dml(h->first.code);
@@ -182,7 +192,7 @@ static bool is_operator(int t) { return t == T_PLUS || t == T_MINUS || t == T_ST
 /* The one token that must come once loops and options are left, or NULL. */
 static const char *expected(const struct parse *p) {
     static const uint16_t closers[] = {T_APPLY, T_BATCH, T_FROM};
-    if (p->expecting) return p->expecting;
+    if (p->expecting) return *p->expecting ? p->expecting : NULL;
     if (p->after_term && !follows_term(p->offender.code)) return NULL;
     bool name = p->shifts[T_IDENT];
     for (size_t i = 0; i < ARRAY_LEN(closers); i++)
@@ -198,14 +208,14 @@ static const char *expected(const struct parse *p) {
 }
 
 void cqli_syntax_error(struct parse *p) {
-    struct history h = {0};
+    struct history h = {.offender = -1};
     struct writer w = {0};
     char place[48], tail[64] = "";
     read_history(p, &h);
-    int64_t last = (int64_t)h.n - 1;
+    int64_t last = (int64_t)h.n - 1, offender = h.offender >= 0 ? h.offender : last;
     const char *want = expected(p);
-    if (want && looks_together(&h, last, want)) want = NULL;
-    int64_t start = want ? last : decision(&h, last);
+    if (want && looks_together(&h, offender, want)) want = NULL;
+    int64_t start = want ? offender : decision(&h, offender);
     put_snippet(&w, p, &h, start, last);
     bool eof = !p->offender.code;
     struct token_place pl = token_place(p->text, p->offender.text.p);

@@ -278,11 +278,12 @@ static struct token read_word(struct token_reader *r) {
     return t;
 }
 
-static bool word_at(const struct token_reader *r, size_t at, const char *word) {
-    size_t n = strlen(word);
-    for (size_t i = 0; i < n; i++)
-        if (lower(peek(r, at + i)) != word[i]) return false;
-    return !is_word(peek(r, at + n));
+/* Behind a minus an n or i begins -NaN or -Infinity and nothing else: Cassandra's lexer looks no further ahead. */
+static struct token read_negative(struct token_reader *r, const char *word, uint16_t code) {
+    size_t at = r->at + 1;
+    for (; *word; word++, at++)
+        if (lower(peek(r, at)) != *word) return wrong_char(r, at, "set null");
+    return make(r, code, at);
 }
 
 static struct token read_minus(struct token_reader *r) {
@@ -291,8 +292,8 @@ static struct token read_minus(struct token_reader *r) {
     if (d == '=') return make(r, T_MINUS_EQ, r->at + 2);
     size_t end = d == 'P' ? iso_duration(r, r->at + 1) : 0;
     if (end) return make(r, T_DURATION, end);
-    if (word_at(r, r->at + 1, "nan")) return make(r, T_NEGATIVE_NAN, r->at + 4);
-    if (word_at(r, r->at + 1, "infinity")) return make(r, T_NEGATIVE_INFINITY, r->at + 9);
+    if (lower(d) == 'n') return read_negative(r, "nan", T_NEGATIVE_NAN);
+    if (lower(d) == 'i') return read_negative(r, "infinity", T_NEGATIVE_INFINITY);
     return make(r, T_MINUS, r->at + 1);
 }
 

@@ -1,9 +1,13 @@
 """What a server answered, as the outcome lines of a case file."""
+import re
+
 from values import show
 from wire import ERRORS
 
 # Cassandra says so now and then to whoever prepares without naming the keyspace, with a statement id in the text.
 ADVICE = "`USE <keyspace>` with prepared statements"
+# Cassandra lists signatures as a hash table happens to hold them.
+SIGNATURES = re.compile(r"((?:known type|following) signatures: )(.*?)(\)(?:: use type casts to disambiguate)?)$")
 
 
 class Page:
@@ -14,6 +18,13 @@ class Page:
 
 def escape(text):
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def in_order(text):
+    """Lists of signatures sorted."""
+    def sort(m):
+        return m[1] + ", ".join(sorted(re.split(r", (?=system\.)", m[2]))) + m[3]
+    return SIGNATURES.sub(sort, text)
 
 
 def table_name(columns, keyspace):
@@ -89,5 +100,5 @@ def outcome(answer, keyspace, marks, page):
         out += prepared(answer, keyspace)
     else:
         code = ERRORS.get(answer.code, "Error")
-        out.append(f"! 0x{answer.code:04X} {code}{answer.detail}: {escape(answer.text)}")
+        out.append(f"! 0x{answer.code:04X} {code}{answer.detail}: {escape(in_order(answer.text))}")
     return [line.replace(keyspace, "{ks}") for line in out]

@@ -1,0 +1,186 @@
+/* Calls, casts, operators and negation: the function is found from what is known of the arguments, then those that had no type get the
+ * function's. */
+#include <strings.h>
+
+#include "cql/expr/aggregate.h"
+#include "cql/expr/selector.h"
+#include "cql/expr/term.h"
+#include "cql/expr/term_compile.h"
+
+struct arguments {
+    struct compile *c;
+    struct ast_expr *const *args;
+    const struct cql_type *const *known; /* their types, where they are compiled already; may be NULL, as each of them */
+    const struct receiver *near;
+    uint32_t depth;
+};
+
+static enum match argument_fits(void *arg, uint32_t i, const struct cql_type *t) {
+    struct arguments *a = arg;
+    if (a->known && a->known[i]) return cqli_fits_type(t, a->known[i]);
+    return cqli_fits(a->c, a->args[i], t, a->near, a->depth + 1);
+}
+
+/* Of what stands in parentheses alone it is not said whether it is a tuple (Selectable.BetweenParenthesesOrWithTuple). */
+static const struct cql_type *argument_type(void *arg, uint32_t i) {
+    struct arguments *a = arg;
+    bool bare = a->args[i]->kind != EXPR_TUPLE || a->args[i]->n_args != 1;
+    if (a->known && a->known[i]) return bare ? a->known[i] : NULL;
+    return cqli_type_of(a->c, a->args[i], a->near, true, a->depth + 1);
+}
+
+static struct slice argument_text(void *arg, uint32_t i) {
+    struct arguments *a = arg;
+    return cqli_expr_text(a->c, a->args[i]);
+}
+
+static const struct function *find_cast(struct compile *c, const struct ast_expr *x, struct arguments *a, const struct function_args *args) {
+    const struct cql_type *type = compile_type(c, x->type);
+    if (!type) return NULL;
+    const struct cql_type *from = argument_type(a, 0);
+    bool says_nothing = x->args[0]->kind == EXPR_BIND || x->args[0]->kind == EXPR_NULL;
+    bool identity = from ? cql_type_eq(from, type) : !says_nothing && argument_fits(a, 0, type) != MATCH_NO;
+    if (identity) return function_new(c, "cast", type, &type, 1, function_as_blob);
+    struct slice text = cqli_type_text(c, type);
+    const char *name = text.n ? arena_printf(c->arena, "cast_as_%.*s", SLICE_FMT(text)) : NULL;
+    return name ? function_resolve(c, "system", name, args, NULL) : (err_nomem(c->err), NULL);
+}
+
+const struct function *cqli_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known, const struct receiver *to,
+                                      uint32_t depth) {
+    struct arguments a = {.c = c, .args = x->args, .known = known, .near = to, .depth = depth};
+    struct function_args args = {.n = x->n_args, .fits = argument_fits, .type = argument_type, .text = argument_text, .arg = &a};
+    if (depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX) {
+        err_invalid(c->err, "Too many arguments, or calls nested too deep");
+        return NULL;
+    }
+    if (x->kind == EXPR_CAST) return find_cast(c, x, &a, &args);
+    if (x->kind == EXPR_NEG) return function_resolve(c, "system", "_negate", &args, to);
+    if (x->kind == EXPR_CALL) return function_resolve(c, x->keyspace, x->name, &args, to);
+    bool has_marker = x->args[0]->kind == EXPR_BIND || x->args[1]->kind == EXPR_BIND;
+    return function_operator(c, x->kind, &args, to, has_marker);
+}
+
+/* ---- errors in the words of the select list ---- */
+
+static bool is_unknown(const struct err *e) { return strncmp(e->text, "Unknown function ", 17) == 0; }
+
+static void reword_unknown(struct compile *c, const struct ast_expr *x) {
+    if (x->kind == EXPR_CAST) {
+        struct slice text = cqli_expr_text(c, x->args[0]);
+        const struct cql_type *to = compile_type(c, x->type);
+        struct slice type = to ? cqli_type_text(c, to) : slice_str("");
+        err_clear(c->err);
+        err_invalid(c->err, "%.*s cannot be cast to %.*s", SLICE_FMT(text), SLICE_FMT(type));
+    } else {
+        err_clear(c->err);
+        err_invalid(c->err, "Unknown function '%s%s%s'", x->keyspace ? x->keyspace : "", x->keyspace ? "." : "", x->name);
+    }
+}
+
+/* ---- compiling ---- */
+
+/* Of the arguments of a call on a row those that have a type of their own, before the function is looked for. */
+static int compile_known(struct compile *c, const struct ast_expr *x, struct term *t, const struct cql_type **known, const struct receiver *near,
+                         uint32_t depth) {
+    struct receiver any = {.keyspace = near->keyspace, .table = near->table, .name = near->name};
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        bool wants_own = x->kind == EXPR_CAST; /* nothing says what else it might be */
+        if (!wants_own && !cqli_has_own_type(c, x->args[i])) continue;
+        const struct ast_expr *of = x->args[i];
+        while (!wants_own && of->kind == EXPR_TUPLE && of->n_args == 1) of = of->args[0];
+        t->args[i] = cqli_term(c, of, &any, depth + 1);
+        if (!t->args[i]) return -1;
+        known[i] = t->args[i]->type;
+    }
+    return 0;
+}
+
+static int compile_rest(struct compile *c, const struct ast_expr *x, struct term *t, const struct function *f, const struct receiver *near, uint32_t depth) {
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        if (t->args[i]) continue;
+        const char *name = c->scope || x->kind == EXPR_NEG ? near->name : arena_printf(c->arena, "arg%u(system.%s)", i, f->name);
+        struct receiver arg = {.keyspace = near->keyspace, .table = near->table, .name = name ? name : "", .type = f->args[i]};
+        t->args[i] = cqli_term(c, x->args[i], &arg, depth + 1);
+        if (!t->args[i]) return -1;
+    }
+    return 0;
+}
+
+static int refuse_result(struct compile *c, const struct function *f, const struct receiver *to) {
+    struct slice from = cqli_type_text(c, f->result), type = cqli_type_text(c, to->type);
+    return err_invalid(c->err, "Type error: cannot assign result of function system.%s (type %.*s) to %s (type %.*s)", f->name, SLICE_FMT(from), to->name,
+                       SLICE_FMT(type));
+}
+
+static struct term *compile_function(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+    struct receiver near = *to;
+    struct term *t = term_new(c, TERM_CALL, NULL, x->n_args);
+    const struct cql_type **known = t ? ARENA_ARRAY(c->arena, x->n_args, const struct cql_type *) : NULL;
+    if (!known) return err_nomem(c->err), NULL;
+    for (uint32_t i = 0; i < x->n_args; i++) known[i] = NULL;
+    if (c->scope) {
+        near.type = NULL; /* decided from its arguments alone */
+        if (compile_known(c, x, t, known, &near, depth)) return NULL;
+        if (x->kind == EXPR_CAST && cql_type_eq(known[0], compile_type(c, x->type))) return t->args[0];
+    }
+    const struct function *f = cqli_find_call(c, x, known, &near, depth);
+    if (!f) {
+        if (c->scope && is_unknown(c->err)) reword_unknown(c, x);
+        return NULL;
+    }
+    if (f->aggregate && !f->call && !c->scope) {
+        err_invalid(c->err, "Aggregation function are not supported in the where clause");
+        return NULL;
+    }
+    if (near.type && !function_type_fits(near.type, f->result)) return refuse_result(c, f, to), NULL;
+    t->type = f->result;
+    t->function = f;
+    if (compile_rest(c, x, t, f, to, depth)) return NULL;
+    return c->scope ? t : cqli_term_fold(c, t);
+}
+
+/* ---- aggregates ---- */
+
+static const struct aggregate_op *aggregate_of(const struct ast_expr *x) {
+    if (x->kind != EXPR_CALL || (x->keyspace && strcmp(x->keyspace, "system"))) return NULL;
+    return strcmp(x->name, "countRows") ? aggregate_find(x->name) : aggregate_find("count");
+}
+
+/* count(*), count(1) and "countRows"() take rows as they are. */
+static bool takes_rows(const struct ast_expr *x) {
+    if (strcmp(x->name, "countRows") == 0) return x->n_args == 0;
+    return x->n_args == 1 && (x->args[0]->kind == EXPR_STAR || x->args[0]->kind == EXPR_LITERAL);
+}
+
+static struct term *add_aggregate(struct compile *c, struct term *t, const struct aggregate_op *op, const struct cql_type *type) {
+    t->kind = TERM_AGGREGATE;
+    t->aggregate = op;
+    t->type = type;
+    t->slot = c->scope->n_aggregates;
+    c->scope->aggregates[c->scope->n_aggregates++] = t;
+    return t;
+}
+
+static struct term *compile_aggregate(struct compile *c, const struct ast_expr *x, const struct aggregate_op *op, const struct receiver *to, uint32_t depth) {
+    struct term_scope *s = c->scope;
+    if (s->inside_aggregate || s->n_aggregates == ARRAY_LEN(s->aggregates)) {
+        err_invalid(c->err, s->inside_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
+        return NULL;
+    }
+    if (op->counts_rows && takes_rows(x)) {
+        struct term *rows = term_new(c, TERM_AGGREGATE, NULL, 0);
+        return rows ? add_aggregate(c, rows, op, op->type(NULL)) : NULL;
+    }
+    s->inside_aggregate = true;
+    struct term *t = compile_function(c, x, to, depth);
+    s->inside_aggregate = false;
+    return t ? add_aggregate(c, t, op, t->type) : NULL;
+}
+
+struct term *cqli_term_call(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+    struct term *time;
+    if (cqli_term_time(c, x, depth, &time)) return time;
+    const struct aggregate_op *op = c->scope ? aggregate_of(x) : NULL;
+    return op ? compile_aggregate(c, x, op, to, depth) : compile_function(c, x, to, depth);
+}

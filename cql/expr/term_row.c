@@ -1,0 +1,192 @@
+/* What is only there where a row is looked at: columns, parts of values, times. */
+#include <strings.h>
+
+#include "cql/expr/selector.h"
+#include "cql/expr/term.h"
+#include "cql/expr/term_compile.h"
+
+int selector_undefined(struct compile *c, const struct schema_table *t, const char *name) {
+    struct buf b;
+    buf_init(&b, 4096);
+    ast_print_name(name, &b);
+    buf_put_str(&b, " in table ");
+    ast_print_name(t->keyspace->name, &b);
+    buf_u8(&b, '.');
+    ast_print_name(t->name, &b);
+    err_invalid(c->err, "Undefined column name %.*s", SLICE_FMT(buf_slice(&b)));
+    buf_fini(&b);
+    return -1;
+}
+
+static const struct schema_column *find_column(struct compile *c, const char *name) {
+    const struct schema_column *column = schema_column_find(c->scope->table, name);
+    if (!column) selector_undefined(c, c->scope->table, name);
+    else c->scope->wanted[column->ordinal] = true;
+    return column;
+}
+
+static struct term *compile_column(struct compile *c, const struct ast_expr *x) {
+    const struct schema_column *column = find_column(c, x->name);
+    struct term *out = column ? term_new(c, TERM_COLUMN, column->type, 0) : NULL;
+    if (out) out->column = column;
+    return out;
+}
+
+/* A part of what an expression gives, which says its own type. */
+static struct term *compile_whole(struct compile *c, const struct ast_expr *x, uint32_t depth) {
+    struct receiver any = receiver_of(c->scope->table, "", NULL);
+    return cqli_term(c, x, &any, depth + 1);
+}
+
+/* A key of a collection is a value of the statement. */
+static struct term *compile_key(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
+    struct compile values = *c;
+    values.scope = NULL;
+    return cqli_term(&values, x, to, depth + 1);
+}
+
+/* ---- elements and slices ---- */
+
+static struct slice bare_type_text(struct compile *c, const struct cql_type *t) {
+    struct buf b;
+    buf_init(&b, 4096);
+    cql_type_print_bare(t, &b);
+    struct slice s = arena_dup(c->arena, buf_slice(&b));
+    buf_fini(&b);
+    return s.p ? s : slice_str("");
+}
+
+static int refuse_collection(struct compile *c, const char *what, const char *name, const char *is, const struct cql_type *t) {
+    struct slice type = bare_type_text(c, t);
+    return err_invalid(c->err, "Invalid %s selection: %s %s %.*s is not a collection", what, name, is, SLICE_FMT(type));
+}
+
+static int key_receiver(struct compile *c, const char *name, const struct cql_type *t, struct receiver *out) {
+    const char *key = arena_printf(c->arena, t->id == CQL_MAP ? "key(%s)" : "value(%s)", name);
+    *out = receiver_of(c->scope->table, key, t->args[0]);
+    return key ? 0 : err_nomem(c->err);
+}
+
+/* Which keys of a map or set x selects, m[a] or m[a..b]: into to, as values of the statement. */
+static int compile_keys(struct compile *c, const struct ast_expr *x, const char *name, const struct cql_type *t, struct term **to, uint32_t depth) {
+    bool slice = x->kind == EXPR_RANGE;
+    struct receiver key;
+    if (t->id == CQL_LIST)
+        return err_invalid(c->err, "%s selection is only allowed on sets and maps, but %s is a list", slice ? "Slice" : "Element", name);
+    if (t->id != CQL_MAP && t->id != CQL_SET) return refuse_collection(c, slice ? "slice" : "element", name, slice ? "of type" : "is of type", t);
+    if (key_receiver(c, name, t, &key)) return -1;
+    for (uint32_t i = 1; i < x->n_args; i++) {
+        to[i - 1] = NULL;
+        if (x->args[i] && !(to[i - 1] = compile_key(c, x->args[i], &key, depth))) return -1;
+    }
+    return 0;
+}
+
+static struct term *compile_element(struct compile *c, const struct ast_expr *x, uint32_t depth) {
+    struct term *of = compile_whole(c, x->args[0], depth);
+    struct term *out = of ? term_new(c, x->kind == EXPR_RANGE ? TERM_SLICE : TERM_ELEMENT, NULL, x->n_args) : NULL;
+    const char *name = out ? selector_name(c, x->args[0]) : NULL;
+    if (!name || compile_keys(c, x, name, of->type, out->args + 1, depth)) return NULL;
+    out->args[0] = of;
+    out->type = x->kind == EXPR_RANGE ? of->type : of->type->args[of->type->id == CQL_MAP ? 1 : 0];
+    return out;
+}
+
+/* ---- WRITETIME, MAXWRITETIME, TTL ---- */
+
+static bool time_kind(const struct ast_expr *x, enum term_kind *out) {
+    static const struct { const char *name; enum term_kind kind; } all[] = {
+        {"writetime", TERM_WRITETIME}, {"maxwritetime", TERM_MAX_WRITETIME}, {"ttl", TERM_TTL},
+    };
+    for (size_t i = 0; x->kind == EXPR_CALL && !x->quoted && i < ARRAY_LEN(all); i++) {
+        if (strcmp(x->name, all[i].name)) continue;
+        *out = all[i].kind;
+        return true;
+    }
+    return false;
+}
+
+static void add_latch(struct term_scope *s, struct term *t) {
+    if (s->inside_aggregate) return;
+    t->latch = s->n_latches++;
+    t->next_latch = s->latches;
+    s->latches = t;
+}
+
+/* Of a non-frozen collection: one for each of its elements. */
+static struct term *make_list(struct compile *c, struct term *t) {
+    t->type = cql_type_new(c->arena, CQL_LIST, false, &t->type, 1, 0, c->err);
+    return t->type ? t : NULL;
+}
+
+static struct term *compile_time(struct compile *c, const struct ast_expr *x, enum term_kind kind, uint32_t depth) {
+    const struct ast_expr *of = x->args[0], *part = of->kind == EXPR_NAME ? NULL : of;
+    if (part) of = part->args[0];
+    if (of->kind != EXPR_NAME) {
+        err_invalid(c->err, "The %s function takes a column", x->name);
+        return NULL;
+    }
+    const struct schema_column *column = find_column(c, of->name);
+    if (!column) return NULL;
+    if (schema_column_is_key(column)) {
+        err_invalid(c->err, "Cannot use selection function %s on PRIMARY KEY part %s", x->name, column->name);
+        return NULL;
+    }
+    struct term *out = term_new(c, kind, cql_type_scalar(kind == TERM_TTL ? CQL_INT : CQL_BIGINT), part ? part->n_args - 1 : 0);
+    if (!out) return NULL;
+    out->column = column;
+    add_latch(c->scope, out);
+    if (part && compile_keys(c, part, column->name, column->type, out->args, depth)) return NULL;
+    bool several = !part || part->kind == EXPR_RANGE;
+    return several && cql_type_is_multicell(column->type) && kind != TERM_MAX_WRITETIME ? make_list(c, out) : out;
+}
+
+/* ---- fields ---- */
+
+/* (v).a is what stands in the parentheses. */
+static const struct ast_expr *inside(const struct ast_expr *x) {
+    while (x->kind == EXPR_TUPLE && x->n_args == 1) x = x->args[0];
+    return x;
+}
+
+static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth) {
+    struct term *of = compile_whole(c, inside(x->args[0]), depth);
+    struct term *out = of ? term_new(c, TERM_FIELD, NULL, 1) : NULL;
+    const char *name = out ? selector_name(c, x->args[0]) : NULL;
+    if (!name) return NULL;
+    if (of->type->id != CQL_UDT) {
+        struct slice type = bare_type_text(c, of->type);
+        err_invalid(c->err, "Invalid field selection: %s of type %.*s is not a user type", name, SLICE_FMT(type));
+        return NULL;
+    }
+    out->args[0] = of;
+    for (; out->field < of->type->n_args; out->field++) {
+        if (strcmp(of->type->field_names[out->field], x->name)) continue;
+        out->type = of->type->args[out->field];
+        return out;
+    }
+    err_invalid(c->err, "%s of type %s has no field %s", name, of->type->name, x->name);
+    return NULL;
+}
+
+/* ---- any ---- */
+
+bool cqli_is_of_row(const struct ast_expr *x) {
+    return x->kind == EXPR_NAME || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE || x->kind == EXPR_FIELD;
+}
+
+struct term *cqli_term_of_row(struct compile *c, const struct ast_expr *x, uint32_t depth) {
+    switch (x->kind) {
+    case EXPR_NAME: return compile_column(c, x);
+    case EXPR_ELEMENT:
+    case EXPR_RANGE: return compile_element(c, x, depth);
+    default: return compile_field(c, x, depth);
+    }
+}
+
+bool cqli_term_time(struct compile *c, const struct ast_expr *x, uint32_t depth, struct term **out) {
+    enum term_kind kind;
+    if (!c->scope || !time_kind(x, &kind)) return false;
+    *out = compile_time(c, x, kind, depth);
+    return true;
+}
