@@ -1,5 +1,6 @@
 #include "base/fault.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 
 static _Atomic int64_t countdown[FAULT_POINTS];
@@ -12,4 +13,8 @@ bool fault_hit(enum fault_point point) {
     int64_t left = atomic_load_explicit(&countdown[point], memory_order_relaxed);
     if (left <= 0) return left == FAULT_ALWAYS;
     return atomic_fetch_sub(&countdown[point], 1) == 1;
+}
+
+void fault_dies(enum fault_point point) {
+    if (fault_hit(point)) raise(SIGKILL);
 }

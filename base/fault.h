@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum fault_point { FAULT_ALLOC, FAULT_KV_READ, FAULT_KV_WRITE, FAULT_KV_BUSY, FAULT_KV_SYNC, FAULT_POINTS };
+enum fault_point { FAULT_ALLOC, FAULT_KV_READ, FAULT_KV_WRITE, FAULT_KV_BUSY, FAULT_KV_SYNC, FAULT_DDL, FAULT_POINTS };
 
 enum { FAULT_ALWAYS = -1 };
 
@@ -14,3 +14,5 @@ void fault_arm(enum fault_point point, int64_t nth);
 int64_t fault_left(enum fault_point point);
 /* True when this hit must fail. Any thread. */
 bool fault_hit(enum fault_point point);
+/* The process is killed (SIGKILL) at this hit if it must fail: for steps that a crash may come between. */
+void fault_dies(enum fault_point point);

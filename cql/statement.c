@@ -57,7 +57,9 @@ struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast)
 
 static int use_compile(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     (void)out;
-    if (schema_keyspace_find(c->schema, ast->use.keyspace)) return 0;
+    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, ast->use.keyspace);
+    if (ks && ks->status != SCHEMA_CREATING) return 0;
+    if (ks && !c->schema->cassandra_mode) return err_invalid(c->err, "unconfigured keyspace %s", ast->use.keyspace);
     return err_invalid(c->err, "Keyspace '%s' does not exist", ast->use.keyspace);
 }
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "system_schema/ddl_rule.h"
+
 static int one_of(const struct config *c, enum config_option o, const char *const *names, int n, struct err *e) {
     for (int i = 0; i < n; i++)
         if (!strcmp(c->values[o], names[i])) return i;
@@ -151,6 +153,18 @@ static int read_sizes(struct settings *s, const struct config *c, struct err *e)
  * visible, and is told, about a second after its statement was answered restarts that second again and again, until the statement times out. */
 static const char keyspaces_ddl_delay[] = "500";
 
+static int read_ddl(struct settings *s, const struct config *c, struct err *e) {
+    struct ddl_rules rules;
+    int control = ONE_OF(c, CONFIG_CONTROL, e, "off", "on");
+    if (control < 0) return -1;
+    s->control = control;
+    s->ddl_delay = or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none");
+    s->ddl_rules = c->values[CONFIG_DDL_RULES];
+    if (ddl_rules_init(&rules, s->ddl_delay, s->ddl_rules, 0, e)) return -1;
+    ddl_rules_fini(&rules);
+    return 0;
+}
+
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     *s = (struct settings){0};
     if (read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
@@ -169,5 +183,5 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);
-    return ddl_delay_parse(or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none"), &s->ddl_delay, e);
+    return read_ddl(s, c, e);
 }

@@ -16,7 +16,8 @@ struct settings { /* texts belong to the config */
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size;
-    struct ddl_delay ddl_delay;
+    const char *ddl_delay, *ddl_rules; /* parsed by the catalogue, too */
+    bool control;
     enum eng_durability durability;
     bool cut_damage;
     uint32_t reclaim_rate; /* rows a second; 0: none */

@@ -29,17 +29,18 @@ static int settle_host_id(struct catalog *c, struct err *e) {
 
 /* What was under way when the server stopped goes on with its delay anew; a keyspace being deleted takes its tables along
  * even if the stop came before their records said so. */
-static int resume(struct catalog *c, struct err *e) {
+static void resume(struct catalog *c) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
         const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
-        bool orphan = ks && ks->status == SCHEMA_DELETING;
-        if (orphan && x->status != SCHEMA_DELETING) entry_set_status(c, x, SCHEMA_DELETING);
-        if (x->status == SCHEMA_ACTIVE) continue;
-        entry_begin(c, x);
-        if (x->status == SCHEMA_ACTIVE && entry_save(c, x, e)) return -1; /* or a later start would begin it again */
+        bool orphan = ks && (ks->status == SCHEMA_DELETING || entry_is_gone(ks)) && !entry_is_gone(x);
+        if (orphan && x->status != SCHEMA_DELETING) {
+            entry_set_status(c, x, SCHEMA_DELETING);
+            x->with_keyspace = true;
+        }
+        if (orphan && entry_is_gone(ks)) entry_set_status(c, x, SCHEMA_DELETED);
+        else if (!orphan && entry_is_pending(x)) entry_schedule(c, x);
     }
-    return 0;
 }
 
 static void tell_engine(struct catalog *c) {
@@ -63,12 +64,22 @@ static int gather_kinds(struct catalog *c, const struct catalog_options *o, stru
     return 0;
 }
 
+static int open_rules(struct catalog *c, const struct catalog_options *o, struct err *e) {
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) random = (uint64_t)clock_wall_us(c->clock);
+    c->ddl_delay = arena_strdup(&c->arena, o->ddl_delay ? o->ddl_delay : "none");
+    if (!c->ddl_delay) return err_nomem(e);
+    return ddl_rules_init(&c->rules, c->ddl_delay, o->ddl_rules ? o->ddl_rules : "", random, e);
+}
+
 static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     if (!c->traces) return err_nomem(e);
     if (settle_host_id(c, e) || entries_load(c, e) || system_tables_build(c, e)) return -1;
-    if (resume(c, e) || catalog_publish(c, e)) return -1;
+    resume(c);
+    if (catalog_publish(c, e)) return -1;
     tell_engine(c);
+    (void)catalog_step(c);
     return worker_start(c, e);
 }
 
@@ -81,7 +92,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     c->eng = o->eng;
     c->clock = o->clock;
     c->mode = o->mode;
-    c->delay = o->delay;
+    c->control = o->control;
     c->n_tables = o->n_tables;
     c->tables = o->tables;
     c->started_s = clock_wall_us(o->clock) / 1000000;
@@ -89,12 +100,11 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     pthread_mutex_init(&c->current_lock, NULL);
     pthread_cond_init(&c->moved, NULL);
     arena_init(&c->arena, 64 * 1024, 0);
-    if (getrandom(&c->random, sizeof c->random, 0) != sizeof c->random) c->random = (uint64_t)clock_wall_us(c->clock);
     const struct node_info *n = &o->node;
     c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name), arena_strdup(&c->arena, n->datacenter),
                                  arena_strdup(&c->arena, n->rack), arena_strdup(&c->arena, n->release_version),
                                  arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port};
-    if (gather_kinds(c, o, e) || open_parts(c, e)) {
+    if (gather_kinds(c, o, e) || open_rules(c, o, e) || open_parts(c, e)) {
         catalog_close(c);
         return NULL;
     }
@@ -110,6 +120,7 @@ void catalog_close(struct catalog *c) {
     free(c->by_name);
     for (uint32_t i = 0; i < c->n_system; i++) space_unref(c->system[i]);
     trace_store_free(c->traces);
+    ddl_rules_fini(&c->rules);
     arena_fini(&c->arena);
     pthread_cond_destroy(&c->moved);
     pthread_mutex_destroy(&c->current_lock);

@@ -15,13 +15,6 @@ struct catalog;
 
 enum tally_mode { MODE_KEYSPACES, MODE_CASSANDRA };
 
-/* --ddl-delay: how long an object stays CREATING, UPDATING or DELETING. */
-struct ddl_delay {
-    enum { DDL_NONE, DDL_FIXED, DDL_RANGE, DDL_REALISTIC, DDL_HELD } kind;
-    int64_t min_ms, max_ms;
-};
-int ddl_delay_parse(const char *text, struct ddl_delay *out, struct err *e) MUST_CHECK;
-
 /* What system.local and system.peers tell about this node. */
 struct node_info {
     const char *cluster_name, *datacenter, *rack, *release_version, *cql_version;
@@ -35,7 +28,9 @@ struct catalog_options {
     struct eng *eng;
     struct clock *clock;
     enum tally_mode mode;
-    struct ddl_delay delay;
+    const char *ddl_delay; /* ddl_delay.h: how long an object stays CREATING, UPDATING or DELETING; NULL: none */
+    const char *ddl_rules; /* ddl_rule.h; NULL: none */
+    bool control;          /* the keyspace system_control is there */
     struct node_info node;
     uint32_t n_tables; /* further system tables */
     const struct virtual_table *tables;
@@ -107,16 +102,17 @@ struct catalog_change {
 
 /* Checks the change against the current state, persists it and starts it. 1: done, *out is what clients are told; 0: nothing
  * to do (IF [NOT] EXISTS), *out is filled too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode clients
- * are told at once; in cassandra mode when the object has its final status: *unfinished is what catalog_is_unfinished is
+ * are told at once; in cassandra mode when the object has its final status: *unfinished is what catalog_outcome is
  * asked for until then, or 0. Waits for the disk: not on a loop. */
 int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished,
                   struct err *e) MUST_CHECK;
-bool catalog_is_unfinished(struct catalog *c, uint32_t id);
+/* Of a change that *unfinished named: 1, it is under way; 0, done; -1, it failed, which only a rule of system_control makes it: ERR_SERVER. */
+int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) MUST_CHECK;
 
 /* The clock was moved: what is due by it now goes on now. Any thread. */
 void catalog_clock_moved(struct catalog *c);
 
-/* With --ddl-delay held: lets every unfinished change go on now. Those that start later are held again. */
+/* Lets every unfinished change go on now, held or not. Those that start later have the delay that their rules say. */
 void catalog_release_held(struct catalog *c);
 
 /* ---- traces (system_traces.sessions and events), kept in memory, bounded, oldest dropped ---- */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "base/log.h"
+#include "base/fault.h"
 #include "base/name_tree.h"
 #include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
@@ -28,6 +28,10 @@ static int refuse_system(struct apply *a) {
     return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <keyspace %s>", verb, ch->keyspace);
 }
 
+bool apply_is_unfit(const struct entry *x, bool to_drop) {
+    return entry_is_pending(x) || (!to_drop && x->status == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS);
+}
+
 int apply_busy(struct apply *a, const struct entry *x) {
     char what[32] = "";
     strncpy(what, x->kind->word, sizeof what - 1);
@@ -37,9 +41,17 @@ int apply_busy(struct apply *a, const struct entry *x) {
 }
 
 /* An object keeps its name until it is gone, as on Keyspaces, so that nothing new is made, found or altered under it; to drop it once more
- * asks for nothing new. In cassandra mode whoever drops waits for the end, so that the name is free for those who come after. */
+ * asks for nothing new. (In cassandra mode whoever drops waits for the end, so that only who comes between sees it.) */
 struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name) {
-    return a->c->mode == MODE_KEYSPACES ? entry_find_deleting(a->c, kind, keyspace_id, name) : NULL;
+    return entry_find_deleting(a->c, kind, keyspace_id, name);
+}
+
+static int begin_change(struct apply *a, struct entry *x, enum schema_change_kind kind, enum schema_status to) {
+    a->subject = x;
+    a->kind = kind;
+    a->from = x->status;
+    entry_set_status(a->c, x, to);
+    return BEGUN;
 }
 
 struct entry *apply_keyspace(struct apply *a, bool must_exist) {
@@ -146,7 +158,7 @@ static struct entry *existing_keyspace(struct apply *a) {
     if (old && a->change->op == CATALOG_ALTER_KEYSPACE) (void)apply_busy(a, old);
     if (old) return NULL;
     if (!x && !a->change->conditional) err_invalid(a->err, "Keyspace '%s' doesn't exist", a->change->keyspace);
-    if (x && entry_is_pending(x)) {
+    if (x && apply_is_unfit(x, a->change->op == CATALOG_DROP_KEYSPACE)) {
         apply_busy(a, x);
         return NULL;
     }
@@ -160,10 +172,7 @@ int apply_begin_update(struct apply *a, struct entry *x, const void *definition)
         x->next = slice_of(NULL, 0);
         return NOTHING_TO_DO;
     }
-    a->subject = x;
-    a->kind = CHANGE_UPDATED;
-    entry_set_status(a->c, x, SCHEMA_UPDATING);
-    return BEGUN;
+    return begin_change(a, x, CHANGE_UPDATED, SCHEMA_UPDATING);
 }
 
 static int alter_keyspace(struct apply *a) {
@@ -184,22 +193,19 @@ static int drop_keyspace(struct apply *a) {
     if (!ks) return a->err->set ? -1 : NOTHING_TO_DO;
     for (uint32_t i = 0; i < a->c->n_entries; i++) {
         const struct entry *x = a->c->entries[i];
-        if (x->kind->in_keyspace && x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return apply_busy(a, x);
+        if (x->keyspace_id == ks->id && x->status != SCHEMA_DELETING && entry_is_pending(x)) return apply_busy(a, x);
     }
-    a->subject = ks;
-    a->kind = CHANGE_DROPPED;
-    entry_set_status(a->c, ks, SCHEMA_DELETING);
-    return BEGUN;
+    return begin_change(a, ks, CHANGE_DROPPED, SCHEMA_DELETING);
 }
 
-static void drop_tables_of(struct catalog *c, uint32_t keyspace_id) {
+/* That they go is in the keyspace's record alone, and so is when they are gone. */
+static void drop_objects_of(struct catalog *c, const struct entry *ks) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
-        if (!x->kind->in_keyspace || x->keyspace_id != keyspace_id || x->status == SCHEMA_DELETING) continue;
-        struct err e = {0};
+        if (x->keyspace_id != ks->id || x->status == SCHEMA_DELETING || entry_is_gone(x)) continue;
         entry_set_status(c, x, SCHEMA_DELETING);
-        entry_begin(c, x);
-        if (entry_save(c, x, &e)) log_warn("catalog: the drop of %s is recorded with its keyspace only: %s", x->name, e.text);
+        x->due_us = INT64_MAX;
+        x->with_keyspace = true;
     }
 }
 
@@ -228,7 +234,7 @@ static int check_not_needed(struct apply *a, const struct entry *x) {
     for (uint32_t i = 0; i < a->c->n_kinds; i++) any |= may_need(a->c->kinds[i], x->kind);
     for (uint32_t i = 0; any && i < a->c->n_entries; i++) {
         const struct entry *by = a->c->entries[i];
-        if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING) continue;
+        if (!may_need(by->kind, x->kind) || by->keyspace_id != x->keyspace_id || by->status == SCHEMA_DELETING || entry_is_gone(by)) continue;
         const void *definition = apply_definition(a, by);
         struct needed n = {.a = a, .by = by, .what = x};
         if (!definition || by->kind->depend(definition, need_not, &n)) return -1;
@@ -238,17 +244,14 @@ static int check_not_needed(struct apply *a, const struct entry *x) {
 
 int apply_begin_drop(struct apply *a, struct entry *x) {
     if (check_not_needed(a, x)) return -1;
-    a->subject = x;
-    a->kind = CHANGE_DROPPED;
-    entry_set_status(a->c, x, SCHEMA_DELETING);
-    return BEGUN;
+    return begin_change(a, x, CHANGE_DROPPED, SCHEMA_DELETING);
 }
 
 static int need_there(void *arg, const struct object_kind *kind, const char *name) {
     struct apply *a = arg;
     const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, a->change->keyspace);
     const struct entry *needed = ks ? entry_find(a->c, kind, ks->id, name) : NULL;
-    if (needed && !entry_is_pending(needed)) return 0;
+    if (needed && !apply_is_unfit(needed, false)) return 0;
     return needed ? apply_busy(a, needed) : err_invalid(a->err, "The %s %s.%s that %s needs doesn't exist", kind->word, a->change->keyspace, name, a->change->name);
 }
 
@@ -319,9 +322,8 @@ static struct entry *existing_table(struct apply *a) {
     if (old && ch->op == CATALOG_ALTER_TABLE) (void)apply_busy(a, old);
     if (old) return NULL;
     if (!x && !ch->conditional) err_invalid(a->err, "Table '%s.%s' doesn't exist", ch->keyspace, ch->name);
-    if (x && entry_is_pending(x)) {
-        if (x->status == SCHEMA_CREATING) err_invalid(a->err, "unconfigured table %s.%s", ch->keyspace, ch->name);
-        else apply_busy(a, x);
+    if (x && apply_is_unfit(x, ch->op == CATALOG_DROP_TABLE)) {
+        apply_busy(a, x);
         return NULL;
     }
     return x;
@@ -421,40 +423,54 @@ static int check_and_change(struct apply *a) {
 }
 
 /* Takes back in memory what could not be recorded. */
-static void undo(struct catalog *c, struct entry *x, const struct entry *before) {
-    if (before->form.n == 0) {
-        entry_remove(c, x);
+static void undo(struct apply *a, struct entry *x) {
+    if (a->kind == CHANGE_CREATED) {
+        entry_remove(a->c, x);
         return;
     }
-    entry_restore_status(c, x, SCHEMA_ACTIVE);
-    x->gone = false;
+    entry_restore_status(a->c, x, a->from);
     x->due_us = INT64_MAX;
+    entry_fail_with(x, NULL);
     free((void *)x->next.p);
     x->next = slice_of(NULL, 0);
 }
 
-/* Recorded with its first status and, when the delay is none, carried to its last by entry_begin before it is published. */
+/* With no delay a change is at its end when it is first recorded, so that its other statuses are never seen. */
+static int record_begin(struct apply *a, struct entry *x) {
+    struct catalog *c = a->c;
+    struct entry_before before;
+    entry_schedule(c, x);
+    bool at_once = entry_is_due_at_once(x);
+    if (at_once) entry_finish(c, x, &before);
+    fault_dies(FAULT_DDL);
+    if (entry_save(c, x, a->err)) {
+        if (at_once) entry_finish_undo(c, x, &before);
+        undo(a, x);
+        return -1;
+    }
+    fault_dies(FAULT_DDL);
+    if (a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind) drop_objects_of(c, x);
+    if (at_once) entry_finish_keep(c, x, &before);
+    return 0;
+}
+
+/* Who waits for this change is not told of one before it. */
+static void forget_failures(struct catalog *c, uint32_t id) {
+    for (uint32_t i = 0; i < FAILURES_KEPT; i++)
+        if (c->failures[i].id == id) c->failures[i].id = 0;
+}
+
 static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
     struct catalog *c = a->c;
     struct entry *x = a->subject;
-    struct entry before = a->kind == CHANGE_CREATED ? (struct entry){0} : *x;
-    if (entry_save(c, x, a->err)) {
-        undo(c, x, &before);
-        return -1;
-    }
-    const struct object_kind *kind = x->kind;
-    uint32_t id = x->id;
     change_describe(c, a->kind, x, out);
-    if (a->kind == CHANGE_DROPPED && kind == &keyspace_kind) drop_tables_of(c, id);
-    entry_begin(c, x);
-    if (x->status == SCHEMA_ACTIVE && entry_save(c, x, a->err)) return -1;
-    if (catalog_publish(c, a->err)) return -1;
-    if (x->status == SCHEMA_ACTIVE && x->shown) {
-        eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
-    }
+    forget_failures(c, x->id);
+    if (record_begin(a, x) || catalog_publish(c, a->err)) return -1;
+    fault_dies(FAULT_DDL);
+    if (x->status == SCHEMA_ACTIVE && x->shown) eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
     pthread_cond_broadcast(&c->moved);
-    if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = id;
+    if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;
     return 1;
 }
 
@@ -471,10 +487,16 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
     return rc;
 }
 
-bool catalog_is_unfinished(struct catalog *c, uint32_t id) {
+static int failure_of(const struct catalog *c, uint32_t id, struct err *e) {
+    for (uint32_t i = 0; i < FAILURES_KEPT; i++)
+        if (c->failures[i].id == id) return err_set(e, ERR_SERVER, "%s", c->failures[i].words);
+    return 0;
+}
+
+int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
     pthread_mutex_lock(&c->lock);
-    const struct entry *x = entry_by_id(c, id);
-    bool unfinished = x && entry_is_pending(x);
+    const struct entry *x = entry_by_id(c, unfinished);
+    int rc = x && entry_is_pending(x) ? 1 : failure_of(c, unfinished, e);
     pthread_mutex_unlock(&c->lock);
-    return unfinished;
+    return rc;
 }

@@ -115,6 +115,7 @@ void entry_free(struct entry *x) {
     if (x->shown) schema_table_unref(x->shown);
     free((void *)x->form.p);
     free((void *)x->next.p);
+    free(x->failure);
     free(x->name);
     free(x);
 }
@@ -146,7 +147,7 @@ struct entry *entry_by_id(struct catalog *c, uint32_t id) {
 
 static struct entry *find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name, bool deleting) {
     for (struct entry *x = c->n_buckets ? c->by_name[name_bucket(c, keyspace_id, name)] : NULL; x; x = x->name_next) {
-        if (x->kind != kind || x->keyspace_id != keyspace_id || x->gone || strcmp(x->name, name) != 0) continue;
+        if (x->kind != kind || x->keyspace_id != keyspace_id || entry_is_gone(x) || strcmp(x->name, name) != 0) continue;
         if ((x->status == SCHEMA_DELETING) == deleting) return x;
     }
     return NULL;
@@ -161,10 +162,10 @@ struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *k
 }
 
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to) {
-    static const bool legal[STATUSES][STATUSES] = {
-        [SCHEMA_CREATING] = {[SCHEMA_ACTIVE] = true, [SCHEMA_DELETING] = true},
-        [SCHEMA_ACTIVE] = {[SCHEMA_UPDATING] = true, [SCHEMA_DELETING] = true},
-        [SCHEMA_UPDATING] = {[SCHEMA_ACTIVE] = true, [SCHEMA_DELETING] = true},
+    static const bool legal[SCHEMA_STATUSES][SCHEMA_STATUSES] = {
+#define STATUS_MOVE(from, to) [SCHEMA_##from][SCHEMA_##to] = true,
+#include "system_schema/status_move.def"
+#undef STATUS_MOVE
     };
     assert(legal[x->status][to]);
     entry_restore_status(c, x, to);
@@ -267,10 +268,10 @@ static int load_record(void *arg, struct slice key, struct slice value, struct e
 
 /* Another object of its name that is there, too: a record from a time when this one was set aside, or the reverse. */
 static bool is_doubled(const struct catalog *c, const struct entry *x) {
-    if (x->status == SCHEMA_DELETING) return false;
+    if (x->status == SCHEMA_DELETING || entry_is_gone(x)) return false;
     for (const struct entry *y = c->by_name[name_bucket(c, x->keyspace_id, x->name)]; y; y = y->name_next) {
         bool namesake = y->kind == x->kind && y->keyspace_id == x->keyspace_id && strcmp(y->name, x->name) == 0;
-        if (namesake && y->status != SCHEMA_DELETING && y->id < x->id) return true;
+        if (namesake && y->status != SCHEMA_DELETING && !entry_is_gone(y) && y->id < x->id) return true;
     }
     return false;
 }
@@ -289,7 +290,6 @@ static int check_keys(const struct entry *x, const struct object_place *at, stru
 static int check_entry(struct catalog *c, struct entry *x, struct err *why) {
     const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
     if (x->kind->in_keyspace && (!ks || ks->kind != &keyspace_kind)) return err_set(why, ERR_SERVER, "its keyspace cannot be read");
-    if (x->status == SCHEMA_RESTORING) return err_set(why, ERR_SERVER, "it is %s, which this server does not do", schema_status_name(x->status));
     const struct object_place at = entry_place(c, x);
     if (form_check(x->kind, &at, x->form, why)) return -1;
     return x->old_keys ? check_keys(x, &at, why) : 0;

@@ -37,7 +37,7 @@ int record_decode(struct slice key, struct slice value, struct record *out, stru
     if (!rd.bad) out->name = name;
     out->form = get_part(&rd);
     out->next = get_part(&rd);
-    bool sound = !rd.bad && rd_left(&rd) == 0 && version > 0 && status <= SCHEMA_RESTORING && name.n && !memchr(name.p, 0, name.n) && out->form.n;
+    bool sound = !rd.bad && rd_left(&rd) == 0 && version > 0 && status < SCHEMA_STATUSES && name.n && !memchr(name.p, 0, name.n) && out->form.n;
     if (!sound) return err_set(e, ERR_SERVER, "it is damaged");
     out->status = (enum schema_status)status;
     return 0;

@@ -5,8 +5,8 @@
 #include "base/murmur3.h"
 #include "system_schema/catalog_state.h"
 
-static bool is_visible(const struct entry *x) { return !x->gone && x->form.n > 0; }
-static bool is_listed(const struct entry *x) { return is_visible(x) && x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING; }
+static bool is_visible(const struct entry *x) { return !entry_is_gone(x) && x->form.n > 0; }
+static bool is_listed(const struct entry *x) { return schema_status_is_listed(x->status) && is_visible(x); }
 
 void entry_touch(struct catalog *c, struct entry *x) {
     if (x->touched) return;
@@ -46,7 +46,7 @@ static struct schema_table *make_table(const struct entry *x, const struct schem
 
 int show_keyspace(struct snapshot *s, struct entry *x, struct err *e) {
     struct schema_owner *owner;
-    if (!is_visible(x) || x->status == SCHEMA_DELETING) {
+    if (!is_visible(x)) {
         snapshot_drop(s, x->id);
         return 0;
     }
@@ -196,6 +196,7 @@ int catalog_publish(struct catalog *c, struct err *e) {
     memcpy(c->sums, sums, sizeof sums);
     write_version(sums, s->schema.version);
     s->schema.cassandra_mode = c->mode == MODE_CASSANDRA;
+    s->schema.has_control = c->control;
     s->schema.generation = atomic_load(&c->generation) + 1;
     pthread_mutex_lock(&c->current_lock);
     struct snapshot *old = c->current;

@@ -11,6 +11,7 @@
 
 #include "system_schema/catalog.h"
 #include "system_schema/catalog_record.h"
+#include "system_schema/ddl_rule.h"
 #include "system_schema/snapshot.h"
 
 struct entry {
@@ -23,12 +24,14 @@ struct entry {
     char *name;
     enum schema_status status;
     bool old_keys;    /* as the record said at the start */
-    bool gone;        /* DELETING is over: nobody sees it, its data waits to be freed */
     bool freeing;     /* a thread is freeing its data */
+    bool at_once;     /* what is under way has no delay */
+    bool with_keyspace; /* DELETING because its keyspace is, and ends with it; its own record does not say so */
     bool busy;        /* not ACTIVE: in catalog.busy */
     bool touched;     /* changed since the current snapshot was made: in catalog.touched */
-    int64_t due_us;   /* monotonic: when the status moves on; INT64_MAX: held */
+    int64_t due_us;   /* monotonic: when the status moves on; INT64_MAX: held, or nothing is under way */
     int64_t since_us; /* monotonic: when it got this status */
+    char *failure;    /* malloc'ed: the words that what is under way fails with; NULL: it does not */
     struct slice form, next; /* malloc'ed; next is what an UPDATING object becomes */
     uint32_t n_objects;      /* of a keyspace: entries that live in it */
     uint32_t index;          /* in catalog.entries */
@@ -37,7 +40,16 @@ struct entry {
     struct entry *id_next, *name_next, *busy_next, *busy_prev, *next_touched;
 };
 
-enum { FIRST_STORAGE_ID = 16, MAX_LISTENERS = 8, STATUSES = SCHEMA_RESTORING + 1 };
+/* DELETING is over: nobody sees it, its data waits to be freed. */
+static inline bool entry_is_gone(const struct entry *x) { return x->status == SCHEMA_DELETED; }
+
+enum { FIRST_STORAGE_ID = 16, MAX_LISTENERS = 8, FAILURES_KEPT = 64 };
+
+/* A change that failed, for the client that waits for it. */
+struct ddl_failure {
+    uint32_t id; /* the object's; 0: none */
+    char words[DDL_WORDS_MAX];
+};
 
 struct trace_store;
 
@@ -45,7 +57,8 @@ struct catalog {
     struct eng *eng;
     struct clock *clock;
     enum tally_mode mode;
-    struct ddl_delay delay;
+    char *ddl_delay; /* the configuration's */
+    bool control;
     struct node_info node;
     uint32_t n_kinds;  /* in the order of dependency */
     const struct object_kind **kinds;
@@ -63,11 +76,13 @@ struct catalog {
     uint64_t sums[2];      /* of all entries */
     uint32_t next_id;
     uint32_t type_depth; /* of user types that are being decoded */
-    uint32_t counts[STATUSES]; /* entries by status */
+    uint32_t counts[SCHEMA_STATUSES]; /* entries by status */
+    struct ddl_rules rules;
+    uint32_t n_failures; /* ever */
+    struct ddl_failure failures[FAILURES_KEPT]; /* the newest, in a ring */
     uint32_t n_set_aside;      /* records that could not be read at the start */
     bool closing, has_worker;
     pthread_t worker;
-    uint64_t random;
 
     pthread_mutex_t current_lock;
     struct snapshot *current;
@@ -92,7 +107,7 @@ void entry_free(struct entry *x);
 struct entry *entry_by_id(struct catalog *c, uint32_t id);
 /* One that is not DELETING. keyspace_id 0: of a keyspace. */
 struct entry *entry_find(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
-/* One that is DELETING and not gone yet; there may be several of a name in cassandra mode. */
+/* One that is DELETING and not gone yet. */
 struct entry *entry_find_deleting(struct catalog *c, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
 /* The one setter: asserts that the move is legal, stamps the time, moves the counters. */
 void entry_set_status(struct catalog *c, struct entry *x, enum schema_status to);
@@ -128,12 +143,15 @@ struct apply {
     struct arena arena; /* of definitions on the way to their form */
     struct entry *subject;
     enum schema_change_kind kind;
+    enum schema_status from; /* of the subject, when it is not new */
     struct err *err;
 };
 
 /* What the check of a statement finds. */
 enum { NOTHING_TO_DO, BEGUN };
 
+/* A statement is under way on it, or it is in a status that nothing but a drop may be done in: apply_busy says so. */
+bool apply_is_unfit(const struct entry *x, bool to_drop);
 /* -1: the object is in the middle of another change. */
 int apply_busy(struct apply *a, const struct entry *x);
 struct entry *apply_being_deleted(struct apply *a, const struct object_kind *kind, uint32_t keyspace_id, const char *name);
@@ -158,12 +176,28 @@ void type_touch_users(struct catalog *c, const struct entry *type);
 
 /* ---- catalog_worker.c: the state machine's way forward ---- */
 
-/* Gives a change its delay: due_us is set, and when that is now the entry gets its final status at once (in memory). */
-void entry_begin(struct catalog *c, struct entry *x);
+/* Gives what is under way the delay and the failure that the rules say for it. */
+void entry_schedule(struct catalog *c, struct entry *x);
+/* What an entry was before a step that could not be recorded. */
+struct entry_before {
+    enum schema_status status;
+    struct slice form, next;
+};
+/* What is under way comes to its end, as done or as failed, in memory; it is to be saved then, and one of the other two to be called. */
+void entry_finish(struct catalog *c, struct entry *x, struct entry_before *before);
+void entry_finish_undo(struct catalog *c, struct entry *x, const struct entry_before *before);
+void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_before *before);
+/* Is its end due as soon as it begins? */
+bool entry_is_due_at_once(const struct entry *x);
+/* "CREATE TABLE": of what is under way. */
+void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
+/* What is under way fails when it is due; NULL: it does not. */
+void entry_fail_with(struct entry *x, const char *words);
 /* Moves what is due and frees what is gone; returns when something is due next (monotonic), INT64_MAX: nothing is. Takes the lock. */
 int64_t catalog_step(struct catalog *c);
 int worker_start(struct catalog *c, struct err *e) MUST_CHECK;
 void worker_stop(struct catalog *c);
+/* A statement is under way on it. */
 bool entry_is_pending(const struct entry *x);
 void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x);
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);

@@ -9,7 +9,7 @@ static int is_name(void *arg, const struct object_kind *kind, const char *name) 
 
 /* Is the type one of those that the entry's definition names? */
 static bool names_type(struct catalog *c, const struct entry *x, const struct entry *type) {
-    if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || x->gone) return false;
+    if (x->keyspace_id != type->keyspace_id || (x->kind != &type_kind && x->kind != &table_kind) || entry_is_gone(x)) return false;
     const struct object_place at = {.keyspace = entry_place(c, x).keyspace, .name = x->name};
     struct err ignored = {0};
     struct arena a;
@@ -76,7 +76,7 @@ static struct entry *existing_type(struct apply *a, const char *words) {
     if (old && ch->op == CATALOG_ALTER_TYPE) (void)apply_busy(a, old);
     if (old) return NULL;
     if (!x && !ch->conditional) err_invalid(a->err, words, ch->keyspace, ch->name);
-    if (x && entry_is_pending(x)) {
+    if (x && apply_is_unfit(x, ch->op == CATALOG_DROP_TYPE)) {
         (void)apply_busy(a, x);
         return NULL;
     }
@@ -99,7 +99,7 @@ static int check_partition_keys(struct apply *a, const struct entry *type) {
     buf_init(&tables, 4096);
     for (uint32_t i = 0; i < a->c->n_entries; i++) {
         const struct entry *x = a->c->entries[i];
-        if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING) continue;
+        if (x->kind != &table_kind || x->keyspace_id != type->keyspace_id || x->status == SCHEMA_DELETING || entry_is_gone(x)) continue;
         const struct schema_table *t = apply_definition(a, x);
         bool uses = false;
         for (uint32_t k = 0; t && k < t->n_partition_key; k++) uses |= cql_type_uses(t->columns[k].type, type->name);

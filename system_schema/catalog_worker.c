@@ -1,42 +1,75 @@
-/* The way of a change from its first status to its last: due after the DDL delay, then visible, then (when deleted) freed. */
+/* The way of a change from its first status to its last: due after its delay, recorded, then visible, then (when deleted) freed.
+ *
+ * D1. What an object becomes is recorded before anybody can see it: a client never sees an object go back after a restart.
+ */
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
 
 static const int64_t retry_us = 1000000;
 
-static uint64_t next_random(struct catalog *c) {
-    uint64_t x = c->random += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
+bool entry_is_pending(const struct entry *x) { return schema_status_verb(x->status); }
+
+/* ---- what the rules say ---- */
+
+void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]) {
+    const char *verb = schema_status_verb(x->status);
+    int n = snprintf(out, DDL_STATEMENT_MAX, "%s %s", verb ? verb : "", x->kind->word);
+    for (int i = 0; i < n && i < DDL_STATEMENT_MAX - 1; i++) out[i] = (char)toupper((unsigned char)out[i]);
 }
 
-static int64_t delay_us(struct catalog *c) {
-    int64_t span = c->delay.max_ms - c->delay.min_ms;
-    switch (c->delay.kind) {
-    case DDL_NONE: return 0;
-    case DDL_FIXED: return c->delay.min_ms * 1000;
-    case DDL_RANGE: return (c->delay.min_ms + (int64_t)(next_random(c) % (uint64_t)(span + 1))) * 1000;
-    case DDL_HELD: return -1;
-    case DDL_REALISTIC: break;
+void entry_fail_with(struct entry *x, const char *words) {
+    free(x->failure);
+    x->failure = words ? strdup(words) : NULL;
+}
+
+void entry_schedule(struct catalog *c, struct entry *x) {
+    char statement[DDL_STATEMENT_MAX];
+    const struct object_place at = entry_place(c, x);
+    const struct ddl_subject of = {statement, at.keyspace, at.name};
+    entry_statement(x, statement);
+    int64_t delay = ddl_rules_draw(&c->rules, &of);
+    x->due_us = delay < 0 ? INT64_MAX : clock_mono_us(c->clock) + delay;
+    x->at_once = delay == 0;
+    entry_fail_with(x, ddl_rules_failure(&c->rules, &of));
+}
+
+bool entry_is_due_at_once(const struct entry *x) { return x->at_once && !x->failure; }
+
+/* ---- the end of a change ---- */
+
+void entry_finish(struct catalog *c, struct entry *x, struct entry_before *before) {
+    *before = (struct entry_before){.status = x->status, .form = x->form, .next = x->next};
+    x->due_us = INT64_MAX;
+    switch (x->status) {
+    case SCHEMA_CREATING:
+    case SCHEMA_RESTORING: entry_set_status(c, x, x->failure ? SCHEMA_DELETED : SCHEMA_ACTIVE); return;
+    case SCHEMA_DELETING: entry_set_status(c, x, x->failure ? SCHEMA_ACTIVE : SCHEMA_DELETED); return;
+    default: break;
     }
-    /* Short waits are common and long ones rare: the cube of an even draw. */
-    double u = (double)(next_random(c) >> 11) / 9007199254740992.0;
-    return (c->delay.min_ms + (int64_t)(u * u * u * (double)span)) * 1000;
+    if (x->next.n && !x->failure) x->form = x->next;
+    x->next = slice_of(NULL, 0);
+    entry_set_status(c, x, SCHEMA_ACTIVE);
 }
 
-bool entry_is_pending(const struct entry *x) { return x->status != SCHEMA_ACTIVE && !x->gone; }
+void entry_finish_undo(struct catalog *c, struct entry *x, const struct entry_before *before) {
+    x->form = before->form;
+    x->next = before->next;
+    entry_restore_status(c, x, before->status);
+}
 
-static bool keeps_shape(struct catalog *c, const struct entry *x) {
+static bool keeps_shape(struct catalog *c, const struct entry *x, struct slice old) {
     const struct object_place at = entry_place(c, x);
     struct arena a;
     struct err e = {0};
     arena_init(&a, 16 * 1024, 0);
-    const void *now = x->kind->decode(x->form, &at, &a, &e), *next = x->kind->decode(x->next, &at, &a, &e);
-    bool same = now && next && x->kind->same_shape(now, next);
+    const void *was = x->kind->decode(old, &at, &a, &e), *now = x->kind->decode(x->form, &at, &a, &e);
+    bool same = was && now && x->kind->same_shape(was, now);
     arena_fini(&a);
     return same;
 }
@@ -47,54 +80,75 @@ static void touch_objects(struct catalog *c, const struct entry *ks) {
         if (c->entries[i]->keyspace_id == ks->id) entry_touch(c, c->entries[i]);
 }
 
-/* To the final status, in memory. */
-static void finish(struct catalog *c, struct entry *x) {
-    x->due_us = INT64_MAX;
-    if (x->status == SCHEMA_DELETING) {
-        x->gone = true;
-        entry_touch(c, x);
-        return;
+/* What goes with its keyspace is gone with it, or stays with it. */
+static void finish_objects(struct catalog *c, const struct entry *ks) {
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        struct entry *x = c->entries[i];
+        if (x->keyspace_id != ks->id || x->status != SCHEMA_DELETING) continue;
+        if (entry_is_gone(ks)) entry_set_status(c, x, SCHEMA_DELETED);
+        else if (x->with_keyspace) entry_set_status(c, x, SCHEMA_ACTIVE);
+        x->with_keyspace = false;
     }
-    if (x->status == SCHEMA_UPDATING && x->next.n) {
-        if (x->kind == &keyspace_kind) touch_objects(c, x);
-        x->shape += !keeps_shape(c, x);
-        free((void *)x->form.p);
-        x->form = x->next;
-        x->next = slice_of(NULL, 0);
-        if (x->kind == &type_kind) type_touch_users(c, x);
-    }
-    entry_set_status(c, x, SCHEMA_ACTIVE);
 }
 
-void entry_begin(struct catalog *c, struct entry *x) {
-    int64_t delay = delay_us(c);
-    if (delay == 0) finish(c, x);
-    else x->due_us = delay < 0 ? INT64_MAX : clock_mono_us(c->clock) + delay;
+static void note_failure(struct catalog *c, struct entry *x, enum schema_status from) {
+    struct ddl_failure *f = &c->failures[c->n_failures++ % FAILURES_KEPT];
+    f->id = x->id;
+    snprintf(f->words, sizeof f->words, "%s", x->failure);
+    log_info("catalog: %s of %s %s has failed, as it was told to: %s", schema_status_verb(from), x->kind->word, x->name, x->failure);
+}
+
+void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_before *before) {
+    if (before->status == SCHEMA_UPDATING) {
+        bool taken = x->form.p == before->next.p;
+        if (taken && x->kind == &keyspace_kind) touch_objects(c, x);
+        if (taken && x->kind == &type_kind) type_touch_users(c, x);
+        if (taken && !keeps_shape(c, x, before->form)) x->shape++;
+        free((void *)(taken ? before->form : before->next).p);
+    }
+    if (before->status == SCHEMA_DELETING && x->kind == &keyspace_kind) finish_objects(c, x);
+    if (x->failure) note_failure(c, x, before->status);
+    entry_fail_with(x, NULL);
 }
 
 static void tell_engine(struct catalog *c, const struct entry *x) {
     if (x->shown) eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
 }
 
+/* A drop was told when it began: one that failed brings the object back. */
+static void tell_clients(struct catalog *c, const struct entry *x, enum schema_status from, bool failed) {
+    if (x->status != SCHEMA_ACTIVE) return;
+    if (from != SCHEMA_UPDATING) catalog_notify(c, CHANGE_CREATED, x);
+    else if (!failed) catalog_notify(c, CHANGE_UPDATED, x);
+}
+
 static void move_on(struct catalog *c, struct entry *x) {
     struct err e = {0};
-    enum schema_status from = x->status;
-    struct entry before = *x;
-    finish(c, x);
-    if (x->status == SCHEMA_ACTIVE && entry_save(c, x, &e)) {
-        /* Still done in memory; the record says it is under way, so a restart does it again. */
-        log_error("catalog: %s of %s is not recorded: %s", schema_status_name(from), before.name, e.text);
+    struct entry_before before;
+    bool failed = x->failure;
+    entry_finish(c, x, &before);
+    fault_dies(FAULT_DDL);
+    if (entry_save(c, x, &e)) {
+        log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s", schema_status_verb(before.status),
+                  x->kind->word, x->name, e.text);
         err_clear(&e);
+        entry_finish_undo(c, x, &before);
+        x->due_us = clock_mono_us(c->clock) + retry_us;
+        return;
     }
+    fault_dies(FAULT_DDL);
+    entry_finish_keep(c, x, &before);
     if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
-    else if (!x->gone) tell_engine(c, x);
-    if (from == SCHEMA_CREATING) catalog_notify(c, CHANGE_CREATED, x);
-    if (from == SCHEMA_UPDATING) catalog_notify(c, CHANGE_UPDATED, x);
+    else if (!entry_is_gone(x)) tell_engine(c, x);
+    fault_dies(FAULT_DDL);
+    tell_clients(c, x, before.status, failed);
     pthread_cond_broadcast(&c->moved);
 }
 
+/* ---- what is gone ---- */
+
 /* Gone, told in a snapshot, and nothing lives in it any more: its data and its record can go. */
-static bool is_garbage(const struct entry *x) { return x->gone && !x->freeing && !x->touched && x->n_objects == 0; }
+static bool is_garbage(const struct entry *x) { return entry_is_gone(x) && !x->freeing && !x->touched && x->n_objects == 0; }
 
 /* Frees the data and the record of one deleted object; the lock is let go while the engine works. A keyspace goes after its
  * tables: its record is what makes a restart delete them. */
@@ -106,6 +160,7 @@ static bool free_one(struct catalog *c, int64_t now) {
     struct err e = {0};
     pthread_mutex_unlock(&c->lock);
     int rc = x->kind->has_rows ? eng_table_drop(c->eng, x->storage, &e) : 0;
+    fault_dies(FAULT_DDL);
     pthread_mutex_lock(&c->lock);
     x->freeing = false;
     if (rc == 0) rc = entry_erase(c, x, &e);
@@ -114,6 +169,7 @@ static bool free_one(struct catalog *c, int64_t now) {
         x->due_us = now + retry_us;
         return true;
     }
+    fault_dies(FAULT_DDL);
     entry_remove(c, x);
     pthread_cond_broadcast(&c->moved);
     return true;
@@ -210,7 +266,7 @@ void catalog_release_held(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     int64_t now = clock_mono_us(c->clock);
     for (struct entry *x = c->busy; x; x = x->busy_next)
-        if (entry_is_pending(x)) x->due_us = now;
+        if (entry_is_pending(x) && !x->with_keyspace) x->due_us = now;
     pthread_cond_broadcast(&c->moved);
     pthread_mutex_unlock(&c->lock);
 }

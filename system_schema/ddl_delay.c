@@ -1,35 +1,112 @@
+#include "system_schema/ddl_delay.h"
+
+#include <math.h>
 #include <stdlib.h>
 
-#include "system_schema/catalog.h"
+/* ---- reading ---- */
 
-static bool parse_ms(const char **at, int64_t *out) {
+struct reader {
+    const char *at;
+};
+
+static bool take(struct reader *r, const char *word) {
+    size_t n = strlen(word);
+    while (*r->at == ' ') r->at++;
+    if (strncmp(r->at, word, n) != 0) return false;
+    r->at += n;
+    return true;
+}
+
+static bool take_whole(struct reader *r, uint64_t max, uint64_t *out) {
     char *end;
-    if (**at < '0' || **at > '9') return false;
-    long long v = strtoll(*at, &end, 10);
-    *at = end;
-    *out = v;
-    return v <= 86400 * 1000LL;
+    while (*r->at == ' ') r->at++;
+    if (*r->at < '0' || *r->at > '9') return false;
+    *out = strtoull(r->at, &end, 10);
+    r->at = end;
+    return *out <= max;
+}
+
+static bool take_ms(struct reader *r, int64_t *out) {
+    uint64_t v;
+    if (!take_whole(r, DDL_DELAY_MAX_MS, &v)) return false;
+    *out = (int64_t)v;
+    return true;
+}
+
+static bool take_sigma(struct reader *r, double *out) {
+    char *end;
+    while (*r->at == ' ') r->at++;
+    if (*r->at < '0' || *r->at > '9') return false;
+    *out = strtod(r->at, &end);
+    r->at = end;
+    return *out <= 10;
+}
+
+/* [, seed] ) */
+static bool take_seed(struct reader *r, struct ddl_delay *d) {
+    d->seeded = take(r, ",");
+    return (!d->seeded || take_whole(r, UINT64_MAX, &d->seed)) && take(r, ")");
+}
+
+static bool take_delay(struct reader *r, struct ddl_delay *d) {
+    if (take(r, "none")) return true;
+    if (take(r, "held")) return d->kind = DDL_HELD, true;
+    if (take(r, "realistic")) {
+        *d = (struct ddl_delay){.kind = DDL_RANGE, .min_ms = 10000, .max_ms = 20000};
+        return true;
+    }
+    if (take(r, "uniform(")) {
+        d->kind = DDL_RANGE;
+        return take_ms(r, &d->min_ms) && take(r, ",") && take_ms(r, &d->max_ms) && d->min_ms <= d->max_ms && take_seed(r, d);
+    }
+    if (take(r, "lognormal(")) {
+        d->kind = DDL_LOGNORMAL;
+        return take_ms(r, &d->min_ms) && take(r, ",") && take_sigma(r, &d->sigma) && take_seed(r, d);
+    }
+    d->kind = DDL_FIXED;
+    if (!take_ms(r, &d->min_ms)) return false;
+    d->max_ms = d->min_ms;
+    if (!take(r, "..")) return true;
+    d->kind = DDL_RANGE;
+    return take_ms(r, &d->max_ms) && d->min_ms <= d->max_ms;
 }
 
 int ddl_delay_parse(const char *text, struct ddl_delay *out, struct err *e) {
+    struct reader r = {text};
     *out = (struct ddl_delay){.kind = DDL_NONE};
-    if (strcmp(text, "none") == 0) return 0;
-    if (strcmp(text, "held") == 0) {
-        out->kind = DDL_HELD;
-        return 0;
+    if (take_delay(&r, out) && (take(&r, ""), *r.at == 0)) return 0;
+    return err_invalid(e, "'%s' is no DDL delay: none, MS, MIN-MS..MAX-MS, uniform(MIN-MS, MAX-MS[, SEED]), lognormal(MEDIAN-MS, SIGMA[, SEED]), "
+                          "realistic or held", text);
+}
+
+/* ---- drawing ---- */
+
+static uint64_t next_random(uint64_t *random) {
+    uint64_t x = *random += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+/* In (0, 1). */
+static double next_even(uint64_t *random) { return ((double)(next_random(random) >> 11) + 0.5) / 9007199254740992.0; }
+
+/* Box and Muller. */
+static double next_normal(uint64_t *random) {
+    double u = next_even(random), v = next_even(random);
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+int64_t ddl_delay_draw(const struct ddl_delay *d, uint64_t *random) {
+    double ms;
+    switch (d->kind) {
+    case DDL_NONE: return 0;
+    case DDL_FIXED: return d->min_ms * 1000;
+    case DDL_RANGE: return (d->min_ms + (int64_t)(next_random(random) % (uint64_t)(d->max_ms - d->min_ms + 1))) * 1000;
+    case DDL_LOGNORMAL:
+        ms = (double)d->min_ms * exp(d->sigma * next_normal(random));
+        return ms < DDL_DELAY_MAX_MS ? (int64_t)(ms * 1000) : (int64_t)DDL_DELAY_MAX_MS * 1000;
+    case DDL_HELD: break;
     }
-    if (strcmp(text, "realistic") == 0) {
-        /* Samples of Keyspaces users wait up to 60 s; most tables are there within ten. */
-        *out = (struct ddl_delay){.kind = DDL_REALISTIC, .min_ms = 2000, .max_ms = 30000};
-        return 0;
-    }
-    const char *at = text;
-    if (parse_ms(&at, &out->min_ms)) {
-        out->kind = DDL_FIXED;
-        out->max_ms = out->min_ms;
-        if (*at == 0) return 0;
-        out->kind = DDL_RANGE;
-        if (strncmp(at, "..", 2) == 0 && (at += 2, parse_ms(&at, &out->max_ms)) && *at == 0 && out->min_ms <= out->max_ms) return 0;
-    }
-    return err_invalid(e, "'%s' is no DDL delay: none, MS, MIN-MS..MAX-MS, realistic or held", text);
+    return -1;
 }

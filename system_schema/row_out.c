@@ -35,6 +35,11 @@ void row_text(struct row_out *ro, const char *column, const char *text) {
     if (text) row_bytes(ro, column, slice_str(text));
 }
 
+void row_text_copy(struct row_out *ro, const char *column, const char *text) {
+    if (*text) put(ro, column, text, strlen(text));
+    else row_text(ro, column, "");
+}
+
 void row_bool(struct row_out *ro, const char *column, bool v) { put(ro, column, &(uint8_t){v}, 1); }
 
 void row_int(struct row_out *ro, const char *column, int32_t v) {

@@ -24,6 +24,7 @@ int row_out_emit(struct row_out *ro) MUST_CHECK; /* what the row function said, 
 bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text);
 
 void row_text(struct row_out *ro, const char *column, const char *text); /* NULL: null */
+void row_text_copy(struct row_out *ro, const char *column, const char *text); /* which need not live on */
 void row_bytes(struct row_out *ro, const char *column, struct slice bytes);
 void row_bool(struct row_out *ro, const char *column, bool v);
 void row_int(struct row_out *ro, const char *column, int32_t v);

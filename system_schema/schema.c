@@ -1,17 +1,25 @@
 #include "system_schema/schema.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 #include "system_schema/snapshot.h"
 
 const char *schema_status_name(enum schema_status s) {
     static const char *const names[] = {
-#define STATUS(id, text) [SCHEMA_##id] = text,
+#define STATUS(id, text, verb) [SCHEMA_##id] = text,
 #include "system_schema/status.def"
 #undef STATUS
     };
     return names[s];
+}
+
+const char *schema_status_verb(enum schema_status s) {
+    static const char *const verbs[] = {
+#define STATUS(id, text, verb) [SCHEMA_##id] = verb,
+#include "system_schema/status.def"
+#undef STATUS
+    };
+    return verbs[s];
 }
 
 const struct schema_space *schema_space_find(const struct schema *s, const char *name) {
@@ -19,7 +27,7 @@ const struct schema_space *schema_space_find(const struct schema *s, const char 
     while (from < to) {
         uint32_t mid = from + (to - from) / 2;
         int c = strcmp(s->spaces[mid]->keyspace->name, name);
-        if (c == 0) return s->spaces[mid];
+        if (c == 0) return s->spaces[mid]->keyspace->status == SCHEMA_DELETING ? NULL : s->spaces[mid];
         if (c < 0) from = mid + 1;
         else to = mid;
     }
@@ -41,13 +49,21 @@ const struct schema_table *schema_table_any(const struct schema *s, const char *
 const struct schema_table *schema_table_find(const struct schema *s, const char *keyspace, const char *name, struct err *e) {
     const struct schema_space *space = schema_space_find(s, keyspace);
     const struct schema_keyspace *ks = space ? space->keyspace : NULL;
-    if (!ks || ks->status == SCHEMA_CREATING || ks->status == SCHEMA_DELETING) {
+    if (!ks && !s->has_control && strcmp(keyspace, "system_control") == 0) {
+        err_invalid(e, "system_control is off: it is there when tallyd is started with --control on");
+        return NULL;
+    }
+    if (!ks || ks->status == SCHEMA_CREATING) {
         const char *words = s->cassandra_mode ? "keyspace %s does not exist" : ks ? "unconfigured keyspace %s" : "Keyspace %s does not exist";
         err_set(e, ERR_INVALID, words, keyspace);
         return NULL;
     }
     const struct schema_table *t = schema_tables_find(&space->tables, name);
     if (t && (t->status == SCHEMA_ACTIVE || t->status == SCHEMA_UPDATING)) return t;
+    if (t && t->status == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS) {
+        err_invalid(e, "Table '%s' is %s: wait until it is ACTIVE", name, schema_status_name(t->status));
+        return NULL;
+    }
     if (s->cassandra_mode) err_invalid(e, "table %s does not exist", name);
     else err_invalid(e, "unconfigured table %s.%s", keyspace, name);
     return NULL;
@@ -147,16 +163,6 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     out->comment = comment ? comment : "";
     return 0;
 }
-
-static bool is_enabled(const struct schema_table *t, const char *option) {
-    for (uint32_t i = 0; i < t->n_options; i++)
-        if (strcmp(t->options[i].name, option) == 0) return strcasecmp(t->options[i].value, "enabled") == 0;
-    return false;
-}
-
-bool schema_has_ttl(const struct schema_table *t) { return t->default_ttl > 0 || is_enabled(t, "custom_properties.ttl.status"); }
-
-bool schema_has_client_timestamps(const struct schema_table *t) { return is_enabled(t, "custom_properties.client_side_timestamps.status"); }
 
 uint16_t schema_regions(const struct schema_keyspace *ks) {
     uint16_t n = 0;

@@ -12,11 +12,18 @@
 #include "types/type.h"
 
 enum schema_status {
-#define STATUS(id, text) SCHEMA_##id,
+#define STATUS(id, text, verb) SCHEMA_##id,
 #include "system_schema/status.def"
 #undef STATUS
+    SCHEMA_STATUSES
 };
 const char *schema_status_name(enum schema_status s);
+/* The statement that is under way in it, "CREATE"; NULL: none is. */
+const char *schema_status_verb(enum schema_status s);
+/* What system_schema shows, and drivers know: it has been created and not dropped. */
+static inline bool schema_status_is_listed(enum schema_status s) {
+    return s == SCHEMA_ACTIVE || s == SCHEMA_UPDATING || s == SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
+}
 
 enum schema_column_kind { COLUMN_PARTITION_KEY, COLUMN_CLUSTERING, COLUMN_STATIC, COLUMN_REGULAR };
 
@@ -110,7 +117,8 @@ struct schema {
     uint8_t version[16];
     bool cassandra_mode; /* chooses the words of errors */
     uint64_t generation; /* grows with every snapshot */
-    uint32_t n_spaces; /* by name */
+    bool has_control;    /* the keyspace system_control is there */
+    uint32_t n_spaces; /* by name; one that is DELETING is among them, and not found by its name */
     const struct schema_space *const *spaces;
 };
 
@@ -141,9 +149,31 @@ static inline bool schema_table_same_shape(const struct schema_table *a, const s
     return a == b || (a->object == b->object && a->shape == b->shape && !a->virt && !b->virt);
 }
 
-/* Amazon Keyspaces' switches of a table, custom_properties 'ttl' (or a default TTL, which implies it) and 'client_side_timestamps'. */
+/* ---- what Amazon Keyspaces adds to a table (custom_property.c): its CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS ---- */
+
+/* 'ttl', or a default TTL, which implies it. */
 bool schema_has_ttl(const struct schema_table *t);
 bool schema_has_client_timestamps(const struct schema_table *t);
+bool schema_has_pitr(const struct schema_table *t);
+
+struct schema_capacity {
+    enum { SCHEMA_ON_DEMAND, SCHEMA_PROVISIONED } mode;
+    int64_t read_units, write_units; /* a second; PROVISIONED */
+    int64_t warm_read, warm_write;   /* a second: what the table can serve at once */
+    int64_t on_demand_since_ms;      /* since 1970: when it became ON_DEMAND last; 0: never */
+};
+void schema_capacity(const struct schema_table *t, struct schema_capacity *out);
+
+/* Of reads or of writes of a provisioned table. */
+struct schema_autoscaling {
+    bool enabled;
+    int64_t minimum_units, maximum_units;
+    double target_percent;
+    int64_t scale_in_cooldown, scale_out_cooldown; /* seconds */
+    bool disable_scale_in;
+};
+enum schema_capacity_kind { SCHEMA_READ_CAPACITY, SCHEMA_WRITE_CAPACITY };
+void schema_autoscaling(const struct schema_table *t, enum schema_capacity_kind of, struct schema_autoscaling *out);
 
 /* How many Regions the keyspace is in: the data centres that NetworkTopologyStrategy names. */
 uint16_t schema_regions(const struct schema_keyspace *ks);

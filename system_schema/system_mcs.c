@@ -132,10 +132,10 @@ int yield_mcs_tags(const struct virtual_context *ctx, const struct schema_table 
     return 0;
 }
 
-/* "Query to see whether a keyspace has been created": it is listed from then on, and has no status column. */
+/* "Query to see whether a keyspace has been created": it is listed from then on until it is gone, and has no status column. */
 static int emit_mcs_keyspace(struct row_out *ro, const struct schema_space *space) {
     const struct schema_keyspace *ks = space->keyspace;
-    if (ks->status == SCHEMA_CREATING || ks->status == SCHEMA_DELETING) return 0;
+    if (ks->status == SCHEMA_CREATING) return 0;
     put_keyspace(ro, ks);
     return row_out_emit(ro);
 }

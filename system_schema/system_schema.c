@@ -7,8 +7,6 @@
 /* In Cassandra only the keyspaces of virtual tables are left out of system_schema. */
 bool keyspace_is_virtual(const struct schema_keyspace *ks) { return ks->is_system && strcmp(ks->name, "system_virtual_schema") == 0; }
 
-static bool is_listed(enum schema_status s) { return s == SCHEMA_ACTIVE || s == SCHEMA_UPDATING; }
-
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 
 static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, bool virtual,
@@ -18,7 +16,7 @@ static int each_keyspace(const struct virtual_context *ctx, const struct schema_
     for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
         const struct schema_space *space = ctx->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
-        if (!is_listed(ks->status) || keyspace_is_virtual(ks) != virtual || !row_out_wants(&ro, 0, ks->name)) continue;
+        if (!schema_status_is_listed(ks->status) || keyspace_is_virtual(ks) != virtual || !row_out_wants(&ro, 0, ks->name)) continue;
         if (fn(&ro, space)) return -1;
     }
     return 0;
@@ -72,7 +70,7 @@ void put_table(struct row_out *ro, const struct schema_table *t) {
 static int emit_tables(struct row_out *ro, const struct schema_space *space) {
     struct schema_table_cursor at = schema_tables_begin(&space->tables);
     for (const struct schema_table *t; (t = schema_tables_next(&at));) {
-        if (!is_listed(t->status)) continue;
+        if (!schema_status_is_listed(t->status)) continue;
         put_table(ro, t);
         if (row_out_emit(ro)) return -1;
     }
@@ -116,7 +114,7 @@ int emit_columns(struct row_out *ro, const struct schema_table *t) {
 static int emit_all_columns(struct row_out *ro, const struct schema_space *space) {
     struct schema_table_cursor at = schema_tables_begin(&space->tables);
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
-        if (is_listed(t->status) && emit_columns(ro, t)) return -1;
+        if (schema_status_is_listed(t->status) && emit_columns(ro, t)) return -1;
     return 0;
 }
 
@@ -142,7 +140,7 @@ int put_type(struct row_out *ro, const struct schema_type *t) {
 
 static int emit_types(struct row_out *ro, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (is_listed(space->types[i]->status) && (put_type(ro, space->types[i]) || row_out_emit(ro))) return -1;
+        if (schema_status_is_listed(space->types[i]->status) && (put_type(ro, space->types[i]) || row_out_emit(ro))) return -1;
     return 0;
 }
 

@@ -16,10 +16,13 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define SYSTEM_TABLE(releases, keyspace, table, yield, gc_grace, comment, columns) \
-    {releases, keyspace, table, {yield_##yield}, #gc_grace, comment, columns},
+#define SYSTEM_TABLE(releases, keyspace, table, from, gc_grace, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##from}, #gc_grace, comment, columns},
+#define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name}, "0", comment, columns},
 #include "system_schema/system_table.def"
 #undef SYSTEM_TABLE
+#undef SYSTEM_TABLE_WRITTEN
 };
 
 int yield_none(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
@@ -153,7 +156,7 @@ int system_tables_build(struct catalog *c, struct err *e) {
     const struct row *all = all_rows(c, &n);
     if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, struct space *))) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
-        bool seen = !(all[i].releases & release);
+        bool seen = !(all[i].releases & release) || (!c->control && strcmp(all[i].keyspace, "system_control") == 0);
         for (uint32_t j = 0; j < c->n_system && !seen; j++) seen = strcmp(c->system[j]->space.keyspace->name, all[i].keyspace) == 0;
         if (seen) continue;
         struct space *space = make_keyspace(c, all, n, all[i].keyspace, release, e);

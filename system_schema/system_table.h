@@ -6,6 +6,12 @@
 
 #define YIELDS(name) int yield_##name(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg)
 
+#define WRITES(name) int write_##name(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change)
+
+YIELDS(control_ddl);
+YIELDS(control_objects);
+WRITES(control_ddl);
+WRITES(control_objects);
 YIELDS(none);
 YIELDS(local);
 YIELDS(prepared_statements);

@@ -3,6 +3,10 @@
  * A SELECT on one runs through the ordinary path; only the source of rows differs. A yielded row has one value per column
  * in the table's column order; the restrictions are applied by the caller, which may pass the partition key it wants so that
  * a large table (traces) need not yield everything.
+ *
+ * A table that has a write function takes INSERT, UPDATE and DELETE of single rows, too: they are compiled, permitted and checked as on
+ * any table, and the function has done what they ask when they are answered. What it refuses is the statement's error. Conditions, USING and
+ * operations on parts of a value are refused before it is called; the statements of a batch are handed over one by one.
  */
 #pragma once
 
@@ -35,8 +39,17 @@ struct virtual_context {
 /* Takes one row; 0 to go on, -1 to stop (err set). values: n_columns of the table. */
 typedef int (*virtual_row_fn)(void *arg, const struct value *values);
 
+/* One row that a statement writes, by ordinal of the table's columns: those of the key are there; of the others, null takes a value away and
+ * what the statement does not name is unset. */
+struct virtual_change {
+    enum { VIRTUAL_INSERT, VIRTUAL_UPDATE, VIRTUAL_DELETE } kind; /* DELETE: of the row; of columns it is an UPDATE */
+    const struct value *values;
+};
+
 struct schema_virtual {
     int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
+    /* 0, or -1 with ctx->err and nothing changed. On a thread that may block. NULL: clients may not write here. */
+    int (*write)(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change);
     void *owner; /* whose the data is, for the function; NULL: the catalogue's */
 };
 

@@ -82,13 +82,8 @@ static void reverse_partitions(struct virtual_source *s) {
 static int load(struct virtual_source *s) {
     struct cql_request *r = s->spec.r;
     const struct schema_table *t = s->spec.plan->table;
-    struct virtual_context ctx = {.catalog = r->db->options.catalog, .schema = r->schema, .arena = r->arena, .key = s->key,
-                                  .each_prepared = r->db->each_prepared, .prepared = r->db->prepared, .err = r->err};
-    if (r->session) {
-        ctx.local_address = r->session->local_address;
-        ctx.local_port = r->session->local_port;
-        ctx.protocol_version = r->session->protocol_version;
-    }
+    struct virtual_context ctx = db_virtual_context(r);
+    ctx.key = s->key;
     if (t->virt->yield(&ctx, t, take_row, s)) return -1;
     if (s->spec.plan->reversed) reverse_partitions(s);
     s->loaded = true;

@@ -12,3 +12,6 @@ struct cql_db {
     /* Lists them for system.prepared_statements (system_schema/virtual.h). */
     int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);
 };
+
+/* What the functions of system tables may look at, for one request. */
+struct virtual_context db_virtual_context(struct cql_request *r);

@@ -22,7 +22,8 @@ enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s) 
     enum { LOOK_EVERY_US = 10000 };
     const uint32_t *unfinished = r->running;
     (void)s;
-    if (!catalog_is_unfinished(r->db->options.catalog, *unfinished)) return CQL_DONE;
+    int rc = catalog_outcome(r->db->options.catalog, *unfinished, r->err);
+    if (rc <= 0) return rc ? CQL_FAILED : CQL_DONE;
     r->again_us = clock_machine_us(r->db->options.clock) + LOOK_EVERY_US;
     return cql_check_running(r) ? CQL_FAILED : CQL_AGAIN;
 }

@@ -90,8 +90,6 @@ static int emit_element(struct answer *a, const struct schema_keyspace *ks, stru
     return rc;
 }
 
-static bool is_listed(enum schema_status s) { return s == SCHEMA_ACTIVE || s == SCHEMA_UPDATING; }
-
 static int by_name_whatever_case(const void *a, const void *b) {
     return strcasecmp((*(const struct schema_table *const *)a)->name, (*(const struct schema_table *const *)b)->name);
 }
@@ -104,7 +102,7 @@ static int emit_tables(struct answer *a, const struct schema_keyspace *ks, bool 
     for (uint32_t i = 0; i < tables->n; i++) sorted[i] = schema_tables_next(&at);
     qsort(sorted, tables->n, sizeof *sorted, by_name_whatever_case);
     for (uint32_t i = 0; i < tables->n; i++)
-        if (is_listed(sorted[i]->status) && emit_element(a, ks, (struct element){.table = sorted[i]}, with_text)) return -1;
+        if (schema_status_is_listed(sorted[i]->status) && emit_element(a, ks, (struct element){.table = sorted[i]}, with_text)) return -1;
     return 0;
 }
 
@@ -118,7 +116,7 @@ static int emit_type_names(struct answer *a, const struct schema_space *space) {
     for (uint32_t i = 0; i < space->n_types; i++) sorted[i] = space->types[i];
     if (space->n_types > 1) qsort(sorted, space->n_types, sizeof *sorted, by_type_name);
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (is_listed(sorted[i]->status) && emit_element(a, space->keyspace, (struct element){.type = sorted[i]}, false)) return -1;
+        if (schema_status_is_listed(sorted[i]->status) && emit_element(a, space->keyspace, (struct element){.type = sorted[i]}, false)) return -1;
     return 0;
 }
 
@@ -130,7 +128,7 @@ static int emit_types_within(struct answer *a, const struct schema_space *space,
         if (emit_types_within(a, space, t->args[i], done)) return -1;
     if (t->id != CQL_UDT) return 0;
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (is_listed(space->types[i]->status) && strcmp(space->types[i]->type->name, t->name) == 0) return emit_type(a, space, i, done);
+        if (schema_status_is_listed(space->types[i]->status) && strcmp(space->types[i]->type->name, t->name) == 0) return emit_type(a, space, i, done);
     return 0;
 }
 
@@ -147,7 +145,7 @@ static int emit_types(struct answer *a, const struct schema_space *space) {
     bool *done = ARENA_ARRAY(a->r->arena, space->n_types + 1, bool);
     if (!done) return err_nomem(a->r->err);
     for (uint32_t i = 0; i < space->n_types; i++)
-        if (is_listed(space->types[i]->status) && emit_type(a, space, i, done)) return -1;
+        if (schema_status_is_listed(space->types[i]->status) && emit_type(a, space, i, done)) return -1;
     return 0;
 }
 
@@ -159,7 +157,7 @@ static int emit_keyspace(struct answer *a, const struct schema_keyspace *ks, boo
 static int emit_schema(struct answer *a) {
     for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
         const struct schema_keyspace *ks = a->schema->spaces[i]->keyspace;
-        if (!is_listed(ks->status) || (ks->is_system && !a->d->ast->full)) continue;
+        if (!schema_status_is_listed(ks->status) || (ks->is_system && !a->d->ast->full)) continue;
         if (emit_keyspace(a, ks, false)) return -1;
     }
     return 0;
@@ -171,7 +169,7 @@ static int emit_names(struct answer *a) {
     if (kind != DESCRIBE_KEYSPACES && kind != DESCRIBE_TABLES && kind != DESCRIBE_TYPES) return 0;
     for (uint32_t i = 0; i < a->schema->n_spaces; i++) {
         const struct schema_keyspace *ks = a->schema->spaces[i]->keyspace;
-        if (!is_listed(ks->status)) continue;
+        if (!schema_status_is_listed(ks->status)) continue;
         if (kind == DESCRIBE_KEYSPACES && emit_element(a, ks, (struct element){0}, false)) return -1;
         bool wanted = !a->d->keyspace || strcmp(a->d->keyspace, ks->name) == 0;
         if (kind == DESCRIBE_TABLES && wanted && emit_tables(a, ks, false)) return -1;
@@ -209,14 +207,14 @@ static const struct schema_keyspace *find_keyspace(struct answer *a, const char 
         return NULL;
     }
     const struct schema_keyspace *ks = schema_keyspace_find(a->schema, name);
-    if (ks && is_listed(ks->status)) return ks;
+    if (ks && schema_status_is_listed(ks->status)) return ks;
     err_invalid(a->r->err, "'%s' not found in keyspaces", name);
     return NULL;
 }
 
 static const struct schema_table *find_table(struct answer *a, const struct schema_keyspace *ks, const char *name) {
     const struct schema_table *t = schema_table_any(a->schema, ks->name, name);
-    return t && is_listed(t->status) ? t : NULL;
+    return t && schema_status_is_listed(t->status) ? t : NULL;
 }
 
 static int emit_one(struct answer *a) {
@@ -244,7 +242,7 @@ static int emit_generic(struct answer *a) {
     const struct ast_describe *d = a->d->ast;
     if (!d->name.keyspace) {
         const struct schema_keyspace *ks = schema_keyspace_find(a->schema, d->name.name);
-        if (ks && is_listed(ks->status)) return emit_keyspace(a, ks, false);
+        if (ks && schema_status_is_listed(ks->status)) return emit_keyspace(a, ks, false);
         if (!a->d->keyspace) return err_invalid(a->r->err, "'%s' not found in keyspaces", d->name.name);
     }
     return emit_one(a);

@@ -10,7 +10,7 @@ struct batch_plan {
 /* ---- what may go together ---- */
 
 struct traits {
-    bool conditional, counters, others, own_timestamp, several_tables;
+    bool conditional, counters, others, own_timestamp, several_tables, virtual, regular;
     const struct schema_table *table;
 };
 
@@ -20,6 +20,8 @@ static void traits_add(struct traits *t, const struct modify_plan *p) {
     t->others = t->others || !p->counter;
     t->own_timestamp = t->own_timestamp || p->timestamp;
     t->several_tables = t->several_tables || (t->table && t->table != p->table);
+    t->virtual = t->virtual || p->table->virt;
+    t->regular = t->regular || !p->table->virt;
     t->table = p->table;
 }
 
@@ -30,6 +32,9 @@ static int check(const struct traits *t, enum ast_batch_kind kind, bool timestam
     if (timestamp && t->counters) return err_invalid(e, "Cannot provide custom timestamp for a BATCH containing counters");
     if (kind == BATCH_COUNTER && t->others) return err_invalid(e, "Cannot include non-counter statement in a counter batch");
     if (t->counters && t->others) return err_invalid(e, "Counter and non-counter mutations cannot exist in the same batch");
+    if (kind == BATCH_LOGGED && t->virtual) return err_invalid(e, "Cannot include a virtual table statement in a logged batch");
+    if (t->virtual && t->regular) return err_invalid(e, "Mutations for virtual and regular tables cannot exist in the same batch");
+    if (t->virtual && timestamp) return err_invalid(e, "Custom timestamp is not supported by virtual tables");
     if (kind == BATCH_LOGGED && t->counters) return err_invalid(e, "Cannot include a counter statement in a logged batch");
     if (t->conditional && t->several_tables) return err_invalid(e, "Batch with conditions cannot span multiple tables");
     return 0;

@@ -71,6 +71,13 @@ struct modify_write {
     struct mutations *mutations;    /* that modify_add adds to */
 };
 
+/* One statement to be run. */
+struct write_item {
+    const struct cql_statement *statement; /* INSERT, UPDATE or DELETE */
+    uint32_t n_values;
+    const struct value *values; /* of its markers, in their order */
+};
+
 static inline const struct modify_plan *modify_plan_of(const struct cql_statement *s) { return s->plan; }
 /* What needs the partition's lock and a thread that may block. */
 static inline bool modify_needs_lock(const struct modify_plan *p) { return p->conditional || p->reads || p->counter; }

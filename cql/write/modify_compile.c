@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/name_tree.h"
+#include "system_schema/virtual.h"
 
 struct builder {
     struct compile *c;
@@ -33,7 +34,7 @@ static int begin(struct builder *b, struct compile *c, const struct ast_name *na
                  struct cql_statement *out) {
     const struct schema_table *t = statement_table(c, name);
     if (!t) return -1;
-    if (t->virt || t->keyspace->is_system)
+    if (t->keyspace->is_system && !(t->virt && t->virt->write))
         return err_set(c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
     struct modify_plan *p = ARENA_NEW(c->arena, struct modify_plan);
     if (!p || !(p->ops = ARENA_ARRAY(c->arena, (size_t)n_ops + 1, struct modify_op))) return err_nomem(c->err);
@@ -128,6 +129,24 @@ static int check_attributes(struct builder *b) {
     return 0;
 }
 
+/* Of a system table that may be written: whole rows and whole values, here and now. The words are Cassandra's (ModificationStatement,
+ * AbstractMutableVirtualTable). */
+static int check_virtual(struct builder *b) {
+    const struct modify_plan *p = b->plan;
+    const struct schema_table *t = b->table;
+    struct err *e = b->c->err;
+    if (!t->virt) return 0;
+    if (p->conditional) return err_invalid(e, "Conditional updates are not supported by virtual tables");
+    if (p->timestamp) return err_invalid(e, "Custom timestamp is not supported by virtual tables");
+    if (p->ttl) return err_invalid(e, "Expiring columns are not supported by virtual tables");
+    if (p->where && p->where->rows == WHERE_ALL_ROWS) return err_invalid(e, "Partition deletion is not supported by table %s.%s", t->keyspace->name, t->name);
+    if (p->where && p->where->rows == WHERE_SLICES) return err_invalid(e, "Range deletion is not supported by table %s.%s", t->keyspace->name, t->name);
+    for (uint32_t i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind != MODIFY_SET && p->ops[i].kind != MODIFY_DELETE)
+            return err_invalid(e, "Operations on parts of a value are not supported by table %s.%s", t->keyspace->name, t->name);
+    return 0;
+}
+
 /* ---- INSERT ---- */
 
 static int insert_column(struct builder *b, const char *name, const struct ast_expr *value) {
@@ -213,7 +232,7 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
     if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
     find_whole(p);
     if (compile_conditions(&b, &ast->conditions)) return -1;
-    return modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl) || check_attributes(&b) ? -1 : 0;
+    return modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl) || check_attributes(&b) || check_virtual(&b) ? -1 : 0;
 }
 
 /* ---- WHERE, common to UPDATE and DELETE ---- */
@@ -384,7 +403,7 @@ int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct
     if (sort_ops(c, p) || compile_conditions(&b, &ast->conditions)) return -1;
     if (compile_where(&b, &ast->where, WHERE_UPDATE, out)) return -1;
     find_whole(p);
-    return check_attributes(&b);
+    return check_attributes(&b) || check_virtual(&b) ? -1 : 0;
 }
 
 /* ---- DELETE ---- */
@@ -427,5 +446,5 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
     for (uint32_t i = 0; i < ast->n_deletions; i++)
         if (delete_column(&b, &ast->deletions[i])) return -1;
     if (sort_ops(c, p) || compile_conditions(&b, &ast->conditions)) return -1;
-    return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) ? -1 : 0;
+    return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) || check_virtual(&b) ? -1 : 0;
 }

@@ -5,6 +5,7 @@
 #include "cql/write/cas.h"
 #include "cql/write/counter.h"
 #include "cql/write/footprint.h"
+#include "cql/write/virtual_write.h"
 #include "cql/write/weigh.h"
 
 struct write {
@@ -234,8 +235,9 @@ static enum cql_outcome run(struct write *w) {
         w->locked = w->locked || modify_needs_lock(p);
     }
     w->locked = w->locked || w->sized_by_row;
-    r->work_class = WORK_UPDATE;
     r->write_type = write_type(w);
+    if (plan_of(w, 0)->table->virt) return check_level(w) ? CQL_FAILED : virtual_write_run(r, w->items, w->n);
+    r->work_class = WORK_UPDATE;
     if (w->locked && !r->blocking) return CQL_OFFLOAD;
     if (!w->conditional && check_level(w)) return CQL_FAILED;
     if (bind(w) || (w->conditional && check_level(w))) return CQL_FAILED;

@@ -9,12 +9,6 @@
 
 #include "cql/write/modify.h"
 
-struct write_item {
-    const struct cql_statement *statement; /* INSERT, UPDATE or DELETE */
-    uint32_t n_values;
-    const struct value *values; /* of its markers, in their order */
-};
-
 /* What makes a batch of the items; NULL: a statement that stands alone. */
 struct write_batch {
     enum ast_batch_kind kind;

@@ -42,7 +42,6 @@ void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_d
     struct catalog_options co = {.eng = h->eng,
                                  .clock = &h->clock.clock,
                                  .mode = mode,
-                                 .delay = {.kind = DDL_NONE},
                                  .node = {.cluster_name = "Test Cluster", .datacenter = "datacenter1", .rack = "rack1", .release_version = "5.0.8",
                                           .cql_version = "3.4.7", .listen_address = "127.0.0.1", .port = 9042}};
     h->catalog = catalog_open(&co, &h->err);

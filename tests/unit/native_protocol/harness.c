@@ -139,7 +139,7 @@ void harness_open_database(struct harness *h) {
     struct err e = {0};
     struct np_options *o = &h->options;
     open_store(h);
-    struct catalog_options co = {.eng = o->eng, .clock = &h->clock, .mode = MODE_CASSANDRA, .delay = {.kind = DDL_NONE},
+    struct catalog_options co = {.eng = o->eng, .clock = &h->clock, .mode = MODE_CASSANDRA,
                                  .node = {.cluster_name = "Test Cluster", .datacenter = "datacenter1", .rack = "rack1", .release_version = "5.0.8",
                                           .cql_version = "3.4.7", .listen_address = "127.0.0.1", .port = 9042}};
     o->catalog = catalog_open(&co, &e);

@@ -39,7 +39,7 @@ static struct world *world_new(const char *ddl_delay) {
     assert_non_null(w->eng);
     struct catalog_options co = {.eng = w->eng, .clock = &w->clock, .mode = MODE_CASSANDRA,
                                  .node = {"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042}};
-    assert_int_equal(ddl_delay_parse(ddl_delay, &co.delay, &e), 0);
+    co.ddl_delay = ddl_delay;
     w->catalog = catalog_open(&co, &e);
     assert_non_null(w->catalog);
     w->db = cql_db_new(&(struct cql_db_options){.eng = w->eng, .catalog = w->catalog, .clock = &w->clock, .mode = MODE_CASSANDRA}, &e);

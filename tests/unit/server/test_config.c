@@ -28,8 +28,8 @@ static void test_config_defaults_make_settings(void **state) {
     assert_int_equal(s.port, 9042);
     assert_int_equal(s.admin_port, 9180);
     assert_int_equal(s.mode, MODE_KEYSPACES);
-    assert_int_equal(s.ddl_delay.kind, DDL_FIXED);
-    assert_int_equal(s.ddl_delay.min_ms, 500); /* well below the second for which the Java driver collects schema events */
+    assert_false(s.control);
+    assert_string_equal(s.ddl_delay, "500"); /* well below the second for which the Java driver collects schema events */
     assert_int_equal(s.durability, ENG_FSYNC);
     assert_false(s.tls);
     assert_string_equal(s.node.cluster_name, "Amazon Keyspaces");
@@ -68,7 +68,7 @@ static void test_config_mode_decides_other_defaults(void **state) {
     struct err e;
     assert_int_equal(LOAD(&c, &e, "--mode=cassandra", "--release-version", "5.0.9"), 0);
     assert_int_equal(settings_read(&s, &c, &e), 0);
-    assert_int_equal(s.ddl_delay.kind, DDL_NONE);
+    assert_string_equal(s.ddl_delay, "none");
     assert_string_equal(s.node.release_version, "5.0.9");
     assert_string_equal(s.node.cql_version, "3.4.7");
     config_fini(&c);

@@ -35,7 +35,7 @@ static void on_change(void *arg, const struct schema_change *change) {
 static void catalog_start(struct world *w, enum tally_mode mode, const char *delay) {
     struct catalog_options o = {.eng = w->eng, .clock = &w->clock.clock, .mode = mode};
     o.node = (struct node_info){"test", "dc1", "rack1", mode == MODE_CASSANDRA ? "5.0.8" : "3.11.2", "3.4.4", "127.0.0.1", 9042};
-    assert_int_equal(ddl_delay_parse(delay, &o.delay, &w->err), 0);
+    o.ddl_delay = delay;
     w->catalog = catalog_open(&o, &w->err);
     assert_non_null(w->catalog);
     catalog_on_change(w->catalog, on_change, w);
@@ -73,7 +73,7 @@ static void wait_until_freed(struct world *w) {
     struct catalog *c = w->catalog;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->n_entries; i++)
-        while (i < c->n_entries && c->entries[i]->gone) pthread_cond_wait(&c->moved, &c->lock);
+        while (i < c->n_entries && entry_is_gone(c->entries[i])) pthread_cond_wait(&c->moved, &c->lock);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -231,9 +231,9 @@ static void test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone
     assert_int_equal(make_table(w, "ks", "t"), -1);
     assert_int_equal(w->err.code, ERR_ALREADY_EXISTS);
     assert_int_equal(add_column(w, "ks", "t", "n"), -1);
-    assert_string_equal(w->err.text, "unconfigured table ks.t");
+    assert_string_equal(w->err.text, "Table 't' is CREATING: wait until it is ACTIVE");
     assert_int_equal(drop_table(w, "ks", "t"), -1);
-    assert_string_equal(w->err.text, "unconfigured table ks.t");
+    assert_string_equal(w->err.text, "Table 't' is CREATING: wait until it is ACTIVE");
     advance(w, 100);
     assert_string_equal(status_of(w, "ks", "t"), "ACTIVE");
     wait_until_freed(w);
@@ -487,7 +487,17 @@ static void test_delay_is_parsed_from_its_forms(void **state) {
     assert_int_equal(ddl_delay_parse("held", &d, &e), 0);
     assert_int_equal(d.kind, DDL_HELD);
     assert_int_equal(ddl_delay_parse("realistic", &d, &e), 0);
-    const char *const bad[] = {"", "-1", "300..100", "5s", "1..", "99999999999999"};
+    assert_int_equal(d.kind, DDL_RANGE);
+    assert_int_equal(d.min_ms, 10000);
+    assert_int_equal(d.max_ms, 20000);
+    assert_int_equal(ddl_delay_parse("uniform(1, 5)", &d, &e), 0);
+    assert_int_equal(d.kind, DDL_RANGE);
+    assert_false(d.seeded);
+    assert_int_equal(ddl_delay_parse(" lognormal( 150 , 0.5,7 ) ", &d, &e), 0);
+    assert_int_equal(d.kind, DDL_LOGNORMAL);
+    assert_true(d.seeded && d.seed == 7 && d.min_ms == 150 && d.sigma == 0.5);
+    const char *const bad[] = {"", "-1", "300..100", "5s", "1..", "99999999999999", "uniform(5, 1)", "uniform(1)", "uniform(1, 2", "uniform(1, 2, )",
+                               "lognormal(1)", "lognormal(1, -1)", "lognormal(1, 99)", "lognormal(1, nan)", "held!", "none none"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         err_clear(&e);
         assert_int_equal(ddl_delay_parse(bad[i], &d, &e), -1);

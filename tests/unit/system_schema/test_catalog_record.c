@@ -18,7 +18,6 @@ struct world {
 static void catalog_start(struct world *w) {
     struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = MODE_CASSANDRA};
     o.node = (struct node_info){"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042};
-    assert_int_equal(ddl_delay_parse("none", &o.delay, &w->err), 0);
     w->catalog = catalog_open(&o, &w->err);
     assert_non_null(w->catalog);
 }

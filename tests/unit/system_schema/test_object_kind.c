@@ -70,7 +70,7 @@ static void on_change(void *arg, const struct schema_change *change) { ((struct 
 static void catalog_start(struct world *w, const char *delay) {
     struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = MODE_KEYSPACES, .n_kinds = 1, .kinds = kinds};
     o.node = (struct node_info){"test", "dc1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
-    assert_int_equal(ddl_delay_parse(delay, &o.delay, &w->err), 0);
+    o.ddl_delay = delay;
     assert_non_null(w->catalog = catalog_open(&o, &w->err));
     catalog_on_change(w->catalog, on_change, w);
 }

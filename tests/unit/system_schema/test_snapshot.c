@@ -22,7 +22,6 @@ static void world_open(struct world *w) {
     struct catalog_options o = {.clock = &clock_real, .mode = MODE_CASSANDRA};
     o.node = (struct node_info){"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042};
     assert_non_null(o.eng = w->eng = eng_open(&eo, &w->err));
-    assert_int_equal(ddl_delay_parse("none", &o.delay, &w->err), 0);
     assert_non_null(w->catalog = catalog_open(&o, &w->err));
 }
 

@@ -1,0 +1,12 @@
+#include "cql/request/db.h"
+
+struct virtual_context db_virtual_context(struct cql_request *r) {
+    struct virtual_context ctx = {.catalog = r->db->options.catalog, .schema = r->schema, .arena = r->arena,
+                                  .each_prepared = r->db->each_prepared, .prepared = r->db->prepared, .err = r->err};
+    if (r->session) {
+        ctx.local_address = r->session->local_address;
+        ctx.local_port = r->session->local_port;
+        ctx.protocol_version = r->session->protocol_version;
+    }
+    return ctx;
+}

@@ -1,0 +1,197 @@
+/* system_control.*: what a test does to the server's DDL: how long it takes, whether it fails, and when what is held goes on. In memory only: a
+ * restart begins with what the configuration says. */
+#include <stdlib.h>
+
+#include "system_schema/system_table.h"
+
+/* ---- what a statement says ---- */
+
+struct input {
+    const struct virtual_context *ctx;
+    const struct schema_table *table;
+    const struct virtual_change *change;
+};
+
+static struct value value_of_column(const struct input *in, const char *column) {
+    const struct schema_column *col = schema_column_find(in->table, column);
+    return in->change->values[col->ordinal];
+}
+
+/* With a NUL behind it; "" for null, NULL for unset, and for want of memory, which *failed tells. */
+static const char *text_of(const struct input *in, const char *column, bool *failed) {
+    struct value v = value_of_column(in, column);
+    if (value_is_unset(v)) return NULL;
+    struct slice copy = arena_dup(in->ctx->arena, v.n > 0 ? value_slice(v) : slice_str(""));
+    if (!copy.p || memchr(copy.p, 0, copy.n)) {
+        *failed = true;
+        if (copy.p) err_invalid(in->ctx->err, "A text of %s.%s may not hold the character 0", in->table->keyspace->name, in->table->name);
+        else err_nomem(in->ctx->err);
+    }
+    return (const char *)copy.p;
+}
+
+static int refuse_column(const struct input *in, const char *column) {
+    if (value_is_unset(value_of_column(in, column))) return 0;
+    return err_invalid(in->ctx->err, "Column %s of %s.%s tells what is; it may not be set", column, in->table->keyspace->name, in->table->name);
+}
+
+/* ---- ddl: the rules ---- */
+
+YIELDS(control_ddl) {
+    struct catalog *c = ctx->catalog;
+    struct row_out ro;
+    int rc = row_out_init(&ro, ctx, table, row, arg);
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < c->rules.n && rc == 0; i++) {
+        const struct ddl_rule *r = c->rules.all[i];
+        row_out_begin(&ro);
+        row_text_copy(&ro, "statement", r->statement);
+        row_text_copy(&ro, "keyspace_name", r->keyspace);
+        row_text_copy(&ro, "name", r->name);
+        if (r->has_delay) row_text_copy(&ro, "delay", r->delay_text);
+        if (r->has_failure) row_text_copy(&ro, "failure", r->failure);
+        rc = row_out_emit(&ro);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+WRITES(control_ddl) {
+    struct catalog *c = ctx->catalog;
+    const struct input in = {ctx, table, change};
+    bool failed = false;
+    const struct ddl_subject of = {text_of(&in, "statement", &failed), text_of(&in, "keyspace_name", &failed), text_of(&in, "name", &failed)};
+    const char *delay = text_of(&in, "delay", &failed), *failure = text_of(&in, "failure", &failed);
+    int rc = failed ? -1 : 0;
+    pthread_mutex_lock(&c->lock);
+    if (rc == 0 && change->kind == VIRTUAL_DELETE) ddl_rules_remove(&c->rules, &of, c->ddl_delay);
+    else if (rc == 0) rc = ddl_rules_set(&c->rules, &of, delay, failure, ctx->err);
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+/* ---- objects: what there is, and what is under way ---- */
+
+static int emit_object(struct row_out *ro, struct catalog *c, const struct entry *x) {
+    char statement[DDL_STATEMENT_MAX];
+    const struct object_place at = entry_place(c, x);
+    int64_t since = clock_wall_us(c->clock) - clock_mono_us(c->clock); /* of the monotonic clock's beginning */
+    if (entry_is_gone(x) || !row_out_wants(ro, 0, at.keyspace)) return 0;
+    row_out_begin(ro);
+    row_text_copy(ro, "keyspace_name", at.keyspace);
+    row_text(ro, "kind", x->kind->word);
+    row_text_copy(ro, "name", at.name);
+    row_text(ro, "status", schema_status_name(x->status));
+    row_long(ro, "since", (since + x->since_us) / 1000);
+    if (!entry_is_pending(x)) return row_out_emit(ro);
+    entry_statement(x, statement);
+    row_text_copy(ro, "statement", x->with_keyspace ? "DROP KEYSPACE" : statement);
+    row_bool(ro, "held", x->due_us == INT64_MAX && !x->with_keyspace);
+    if (x->due_us != INT64_MAX) row_long(ro, "due", (since + x->due_us) / 1000);
+    if (x->failure) row_text_copy(ro, "failure", x->failure);
+    return row_out_emit(ro);
+}
+
+static int by_key(const void *pa, const void *pb) {
+    const struct entry *a = *(const struct entry *const *)pa, *b = *(const struct entry *const *)pb;
+    int c = a->keyspace_id != b->keyspace_id ? (a->keyspace_id < b->keyspace_id ? -1 : 1) : strcmp(a->kind->word, b->kind->word);
+    return c ? c : strcmp(a->name, b->name);
+}
+
+/* Each keyspace and then what lives in it, in the order of the table's key. */
+static int emit_objects(struct row_out *ro, struct catalog *c) {
+    struct entry **all = ARENA_ARRAY(ro->ctx->arena, c->n_entries + 1, struct entry *);
+    int rc = all ? 0 : err_nomem(ro->ctx->err);
+    if (rc) return rc;
+    memcpy(all, c->entries, c->n_entries * sizeof(struct entry *));
+    qsort(all, c->n_entries, sizeof *all, by_key);
+    for (uint32_t k = 0; k < c->n_entries && rc == 0; k++) {
+        if (all[k]->kind != &keyspace_kind) continue;
+        rc = emit_object(ro, c, all[k]);
+        for (uint32_t i = 0; i < c->n_entries && rc == 0; i++)
+            if (all[i]->keyspace_id == all[k]->id) rc = emit_object(ro, c, all[i]);
+    }
+    return rc;
+}
+
+YIELDS(control_objects) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    pthread_mutex_lock(&ctx->catalog->lock);
+    int rc = emit_objects(&ro, ctx->catalog);
+    pthread_mutex_unlock(&ctx->catalog->lock);
+    return rc;
+}
+
+/* What a statement asks of the objects that it names. */
+struct order {
+    const char *keyspace, *kind, *name; /* "*": any */
+    const char *status, *failure;       /* NULL: as it is */
+    enum { LEAVE, HOLD, RELEASE } hold;
+};
+
+static int find_status(const char *text, enum schema_status *out, struct err *e) {
+    if (strcmp(text, schema_status_name(SCHEMA_ACTIVE)) == 0) return *out = SCHEMA_ACTIVE, 0;
+    *out = SCHEMA_INACCESSIBLE_ENCRYPTION_CREDENTIALS;
+    if (strcmp(text, schema_status_name(*out)) == 0) return 0;
+    return err_invalid(e, "A status may be set to %s and, of a table, %s; all others come with their statements", schema_status_name(SCHEMA_ACTIVE),
+                       schema_status_name(*out));
+}
+
+static int set_status(struct catalog *c, struct entry *x, const char *text, struct err *e) {
+    enum schema_status from = x->status, to;
+    if (find_status(text, &to, e)) return -1;
+    if (from == to) return 0;
+    if (entry_is_pending(x) || x->kind != &table_kind)
+        return err_invalid(e, "The status of %s %s is %s and may not be set", x->kind->word, x->name, schema_status_name(from));
+    entry_set_status(c, x, to);
+    if (entry_save(c, x, e) == 0) return catalog_publish(c, e);
+    entry_restore_status(c, x, from);
+    return -1;
+}
+
+static int obey(struct catalog *c, struct entry *x, const struct order *o, bool alone, struct err *e) {
+    bool under_way = entry_is_pending(x) && !x->with_keyspace;
+    if (o->status && set_status(c, x, o->status, e)) return -1;
+    if ((o->failure || o->hold != LEAVE) && !under_way)
+        return alone ? err_invalid(e, "Nothing is under way on %s %s: it is %s%s", x->kind->word, x->name, schema_status_name(x->status),
+                                   x->with_keyspace ? ", with its keyspace" : "") : 0;
+    if (o->failure) entry_fail_with(x, *o->failure ? o->failure : NULL);
+    if (o->hold == HOLD) x->due_us = INT64_MAX;
+    if (o->hold == RELEASE) x->due_us = clock_mono_us(c->clock);
+    return 0;
+}
+
+static bool is_any(const char *s) { return strcmp(s, "*") == 0; }
+
+static int obey_all(struct catalog *c, const struct order *o, struct err *e) {
+    bool alone = !is_any(o->keyspace) && !is_any(o->kind) && !is_any(o->name), found = false;
+    if (!alone && o->status) return err_invalid(e, "A status is set of one object at a time");
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        struct entry *x = c->entries[i];
+        const struct object_place at = entry_place(c, x);
+        bool meant = !entry_is_gone(x) && (is_any(o->keyspace) || strcmp(o->keyspace, at.keyspace) == 0) &&
+                     (is_any(o->kind) || strcmp(o->kind, x->kind->word) == 0) && (is_any(o->name) || strcmp(o->name, at.name) == 0);
+        found = found || meant;
+        if (meant && obey(c, x, o, alone, e)) return -1;
+    }
+    return found || !alone ? 0 : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);
+}
+
+WRITES(control_objects) {
+    struct catalog *c = ctx->catalog;
+    const struct input in = {ctx, table, change};
+    bool failed = false;
+    struct value held = value_of_column(&in, "held");
+    struct order o = {text_of(&in, "keyspace_name", &failed), text_of(&in, "kind", &failed), text_of(&in, "name", &failed),
+                      text_of(&in, "status", &failed), text_of(&in, "failure", &failed), LEAVE};
+    if (failed || refuse_column(&in, "statement") || refuse_column(&in, "since") || refuse_column(&in, "due")) return -1;
+    if (change->kind == VIRTUAL_DELETE) return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name, table->name);
+    if (held.n == VALUE_NULL) return err_invalid(ctx->err, "held is true or false");
+    if (!value_is_unset(held)) o.hold = held.n == 1 && *held.p ? HOLD : RELEASE;
+    pthread_mutex_lock(&c->lock);
+    int rc = obey_all(c, &o, ctx->err);
+    pthread_mutex_unlock(&c->lock);
+    if (rc == 0) (void)catalog_step(c); /* what was released has its last status when this is answered */
+    return rc;
+}

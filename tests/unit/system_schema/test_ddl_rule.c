@@ -1,0 +1,108 @@
+/* Which delay a statement gets, and the distributions that delays come from. */
+#include "system_schema/ddl_rule.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static int set(struct ddl_rules *r, const char *statement, const char *keyspace, const char *name, const char *delay, const char *failure) {
+    struct err e = {0};
+    const struct ddl_subject of = {statement, keyspace, name};
+    return ddl_rules_set(r, &of, delay, failure, &e);
+}
+
+static int64_t draw(struct ddl_rules *r, const char *statement, const char *keyspace, const char *name) {
+    return ddl_rules_draw(r, &(struct ddl_subject){statement, keyspace, name});
+}
+
+static void test_the_closest_rule_counts(void **state) {
+    (void)state;
+    struct ddl_rules r;
+    struct err e = {0};
+    assert_int_equal(ddl_rules_init(&r, "1", " DROP TABLE * = 2;* ks = 3 ; CREATE TABLE ks.t = 4 fail no luck;", 0, &e), 0);
+    assert_int_equal(draw(&r, "CREATE TABLE", "other", "t"), 1000);
+    assert_int_equal(draw(&r, "DROP TABLE", "other", "t"), 2000);
+    assert_int_equal(draw(&r, "DROP TABLE", "ks", "t"), 3000); /* a keyspace is closer than a statement */
+    assert_int_equal(draw(&r, "CREATE TABLE", "ks", "t"), 4000);
+    assert_string_equal(ddl_rules_failure(&r, &(struct ddl_subject){"CREATE TABLE", "ks", "t"}), "no luck");
+    assert_null(ddl_rules_failure(&r, &(struct ddl_subject){"ALTER TABLE", "ks", "t"}));
+    assert_int_equal(set(&r, "*", "ks", "t", NULL, "never"), 0); /* a failure only: the delay is another rule's */
+    assert_int_equal(draw(&r, "ALTER TABLE", "ks", "t"), 3000);
+    assert_string_equal(ddl_rules_failure(&r, &(struct ddl_subject){"ALTER TABLE", "ks", "t"}), "never");
+    assert_int_equal(set(&r, "*", "ks", "t", NULL, ""), 0); /* which says nothing any more, and so is gone */
+    assert_int_equal(r.n, 4);
+    ddl_rules_fini(&r);
+}
+
+static void test_bad_rules_are_refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {"CREATE TABLE ks.t", "CREATE TABLE ks.t =", "held", "TRUNCATE ks.t = held", "CREATE TABLE *.t = held",
+                                      "CREATE TABLE ks. = held", "CREATE TABLE ks.t = soon", "= held", "CREATE TABLE=held"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct ddl_rules r;
+        struct err e = {0};
+        int rc = ddl_rules_init(&r, "none", bad[i], 0, &e);
+        if (rc == 0 && strcmp(bad[i], "CREATE TABLE ks.t =") == 0) { /* no delay and no failure: no rule */
+            assert_int_equal(r.n, 1);
+            ddl_rules_fini(&r);
+            continue;
+        }
+        if (rc == 0) fail_msg("taken: %s", bad[i]);
+        assert_int_equal(e.code, ERR_INVALID);
+    }
+}
+
+static int by_size(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void test_distributions_are_what_they_say(void **state) {
+    (void)state;
+    enum { N = 20001 };
+    static int64_t drawn[N];
+    struct ddl_delay d;
+    struct err e = {0};
+    uint64_t random = 1;
+    assert_int_equal(ddl_delay_parse("uniform(100, 300)", &d, &e), 0);
+    for (int i = 0; i < N; i++) drawn[i] = ddl_delay_draw(&d, &random);
+    qsort(drawn, N, sizeof *drawn, by_size);
+    assert_true(drawn[0] >= 100000 && drawn[N - 1] <= 300000);
+    assert_in_range(drawn[N / 2], 195000, 205000);
+    assert_int_equal(ddl_delay_parse("lognormal(100, 0.5)", &d, &e), 0);
+    for (int i = 0; i < N; i++) drawn[i] = ddl_delay_draw(&d, &random);
+    qsort(drawn, N, sizeof *drawn, by_size);
+    assert_in_range(drawn[N / 2], 97000, 103000);
+    assert_in_range(drawn[N * 841 / 1000], 158000, 172000); /* one deviation above: 100 ms times e to the 0.5 */
+    assert_int_equal(ddl_delay_parse("lognormal(86400000, 10)", &d, &e), 0);
+    for (int i = 0; i < N; i++) assert_true(ddl_delay_draw(&d, &random) <= (int64_t)DDL_DELAY_MAX_MS * 1000);
+}
+
+static void test_a_seed_makes_the_same_sequence(void **state) {
+    (void)state;
+    struct ddl_rules a, b;
+    struct err e = {0};
+    assert_int_equal(ddl_rules_init(&a, "uniform(0, 1000000, 5)", "", 1, &e), 0);
+    assert_int_equal(ddl_rules_init(&b, "uniform(0, 1000000, 5)", "", 2, &e), 0);
+    for (int i = 0; i < 100; i++) assert_int_equal(draw(&a, "CREATE TABLE", "k", "t"), draw(&b, "DROP TABLE", "k", "u"));
+    assert_int_equal(set(&a, "*", "*", "*", "uniform(0, 1000000)", NULL), 0);
+    assert_int_equal(set(&b, "*", "*", "*", "uniform(0, 1000000)", NULL), 0);
+    int same = 0;
+    for (int i = 0; i < 100; i++) same += draw(&a, "*", "k", "t") == draw(&b, "*", "k", "t");
+    assert_true(same < 3);
+    ddl_rules_fini(&a);
+    ddl_rules_fini(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_closest_rule_counts),
+        cmocka_unit_test(test_bad_rules_are_refused),
+        cmocka_unit_test(test_distributions_are_what_they_say),
+        cmocka_unit_test(test_a_seed_makes_the_same_sequence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
