@@ -39,6 +39,7 @@ struct eng_batch {
     size_t n_savepoints;
     uint32_t gate;          /* where its commits pass */
     uint32_t puts, merges;  /* of the commit */
+    int64_t now_us;         /* of the commit: when a history has it that it was; 0: not asked yet */
 };
 
 /* Room for one more element of an array that doubles; -1: out of memory. */
@@ -183,6 +184,23 @@ int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part,
     return add_tombstone(b, 0, part, ts, now, cost, e);
 }
 
+int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta, struct err *e) {
+    struct eng_row row;
+    arena_reset(&b->arena);
+    b->key.n = 0;
+    engi_key_table(&b->key, table);
+    buf_put_slice(&b->key, rest);
+    size_t n = buf_failed(&b->key) ? 0 : engi_prefix_len(buf_slice(&b->key));
+    if (!n || b->key.n <= n) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
+    enum engi_kind kind = b->key.p[n];
+    eng_row_init(&row, kind == ENGI_STATIC ? ENG_STATIC : ENG_ROW, slice_of("", 0));
+    if (eng_row_decode(delta, &b->arena, &row, e) || add(b, table, &row, NULL, e)) return -1;
+    struct write *w = &b->writes[b->n_writes - 1];
+    if (kind == ENGI_RANGE_TOMBSTONE || kind == ENGI_PARTITION_DELETION) w->marks = 1 << ENGI_MARK_COVER;
+    if (kind == ENGI_RANGE_TOMBSTONE) w->n_prefix = (uint32_t)n;
+    return 0;
+}
+
 void eng_batch_savepoint(struct eng_batch *b) {
     assert(b->n_savepoints < ENG_SAVEPOINTS_MAX);
     b->savepoints[b->n_savepoints].n_writes = b->n_writes;
@@ -248,6 +266,14 @@ static bool replaces(struct eng_batch *b, const struct engi_table *t, struct wri
     return w->claimed && engi_slot_before(&eng->slots, w->hash, w->oldest);
 }
 
+/* The table's history gets what the table does. */
+static int remember(struct eng_batch *b, struct engi_table *t, struct slice key, struct slice value) {
+    struct engi_history *h = atomic_load(&t->history);
+    if (!h) return 0;
+    if (!b->now_us) b->now_us = clock_wall_us(b->eng->clock);
+    return engi_history_log(b->eng, h, b->kv, b->now_us, key, value, &b->value);
+}
+
 static int hand_over(struct eng_batch *b, struct write *w) {
     struct eng *eng = b->eng;
     struct engi_table *t = engi_table(eng, w->table);
@@ -256,6 +282,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     if (t) raise_columns(t, w->columns);
     engi_slot_raise(&eng->slots, w->hash, w->newest);
     if (UNLIKELY(w->marks) && note_marks(b, t, w)) return -1;
+    if (t && UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value)) return -1;
     if (w->n_prefix) {
         w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
         return b->kv->ops->batch_put(b->kv, key, value); /* whoever writes the same key writes the same */
@@ -344,6 +371,7 @@ static int write_all(struct eng_batch *b, bool patience, struct err *e) {
     struct eng *eng = b->eng;
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
     b->puts = b->merges = 0;
+    b->now_us = 0;
     pthread_rwlock_rdlock(&eng->gate.gates[b->gate].lock);
     for (size_t i = 0; i < b->n_writes; i++) engi_slot_share(&eng->slots, b->writes[i].hash);
     int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, patience, e);

@@ -4,7 +4,8 @@
 
 #include "engine/store.h"
 
-enum { GC_GRACE_DEFAULT = 864000 };
+/* Until the catalogue has told, nothing is dropped. */
+static const int64_t gc_grace_unknown = INT64_MAX / 4;
 
 int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out) {
     (void)arg;
@@ -27,8 +28,9 @@ static void forget_proofs(struct engi_table *t) {
 static struct engi_table *table_new(const struct eng *eng) {
     struct engi_table *t = calloc(1, sizeof(*t));
     if (!t) return NULL;
-    atomic_init(&t->gc_grace, GC_GRACE_DEFAULT);
+    atomic_init(&t->gc_grace, gc_grace_unknown);
     atomic_init(&t->min_ts, INT64_MAX);
+    atomic_init(&t->as_of, INT64_MAX);
     if (eng->shared) forget_proofs(t);
     return t;
 }
@@ -72,9 +74,14 @@ void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
     if (t) atomic_store(&t->gc_grace, gc_grace_seconds);
 }
 
-int engi_scan_keys(struct eng *eng, struct slice from, struct slice to,
+int64_t engi_table_now(const struct eng *eng, const struct engi_table *t) {
+    int64_t now = clock_wall_us(eng->clock) / 1000000, as_of = atomic_load(&t->as_of);
+    return now < as_of ? now : as_of;
+}
+
+int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
                    int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) {
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = at, .lower = from, .upper = to};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
     if (!it) return -1;
     int got = it->ops->iter_move(it, KV_SEEK, from, e), rc = 0;
@@ -106,7 +113,7 @@ static int load_marks(struct eng *eng, struct err *e) {
     uint8_t from[4], to[4];
     store_u32(from, ENGI_TABLE_MARKS);
     store_u32(to, ENGI_TABLE_MARKS + 1);
-    return engi_scan_keys(eng, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
+    return engi_scan_keys(eng, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
 }
 
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
@@ -161,6 +168,10 @@ static struct kv *open_kv(const struct eng_options *o, const struct kv_options *
 struct eng *eng_open(const struct eng_options *o, struct err *e) {
     struct eng *eng = calloc(1, sizeof(*eng));
     if (!eng) return err_nomem(e), NULL;
+    if (engi_histories_init(&eng->histories, e)) {
+        free(eng);
+        return NULL;
+    }
     eng->durability = o->durability;
     eng->clock = o->clock ? o->clock : &clock_real;
     engi_stripes_init(eng->stripes);
@@ -188,6 +199,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_gate_fini(&eng->gate);
     engi_reclaim_fini(&eng->reclaim);
     engi_settle_fini(&eng->settle);
+    engi_histories_fini(&eng->histories);
     tables_free(eng);
     free(eng);
     return NULL;
@@ -201,6 +213,7 @@ void eng_close(struct eng *eng) {
     engi_gate_fini(&eng->gate);
     engi_reclaim_fini(&eng->reclaim);
     engi_settle_fini(&eng->settle);
+    engi_histories_fini(&eng->histories);
     tables_free(eng);
     engi_stripes_fini(eng->stripes);
     free(eng);
@@ -248,7 +261,7 @@ int eng_meta_scan(struct eng *eng, struct slice prefix, eng_meta_fn fn, void *ar
     buf_put_slice(&from, prefix);
     store_u32(to, ENGI_TABLE_META + 1);
     err_clear(e);
-    int rc = buf_failed(&from) ? err_nomem(e) : engi_scan_keys(eng, buf_slice(&from), slice_of(to, 4), meta_item, &s, e);
+    int rc = buf_failed(&from) ? err_nomem(e) : engi_scan_keys(eng, NULL, buf_slice(&from), slice_of(to, 4), meta_item, &s, e);
     buf_fini(&from);
     return rc && !e->set ? 0 : rc; /* past the last name with the prefix is no error */
 }

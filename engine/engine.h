@@ -230,6 +230,27 @@ int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
  * rows or, on -1, none. What was proven of the table is off. Durable when it returns. Blocking, long. */
 int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) MUST_CHECK;
 
+/* ---- the history of a table: point-in-time recovery (docs/restore.md) ---- */
+
+/* Begins the history of a table: its id is a storage id that nothing else has. copy: the table may hold rows already. Restorable from
+ * eng_history_since on when it returns. Blocking; long when rows are copied, while the table is written to. */
+int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) MUST_CHECK;
+/* After the engine was opened, before anybody writes: the table goes on with its history. table 0: it is gone, its history is not. */
+int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) MUST_CHECK;
+/* What is written to the table from now on is not kept any more; its history stays. */
+void eng_history_end(struct eng *eng, uint32_t table);
+/* Frees a history that no table writes to any more, and that nobody uses. Blocking. */
+int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) MUST_CHECK;
+/* Nothing before this moment will be asked for: what is older is made one state. Blocking, long; one thread at a time for a history. */
+int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct err *e) MUST_CHECK;
+/* The earliest moment that can be restored, in microseconds; INT64_MAX: there is no such history. */
+int64_t eng_history_since(struct eng *eng, uint32_t history);
+/* What it takes: on disk, and what was logged since the engine was opened. */
+uint64_t eng_history_bytes(struct eng *eng, uint32_t history);
+/* Makes a table of what was committed up to at_us, which is not in the future; the table is emptied first, and nobody else writes to it. Durable when
+ * it returns. Blocking, long; while the table whose history it is is written to. ERR_INVALID: too early. */
+int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) MUST_CHECK;
+
 /* fn is called when another engine has changed a named record; any thread, and it must not call the engine. */
 typedef void (*eng_notice_fn)(void *arg);
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;

@@ -53,14 +53,14 @@ static int take_mark(void *arg, struct slice key, struct slice value, struct err
 }
 
 /* [lead][table] up to [lead][table + 1]; without a lead for rows. */
-static int copy(struct ingest *in, struct eng *from, bool marks, uint32_t table, struct err *e) {
+static int copy(struct ingest *in, struct eng *from, const struct kv_snapshot *at, bool marks, uint32_t table, struct err *e) {
     uint8_t ends[2][8];
     size_t skip = marks ? 0 : 4;
     for (uint32_t i = 0; i < 2; i++) {
         store_u32(ends[i], ENGI_TABLE_MARKS);
         store_u32(ends[i] + 4, table + i);
     }
-    return engi_scan_keys(from, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip), marks ? take_mark : take_row, in, e);
+    return engi_scan_keys(from, at, slice_of(ends[0] + skip, 8 - skip), slice_of(ends[1] + skip, 8 - skip), marks ? take_mark : take_row, in, e);
 }
 
 /* Durably. */
@@ -73,14 +73,14 @@ static int write_marks(struct ingest *in, struct err *e) {
     return engi_commit_wait(to, engi_commit_next_seq(to), e);
 }
 
-int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) {
+int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) {
     struct ingest in = {.to = eng, .table = table, .newest = ENG_NO_TS, .marks = eng->kv->ops->batch_new(eng->kv)};
     if (!in.marks) return err_nomem(e);
     buf_init(&in.key, 0);
     in.rows = eng->kv->ops->load_new(eng->kv, e);
     int rc = in.rows ? engi_commit_check(eng, e) : -1;
-    if (!rc) rc = copy(&in, from, true, from_table, e);
-    if (!rc) rc = copy(&in, from, false, from_table, e);
+    if (!rc) rc = copy(&in, from, at, true, from_table, e);
+    if (!rc) rc = copy(&in, from, at, false, from_table, e);
     engi_table_forget(eng, table);
     if (!rc) rc = write_marks(&in, e);
     if (!rc) rc = in.rows->ops->load_finish(in.rows, e);
@@ -88,4 +88,8 @@ int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_
     in.marks->ops->batch_free(in.marks);
     buf_fini(&in.key);
     return rc;
+}
+
+int eng_ingest(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, struct err *e) {
+    return engi_ingest_at(eng, table, from, from_table, NULL, e);
 }

@@ -128,6 +128,8 @@ struct kv_ops {
     int (*load_finish)(struct kv_load *l, struct err *e);
     void (*load_free)(struct kv_load *l);
 
+    /* What files take of the keys in [from, to), more or less. */
+    uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e); /* frees whole files at once, then deletes */
     int (*compact)(struct kv *kv, struct err *e);                                        /* rewrites everything */
 

@@ -396,6 +396,15 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     return rc;
 }
 
+static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
+    const char *start = chars(from), *limit = chars(to);
+    char *text = NULL;
+    uint64_t n = 0;
+    rocksdb_approximate_sizes(((struct rocks *)kv)->db, 1, &start, &from.n, &limit, &to.n, &n, &text);
+    if (text) rocksdb_free(text);
+    return text ? 0 : n;
+}
+
 static int compact(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
@@ -609,7 +618,7 @@ static const struct kv_ops rocks_ops = {
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .watch = watch, .checkpoint = checkpoint, .load_new = load_new, .load_add = kv_load_add, .load_finish = kv_load_finish, .load_free = kv_load_free,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .drop_range = drop_range, .compact = compact,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .bytes = bytes, .drop_range = drop_range, .compact = compact,
 };
 
 static int open_store(struct rocks *r, struct err *e) {

@@ -62,7 +62,7 @@ enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, stru
     struct engi_table *t = engi_table(eng, load_u32(key.p));
     if (!t) return KV_KEEP;
     struct engi_purge_limits limits = {.before_ts = atomic_load(&t->min_ts), .covered_ts = ENG_NO_TS,
-                                       .before_seconds = clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->gc_grace)};
+                                       .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)};
     struct engi_purged purged;
     if (engi_purge_row(&limits, value, out, &purged) || !purged.dropped) return KV_KEEP;
     return purged.empty ? KV_REMOVE : KV_CHANGE;

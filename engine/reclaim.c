@@ -379,7 +379,7 @@ static int run_table(struct eng *eng, uint32_t table, struct engi_table *t, bool
     struct pass *p = calloc(1, sizeof(*p));
     if (!p) return err_nomem(e);
     *p = (struct pass){.eng = eng, .table = table, .t = t, .paced = paced,
-                       .limits = {.before_ts = INT64_MAX, .before_seconds = now - atomic_load(&t->gc_grace)}};
+                       .limits = {.before_ts = INT64_MAX, .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)}};
     struct buf *bufs[] = {&p->prefix, &p->seek, &p->value, &p->lower, &p->upper};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
     arena_init(&p->tomb_arena, 4096, 0);

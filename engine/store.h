@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "engine/fold.h"
+#include "engine/history.h"
 #include "engine/key.h"
 #include "engine/kv.h"
 #include "engine/marks.h"
@@ -23,6 +24,8 @@ struct engi_table {
     _Atomic uint32_t columns; /* above every column id written since */
     struct engi_marks marks;
     _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last came by */
+    _Atomic int64_t as_of;        /* seconds: what has expired later has not yet; INT64_MAX: the clock alone counts */
+    _Atomic(struct engi_history *) history; /* every write goes there, too; NULL: it has none */
 };
 
 struct engi_commit {
@@ -53,6 +56,7 @@ struct eng {
     _Atomic uint64_t stats[ENG_STATS]; /* what is counted where it is rare; the rest is with what it counts */
     struct engi_settle settle;
     struct engi_write_clock write_clock;
+    struct engi_histories histories;
     struct engi_stripe stripes[ENGI_STRIPES];
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
 };
@@ -66,8 +70,8 @@ static inline void engi_count(struct eng *eng, enum eng_stat stat) { atomic_fetc
 /* Everything that was proven of the table is off, until the engine is opened again. */
 void engi_table_forget(struct eng *eng, uint32_t table);
 
-/* Calls fn for every key in [from, to). */
-int engi_scan_keys(struct eng *eng, struct slice from, struct slice to,
+/* Calls fn for every key in [from, to); at NULL: now. */
+int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
                    int (*fn)(void *arg, struct slice key, struct slice value, struct err *e), void *arg, struct err *e) MUST_CHECK;
 
 int engi_commit_start(struct eng *eng, struct err *e) MUST_CHECK;
@@ -80,6 +84,13 @@ int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
 /* Has seq synced, whatever is acknowledged early, and waits for it. Nobody but the commit thread syncs: a second fsync after
  * a failed one may succeed and have lost what the first one lost. */
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
+
+/* The moment that the table's rows are judged by when it is asked what of them is dead, in seconds. */
+int64_t engi_table_now(const struct eng *eng, const struct engi_table *t);
+/* eng_ingest of what the store holds in a snapshot; NULL: now. */
+int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) MUST_CHECK;
+/* A delta as a commit wrote it, into a table; rest: its key behind the table's id. */
+int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta, struct err *e) MUST_CHECK;
 
 /* For the store's compactions. */
 enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);

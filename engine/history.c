@@ -1,0 +1,298 @@
+#include "engine/history.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "engine/store.h"
+
+enum { LOG_KEY = 24, CHUNK_BYTES = 1 << 20, CHUNK_ROWS = 4096 };
+
+int engi_histories_init(struct engi_histories *h, struct err *e) {
+    uint64_t first;
+    *h = (struct engi_histories){0};
+    if (getrandom(&first, sizeof(first), 0) != sizeof(first)) return err_set(e, ERR_SERVER, "no random numbers");
+    atomic_init(&h->serial, first);
+    pthread_mutex_init(&h->lock, NULL);
+    return 0;
+}
+
+void engi_histories_fini(struct engi_histories *h) {
+    for (struct engi_history *x = h->first, *next; x; x = next) {
+        next = x->next;
+        pthread_mutex_destroy(&x->lock);
+        free(x);
+    }
+    pthread_mutex_destroy(&h->lock);
+}
+
+static struct engi_history *find(struct eng *eng, uint32_t id, bool make) {
+    struct engi_histories *all = &eng->histories;
+    pthread_mutex_lock(&all->lock);
+    struct engi_history *h = all->first;
+    while (h && h->id != id) h = h->next;
+    if (!h && make && (h = calloc(1, sizeof(*h)))) {
+        h->id = id;
+        pthread_mutex_init(&h->lock, NULL);
+        h->next = all->first;
+        all->first = h;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return h;
+}
+
+/* ---- records ---- */
+
+static struct slice log_key(uint8_t key[LOG_KEY], uint32_t history, int64_t us, uint64_t serial) {
+    store_u32(key, ENGI_TABLE_HISTORY);
+    store_u32(key + 4, history);
+    store_u64(key + 8, (uint64_t)us);
+    store_u64(key + 16, serial);
+    return slice_of(key, LOG_KEY);
+}
+
+int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key, struct slice delta,
+                     struct buf *scratch) {
+    uint8_t at[LOG_KEY];
+    int64_t floor_us = atomic_load(&h->floor_us), us = now_us > floor_us ? now_us : floor_us + 1;
+    struct slice name = log_key(at, h->id, us, atomic_fetch_add_explicit(&eng->histories.serial, 1, memory_order_relaxed));
+    scratch->n = 0;
+    buf_u32(scratch, (uint32_t)(key.n - 4));
+    buf_put(scratch, key.p + 4, key.n - 4);
+    buf_put_slice(scratch, delta);
+    if (buf_failed(scratch)) return -1;
+    atomic_fetch_add_explicit(&h->logged, name.n + scratch->n, memory_order_relaxed);
+    return b->ops->batch_put(b, name, buf_slice(scratch));
+}
+
+struct log_record {
+    int64_t us;
+    struct slice key, delta; /* key: behind the table id */
+};
+
+static int read_record(struct slice key, struct slice value, struct log_record *r, struct err *e) {
+    struct rd rd = rd_of(value);
+    if (key.n == LOG_KEY) r->us = (int64_t)load_u64(key.p + 8);
+    r->key = rd_bytes(&rd, rd_u32(&rd));
+    r->delta = rd_bytes(&rd, rd_left(&rd));
+    return rd.bad || key.n != LOG_KEY ? err_set(e, ERR_SERVER, "a record of a table's history is damaged") : 0;
+}
+
+static int write_floor(struct eng *eng, uint32_t history, int64_t us, struct err *e) {
+    uint8_t at[LOG_KEY], value[8];
+    struct kv_batch *b = eng->kv->ops->batch_new(eng->kv);
+    if (!b) return err_nomem(e);
+    store_u64(value, (uint64_t)us);
+    int rc = b->ops->batch_put(b, log_key(at, history, 0, 0), slice_of(value, 8)) ? err_nomem(e) : kv_write_patiently(eng->kv, b, e);
+    b->ops->batch_free(b);
+    return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
+}
+
+static int read_floor(struct eng *eng, uint32_t history, int64_t *us, struct err *e) {
+    uint8_t at[LOG_KEY];
+    struct kv_value value;
+    *us = INT64_MAX;
+    int got = eng->kv->ops->get(eng->kv, ENG_TIER_ANY, log_key(at, history, 0, 0), &value, e);
+    if (got == 0) return err_set(e, ERR_SERVER, "the history %u of a table has no beginning", history);
+    if (got < 0) return -1;
+    if (value.bytes.n == 8) *us = (int64_t)load_u64(value.bytes.p);
+    eng->kv->ops->release(eng->kv, &value);
+    return 0;
+}
+
+/* ---- life ---- */
+
+/* The base's rows are judged by the moment that the base stands for. */
+static void floor_is(struct eng *eng, struct engi_history *h, int64_t us) {
+    struct engi_table *base = engi_table(eng, h->id);
+    atomic_store(&h->floor_us, us);
+    if (base) atomic_store(&base->as_of, us / 1000000);
+}
+
+/* When it returns, every commit under way knows the table's history and its floor. */
+static void let_commits_pass(struct eng *eng) {
+    engi_gate_shut(&eng->gate);
+    engi_gate_open(&eng->gate);
+}
+
+int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
+    struct engi_table *t = engi_table(eng, table);
+    struct engi_history *h = find(eng, history, true);
+    if (!t || !h) return err_nomem(e);
+    if (eng_history_drop(eng, history, e)) return -1;
+    floor_is(eng, h, 0);
+    atomic_store(&t->history, h);
+    let_commits_pass(eng);
+    struct kv_snapshot *at = copy ? eng->kv->ops->snapshot_new(eng->kv) : NULL;
+    int64_t now_us = clock_wall_us(eng->clock) - !copy; /* what an empty table gets in this very microsecond counts as later */
+    int rc = copy && !at ? err_nomem(e) : 0;
+    if (at) {
+        rc = engi_ingest_at(eng, history, eng, table, at, e);
+        eng->kv->ops->snapshot_free(eng->kv, at);
+    }
+    if (rc || write_floor(eng, history, now_us, e)) return -1;
+    floor_is(eng, h, now_us);
+    return 0;
+}
+
+int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) {
+    struct engi_table *t = table ? engi_table(eng, table) : NULL;
+    struct engi_history *h = find(eng, history, true);
+    int64_t us;
+    if ((table && !t) || !h) return err_nomem(e);
+    if (read_floor(eng, history, &us, e)) return -1;
+    floor_is(eng, h, us);
+    if (t) atomic_store(&t->history, h);
+    return 0;
+}
+
+void eng_history_end(struct eng *eng, uint32_t table) {
+    struct engi_table *t = engi_table(eng, table);
+    if (t) atomic_store(&t->history, NULL);
+    let_commits_pass(eng);
+}
+
+/* 1: there are keys in [from, to), 0, -1. A range deletion stays in a store for a while: none where there is nothing. */
+static int holds(struct eng *eng, struct slice from, struct slice to, struct err *e) {
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
+    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, from, e);
+    it->ops->iter_free(it);
+    return got;
+}
+
+static int empty_table(struct eng *eng, uint32_t table, struct err *e) {
+    uint8_t ends[2][4];
+    store_u32(ends[0], table);
+    store_u32(ends[1], table + 1);
+    int there = holds(eng, slice_of(ends[0], 4), slice_of(ends[1], 4), e);
+    return there > 0 ? eng_table_drop(eng, table, e) : there;
+}
+
+int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
+    uint8_t ends[2][8];
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_HISTORY);
+        store_u32(ends[i] + 4, history + i);
+    }
+    struct slice from = slice_of(ends[0], 8), to = slice_of(ends[1], 8);
+    int there = holds(eng, from, to, e);
+    if (there < 0 || (there && eng->kv->ops->drop_range(eng->kv, from, to, e))) return -1;
+    return empty_table(eng, history, e);
+}
+
+int64_t eng_history_since(struct eng *eng, uint32_t history) {
+    const struct engi_history *h = find(eng, history, false);
+    return h ? atomic_load(&h->floor_us) : INT64_MAX;
+}
+
+uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
+    const struct engi_history *h = find(eng, history, false);
+    uint8_t ends[4][8];
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_HISTORY);
+        store_u32(ends[i] + 4, history + i);
+        store_u32(ends[2 + i], history + i);
+    }
+    return (h ? atomic_load(&h->logged) : 0) + eng->kv->ops->bytes(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8)) +
+           eng->kv->ops->bytes(eng->kv, slice_of(ends[2], 4), slice_of(ends[3], 4));
+}
+
+/* ---- going through the log ---- */
+
+struct replay {
+    struct eng *eng;
+    uint32_t history, table; /* into which the deltas are merged */
+    const struct kv_snapshot *at;
+    int64_t up_to_us;
+    struct eng_batch *batch;
+    struct kv_batch *taken; /* the records that are merged go with this; NULL: they stay */
+    uint32_t rows;
+};
+
+/* Merged before they are taken out, and both in the log of the store in this order. */
+static int end_chunk(struct replay *p, struct err *e) {
+    uint64_t seq;
+    if (!p->rows) return 0;
+    p->rows = 0;
+    if (eng_batch_commit(p->batch, &seq, e)) return -1;
+    if (!p->taken) return 0;
+    int rc = kv_write_patiently(p->eng->kv, p->taken, e);
+    p->taken->ops->batch_clear(p->taken);
+    return rc;
+}
+
+static int replay_one(struct replay *p, const struct kv_iter *it, struct err *e) {
+    struct log_record r;
+    if (read_record(it->key, it->value, &r, e) || engi_batch_replay(p->batch, p->table, r.key, r.delta, e)) return -1;
+    if (p->taken && p->taken->ops->batch_delete(p->taken, it->key)) return err_nomem(e);
+    return ++p->rows >= CHUNK_ROWS || eng_batch_bytes(p->batch) >= CHUNK_BYTES ? end_chunk(p, e) : 0;
+}
+
+static int replay_all(struct replay *p, struct err *e) {
+    uint8_t from[LOG_KEY], to[LOG_KEY];
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .snapshot = p->at, .lower = log_key(from, p->history, 1, 0), .upper = log_key(to, p->history, p->up_to_us + 1, 0)};
+    struct kv_iter *it = p->eng->kv->ops->iter_new(p->eng->kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, spec.lower, e), rc = 0;
+    while (got > 0 && !(rc = replay_one(p, it, e))) got = it->ops->iter_move(it, KV_NEXT, spec.lower, e);
+    it->ops->iter_free(it);
+    return rc || got < 0 ? -1 : end_chunk(p, e);
+}
+
+static int replay(struct replay *p, struct err *e) {
+    p->batch = eng_batch_new(p->eng);
+    int rc = p->batch ? replay_all(p, e) : err_nomem(e);
+    if (p->batch) {
+        eng_batch_drop(p->batch);
+        eng_batch_free(p->batch);
+    }
+    return rc;
+}
+
+int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct err *e) {
+    struct engi_history *h = find(eng, history, false);
+    if (!h || floor_us <= atomic_load(&h->floor_us)) return 0;
+    struct replay p = {.eng = eng, .history = history, .table = history, .up_to_us = floor_us};
+    pthread_mutex_lock(&h->lock);
+    int rc = write_floor(eng, history, floor_us, e);
+    if (!rc) {
+        floor_is(eng, h, floor_us);
+        let_commits_pass(eng);
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (rc) return -1;
+    p.taken = eng->kv->ops->batch_new(eng->kv);
+    if (!p.taken) return err_nomem(e);
+    rc = replay(&p, e);
+    p.taken->ops->batch_free(p.taken);
+    return rc;
+}
+
+/* The store at one moment, in which every commit up to at_us is, and the base is not newer. NULL: e says why. */
+static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, int64_t at_us, struct err *e) {
+    struct kv_snapshot *s = NULL;
+    pthread_mutex_lock(&h->lock);
+    if (at_us >= atomic_load(&h->floor_us)) {
+        engi_gate_shut(&eng->gate);
+        s = eng->kv->ops->snapshot_new(eng->kv);
+        engi_gate_open(&eng->gate);
+        if (!s) err_nomem(e);
+    } else {
+        err_set(e, ERR_INVALID, "the history of the table begins later");
+    }
+    pthread_mutex_unlock(&h->lock);
+    return s;
+}
+
+int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) {
+    struct engi_history *h = find(eng, history, false);
+    if (!h) return err_set(e, ERR_INVALID, "the table has no history");
+    if (empty_table(eng, table, e)) return -1; /* what a restore that was broken off left */
+    struct kv_snapshot *s = snapshot_of(eng, h, at_us, e);
+    if (!s) return -1;
+    struct replay p = {.eng = eng, .history = history, .table = table, .at = s, .up_to_us = at_us};
+    int rc = engi_ingest_at(eng, table, eng, history, s, e) || replay(&p, e) ? -1 : 0;
+    eng->kv->ops->snapshot_free(eng->kv, s);
+    return rc ? -1 : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
+}
