@@ -155,6 +155,11 @@ void engi_table_forget(struct eng *eng, uint32_t table) {
     if (t) forget_proofs(t);
 }
 
+int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    if (engi_commit_check(eng, e)) return -1;
+    return eng->kv->ops->backup(eng->kv, folder, keep, out, e);
+}
+
 int eng_compact(struct eng *eng, struct err *e) { return eng->kv->ops->compact(eng->kv, e); }
 
 /* ---- opening ---- */

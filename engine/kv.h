@@ -45,6 +45,7 @@ struct kv {
     bool one_writer; /* nobody but the owner of this handle writes to the store; never changes */
 };
 
+struct eng_backup;
 struct kv_snapshot; /* one moment of a store */
 
 struct kv_batch {
@@ -128,6 +129,8 @@ struct kv_ops {
     int (*load_finish)(struct kv_load *l, struct err *e);
     void (*load_free)(struct kv_load *l);
 
+    /* A backup of everything into a folder of backups (engine/kv_backup.h). */
+    int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
     /* What files take of the keys in [from, to), more or less. */
     uint64_t (*bytes)(struct kv *kv, struct slice from, struct slice to);
     int (*drop_range)(struct kv *kv, struct slice from, struct slice to, struct err *e); /* frees whole files at once, then deletes */

@@ -457,6 +457,11 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     return rc;
 }
 
+static int backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    (void)kv, (void)folder, (void)keep, (void)out;
+    return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
+}
+
 static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
     (void)kv, (void)from, (void)to;
     return 0; /* there are no files */
@@ -710,7 +715,7 @@ static const struct kv_ops memory_ops = {
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle,
     .load_new = load_new, .load_add = load_add, .load_finish = load_finish, .load_free = load_free,
-    .bytes = bytes, .drop_range = drop_range, .compact = compact, .watch = watch, .checkpoint = checkpoint,
+    .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact, .watch = watch, .checkpoint = checkpoint,
 };
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "engine/kv_backup.h"
 #include "engine/kv_check.h"
 #include "engine/kv_load.h"
 #include "engine/kv_log.h"
@@ -396,6 +397,10 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     return rc;
 }
 
+static int backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
+    return kv_backup_make(((struct rocks *)kv)->db, folder, keep, out, e);
+}
+
 static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
     const char *start = chars(from), *limit = chars(to);
     char *text = NULL;
@@ -618,7 +623,7 @@ static const struct kv_ops rocks_ops = {
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .watch = watch, .checkpoint = checkpoint, .load_new = load_new, .load_add = kv_load_add, .load_finish = kv_load_finish, .load_free = kv_load_free,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .bytes = bytes, .drop_range = drop_range, .compact = compact,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
 };
 
 static int open_store(struct rocks *r, struct err *e) {

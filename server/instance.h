@@ -1,8 +1,9 @@
-/* A running server: engine, ledger, catalogue, database, front and admin port, opened in this order and closed in the reverse one. */
+/* A running server: engine, ledger, catalogue, database, front, admin port and local socket, opened in this order and closed in the reverse one. */
 #pragma once
 
 #include "keyspaces/report.h"
 #include "server/admin.h"
+#include "server/local_socket.h"
 #include "server/settings.h"
 #include "server/system_metering.h"
 
@@ -20,6 +21,7 @@ struct instance {
     struct cql_db *db;
     struct np_front *front;
     struct admin *admin;
+    struct local_socket *local;
 };
 
 /* -1: what was opened is closed again. */

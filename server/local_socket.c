@@ -1,0 +1,152 @@
+#include "server/local_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+struct local_socket {
+    struct eng *eng;
+    int folder, fd, stop[2]; /* stop: a pipe, closed to end the thread */
+    pthread_t thread;
+};
+
+enum { LINE_MAX_BYTES = PATH_MAX + 64, PATIENCE_MS = 5000 };
+
+/* ---- requests ---- */
+
+static void put_error(const struct err *e, struct buf *out) {
+    buf_put_str(out, "{\"ok\":false,\"error\":");
+    buf_json_str(out, slice_str(e->text));
+    buf_put_str(out, "}\n");
+}
+
+static void backup(struct local_socket *s, char *words, struct buf *out) {
+    struct eng_backup made;
+    struct err e = {0};
+    char *folder;
+    unsigned long keep = strtoul(words, &folder, 10);
+    int rc = folder == words || folder[0] != ' ' || folder[1] != '/' || keep > UINT32_MAX ? err_invalid(&e, "backup takes a number and an absolute path") : 0;
+    if (!rc) rc = eng_backup_make(s->eng, folder + 1, (uint32_t)keep, &made, &e);
+    if (rc) put_error(&e, out);
+    else
+        buf_printf(out, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}\n", made.number, (long long)made.made_s, made.files,
+                   (unsigned long long)made.bytes);
+}
+
+static void run_request(struct local_socket *s, char *line, struct buf *out) {
+    struct err e = {0};
+    if (!strncmp(line, "backup ", 7)) {
+        backup(s, line + 7, out);
+        return;
+    }
+    (void)err_invalid(&e, "it is not known what to do with '%.32s'", line);
+    put_error(&e, out);
+}
+
+/* ---- connections ---- */
+
+/* Waits for bytes, or for room; false: too long, or the server stops. */
+static bool ready(struct local_socket *s, int fd, short what, int patience_ms) {
+    struct pollfd p[2] = {{.fd = fd, .events = what}, {.fd = s->stop[0], .events = POLLIN}};
+    int n;
+    while ((n = poll(p, 2, patience_ms)) < 0 && errno == EINTR) {}
+    return n > 0 && !p[1].revents;
+}
+
+static bool read_line(struct local_socket *s, int fd, char *line) {
+    size_t n = 0;
+    while (n < LINE_MAX_BYTES && ready(s, fd, POLLIN, PATIENCE_MS)) {
+        ssize_t got = read(fd, line + n, LINE_MAX_BYTES - n);
+        if (got <= 0) return false;
+        n += (size_t)got;
+        char *end = memchr(line, '\n', n);
+        if (!end) continue;
+        *end = 0;
+        return true;
+    }
+    return false;
+}
+
+static void serve(struct local_socket *s, int fd) {
+    char line[LINE_MAX_BYTES + 1];
+    struct buf out;
+    if (!read_line(s, fd, line)) return;
+    buf_init(&out, 0);
+    run_request(s, line, &out);
+    for (size_t at = 0; at < out.n && ready(s, fd, POLLOUT, PATIENCE_MS);) {
+        ssize_t n = send(fd, out.p + at, out.n - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EAGAIN) break;
+        if (n > 0) at += (size_t)n;
+    }
+    buf_fini(&out);
+}
+
+static void *run(void *arg) {
+    struct local_socket *s = arg;
+    while (ready(s, s->fd, POLLIN, -1)) {
+        int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0) continue;
+        serve(s, fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* ---- life ---- */
+
+/* Through the folder's descriptor: the path of a folder may be longer than the address of a socket. */
+static int bind_in(int folder, int fd) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", folder);
+    (void)unlinkat(folder, "tallyd.sock", 0); /* an earlier run's: the folder is locked */
+    mode_t old = umask(077);
+    int rc = bind(fd, (struct sockaddr *)&at, sizeof(at));
+    umask(old);
+    return rc;
+}
+
+static int open_socket(struct local_socket *s, const char *data_dir, struct err *e) {
+    s->folder = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->fd = s->folder < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (s->fd < 0 || bind_in(s->folder, s->fd) || listen(s->fd, 4) || pipe2(s->stop, O_CLOEXEC))
+        return err_set(e, ERR_CONFIG, "cannot listen on %s/tallyd.sock: %s", data_dir, strerror(errno));
+    return 0;
+}
+
+static void close_all(struct local_socket *s) {
+    const int fds[] = {s->fd, s->stop[0], s->stop[1], s->folder};
+    if (s->folder >= 0) (void)unlinkat(s->folder, "tallyd.sock", 0);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        if (fds[i] >= 0) close(fds[i]);
+    free(s);
+}
+
+int local_socket_start(struct local_socket **out, const char *data_dir, struct eng *eng, struct err *e) {
+    *out = NULL;
+    if (!data_dir) return 0;
+    struct local_socket *s = malloc(sizeof(*s));
+    if (!s) return err_nomem(e);
+    *s = (struct local_socket){.eng = eng, .folder = -1, .fd = -1, .stop = {-1, -1}};
+    int rc = open_socket(s, data_dir, e);
+    if (!rc && pthread_create(&s->thread, NULL, run, s)) rc = err_set(e, ERR_SERVER, "the thread of the local socket does not start");
+    if (rc) close_all(s);
+    else *out = s;
+    return rc;
+}
+
+void local_socket_stop(struct local_socket *s) {
+    close(s->stop[1]);
+    s->stop[1] = -1;
+    pthread_join(s->thread, NULL);
+    close_all(s);
+}

@@ -1,0 +1,179 @@
+"""`tally backup` of a server that is written to, and `tally restore` into an empty folder: every acknowledged row is there, and damage is refused by name."""
+import json
+import os
+import random
+import stat
+import subprocess
+import threading
+import time
+
+from tally_server import ROOT, PRESET, Server, create_keyspace, create_table
+
+TALLY = ROOT / "build" / PRESET / "bin" / "tally"
+
+
+def tally(*args, code=0):
+    done = subprocess.run([str(TALLY), *map(str, args)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, f"tally {args} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    return done
+
+
+def as_json(*args, code=0):
+    return json.loads(tally(*args, "--json", code=code).stdout)
+
+
+class Writers:
+    """Inserts and updates from several threads; remembers what was acknowledged, per row, in order."""
+
+    def __init__(self, server, threads=4):
+        self.cluster = server.cluster()
+        self.session = self.cluster.connect()
+        self.insert = self.session.prepare("INSERT INTO bak.rows (pk, ck, v) VALUES (?, ?, ?)")
+        self.acknowledged = {}
+        self.stop = False
+        self.threads = [threading.Thread(target=self.write, args=(n, threads)) for n in range(threads)]
+        for t in self.threads:
+            t.start()
+
+    def write(self, n, step):
+        row = n
+        while not self.stop:
+            self.session.execute(self.insert, (row % 31, row, f"value {row}"))
+            self.acknowledged[row] = f"value {row}"
+            row += step
+
+    def finish(self):
+        self.stop = True
+        for t in self.threads:
+            t.join()
+        self.cluster.shutdown()
+
+
+def start(new_server, *flags):
+    server = new_server("--ddl-delay", "none", *flags)
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "bak")
+        create_table(session, "bak", "rows", "pk int, ck int, v text, PRIMARY KEY (pk, ck)")
+    return server
+
+
+def rows_of(folder, data):
+    """What a server finds in a data folder."""
+    os.makedirs(folder)
+    os.rename(data, folder / "data")
+    server = Server(folder, "--ddl-delay", "none").start()
+    try:
+        with server.cluster() as cluster:
+            found = {r.ck: r.v for r in cluster.connect().execute("SELECT ck, v FROM bak.rows")}
+    finally:
+        server.stop()
+    os.rename(folder / "data", data)
+    return found
+
+
+def flip_a_bit(path, at):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        byte = f.read(1)[0]
+        f.seek(at)
+        f.write(bytes([byte ^ 1]))
+
+
+def test_a_backup_under_load_holds_every_row_acknowledged_before_it(new_server, tmp_path):
+    server = start(new_server)
+    writers = Writers(server)
+    backups, snapshots = tmp_path / "backups", []
+    try:
+        for _ in range(3):
+            time.sleep(0.7)
+            before = dict(writers.acknowledged)
+            made = as_json("backup", "--data-dir", tmp_path / "data", "--to", backups)
+            snapshots.append((made["backup"], before))
+        assert len(snapshots[0][1]) > 100
+    finally:
+        writers.finish()
+    server.stop()
+    for number, before in snapshots:
+        as_json("restore", "--from", backups, "--backup", number, "--data-dir", tmp_path / f"data-{number}")
+        found = rows_of(tmp_path / f"server-{number}", tmp_path / f"data-{number}")
+        lost = [row for row, value in before.items() if found.get(row) != value]
+        assert not lost, f"backup {number}: {len(lost)} of {len(before)} rows are lost: {lost[:5]}"
+        assert all(v == f"value {row}" for row, v in found.items())
+
+
+def test_a_second_backup_adds_only_what_is_new(new_server, tmp_path):
+    server = start(new_server)
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        insert = session.prepare("INSERT INTO bak.rows (pk, ck, v) VALUES (?, ?, ?)")
+        for futures in range(20):
+            for f in [session.execute_async(insert, (0, futures * 100 + i, random.randbytes(5000).hex())) for i in range(100)]:
+                f.result()
+        tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
+        size = disk_bytes(tmp_path / "b")
+        session.execute(insert, (1, 1, "one row more"))
+        tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
+    more = disk_bytes(tmp_path / "b") - size
+    assert size > 10_000_000 and more < size / 20, f"the first took {size} bytes, the second {more}"
+
+
+def disk_bytes(folder):
+    return sum(os.path.getsize(os.path.join(d, n)) for d, _, names in os.walk(folder) for n in names)
+
+
+def test_backups_and_what_is_restored_are_nobody_elses_to_read(new_server, tmp_path):
+    server = start(new_server)
+    tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
+    server.stop()
+    tally("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "new")
+    for top in (tmp_path / "b", tmp_path / "new"):
+        assert stat.S_IMODE(os.stat(top).st_mode) == 0o700
+        for folder, folders, names in os.walk(top):
+            for name in folders + names:
+                mode = stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode)
+                assert mode & 0o077 == 0, f"{folder}/{name} has mode {mode:o}"
+
+
+def test_a_damaged_backup_is_refused_by_the_name_of_its_file(new_server, tmp_path):
+    server = start(new_server)
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        for i in range(200):
+            session.execute("INSERT INTO bak.rows (pk, ck, v) VALUES (1, %s, %s)", (i, "x" * 100))
+    tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
+    server.stop()
+    table_file = max((tmp_path / "b" / "shared_checksum").iterdir(), key=os.path.getsize)
+    flip_a_bit(table_file, os.path.getsize(table_file) // 2)
+    refused = tally("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "new", code=1)
+    assert table_file.name in refused.stderr and "damaged" in refused.stderr, refused.stderr
+    assert not (tmp_path / "new").exists()
+    listed = as_json("restore", "--from", tmp_path / "b", "--list", code=1)
+    assert listed["backups"][0]["whole"] is False and table_file.name in listed["backups"][0]["error"]
+    table_file.unlink()
+    refused = as_json("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "new", code=1)
+    assert refused["ok"] is False
+
+
+def test_only_the_newest_are_kept_when_asked(new_server, tmp_path):
+    start(new_server)
+    for _ in range(4):
+        tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b", "--keep", 2)
+    assert [b["backup"] for b in as_json("restore", "--from", tmp_path / "b", "--list")["backups"]] == [3, 4]
+
+
+def test_bad_calls_are_refused_in_words(new_server, tmp_path):
+    assert "no server answers" in tally("backup", "--data-dir", tmp_path, "--to", tmp_path / "b", code=1).stderr
+    assert "cannot open" in tally("backup", "--data-dir", tmp_path / "nowhere", "--to", tmp_path / "b", code=1).stderr
+    assert "--to" in tally("backup", code=2).stderr
+    assert "unknown flag" in tally("backup", "--wrong", code=2).stderr
+    assert "sub-command" in tally("nonsense", code=2).stderr
+    assert "usage: tally backup" in tally("backup", "--help").stdout
+    assert "there are no backups" in tally("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "x", code=1).stderr
+    start(new_server)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("something else")
+    assert "something else than backups" in tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "other", code=1).stderr
+    tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
+    assert "is there already" in tally("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "data", code=1).stderr
+    assert "no backup 9" in tally("restore", "--from", tmp_path / "b", "--backup", 9, "--data-dir", tmp_path / "x", code=1).stderr

@@ -1,0 +1,109 @@
+/* tally backup: asks the running server, over the local socket in its data folder (server/local_socket.h), for a backup; then reads what it made. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "tools/tally/subcommand.h"
+
+struct backup {
+    const char *data_dir, *to;
+    uint32_t keep;
+    bool json;
+};
+
+static int connect_to(const char *data_dir, struct err *e) {
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int folder = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return err_set(e, ERR_CONFIG, "cannot open the data folder %s: %s", data_dir, strerror(errno));
+    snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", folder);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int rc = fd < 0 ? -1 : connect(fd, (struct sockaddr *)&at, sizeof(at));
+    if (rc) err_set(e, ERR_CONFIG, "no server answers in the data folder %s: %s", data_dir, strerror(errno));
+    if (rc && fd >= 0) close(fd);
+    close(folder);
+    return rc ? -1 : fd;
+}
+
+/* The server works in a folder of its own: it is given an absolute path. */
+static int absolute(const char *path, char out[PATH_MAX], struct err *e) {
+    char here[PATH_MAX];
+    bool whole = path[0] == '/';
+    if (!whole && !getcwd(here, sizeof(here))) return err_set(e, ERR_CONFIG, "the current folder has no path: %s", strerror(errno));
+    int n = snprintf(out, PATH_MAX, "%s%s%s", whole ? "" : here, whole ? "" : "/", path);
+    return n < PATH_MAX && !strchr(path, '\n') ? 0 : err_set(e, ERR_CONFIG, "the path %s cannot be used", path);
+}
+
+static int ask(int fd, const struct backup *b, const char *folder, struct buf *answer, struct err *e) {
+    char line[PATH_MAX + 64];
+    int n = snprintf(line, sizeof(line), "backup %u %s\n", b->keep, folder);
+    if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n) return err_set(e, ERR_SERVER, "the server does not listen: %s", strerror(errno));
+    ssize_t got;
+    do {
+        uint8_t *p = buf_reserve(answer, 1024);
+        if (!p) return err_nomem(e);
+        got = read(fd, p, 1024);
+        if (got > 0) buf_advance(answer, (size_t)got);
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    buf_u8(answer, 0);
+    if (buf_failed(answer)) return err_nomem(e);
+    return answer->n > 1 ? 0 : err_set(e, ERR_SERVER, "the server has gone away in the middle of the backup");
+}
+
+/* The text of an error, as the server wrote it in JSON: a known form. */
+static int refused(const char *answer, struct err *e) {
+    static const char lead[] = "{\"ok\":false,\"error\":\"";
+    const char *end = strrchr(answer, '"');
+    if (strncmp(answer, lead, sizeof(lead) - 1) || end < answer + sizeof(lead) - 1) return err_set(e, ERR_SERVER, "the server answers in a way that is not known");
+    return err_set(e, ERR_SERVER, "%.*s", (int)(end - answer - (ptrdiff_t)sizeof(lead) + 1), answer + sizeof(lead) - 1);
+}
+
+static int read_answer(const char *answer, struct eng_backup *made, struct err *e) {
+    long long at = 0;
+    unsigned long long bytes = 0;
+    if (sscanf(answer, "{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}", &made->number, &at, &made->files, &bytes) != 4) return refused(answer, e);
+    made->made_s = at;
+    made->bytes = bytes;
+    return 0;
+}
+
+static int make(const struct backup *b, struct eng_backup *made, struct err *e) {
+    char folder[PATH_MAX];
+    struct buf answer;
+    if (absolute(b->to, folder, e)) return -1;
+    int fd = connect_to(b->data_dir, e);
+    if (fd < 0) return -1;
+    buf_init(&answer, 1 << 16);
+    int rc = ask(fd, b, folder, &answer, e);
+    close(fd);
+    if (!rc) rc = read_answer((char *)answer.p, made, e);
+    buf_fini(&answer);
+    return rc ? -1 : eng_backup_verify(folder, made->number, e);
+}
+
+int tally_backup(int argc, char **argv) {
+    struct backup b = {.data_dir = "tally-data"};
+    struct eng_backup made;
+    struct err e = {0};
+    const struct flag flags[] = {
+        {.name = "data-dir", .argument = "DIR", .help = "the running server's data folder (tally-data)", .text = &b.data_dir},
+        {.name = "to", .argument = "DIR", .help = "folder of backups, made when it is not there; table files are shared by the backups in it", .text = &b.to},
+        {.name = "keep", .argument = "N", .help = "how many backups stay, the newest; 0: all (0)", .number = &b.keep},
+        {.name = "json", .help = "print the result as JSON", .on = &b.json},
+    };
+    int rc = flags_read("backup", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!b.to) {
+        fprintf(stderr, "tally backup: --to says where; see tally backup --help\n");
+        return EXIT_USAGE;
+    }
+    if (make(&b, &made, &e)) return say_no(b.json, "backup", &e);
+    if (b.json) printf("{\"ok\":true,\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu}\n", made.number, (long long)made.made_s, made.files, (unsigned long long)made.bytes);
+    else printf("backup %u in %s: %u files, %llu bytes, checksums verified\n", made.number, b.to, made.files, (unsigned long long)made.bytes);
+    return EXIT_DONE;
+}

@@ -1,0 +1,147 @@
+/* tally restore: a data folder made of a backup, which is verified first. It appears whole, by one rename, or not at all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "tools/tally/subcommand.h"
+
+struct restore {
+    const char *from, *data_dir;
+    uint32_t number; /* 0: the newest */
+    bool list, json;
+};
+
+enum { BACKUPS_MAX = 4096 };
+
+static struct eng_backup *all_backups(const struct restore *r, uint32_t *n, struct err *e) {
+    struct eng_backup *all = calloc(BACKUPS_MAX, sizeof(*all));
+    if (!all) return err_nomem(e), NULL;
+    int rc = eng_backup_list(r->from, all, BACKUPS_MAX, n, e);
+    if (!rc && *n > BACKUPS_MAX) *n = BACKUPS_MAX;
+    if (!rc && !*n) rc = err_set(e, ERR_CONFIG, "there are no backups in %s", r->from);
+    if (!rc) return all;
+    free(all);
+    return NULL;
+}
+
+/* ---- the list ---- */
+
+static void print_backup(const struct restore *r, const struct eng_backup *b, bool last, const struct err *why) {
+    char at[32];
+    struct tm tm;
+    time_t t = b->made_s;
+    strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+    if (!r->json) {
+        printf("%6u  %s  %6u files  %12llu bytes  %s\n", b->number, at, b->files, (unsigned long long)b->bytes, why->set ? why->text : "whole");
+        return;
+    }
+    struct buf text;
+    buf_init(&text, 0);
+    buf_json_str(&text, slice_str(why->text));
+    printf("{\"backup\":%u,\"made\":%lld,\"files\":%u,\"bytes\":%llu,\"whole\":%s", b->number, (long long)b->made_s, b->files, (unsigned long long)b->bytes, why->set ? "false" : "true");
+    if (why->set) printf(",\"error\":%.*s", SLICE_FMT(buf_slice(&text)));
+    printf("}%s", last ? "" : ",");
+    buf_fini(&text);
+}
+
+static int list(const struct restore *r) {
+    struct err e = {0};
+    uint32_t n;
+    struct eng_backup *all = all_backups(r, &n, &e);
+    int rc = EXIT_DONE;
+    if (!all) return say_no(r->json, "restore", &e);
+    if (r->json) printf("{\"ok\":true,\"backups\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        struct err why = {0};
+        if (eng_backup_verify(r->from, all[i].number, &why)) rc = EXIT_NO;
+        print_backup(r, &all[i], i + 1 == n, &why);
+    }
+    if (r->json) printf("]}\n");
+    free(all);
+    return rc;
+}
+
+/* ---- back again ---- */
+
+static int sync_folder(const char *path, struct err *e) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 && !fsync(fd) ? 0 : err_set(e, ERR_CONFIG, "cannot sync the folder %s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+/* That the store opens is seen here, and the stamp of the folder is written by it (engine/kv_stamp.h). */
+static int try_store(const char *folder, struct err *e) {
+    struct eng_options o = {.data_dir = folder, .durability = ENG_FSYNC, .clock = &clock_real};
+    struct eng *eng = eng_open(&o, e);
+    if (eng) eng_close(eng);
+    return eng ? 0 : -1;
+}
+
+static int place(const char *fresh, const char *data_dir, struct err *e) {
+    char parent[PATH_MAX];
+    if (rename(fresh, data_dir)) return err_set(e, ERR_CONFIG, "cannot rename %s to %s: %s", fresh, data_dir, strerror(errno));
+    snprintf(parent, sizeof(parent), "%s", data_dir);
+    char *slash = strrchr(parent, '/');
+    if (slash) slash[slash == parent] = 0;
+    return sync_folder(slash ? parent : ".", e);
+}
+
+/* An empty folder is what a rename may replace. */
+static int check_target(const char *data_dir, struct err *e) {
+    struct stat st;
+    if (stat(data_dir, &st)) return errno == ENOENT ? 0 : err_set(e, ERR_CONFIG, "cannot use %s: %s", data_dir, strerror(errno));
+    if (!rmdir(data_dir)) return 0;
+    return err_set(e, ERR_CONFIG, "%s is there already and not an empty folder: restore into another one", data_dir);
+}
+
+static int restore(const struct restore *r, uint32_t number, struct err *e) {
+    char fresh[PATH_MAX], data_dir[PATH_MAX];
+    size_t n = strlen(r->data_dir);
+    while (n > 1 && r->data_dir[n - 1] == '/') n--;
+    if (snprintf(data_dir, sizeof(data_dir), "%.*s", (int)n, r->data_dir) >= (int)sizeof(data_dir) ||
+        snprintf(fresh, sizeof(fresh), "%s.restoring", data_dir) >= (int)sizeof(fresh))
+        return err_set(e, ERR_CONFIG, "the path %s is too long", r->data_dir);
+    if (eng_backup_verify(r->from, number, e) || check_target(data_dir, e)) return -1;
+    if (!access(fresh, F_OK)) return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does", fresh);
+    if (eng_backup_restore(r->from, number, fresh, e) || try_store(fresh, e) || sync_folder(fresh, e)) return -1;
+    return place(fresh, data_dir, e);
+}
+
+static int restore_chosen(const struct restore *r) {
+    struct err e = {0};
+    uint32_t n, number = r->number;
+    struct eng_backup *all = all_backups(r, &n, &e);
+    if (!all) return say_no(r->json, "restore", &e);
+    if (!number) number = all[n - 1].number;
+    free(all);
+    if (restore(r, number, &e)) return say_no(r->json, "restore", &e);
+    if (r->json) printf("{\"ok\":true,\"backup\":%u}\n", number);
+    else printf("%s holds what backup %u did; start tallyd --data-dir on it\n", r->data_dir, number);
+    return EXIT_DONE;
+}
+
+int tally_restore(int argc, char **argv) {
+    struct restore r = {0};
+    const struct flag flags[] = {
+        {.name = "from", .argument = "DIR", .help = "the folder of backups", .text = &r.from},
+        {.name = "backup", .argument = "N", .help = "which one (the newest)", .number = &r.number},
+        {.name = "data-dir", .argument = "DIR", .help = "the data folder to make; it must not be there, or be empty", .text = &r.data_dir},
+        {.name = "list", .help = "list the backups, and verify each file of each", .on = &r.list},
+        {.name = "json", .help = "print the result as JSON", .on = &r.json},
+    };
+    int rc = flags_read("restore", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!r.from || (!r.data_dir && !r.list)) {
+        fprintf(stderr, "tally restore: --from and --data-dir say from where and into what; see tally restore --help\n");
+        return EXIT_USAGE;
+    }
+    umask(077);
+    return r.list ? list(&r) : restore_chosen(&r);
+}
