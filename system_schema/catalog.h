@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "keyspaces/compat.h"
 #include "system_schema/schema.h"
 #include "system_schema/virtual.h"
 
@@ -83,6 +84,7 @@ struct catalog_change {
     const struct object_kind *kind; /* OBJECT: of which kind, one that lives in a keyspace */
     const void *definition;         /* CREATE_OBJECT: the kind's own structure */
     const char *keyspace, *name; /* name: of the table or type; NULL for keyspaces */
+    const struct compat *compat; /* asked of the quotas; NULL: none is refused */
     bool conditional;            /* IF NOT EXISTS, IF EXISTS: finding it already so is no error */
     bool column_conditional;     /* ALTER TABLE and TYPE: IF NOT EXISTS and IF EXISTS of columns and fields */
     int8_t durable_writes;       /* keyspaces: 0, 1, or -1: default, unchanged */

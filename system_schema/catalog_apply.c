@@ -128,6 +128,31 @@ static int merge_options(struct apply *a, uint32_t n_old, const struct schema_op
 
 /* ---- keyspaces ---- */
 
+static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) { return compat_refuse(&a->compat, rule, a->err, most); }
+
+/* -1: there are as many of the kind as Keyspaces allows. */
+static int check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
+    uint32_t n = 0;
+    if (a->compat.mode == COMPAT_OFF) return 0;
+    for (uint32_t i = 0; i < a->c->n_entries && n < most; i++) n += a->c->entries[i]->kind == kind && !entry_is_gone(a->c->entries[i]);
+    return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
+}
+
+/* -1: the definition is larger than Keyspaces allows: names and types of its columns. */
+static int check_schema_bytes(struct apply *a, const struct table_parts *parts) {
+    struct buf text;
+    if (a->compat.mode == COMPAT_OFF) return 0;
+    buf_init(&text, 0);
+    for (uint32_t i = 0; i < parts->n_columns; i++) {
+        buf_put_str(&text, parts->columns[i].name);
+        cql_type_print(parts->columns[i].type, &text);
+    }
+    int bytes = (int)text.n, rc = buf_failed(&text) ? err_nomem(a->err) : 0;
+    buf_fini(&text);
+    if (rc || bytes <= QUOTA_SCHEMA_BYTES) return rc;
+    return compat_refuse(&a->compat, REFUSE_SCHEMA_BYTES, a->err, bytes, QUOTA_SCHEMA_BYTES);
+}
+
 static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
     if (entry_find(a->c, &keyspace_kind, 0, ch->keyspace)) {
@@ -142,7 +167,7 @@ static int create_keyspace(struct apply *a) {
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
     if (merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
-    if (entry_next_id(a->c, &id, a->err)) return -1;
+    if (check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err)) return -1;
     struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
     if (!x) return -1;
     a->subject = x;
@@ -309,6 +334,7 @@ static int create_table(struct apply *a) {
     parts.columns = ARENA_ARRAY(&a->arena, ch->n_columns + 1, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
     fill_columns(a, parts.columns);
+    if (check_schema_bytes(a, &parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
     if (table_assemble(&a->arena, &parts, &t, a->err)) return -1;
     return apply_begin_create(a, &table_kind, ks, &t);
 }
@@ -369,7 +395,7 @@ static int alter_table(struct apply *a) {
     memcpy(altered.id, t->id, sizeof t->id);
     struct table_parts parts = {.name = t->name};
     if (add_columns(a, t, &parts) || merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
-    if (table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
+    if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
     return apply_begin_update(a, x, &altered);
 }
@@ -418,7 +444,7 @@ static int check_and_change(struct apply *a) {
     uint32_t pending = 0;
     for (const struct entry *x = a->c->busy; x; x = x->busy_next) pending += entry_is_pending(x);
     if (refuse_system(a)) return -1;
-    if (pending >= QUOTA_CONCURRENT_DDL) return err_invalid(a->err, "too many schema changes at once: at most %d may be under way", QUOTA_CONCURRENT_DDL);
+    if (pending >= QUOTA_CONCURRENT_DDL && quota_exceeded(a, REFUSE_CONCURRENT_DDL, QUOTA_CONCURRENT_DDL)) return -1;
     return ops[a->change->op](a);
 }
 
@@ -476,6 +502,7 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
 
 int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished, struct err *e) {
     struct apply a = {.c = c, .change = change, .err = e};
+    if (change->compat) a.compat = *change->compat;
     arena_init(&a.arena, 16 * 1024, 0);
     *unfinished = 0;
     pthread_mutex_lock(&c->lock);

@@ -140,6 +140,7 @@ int catalog_publish(struct catalog *c, struct err *e) MUST_CHECK;
 struct apply {
     struct catalog *c;
     const struct catalog_change *change;
+    struct compat compat; /* the statement's */
     struct arena arena; /* of definitions on the way to their form */
     struct entry *subject;
     enum schema_change_kind kind;

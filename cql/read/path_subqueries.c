@@ -13,6 +13,12 @@ struct keys {
     const struct paging_state *resume;
 };
 
+static int check_product(struct cql_request *r, uint64_t n) {
+    struct compat k = r->compiled->compat;
+    if (LIKELY(n <= QUOTA_IN_SUBQUERIES)) return 0;
+    return compat_refuse(&k, REFUSE_IN_SUBQUERIES, r->err, n > INT32_MAX ? INT32_MAX : (int)n, QUOTA_IN_SUBQUERIES);
+}
+
 static int eval(const struct read_spec *spec, void **out, bool *none) {
     const struct where_plan *w = spec->plan->where;
     struct cql_request *r = spec->r;
@@ -24,7 +30,7 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     if (where_key_values(w, r, &keys) || where_parts(w, r, &keys, false, &k->parts, &k->n_parts)) return -1;
     if (w->rows != WHERE_ALL_ROWS && where_subqueries(w, r, &k->each, &k->n_each)) return -1;
     *none = k->n_parts == 0;
-    return 0;
+    return check_product(r, (uint64_t)k->n_parts * k->n_each);
 }
 
 static void fill(struct keys *k, struct piece *out, const struct where_subquery *q, bool distinct) {

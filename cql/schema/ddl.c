@@ -13,6 +13,7 @@ struct catalog_change *ddl_change_new(struct compile *c, enum catalog_op op, str
     }
     change->op = op;
     change->durable_writes = -1;
+    change->compat = &out->compat;
     out->plan = change;
     return change;
 }

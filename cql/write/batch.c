@@ -1,6 +1,8 @@
 /* BATCH: compiles and checks what may go together; write.c writes it. */
 #include "cql/write/batch.h"
 
+#include "cql/write/write_rules.h"
+
 struct batch_plan {
     struct write_batch batch;
     uint32_t n;
@@ -80,7 +82,7 @@ enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batc
     r->result = (struct cql_result){.kind = RESULT_VOID};
     if (n == 0) return CQL_DONE;
     for (uint32_t i = 0; i < n; i++) traits_add(&traits, modify_plan_of(items[i].statement));
-    if (check(&traits, batch->kind, batch->timestamp, r->err)) return CQL_FAILED;
+    if (check(&traits, batch->kind, batch->timestamp, r->err) || write_rules_batch(r, batch->kind, items, n)) return CQL_FAILED;
     const struct schema_table *t = modify_plan_of(items[0].statement)->table;
     r->cost->keyspace = t->keyspace->name;
     r->cost->table = t->name;

@@ -5,6 +5,7 @@
 
 #include "cql/request/db.h"
 #include "cql/row/row_size.h"
+#include "keyspaces/quota.h"
 #include "metering/size/size.h"
 
 enum { CHUNK = 4096, ASK_AFTER = 256 /* rows of a deletion, whether anybody still waits */ };
@@ -19,6 +20,7 @@ struct touch {
 struct footprint {
     struct cql_request *r;
     const struct mutation *m;
+    struct compat compat;
     struct arena rows, values; /* of the row that is looked at; of the view */
     struct row_view view;
     uint32_t n_rows, n_sweeps;
@@ -181,14 +183,22 @@ static int sweep_row(struct footprint *f, uint32_t i, struct eng_row *row) {
     return is_hit(row, sweep->row.del_ts) ? add_size(f, sweep->cost, row) : 0;
 }
 
+/* Asked once, at the first row too many. */
+static int check_range(struct footprint *f, const struct op_write *c, uint64_t before) {
+    bool over = before <= QUOTA_RANGE_DELETE_ROWS && c->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
+    return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
+}
+
 static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
+    const struct op_write *c = f->sweeps[i].change->cost;
     struct eng_item item;
     uint32_t n = 0;
     int rc;
     while ((rc = eng_scan_next(scan, &item, f->r->err)) == 1) {
         if (++n % ASK_AFTER == 0 && cql_check_running(f->r)) return -1;
         if (item.kind == ENG_ITEM_PARTITION && !item.has_static) continue;
-        if (sweep_row(f, i, item.kind == ENG_ITEM_PARTITION ? &item.statics : &item.row)) return -1;
+        uint64_t before = c->stood.row.rows;
+        if (sweep_row(f, i, item.kind == ENG_ITEM_PARTITION ? &item.statics : &item.row) || check_range(f, c, before)) return -1;
     }
     return rc;
 }
@@ -252,8 +262,9 @@ static const struct row_view_layout *layout_of(struct cql_request *r, const stru
     return none ? row_view_layout_new(t, none, r->arena) : NULL;
 }
 
-static int size_partition(struct cql_request *r, const struct mutation *m) {
-    struct footprint f = {.r = r, .m = m};
+static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k) {
+    struct footprint f = {.r = r, .m = m, .compat = *k};
+    compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
     assert(eng_holds(r->db->options.eng, &m->part));
     const struct row_view_layout *layout = layout_of(r, m->table);
     if (!layout || collect(&f)) return err_nomem(r->err);
@@ -269,8 +280,8 @@ static int size_partition(struct cql_request *r, const struct mutation *m) {
     return rc;
 }
 
-int footprint_size(struct cql_request *r, const struct mutations *m) {
+int footprint_size(struct cql_request *r, const struct mutations *m, const struct compat *k) {
     for (uint32_t i = 0; i < m->n; i++)
-        if (size_partition(r, &m->list[i])) return -1;
+        if (size_partition(r, &m->list[i], k)) return -1;
     return 0;
 }

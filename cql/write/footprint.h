@@ -10,4 +10,5 @@
 #include "cql/request/request.h"
 #include "cql/write/mutation.h"
 
-int footprint_size(struct cql_request *r, const struct mutations *m) MUST_CHECK;
+/* k: the statement's; a deletion that takes away more rows than Keyspaces allows at once is refused as soon as that is seen. */
+int footprint_size(struct cql_request *r, const struct mutations *m, const struct compat *k) MUST_CHECK;

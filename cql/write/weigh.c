@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "cql/request/db.h"
+
 enum { UNLOGGED_PARTITIONS_WARN = 10, TABLE_NAMES_MAX = 900 };
 /* Cassandra's batch_size_warn_threshold and batch_size_fail_threshold, and what it counts for a partition. */
 enum { SIZE_WARN = 5 * 1024, SIZE_FAIL = 50 * 1024, DATA_PARTITION = 29 };
@@ -63,7 +65,7 @@ static int warn_of_partitions(struct cql_request *r, const struct mutations *m) 
 }
 
 int weigh_batch(struct cql_request *r, const struct mutations *m, enum ast_batch_kind kind, bool conditional) {
-    if (conditional) return 0;
+    if (conditional || r->db->options.mode != MODE_CASSANDRA) return 0; /* Keyspaces has limits of its own: write_rules.h */
     if (check_size(r, m)) return -1;
     return kind == BATCH_UNLOGGED ? warn_of_partitions(r, m) : 0;
 }

@@ -7,6 +7,7 @@
 #include "cql/write/footprint.h"
 #include "cql/write/virtual_write.h"
 #include "cql/write/weigh.h"
+#include "cql/write/write_rules.h"
 
 struct write {
     struct cql_request *r;
@@ -14,7 +15,7 @@ struct write {
     uint32_t n;
     const struct write_item *items;
     bool conditional, counters, locked;
-    bool sized_by_row; /* some of it is not the whole of its row, and all is sized by rows as they stand */
+    bool sized_by_row; /* some of it is not the whole of its row, and all is sized by rows as they stand, for the charge or for a limit of Keyspaces */
     struct modify_times times;
     struct modify_write *writes;
     struct cas *cas; /* when conditional */
@@ -77,6 +78,7 @@ static int bind_one(struct write *w, uint32_t i) {
     if (modify_bind(w->r, plan_of(w, i), &w->times, &w->writes[i])) return -1;
     if (w->conditional && w->batch && check_partition(w, i)) return -1;
     if (modify_bind_rows(&w->writes[i])) return -1;
+    if (write_rules_bound(w->items[i].statement, &w->writes[i], w->times.server)) return -1;
     w->writes[i].whole = is_whole(w, i);
     return w->conditional ? cas_add(w->cas, &w->writes[i]) : 0;
 }
@@ -92,6 +94,7 @@ static int bind(struct write *w) {
     if (find_times(w) || (w->conditional && open_conditions(w))) return -1;
     for (uint32_t i = 0; i < w->n; i++)
         if (bind_one(w, i)) return -1;
+    if (w->batch && w->batch->kind == BATCH_LOGGED && write_rules_rows(w->r, w->items, w->writes, w->n)) return -1;
     return open_mutations(w);
 }
 
@@ -152,7 +155,8 @@ static int change_all(struct write *w) {
     }
     if (reach_all(w)) return -1;
     if (w->counters && counter_settle(w->r, &w->m, w->writes[0].now)) return -1;
-    if (weigh_write(w->r, &w->m) || (w->sized_by_row && footprint_size(w->r, &w->m))) return -1;
+    const struct compat *compat = &w->items[0].statement->compat;
+    if (weigh_write(w->r, &w->m) || (w->sized_by_row && footprint_size(w->r, &w->m, compat)) || write_rules_sized(w->r, compat)) return -1;
     return w->batch ? weigh_batch(w->r, &w->m, w->batch->kind, w->conditional) : 0;
 }
 
@@ -227,11 +231,12 @@ static const char *write_type(const struct write *w) {
 
 static enum cql_outcome run(struct write *w) {
     struct cql_request *r = w->r;
+    bool by_row = r->cost->write_size == WRITE_SIZE_ROW || write_rules_on(r);
     for (uint32_t i = 0; i < w->n; i++) {
         const struct modify_plan *p = plan_of(w, i);
         w->conditional = w->conditional || p->conditional;
         w->counters = w->counters || p->counter;
-        w->sized_by_row = w->sized_by_row || (r->cost->write_size == WRITE_SIZE_ROW && !is_whole(w, i));
+        w->sized_by_row = w->sized_by_row || (by_row && !is_whole(w, i));
         w->locked = w->locked || modify_needs_lock(p);
     }
     w->locked = w->locked || w->sized_by_row;

@@ -1,10 +1,20 @@
 """Reads refusals.txt: what it holds is explained at its head."""
 import re
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("refusals.txt")
+
+
+# Rules whose cases need more than a statement: tests of test_refusals.py, by rule.
+ELSEWHERE = {
+    "range-delete": "test_a_range_deletion_of_more_than_a_thousand_rows",
+    "keyspaces-quota": "test_keyspaces_and_tables_are_256",
+    "tables-quota": "test_keyspaces_and_tables_are_256",
+    "concurrent-ddl": "test_fifty_changes_of_the_schema_at_once",
+}
 
 
 @dataclass
@@ -22,6 +32,11 @@ class Case:
 
     def __str__(self):
         return f"{self.rule}:{self.line}"
+
+
+def now_us(seconds):
+    """A write time so many seconds from now."""
+    return int((time.time() + seconds) * 1000000)
 
 
 def expand(text):

@@ -2,11 +2,12 @@
 import itertools
 
 import pytest
-from cassandra import ConsistencyLevel
-from cassandra.query import SimpleStatement
+from cassandra import ConsistencyLevel, InvalidRequest
+from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from refusals import cases, rules
-from tally_server import Server, await_active, create_keyspace
+from refusals import ELSEWHERE, cases, now_us, rules
+from tally_server import Server, await_active, create_keyspace, create_table
 
 KEYSPACE = "refusals"
 CASES = cases()
@@ -71,8 +72,113 @@ def test_is_refused(session, case):
         assert str([tuple(r) for r in session.execute(named(query))]) == rows
 
 
+def refused(session, statement, words, parameters=None):
+    with pytest.raises(InvalidRequest) as caught:
+        session.execute(statement, parameters)
+    assert words_of(caught.value) == words
+
+
+def test_a_range_deletion_of_more_than_a_thousand_rows(session):
+    create_table(session, KEYSPACE, "ranges", "p int, c int, s text static, v int, PRIMARY KEY (p, c)")
+    insert = session.prepare(f"INSERT INTO {KEYSPACE}.ranges (p, c, v, s) VALUES (?, ?, 0, 'x')")
+    execute_concurrent_with_args(session, insert, [(1, c) for c in range(1001)])
+    words = ("Range delete requests are limited by the amount of items that can be deleted in a single range. "
+             "Delete in smaller ranges: at most 1,000 rows each.")
+    refused(session, f"DELETE FROM {KEYSPACE}.ranges WHERE p = 1", words)
+    refused(session, f"DELETE FROM {KEYSPACE}.ranges WHERE p = 1 AND c >= 0", words)
+    assert len(list(session.execute(f"SELECT c FROM {KEYSPACE}.ranges WHERE p = 1"))) == 1001
+    session.execute(f"DELETE FROM {KEYSPACE}.ranges WHERE p = 1 AND c > 0")
+    assert [r.c for r in session.execute(f"SELECT c FROM {KEYSPACE}.ranges WHERE p = 1")] == [0]
+    execute_concurrent_with_args(session, insert, [(1, c) for c in range(1000)])
+    session.execute(f"DELETE FROM {KEYSPACE}.ranges WHERE p = 1")
+    assert list(session.execute(f"SELECT c FROM {KEYSPACE}.ranges WHERE p = 1")) == []
+
+
+def test_batches_of_the_protocol_have_the_limits_of_batches_in_text(session):
+    create_table(session, KEYSPACE, "batches", "p int PRIMARY KEY, v int")
+    insert = session.prepare(f"INSERT INTO {KEYSPACE}.batches (p, v) VALUES (?, ?)")
+    batch = BatchStatement(BatchType.UNLOGGED)
+    for i in range(30):
+        batch.add(insert, (i, i))
+    session.execute(batch)
+    batch.add(insert, (30, 30))
+    refused(session, batch, "The unlogged batch has 31 statements; at most 30 are allowed. Split it into several batches.")
+    assert session.execute(f"SELECT * FROM {KEYSPACE}.batches WHERE p = 30").one() is None
+    twice = BatchStatement(BatchType.LOGGED)
+    twice.add(insert, (40, 1))
+    twice.add(insert, (40, 2))
+    refused(session, twice, "A logged batch cannot hold several statements on the same row. Write the row in one statement.")
+    conditional = BatchStatement(BatchType.UNLOGGED)
+    conditional.add(f"UPDATE {KEYSPACE}.batches SET v = 1 WHERE p = 1 IF v = 1")
+    refused(session, conditional, "Conditions are not yet supported in unlogged batches. Use a logged batch.")
+
+
+def test_cassandras_thresholds_of_batches_do_not_apply(session):
+    """60 KB in one batch would be Batch too large, and 11 partitions a warning."""
+    create_table(session, KEYSPACE, "large_batches", "p int PRIMARY KEY, v text")
+    insert = session.prepare(f"INSERT INTO {KEYSPACE}.large_batches (p, v) VALUES (?, ?)")
+    batch = BatchStatement(BatchType.UNLOGGED)
+    for i in range(20):
+        batch.add(insert, (i, "x" * 3000))
+    future = session.execute_async(batch)
+    future.result()
+    assert not future.warnings
+
+
+def test_a_drivers_timestamp_counts_only_with_client_side_timestamps(session):
+    """Without them it must not shadow a later write; with them it must, and lies within the window."""
+    for name, options in (("server_times", ""), ("client_times", " WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}")):
+        session.execute(f"CREATE TABLE {KEYSPACE}.{name} (p int PRIMARY KEY, v int){options}")
+        await_active(session, KEYSPACE, name)
+
+    def write(table, value, timestamp):
+        generator, session.cluster.timestamp_generator = session.cluster.timestamp_generator, lambda: timestamp
+        try:
+            session.execute(f"INSERT INTO {KEYSPACE}.{table} (p, v) VALUES (1, {value})")
+        finally:
+            session.cluster.timestamp_generator = generator
+
+    write("server_times", 1, now_us(100 * 365 * 86400))
+    write("server_times", 2, 1)
+    assert session.execute(f"SELECT v FROM {KEYSPACE}.server_times").one().v == 2
+    write("client_times", 1, now_us(200))
+    write("client_times", 2, now_us(0))
+    assert session.execute(f"SELECT v FROM {KEYSPACE}.client_times").one().v == 1
+    with pytest.raises(InvalidRequest, match="is out of bounds"):
+        write("client_times", 3, 1)
+
+
+def test_keyspaces_and_tables_are_256(tmp_path):
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        for i in range(256):
+            session.execute(f"CREATE KEYSPACE k{i} WITH replication = {{'class': 'SingleRegionStrategy'}}")
+        refused(session, "CREATE KEYSPACE k256 WITH replication = {'class': 'SingleRegionStrategy'}",
+                "The quota of 256 keyspaces has been exceeded. Drop one, or ask AWS for a higher quota.")
+        for i in range(256):
+            session.execute(f"CREATE TABLE k{i % 3}.t{i} (p int PRIMARY KEY)")
+        refused(session, "CREATE TABLE k5.t256 (p int PRIMARY KEY)",
+                "The quota of 256 tables has been exceeded. Drop one, or ask AWS for a higher quota.")
+        session.execute("DROP KEYSPACE k255")
+        session.execute("CREATE KEYSPACE k256 WITH replication = {'class': 'SingleRegionStrategy'}")
+    s.stop()
+
+
+def test_fifty_changes_of_the_schema_at_once(tmp_path):
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "held").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        for i in range(50):
+            session.execute(f"CREATE KEYSPACE k{i} WITH replication = {{'class': 'SingleRegionStrategy'}}")
+        refused(session, "CREATE KEYSPACE k50 WITH replication = {'class': 'SingleRegionStrategy'}",
+                "The quota of 50 concurrent DDL operations has been exceeded. Wait until tables are ACTIVE.")
+    s.stop()
+
+
 def test_every_rule_has_a_case():
-    assert sorted(set(rules()) - {c.rule for c in CASES}) == []
+    assert sorted(set(rules()) - {c.rule for c in CASES} - set(ELSEWHERE)) == []
+    assert [name for name in ELSEWHERE.values() if name not in globals()] == []
 
 
 def test_every_case_has_a_rule():

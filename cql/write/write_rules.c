@@ -1,0 +1,169 @@
+#include "cql/write/write_rules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "keyspaces/quota.h"
+#include "metering/size/size.h"
+
+/* ---- batches ---- */
+
+static struct compat compat_of_batch(enum ast_batch_kind kind, const struct cql_statement *first) {
+    static const char *const words[] = {[BATCH_LOGGED] = "BEGIN BATCH", [BATCH_UNLOGGED] = "BEGIN UNLOGGED BATCH", [BATCH_COUNTER] = "BEGIN COUNTER BATCH"};
+    struct compat k = first->compat;
+    k.statement = slice_str(words[kind]);
+    return k;
+}
+
+/* More than one row by what the statement says: IN, which has a rule of its own, aside. */
+static bool is_range(const struct modify_plan *p) { return p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS; }
+
+static int check_items(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const struct modify_plan *p = modify_plan_of(items[i].statement);
+        struct compat k = items[i].statement->compat;
+        if (kind != BATCH_LOGGED && p->conditional && compat_refuse(&k, REFUSE_BATCH_CONDITION, r->err)) return -1;
+        if (kind == BATCH_LOGGED && is_range(p) && compat_refuse(&k, REFUSE_BATCH_RANGE, r->err)) return -1;
+    }
+    return 0;
+}
+
+int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
+    bool logged = kind == BATCH_LOGGED;
+    uint32_t most = logged ? QUOTA_LOGGED_STATEMENTS : QUOTA_UNLOGGED_STATEMENTS;
+    if (LIKELY(!write_rules_on(r))) return 0;
+    struct compat k = compat_of_batch(kind, items[0].statement);
+    if (n > most && compat_refuse(&k, logged ? REFUSE_LOGGED_STATEMENTS : REFUSE_UNLOGGED_STATEMENTS, r->err, (int)n, (int)most)) return -1;
+    return check_items(r, kind, items, n);
+}
+
+/* ---- one row twice ---- */
+
+struct address {
+    uint32_t table;
+    bool is_static;
+    struct slice key, ck;
+    uint32_t item;
+};
+
+static int by_address(const void *a, const void *b) {
+    const struct address *x = a, *y = b;
+    if (x->table != y->table) return x->table < y->table ? -1 : 1;
+    if (x->is_static != y->is_static) return x->is_static ? -1 : 1;
+    int c = slice_cmp(x->key, y->key);
+    return c ? c : slice_cmp(x->ck, y->ck);
+}
+
+int write_rules_rows(struct cql_request *r, const struct write_item *items, const struct modify_write *writes, uint32_t n) {
+    struct address *all = LIKELY(!write_rules_on(r)) ? NULL : ARENA_ARRAY(r->arena, n + 1, struct address);
+    if (!write_rules_on(r)) return 0;
+    if (!all) return err_nomem(r->err);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct modify_write *w = &writes[i];
+        bool row = w->rows_by_key && w->n_keys && !w->plan->static_only;
+        all[i] = (struct address){.table = w->plan->table->object, .is_static = !row, .key = w->n_parts ? w->parts[0].key : slice_of("", 0),
+                                  .ck = row ? w->keys[0].ck : slice_of("", 0), .item = i};
+    }
+    qsort(all, n, sizeof *all, by_address);
+    for (uint32_t i = 1; i < n; i++) {
+        struct compat k = items[all[i].item].statement->compat;
+        if (by_address(&all[i - 1], &all[i]) == 0 && compat_refuse(&k, REFUSE_BATCH_SAME_ROW, r->err)) return -1;
+    }
+    return 0;
+}
+
+/* ---- keys ---- */
+
+/* Of several columns the serialised key has a length and an end for each. */
+static int check_partition_keys(const struct modify_write *w, struct compat *k) {
+    enum { AROUND_COMPONENT = 3 };
+    uint32_t n = w->plan->table->n_partition_key;
+    for (uint32_t i = 0; i < w->n_parts; i++) {
+        size_t bytes = w->parts[i].key.n - (n > 1 ? AROUND_COMPONENT * n : 0);
+        if (bytes > QUOTA_PARTITION_KEY_BYTES &&
+            compat_refuse(k, REFUSE_PARTITION_KEY_BYTES, w->r->err, (int)bytes, QUOTA_PARTITION_KEY_BYTES)) return -1;
+    }
+    return 0;
+}
+
+/* The form of a key is at least as long as its values, but for what is too short to matter. */
+static int check_clustering_key(const struct modify_write *w, const struct row_key *key, struct compat *k) {
+    const struct schema_table *t = w->plan->table;
+    size_t bytes = 0;
+    if (key->ck.n <= QUOTA_CLUSTERING_KEY_BYTES) return 0;
+    struct value *values = ARENA_ARRAY(w->r->arena, t->n_clustering + 1, struct value);
+    if (!values) return err_nomem(w->r->err);
+    if (row_key_decode(t, key->ck, key->image, w->r->arena, values, w->r->err)) return -1;
+    for (uint32_t i = 0; i < t->n_clustering; i++) bytes += value_slice(values[i]).n;
+    if (bytes <= QUOTA_CLUSTERING_KEY_BYTES) return 0;
+    return compat_refuse(k, REFUSE_CLUSTERING_KEY_BYTES, w->r->err, (int)bytes, QUOTA_CLUSTERING_KEY_BYTES);
+}
+
+/* ---- values ---- */
+
+/* Is the amount of the number, in two's complement, more than 10 to the power of QUOTA_VARINT_DIGITS? */
+static bool is_beyond_varint(struct slice v) {
+    __int128 number = v.n && v.p[0] & 0x80 ? -1 : 0, most = 1;
+    size_t from = 0;
+    while (v.n - from > sizeof number && v.p[from] == (uint8_t)number) from++;
+    if (v.n - from > sizeof number) return true;
+    for (size_t i = from; i < v.n; i++) number = (__int128)((unsigned __int128)number << 8 | v.p[i]);
+    if (from && (number < 0) != !!(v.p[0] & 0x80)) return true;
+    for (int i = 0; i < QUOTA_VARINT_DIGITS; i++) most *= 10;
+    return number > most || number < -most;
+}
+
+static int check_varints(const struct modify_write *w, struct compat *k) {
+    for (uint32_t i = 0; i < w->plan->n_ops; i++) {
+        const struct modify_op *op = &w->plan->ops[i];
+        struct value v;
+        if (op->column->type->id != CQL_VARINT || op->kind != MODIFY_SET) continue;
+        if (w->json) v = w->json[op->column->ordinal];
+        else if (term_eval(op->value, w->r, &v)) return -1;
+        if (v.n > 0 && is_beyond_varint(value_slice(v)) && compat_refuse(k, REFUSE_VARINT, w->r->err)) return -1;
+    }
+    return 0;
+}
+
+/* ---- timestamps ---- */
+
+static int check_window(const struct modify_write *w, int64_t server_ts, struct compat *k) {
+    int64_t now = w->r->now_us, ahead = (int64_t)QUOTA_TIMESTAMP_AHEAD_SECONDS * 1000000, past = (int64_t)QUOTA_TIMESTAMP_PAST_SECONDS * 1000000;
+    char text[32];
+    if (w->plan->server_times || w->ts == server_ts || (w->ts <= now + ahead && w->ts >= now - past)) return 0;
+    snprintf(text, sizeof text, "%" PRId64, w->ts);
+    return compat_refuse(k, REFUSE_TIMESTAMP_WINDOW, w->r->err, text);
+}
+
+int write_rules_bound(const struct cql_statement *s, const struct modify_write *w, int64_t server_ts) {
+    if (LIKELY(!write_rules_on(w->r))) return 0;
+    struct compat k = s->compat;
+    if (check_window(w, server_ts, &k) || check_partition_keys(w, &k) || check_varints(w, &k)) return -1;
+    for (uint32_t i = 0; i < w->n_keys; i++)
+        if (check_clustering_key(w, &w->keys[i], &k)) return -1;
+    return 0;
+}
+
+/* ---- sizes ---- */
+
+/* Of the largest row that is left; an int is what the words take. */
+static int bounded(uint64_t bytes) { return bytes > INT32_MAX ? INT32_MAX : (int)bytes; }
+
+static int check_size(struct cql_request *r, struct compat *k, const struct op_write *c) {
+    bool found = c->stood.known == STOOD_FOUND;
+    uint64_t row = !c->has_row ? 0 : size_row_storage_bytes(r->cost->size_model, c->n_columns, found ? &c->stood.row : &c->row);
+    uint64_t statics = !c->has_static ? 0 : size_static_bytes(found ? &c->stood.statics : &c->statics);
+    if (row > QUOTA_ROW_BYTES && compat_refuse(k, REFUSE_ROW_BYTES, r->err, bounded(row), QUOTA_ROW_BYTES)) return -1;
+    return statics > QUOTA_STATIC_BYTES ? compat_refuse(k, REFUSE_STATIC_BYTES, r->err, bounded(statics), QUOTA_STATIC_BYTES) : 0;
+}
+
+int write_rules_sized(struct cql_request *r, const struct compat *k) {
+    if (LIKELY(!write_rules_on(r))) return 0;
+    for (const struct op_write *c = r->cost->writes; c; c = c->next) {
+        struct compat of = *k;
+        compat_is_of(&of, c->keyspace, c->table);
+        if (c->kind != OP_DELETE && check_size(r, &of, c)) return -1;
+    }
+    return 0;
+}
