@@ -1,6 +1,7 @@
 /* One DDL statement against the current state: checked, recorded, begun. */
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/fault.h"
 #include "base/name_tree.h"
@@ -91,7 +92,7 @@ static int option_order(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
-/* custom_properties and tags are merged entry by entry group; every other map option is replaced as a whole. */
+/* custom_properties and autoscaling_settings are merged by groups of entries, tags one by one; every other map option is replaced as a whole. */
 static bool drops(const struct catalog_change *ch, const char *old) {
     for (uint32_t i = 0; i < ch->n_unset; i++) {
         size_t n = strlen(ch->unset[i]);
@@ -101,8 +102,8 @@ static bool drops(const struct catalog_change *ch, const char *old) {
         const char *name = ch->options[i].name;
         if (strncmp(name, "tags.", 5) == 0) {
             if (strcmp(name, old) == 0) return true;
-        } else if (strncmp(name, "custom_properties.", 18) == 0) {
-            size_t group = strcspn(name + 18, ".") + 18;
+        } else if (strncmp(name, "custom_properties.", 18) == 0 || strncmp(name, "autoscaling_settings.", 21) == 0) {
+            size_t first = strcspn(name, ".") + 1, group = strcspn(name + first, ".") + first;
             if (strncmp(name, old, group) == 0 && (old[group] == 0 || old[group] == '.')) return true;
         } else if (replaces(name, old)) {
             return true;
@@ -296,6 +297,65 @@ int apply_begin_create(struct apply *a, const struct object_kind *kind, const st
     return -1;
 }
 
+/* ---- what Keyspaces adds to a table ---- */
+
+static int add_option(struct apply *a, struct table_parts *parts, const char *name, const char *value) {
+    struct schema_option *all = ARENA_ARRAY(&a->arena, parts->n_options + 1, struct schema_option);
+    if (!all || !value) return err_nomem(a->err);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < parts->n_options; i++)
+        if (strcmp(parts->options[i].name, name) != 0) all[n++] = parts->options[i];
+    all[n++] = (struct schema_option){name, value};
+    qsort(all, n, sizeof *all, option_order);
+    parts->options = all;
+    parts->n_options = n;
+    return 0;
+}
+
+/* "2026-01-02T03:04:05.678", as AWS's examples label a stream. */
+static const char *label_of(struct apply *a, int64_t ms) {
+    char text[32];
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    if (!gmtime_r(&s, &tm) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm)) return NULL;
+    return arena_printf(&a->arena, "%s.%03d", text, (int)(ms % 1000));
+}
+
+/* When a table became on-demand, and what its stream is called: known when the statement is. Auto scaling is of provisioned capacity alone. */
+static int stamp_settings(struct apply *a, const struct schema_table *before, struct table_parts *parts) {
+    static const char since_name[] = "custom_properties.capacity_mode.last_update_to_pay_per_request_timestamp";
+    const char *mode = option_find(parts->options, parts->n_options, "custom_properties.capacity_mode.throughput_mode");
+    const char *cdc = option_find(parts->options, parts->n_options, "cdc"), *had = before ? option_find(before->options, before->n_options, "cdc") : NULL;
+    struct schema_capacity was = {0};
+    int64_t now = clock_wall_us(a->c->clock) / 1000;
+    if (before) schema_capacity(before, &was);
+    if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0) {
+        bool stays = before && was.mode == SCHEMA_ON_DEMAND;
+        if (add_option(a, parts, since_name, arena_printf(&a->arena, "%lld", (long long)(stays ? was.on_demand_since_ms : now)))) return -1;
+    }
+    bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
+    return starts && a->c->mode == MODE_KEYSPACES ? add_option(a, parts, "stream.label", label_of(a, now)) : 0;
+}
+
+/* What is said of auto scaling goes when the statement makes the table on-demand without saying anything of it. */
+static void drop_autoscaling(const struct catalog_change *ch, struct table_parts *parts) {
+    const char *mode = option_find(ch->options, ch->n_options, "custom_properties.capacity_mode.throughput_mode");
+    struct schema_option *all = (struct schema_option *)parts->options;
+    uint32_t n = 0;
+    if (!mode || strcmp(mode, "PAY_PER_REQUEST") != 0) return;
+    for (uint32_t i = 0; i < ch->n_options; i++)
+        if (strncmp(ch->options[i].name, "autoscaling_settings.", 21) == 0) return;
+    for (uint32_t i = 0; i < parts->n_options; i++)
+        if (strncmp(all[i].name, "autoscaling_settings.", 21) != 0) all[n++] = all[i];
+    parts->n_options = n;
+}
+
+/* The keyspace's definition is needed only to count its Regions. */
+static int check_settings(struct apply *a, const struct entry *ks, const struct schema_table *t, const struct schema_table *before) {
+    const struct schema_keyspace *definition = apply_definition(a, ks);
+    return definition ? schema_settings_check(t, before, definition, a->err) : -1;
+}
+
 /* ---- tables ---- */
 
 static void fill_columns(struct apply *a, struct schema_column *to) {
@@ -323,7 +383,7 @@ static int create_table(struct apply *a) {
     if (old) return apply_busy(a, old);
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
-    if (merge_options(a, 0, NULL, &parts.n_options, &parts.options)) return -1;
+    if (merge_options(a, 0, NULL, &parts.n_options, &parts.options) || stamp_settings(a, NULL, &parts)) return -1;
     if (ch->has_id) {
         memcpy(t.id, ch->id, sizeof t.id);
     } else {
@@ -335,7 +395,7 @@ static int create_table(struct apply *a) {
     if (!parts.columns) return err_nomem(a->err);
     fill_columns(a, parts.columns);
     if (check_schema_bytes(a, &parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
-    if (table_assemble(&a->arena, &parts, &t, a->err)) return -1;
+    if (table_assemble(&a->arena, &parts, &t, a->err) || check_settings(a, ks, &t, NULL)) return -1;
     return apply_begin_create(a, &table_kind, ks, &t);
 }
 
@@ -395,8 +455,11 @@ static int alter_table(struct apply *a) {
     memcpy(altered.id, t->id, sizeof t->id);
     struct table_parts parts = {.name = t->name};
     if (add_columns(a, t, &parts) || merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
+    drop_autoscaling(a->change, &parts);
+    if (stamp_settings(a, t, &parts)) return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
+    if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t)) return -1;
     return apply_begin_update(a, x, &altered);
 }
 

@@ -19,7 +19,10 @@ static int64_t number(const struct schema_table *t, const char *name, int64_t ot
 }
 
 bool schema_has_ttl(const struct schema_table *t) { return t->default_ttl > 0 || is_enabled(t, "custom_properties.ttl.status"); }
-bool schema_has_client_timestamps(const struct schema_table *t) { return is_enabled(t, "custom_properties.client_side_timestamps.status"); }
+/* A multi-Region keyspace has its tables' writes ordered by them (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
+bool schema_has_client_timestamps(const struct schema_table *t) {
+    return is_enabled(t, "custom_properties.client_side_timestamps.status") || (t->keyspace && schema_regions(t->keyspace) > 1);
+}
 bool schema_has_pitr(const struct schema_table *t) { return is_enabled(t, "custom_properties.point_in_time_recovery.status"); }
 
 /* Warm throughput (https://docs.aws.amazon.com/keyspaces/latest/devguide/warm-throughput.html): of an on-demand table at least what a new one
@@ -61,4 +64,92 @@ void schema_autoscaling(const struct schema_table *t, enum schema_capacity_kind 
     out->scale_in_cooldown = setting_number(t, of, POLICY "scale_in_cooldown", 0);
     out->scale_out_cooldown = setting_number(t, of, POLICY "scale_out_cooldown", 0);
     out->disable_scale_in = no_scale_in && strcasecmp(no_scale_in, "true") == 0;
+}
+
+/* ---- together ---- */
+
+/* Either what a key means, or that it is not there. */
+static bool has_any(const struct schema_table *t, const char *prefix) {
+    for (uint32_t i = 0; i < t->n_options; i++)
+        if (strncmp(t->options[i].name, prefix, strlen(prefix)) == 0) return true;
+    return false;
+}
+
+static int check_capacity(const struct schema_table *t, const struct schema_table *before, struct err *e) {
+    const char *mode = property(t, "custom_properties.capacity_mode.throughput_mode");
+    const char *read = property(t, "custom_properties.capacity_mode.read_capacity_units");
+    const char *write = property(t, "custom_properties.capacity_mode.write_capacity_units");
+    bool provisioned = mode && strcmp(mode, "PROVISIONED") == 0;
+    if (!mode && (read || write)) return err_invalid(e, "capacity_mode needs throughput_mode");
+    if (provisioned && (!read || !write)) return err_invalid(e, "throughput_mode PROVISIONED needs read_capacity_units and write_capacity_units");
+    if (!provisioned && (read || write)) return err_invalid(e, "read_capacity_units and write_capacity_units are for throughput_mode PROVISIONED");
+    if (!provisioned && has_any(t, "autoscaling_settings.")) return err_invalid(e, "AUTOSCALING_SETTINGS are for throughput_mode PROVISIONED");
+    if (!has_any(t, "custom_properties.warm_throughput.")) return 0;
+    struct schema_capacity now, was;
+    schema_capacity(t, &now);
+    schema_capacity(before ? before : t, &was);
+    if (now.warm_read >= was.warm_read && now.warm_write >= was.warm_write) return 0;
+    return err_invalid(e, "warm_throughput may not become less: it is %lld read_units_per_second and %lld write_units_per_second", (long long)was.warm_read,
+                       (long long)was.warm_write);
+}
+
+static int check_autoscaling(const struct schema_table *t, struct err *e) {
+    for (enum schema_capacity_kind of = SCHEMA_READ_CAPACITY; of <= SCHEMA_WRITE_CAPACITY; of++) {
+        struct schema_autoscaling a;
+        schema_autoscaling(t, of, &a);
+        const char *what = of == SCHEMA_READ_CAPACITY ? "provisioned_read_capacity_autoscaling_update" : "provisioned_write_capacity_autoscaling_update";
+        if (a.minimum_units > a.maximum_units) return err_invalid(e, "minimum_units of %s is greater than maximum_units", what);
+        if (a.enabled && !setting(t, of, POLICY "target_value")) return err_invalid(e, "%s needs a target_value", what);
+    }
+    return 0;
+}
+
+static int check_encryption(const struct schema_table *t, struct err *e) {
+    const char *type = property(t, "custom_properties.encryption_specification.encryption_type");
+    const char *key = property(t, "custom_properties.encryption_specification.kms_key_identifier");
+    bool own = type && strcmp(type, "CUSTOMER_MANAGED_KMS_KEY") == 0;
+    if (own && !key) return err_invalid(e, "encryption_type CUSTOMER_MANAGED_KMS_KEY needs a kms_key_identifier");
+    if (!own && key) return err_invalid(e, "kms_key_identifier is for encryption_type CUSTOMER_MANAGED_KMS_KEY");
+    return 0;
+}
+
+/* What was turned on stays on. */
+static int check_one_way(const struct schema_table *t, const struct schema_table *before, struct err *e) {
+    if (before && is_enabled(before, "custom_properties.ttl.status") && !is_enabled(t, "custom_properties.ttl.status"))
+        return err_invalid(e, "ttl is enabled and cannot be disabled");
+    if (before && is_enabled(before, "custom_properties.client_side_timestamps.status") && !is_enabled(t, "custom_properties.client_side_timestamps.status"))
+        return err_invalid(e, "client_side_timestamps are enabled and cannot be disabled");
+    return 0;
+}
+
+static const char *view_type(const struct schema_table *t) {
+    const char *type = property(t, "custom_properties.cdc_specification.view_type");
+    return type ? type : "NEW_AND_OLD_IMAGES";
+}
+
+static bool has_stream(const struct schema_table *t) {
+    const char *cdc = property(t, "cdc");
+    return cdc && strcmp(cdc, "true") == 0;
+}
+
+static int check_stream(const struct schema_table *t, const struct schema_table *before, struct err *e) {
+    if (!has_stream(t) && (!before || !has_stream(before)) && has_any(t, "custom_properties.cdc_specification."))
+        return err_invalid(e, "cdc_specification is for tables with cdc = true");
+    if (before && has_stream(t) && has_stream(before) && strcmp(view_type(t), view_type(before)) != 0)
+        return err_invalid(e, "The view_type of a stream cannot be changed: it is %s", view_type(before));
+    return 0;
+}
+
+enum { TAGS_MAX = 50 };
+
+static int check_tags(const struct schema_table *t, struct err *e) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n_options; i++) n += strncmp(t->options[i].name, "tags.", 5) == 0;
+    return n <= TAGS_MAX ? 0 : err_invalid(e, "A table may have at most %d tags", TAGS_MAX);
+}
+
+int schema_settings_check(const struct schema_table *t, const struct schema_table *before, const struct schema_keyspace *ks, struct err *e) {
+    if (check_capacity(t, before, e) || check_autoscaling(t, e) || check_encryption(t, e) || check_one_way(t, before, e) || check_stream(t, before, e)) return -1;
+    if (has_any(t, "custom_properties.replica_updates.") && schema_regions(ks) < 2) return err_invalid(e, "replica_updates are for multi-Region keyspaces");
+    return check_tags(t, e);
 }

@@ -156,6 +156,9 @@ bool schema_has_ttl(const struct schema_table *t);
 bool schema_has_client_timestamps(const struct schema_table *t);
 bool schema_has_pitr(const struct schema_table *t);
 
+/* What the settings of a table mean together, and what may become of those that it had (before: NULL for a new table): ERR_INVALID. */
+int schema_settings_check(const struct schema_table *t, const struct schema_table *before, const struct schema_keyspace *ks, struct err *e) MUST_CHECK;
+
 struct schema_capacity {
     enum { SCHEMA_ON_DEMAND, SCHEMA_PROVISIONED } mode;
     int64_t read_units, write_units; /* a second; PROVISIONED */

@@ -1,6 +1,11 @@
 /* system_schema_mcs.*: the schema with its status, from CREATING on, and what Keyspaces adds (reference/keyspaces.md 5.2). */
+#include <stdlib.h>
+
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
+
+/* Names of resources have an account in them, as AWS's own examples do. */
+#define MCS_ACCOUNT "111122223333"
 
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t);
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
@@ -36,31 +41,62 @@ static bool has_group(uint32_t n, const struct schema_option *o, const char *gro
     return false;
 }
 
-/* What a table has without asking for it, where the statement did not say otherwise. Groups come by name. */
+static const char *stream_arn(struct row_out *ro, const struct schema_table *t) {
+    const char *label = option_find(t->options, t->n_options, "stream.label");
+    if (!label) return NULL;
+    const char *arn = arena_printf(ro->ctx->arena, "arn:aws:cassandra:%s:" MCS_ACCOUNT ":/keyspace/%s/table/%s/stream/%s", catalog_node(ro->ctx->catalog)->datacenter,
+                                   t->keyspace->name, t->name, label);
+    if (!arn) ro->failed = true;
+    return arn;
+}
+
+struct properties {
+    uint32_t n;
+    struct schema_option *all;
+};
+
+static bool has(const struct properties *p, const char *name) {
+    for (uint32_t i = 0; i < p->n; i++)
+        if (strcmp(p->all[i].name, name) == 0) return true;
+    return false;
+}
+
+/* Unless the table says otherwise. */
+static void add(struct properties *p, const char *name, const char *value) {
+    if (value && !has(p, name)) p->all[p->n++] = (struct schema_option){name, value};
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
+}
+
+/* What a table has without asking for it, and what only the server knows, beside what its statements said. */
 static void put_custom_properties(struct row_out *ro, const struct schema_table *t) {
+    enum { MORE = 8 };
     struct arena *a = ro->ctx->arena;
-    uint32_t n, m = 0, i = 0;
+    uint32_t n;
     const struct schema_option *own = option_entries(t->options, t->n_options, "custom_properties.", a, &n);
-    struct schema_option *all = ARENA_ARRAY(a, n + 4, struct schema_option);
-    const char *since = arena_printf(a, "%lld", (long long)t->created_ms);
-    if (!own || !all || !since) {
+    struct properties p = {.n = n, .all = ARENA_ARRAY(a, n + MORE, struct schema_option)};
+    const char *since = arena_printf(a, "%lld", (long long)t->created_ms), *cdc = option_find(t->options, t->n_options, "cdc"), *arn = stream_arn(ro, t);
+    if (!own || !p.all || !since) {
         ro->failed = true;
         return;
     }
-    const struct schema_option defaults[] = {
-        {"capacity_mode.last_update_to_pay_per_request_timestamp", since},
-        {"capacity_mode.throughput_mode", "PAY_PER_REQUEST"},
-        {"encryption_specification.encryption_type", "AWS_OWNED_KMS_KEY"},
-        {"point_in_time_recovery.status", "disabled"},
-    };
-    bool on_demand = !has_group(n, own, "capacity_mode");
-    const bool wanted[] = {on_demand, on_demand, !has_group(n, own, "encryption_specification"), !has_group(n, own, "point_in_time_recovery")};
-    for (size_t d = 0; d < ARRAY_LEN(defaults); d++) {
-        while (wanted[d] && i < n && strcmp(own[i].name, defaults[d].name) < 0) all[m++] = own[i++];
-        if (wanted[d]) all[m++] = defaults[d];
+    memcpy(p.all, own, n * sizeof *own);
+    if (!has_group(n, own, "capacity_mode")) {
+        add(&p, "capacity_mode.last_update_to_pay_per_request_timestamp", since);
+        add(&p, "capacity_mode.throughput_mode", "PAY_PER_REQUEST");
     }
-    while (i < n) all[m++] = own[i++];
-    row_map_of_maps(ro, "custom_properties", m, all);
+    if (!has_group(n, own, "encryption_specification")) add(&p, "encryption_specification.encryption_type", "AWS_OWNED_KMS_KEY");
+    add(&p, "point_in_time_recovery.status", "disabled");
+    if (t->default_ttl > 0) add(&p, "ttl.status", "enabled");
+    if (arn) {
+        add(&p, "cdc_specification.status", cdc && strcmp(cdc, "true") == 0 ? "Enabled" : "Disabled");
+        add(&p, "cdc_specification.view_type", "NEW_AND_OLD_IMAGES");
+        add(&p, "cdc_specification.latest_stream_arn", arn);
+    }
+    qsort(p.all, p.n, sizeof *p.all, by_name);
+    row_map_of_maps(ro, "custom_properties", p.n, p.all);
 }
 
 static int emit_table(struct row_out *ro, const struct schema_table *t) {
@@ -68,6 +104,7 @@ static int emit_table(struct row_out *ro, const struct schema_table *t) {
     row_long(ro, "creation_time", t->created_ms);
     row_text(ro, "status", schema_status_name(t->status));
     if (!t->virt) put_custom_properties(ro, t);
+    if (!t->virt) row_text(ro, "latest_stream_arn", stream_arn(ro, t));
     return row_out_emit(ro);
 }
 

@@ -42,6 +42,14 @@ int table_props_options(struct compile *c, const struct ast_props *p, const stru
 /* The sub-options of caching, compaction and compression, checked and completed (ddl_map_option.c). */
 int map_option_settle(struct compile *c, const char *name, struct option_list *given, struct option_list *out) MUST_CHECK;
 
+/* Checked, and made what is stored, those from first on (ddl_custom_property.c); ERR_INVALID. */
+enum { TAG_KEY_MAX = 128, TAG_VALUE_MAX = 256 };
+int custom_properties_settle(struct compile *c, struct option_list *l, uint32_t first) MUST_CHECK;
+int autoscaling_settings_settle(struct compile *c, struct option_list *l, uint32_t first) MUST_CHECK;
+int tags_check(struct compile *c, const struct option_list *l, uint32_t first) MUST_CHECK;
+/* An ALTER TABLE changes one setting. */
+int settings_refuse_several(struct compile *c, const struct option_list *l) MUST_CHECK;
+
 enum compaction_strategy { COMPACTION_STCS = 1, COMPACTION_LCS = 2, COMPACTION_TWCS = 4, COMPACTION_UCS = 8 };
 /* The values of the sub-options, named "compaction.x"; ERR_CONFIG (ddl_compaction.c). */
 int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) MUST_CHECK;

@@ -137,21 +137,16 @@ static int add_scalar(struct compile *c, const struct table_option *o, const cha
     return c->err->set ? -1 : option_add(out, o->name, text);
 }
 
-/* Group and key names of custom properties are not case-sensitive. */
 static int add_keyspaces_map(struct compile *c, const struct ast_prop *prop, struct option_list *out) {
     uint32_t first = out->n;
-    char *name = arena_strdup(c->arena, prop->name);
-    if (!name) return err_nomem(c->err);
-    for (char *p = name; *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
-    bool deep = strcmp(name, "tags") != 0;
-    if (prop_map(c, name, prop->value, deep, out)) return -1;
-    for (uint32_t i = first; i < out->n && deep; i++) {
-        char *lower = arena_strdup(c->arena, out->items[i].name);
-        if (!lower) return err_nomem(c->err);
-        for (char *p = lower; *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
-        out->items[i].name = lower;
-    }
-    return 0;
+    bool tags = strcasecmp(prop->name, "tags") == 0, properties = strcasecmp(prop->name, "custom_properties") == 0;
+    const char *name = tags ? "tags" : properties ? "custom_properties" : "autoscaling_settings";
+    if (prop_map(c, name, prop->value, !tags, out)) return -1;
+    for (uint32_t i = 0; i < prop->value->n; i++)
+        if (prop->value->values[i]->kind == PROP_MAP && prop->value->values[i]->n == 0)
+            return err_invalid(c->err, "%.*s of %s is an empty map", SLICE_FMT(prop->value->keys[i]->text), name);
+    if (tags) return tags_check(c, out, first);
+    return properties ? custom_properties_settle(c, out, first) : autoscaling_settings_settle(c, out, first);
 }
 
 static int add_map(struct compile *c, const struct table_option *o, const struct ast_prop_value *v, struct option_list *out) {

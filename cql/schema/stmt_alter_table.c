@@ -26,7 +26,7 @@ static int with(struct compile *c, const struct ast_alter_table *a, const struct
     struct option_list *l = list_new(c);
     if (!l) return -1;
     if (a->props.id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
-    if (table_props_options(c, &a->props, table, l)) return -1;
+    if (table_props_options(c, &a->props, table, l) || settings_refuse_several(c, l)) return -1;
     change->n_options = l->n;
     change->options = l->items;
     return 0;
@@ -36,7 +36,7 @@ static int tags(struct compile *c, const struct ast_alter_table *a, struct catal
     struct option_list *l = list_new(c);
     if (!l) return -1;
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
-    if (prop_map(c, "tags", a->tags, false, l)) return -1;
+    if (prop_map(c, "tags", a->tags, false, l) || tags_check(c, l, 0)) return -1;
     if (a->op == ALTER_TABLE_ADD_TAGS) {
         change->n_options = l->n;
         change->options = l->items;

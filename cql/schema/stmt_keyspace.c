@@ -40,7 +40,7 @@ static int take_tags(struct compile *c, const struct ast_prop_value *v, struct c
     if (!l) return err_nomem(c->err);
     l->arena = c->arena;
     l->err = c->err;
-    if (prop_map(c, "tags", v, false, l)) return -1;
+    if (prop_map(c, "tags", v, false, l) || tags_check(c, l, 0)) return -1;
     change->n_options = l->n;
     change->options = l->items;
     return 0;

@@ -1,0 +1,215 @@
+"""CUSTOM_PROPERTIES, AUTOSCALING_SETTINGS, TAGS and cdc: checked, stored, shown as Amazon Keyspaces documents them, and there after a restart."""
+import re
+
+import pytest
+from cassandra import InvalidRequest
+from cassandra.protocol import SyntaxException
+
+from tally_server import create_keyspace
+
+COLUMNS = "(p int PRIMARY KEY, v int)"
+PROVISIONED = "'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, 'write_capacity_units': '7'}"
+POLICY = "'scaling_policy': {'target_tracking_scaling_policy_configuration': {%s}}"
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    from tally_server import Server
+
+    server = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "none", "--datacenter", "eu-west-1", "--compatibility", "strict").start()
+    cluster = server.cluster(schema_metadata_enabled=False)
+    session = cluster.connect()
+    create_keyspace(session, "k")
+    yield server, session
+    cluster.shutdown()
+    server.stop()
+
+
+@pytest.fixture
+def session(started):
+    return started[1]
+
+
+@pytest.fixture
+def table(request, session):
+    name = "k." + re.sub(r"\W+", "_", request.node.name)[:40].lower().rstrip("_")
+    session.execute(f"DROP TABLE IF EXISTS {name}")
+    return name
+
+
+def row(session, table):
+    return session.execute("SELECT * FROM system_schema_mcs.tables WHERE keyspace_name = %s AND table_name = %s", table.split(".")).one()
+
+
+def properties(session, table):
+    return {group: dict(entries) for group, entries in row(session, table).custom_properties.items()}
+
+
+def alter(session, table, what):
+    session.execute(f"ALTER TABLE {table} WITH {what}")
+
+
+def custom(text):
+    return "CUSTOM_PROPERTIES = {%s}" % text
+
+
+def test_a_plain_table_shows_what_it_has_without_asking(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    shown = properties(session, table)
+    assert shown.pop("capacity_mode").keys() == {"throughput_mode", "last_update_to_pay_per_request_timestamp"}
+    assert shown == {"encryption_specification": {"encryption_type": "AWS_OWNED_KMS_KEY"}, "point_in_time_recovery": {"status": "disabled"}}
+
+
+def test_all_of_them_at_once(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH default_time_to_live = 60 AND comment = 'c' AND TAGS = {{'Team': 'a'}} AND CUSTOM_PROPERTIES = {{"
+                    + PROVISIONED + ", 'TTL': {'Status': 'ENABLED'}, 'client_side_timestamps': {'status': 'enabled'}, 'point_in_time_recovery': {'status': 'enabled'}, "
+                    "'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': 'arn:aws:kms:eu-west-1:1:key/x'}, "
+                    "'warm_throughput': {'read_units_per_second': 13000, 'write_units_per_second': 5000}}")
+    shown = properties(session, table)
+    assert shown["capacity_mode"] == {"throughput_mode": "PROVISIONED", "read_capacity_units": "5", "write_capacity_units": "7"}
+    assert shown["ttl"] == shown["client_side_timestamps"] == {"status": "enabled"}
+    assert shown["point_in_time_recovery"]["status"] == "enabled"
+    assert shown["encryption_specification"]["kms_key_identifier"] == "arn:aws:kms:eu-west-1:1:key/x"
+    assert shown["warm_throughput"] == {"read_units_per_second": "13000", "write_units_per_second": "5000"}
+    assert row(session, table).default_time_to_live == 60
+
+
+REFUSED = [
+    (custom("'speed': {'status': 'enabled'}"), "Unknown custom property 'speed.status'"),
+    (custom("'ttl': {'state': 'enabled'}"), "Unknown custom property 'ttl.state'"),
+    (custom("'ttl': 'enabled'"), "Invalid value for custom property 'ttl': it must be a map"),
+    (custom("'ttl': {}"), "ttl of custom_properties is an empty map"),
+    (custom("'ttl': {'status': 'maybe'}"), "Invalid value 'maybe' for ttl.status: it must be one of enabled|disabled"),
+    (custom("'ttl': {'status': 'enabled'}, 'TTL': {'status': 'enabled'}"), "custom_properties.ttl.status is given twice"),
+    (custom("'capacity_mode': {'throughput_mode': 'PROVISIONED'}"), "PROVISIONED needs read_capacity_units and write_capacity_units"),
+    (custom("'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5}"), "PROVISIONED needs read_capacity_units and write_capacity_units"),
+    (custom("'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 0, 'write_capacity_units': 1}"), "Invalid value '0' for capacity_mode.read_capacity_units"),
+    (custom("'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 'x', 'write_capacity_units': 1}"), "Invalid value 'x' for capacity_mode.read_capacity_units"),
+    (custom("'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1.5, 'write_capacity_units': 1}"), "Invalid value '1.5'"),
+    (custom("'capacity_mode': {'read_capacity_units': 1, 'write_capacity_units': 1}"), "capacity_mode needs throughput_mode"),
+    (custom("'capacity_mode': {'throughput_mode': 'PAY_PER_REQUEST', 'read_capacity_units': 1, 'write_capacity_units': 1}"), "are for throughput_mode PROVISIONED"),
+    (custom("'capacity_mode': {'throughput_mode': 'SERVERLESS'}"), "must be one of PAY_PER_REQUEST|PROVISIONED"),
+    (custom("'point_in_time_recovery': {'status': 'on'}"), "must be one of enabled|disabled"),
+    (custom("'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY'}"), "needs a kms_key_identifier"),
+    (custom("'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY', 'kms_key_identifier': 'arn:x'}"), "kms_key_identifier is for encryption_type"),
+    (custom("'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': 'mine'}"), "it must begin with arn:"),
+    (custom("'cdc_specification': {'view_type': 'NEW_IMAGE'}"), "cdc_specification is for tables with cdc = true"),
+    ("cdc = true AND " + custom("'cdc_specification': {'view_type': 'SOME'}"), "must be one of NEW_AND_OLD_IMAGES"),
+    (custom("'warm_throughput': {'read_units_per_second': 0}"), "Invalid value '0' for warm_throughput.read_units_per_second"),
+    (custom("'replica_updates': {'us-east-1': {'read_capacity_units': 5}}"), "replica_updates are for multi-Region keyspaces"),
+    ("AUTOSCALING_SETTINGS = {'provisioned_read_capacity_autoscaling_update': {'minimum_units': 1}}", "AUTOSCALING_SETTINGS are for throughput_mode PROVISIONED"),
+    ("AUTOSCALING_SETTINGS = {'provisioned_read_capacity': {'minimum_units': 1}}", "Unknown auto scaling setting 'provisioned_read_capacity.minimum_units'"),
+    (custom(PROVISIONED) + " AND AUTOSCALING_SETTINGS = {'provisioned_read_capacity_autoscaling_update': {'minimum_units': 5, 'maximum_units': 4}}", "is greater than maximum_units"),
+    (custom(PROVISIONED) + " AND AUTOSCALING_SETTINGS = {'provisioned_read_capacity_autoscaling_update': {'autoscaling_disabled': false}}", "needs a target_value"),
+    (custom(PROVISIONED) + " AND AUTOSCALING_SETTINGS = {'provisioned_read_capacity_autoscaling_update': {%s}}" % (POLICY % "'target_value': 95"), "a number from 20 to 90"),
+    ("TAGS = {'aws:x': '1'}", "may not begin with aws:"),
+    ("TAGS = {'': '1'}", "must have 1 to 128 characters"),
+    ("TAGS = {'k': '%s'}" % ("v" * 257), "at most 256 characters"),
+    ("TAGS = {%s}" % ", ".join(f"'k{i}': 'v'" for i in range(51)), "A table may have at most 50 tags"),
+]
+
+
+@pytest.mark.parametrize("what, words", REFUSED, ids=range(len(REFUSED)))
+def test_what_is_wrong_is_refused_in_words_and_nothing_is_made(session, table, what, words):
+    with pytest.raises((InvalidRequest, SyntaxException), match=re.escape(words)):
+        session.execute(f"CREATE TABLE {table} {COLUMNS} WITH {what}")
+    assert row(session, table) is None
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    before = properties(session, table)
+    with pytest.raises((InvalidRequest, SyntaxException), match=re.escape(words)):
+        alter(session, table, what)
+    assert properties(session, table) == before
+
+
+def test_capacity_changes_back_and_forth(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    first = properties(session, table)["capacity_mode"]["last_update_to_pay_per_request_timestamp"]
+    scaling = ("AUTOSCALING_SETTINGS = {'provisioned_read_capacity_autoscaling_update': {'autoscaling_disabled': false, 'minimum_units': 5, 'maximum_units': 50, "
+               + POLICY % "'target_value': 70, 'scale_in_cooldown': 60" + "}}")
+    alter(session, table, custom(PROVISIONED) + " AND " + scaling)
+    assert properties(session, table)["capacity_mode"] == {"throughput_mode": "PROVISIONED", "read_capacity_units": "5", "write_capacity_units": "7"}
+    alter(session, table, "AUTOSCALING_SETTINGS = {'provisioned_write_capacity_autoscaling_update': {'autoscaling_disabled': true}}")
+    shown = session.execute("SELECT * FROM system_schema_mcs.autoscaling WHERE keyspace_name = %s AND table_name = %s", table.split(".")).one()
+    read = dict(shown.provisioned_read_capacity_autoscaling_update)
+    assert (read["minimum_units"], read["maximum_units"], read["autoscaling_disabled"]) == ("5", "50", "false")  # the write settings did not replace them
+    assert read["scaling_policy.target_tracking_scaling_policy_configuration.target_value"] == "70"
+    assert dict(shown.provisioned_write_capacity_autoscaling_update) == {"autoscaling_disabled": "true"}
+    alter(session, table, custom("'capacity_mode': {'throughput_mode': 'pay_per_request'}"))
+    again = properties(session, table)["capacity_mode"]
+    assert again["throughput_mode"] == "PAY_PER_REQUEST" and int(again["last_update_to_pay_per_request_timestamp"]) > int(first)
+    assert session.execute("SELECT * FROM system_schema_mcs.autoscaling WHERE keyspace_name = %s AND table_name = %s", table.split(".")).one() is None
+    alter(session, table, "comment = 'x'")
+    assert properties(session, table)["capacity_mode"] == again
+
+
+@pytest.mark.parametrize("name", ["ttl", "client_side_timestamps"])
+def test_what_is_turned_on_stays_on(started, session, table, name):
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    alter(session, table, custom(f"'{name}': {{'status': 'enabled'}}"))
+    with pytest.raises(InvalidRequest, match=f"{name} (is|are) enabled and cannot be disabled"):
+        alter(session, table, custom(f"'{name}': {{'status': 'disabled'}}"))
+    assert properties(session, table)[name] == {"status": "enabled"}
+    session.execute(f"INSERT INTO {table} (p, v) VALUES (1, 1) USING {'TTL 60' if name == 'ttl' else 'TIMESTAMP 1'}" if name == "ttl" else f"SELECT WRITETIME(v) FROM {table}")
+
+
+def test_warm_throughput_only_grows(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    with pytest.raises(InvalidRequest, match="warm_throughput may not become less: it is 12000 read_units_per_second and 4000"):
+        alter(session, table, custom("'warm_throughput': {'read_units_per_second': 11999, 'write_units_per_second': 8000}"))
+    alter(session, table, custom("'warm_throughput': {'read_units_per_second': 20000, 'write_units_per_second': 8000}"))
+    with pytest.raises(InvalidRequest, match="it is 20000"):
+        alter(session, table, custom("'warm_throughput': {'read_units_per_second': 12000, 'write_units_per_second': 8000}"))
+
+
+def test_a_stream_has_a_name_and_keeps_its_view(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    assert row(session, table).latest_stream_arn is None
+    alter(session, table, "cdc = true AND " + custom("'cdc_specification': {'view_type': 'KEYS_ONLY'}"))
+    shown = row(session, table)
+    assert shown.cdc is True
+    assert re.fullmatch(rf"arn:aws:cassandra:eu-west-1:\d{{12}}:/keyspace/k/table/{table[2:]}/stream/\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{3}}", shown.latest_stream_arn)
+    assert properties(session, table)["cdc_specification"] == {"status": "Enabled", "view_type": "KEYS_ONLY", "latest_stream_arn": shown.latest_stream_arn}
+    with pytest.raises(InvalidRequest, match="The view_type of a stream cannot be changed: it is KEYS_ONLY"):
+        alter(session, table, custom("'cdc_specification': {'view_type': 'NEW_IMAGE'}"))
+    alter(session, table, "cdc = false")
+    assert properties(session, table)["cdc_specification"]["status"] == "Disabled"
+
+
+def test_two_settings_at_once_are_refused_unless_they_are_allowed(session, table, new_server):
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    two = custom("'point_in_time_recovery': {'status': 'enabled'}, 'ttl': {'status': 'enabled'}")
+    with pytest.raises(InvalidRequest, match="ALTER TABLE changes point_in_time_recovery and ttl; one statement may change one setting"):
+        alter(session, table, two)
+    alter(session, table, "gc_grace_seconds = 5 AND compaction = {'class': 'LeveledCompactionStrategy'} AND comment = 'what Keyspaces ignores does not count'")
+    server = new_server("--ddl-delay", "none", "--compatibility", "off")
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        other = cluster.connect()
+        create_keyspace(other, "k")
+        other.execute(f"CREATE TABLE k.t {COLUMNS}")
+        alter(other, "k.t", two)
+        assert properties(other, "k.t")["ttl"] == {"status": "enabled"}
+
+
+def tags(session, table):
+    found = session.execute("SELECT * FROM system_schema_mcs.tags WHERE keyspace_name = %s AND resource_name = %s ALLOW FILTERING", table.split(".")).one()
+    return dict(found.tags) if found else None
+
+
+def test_tags_come_and_go(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH TAGS = {{'Team': 'a', 'cost': 'b'}}")
+    assert tags(session, table) == {"Team": "a", "cost": "b"}
+    session.execute(f"ALTER TABLE {table} ADD TAGS {{'cost': 'c', 'new': 'd'}}")
+    assert tags(session, table) == {"Team": "a", "cost": "c", "new": "d"}
+    session.execute(f"ALTER TABLE {table} DROP TAGS {{'cost': 'c', 'Team': 'a', 'new': 'd'}}")
+    assert tags(session, table) is None
+
+
+def test_they_are_there_after_a_restart(started, session, table):
+    server, _ = started
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH cdc = true AND TAGS = {{'a': 'b'}} AND " + custom(PROVISIONED + ", 'ttl': {'status': 'enabled'}"))
+    before = properties(session, table), tags(session, table), row(session, table).latest_stream_arn
+    server.kill9()
+    server.start()
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        again = cluster.connect()
+        assert (properties(again, table), tags(again, table), row(again, table).latest_stream_arn) == before
