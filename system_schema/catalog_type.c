@@ -113,7 +113,7 @@ static int check_partition_keys(struct apply *a, const struct entry *type) {
 
 static const struct schema_type *with_field(struct apply *a, const struct entry *x, const struct cql_type *old) {
     const struct catalog_column *field = &a->change->columns[0];
-    if (cql_type_field(old, field->name) < old->n_args) {
+    if (cql_type_field(old, slice_str(field->name)) < old->n_args) {
         if (!a->change->column_conditional)
             err_invalid(a->err, "Cannot add field %s to type %s.%s: a field with name %s already exists", field->name, a->change->keyspace, x->name, field->name);
         return NULL;
@@ -128,10 +128,11 @@ static const struct schema_type *with_field(struct apply *a, const struct entry 
 static const struct schema_type *with_names(struct apply *a, const struct entry *x, const struct cql_type *old) {
     const struct catalog_change *ch = a->change;
     struct schema_type *t = type_of_fields(a, old);
-    if (!t) return NULL;
-    const char **names = (const char **)t->type->field_names;
+    const char **names = t ? ARENA_ARRAY(&a->arena, old->n_args, const char *) : NULL;
+    if (!names) return err_nomem(a->err), NULL;
+    memcpy(names, old->field_names, old->n_args * sizeof *names);
     for (uint32_t i = 0; i < ch->n_renames; i++) {
-        uint32_t at = cql_type_field(old, ch->rename_from[i]);
+        uint32_t at = cql_type_field(old, slice_str(ch->rename_from[i]));
         if (at < old->n_args) {
             names[at] = ch->rename_to[i];
         } else if (!ch->column_conditional) {
@@ -139,12 +140,13 @@ static const struct schema_type *with_names(struct apply *a, const struct entry 
             return NULL;
         }
     }
-    for (uint32_t i = 0; i < t->type->n_args; i++) {
-        if (cql_type_field(t->type, names[i]) == i) continue;
+    t->type = cql_type_new_user(&a->arena, ch->keyspace, ch->name, old->args, names, old->n_args, a->err);
+    for (uint32_t i = 0; t->type && i < old->n_args; i++) {
+        if (cql_type_field(t->type, slice_str(names[i])) == i) continue;
         err_invalid(a->err, "Duplicate field name %s in type %s", names[i], ch->keyspace);
         return NULL;
     }
-    return t;
+    return t->type ? t : NULL;
 }
 
 /* What is made of the type must stay within the limits of types, too: each is read with the type as it will be. */

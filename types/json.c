@@ -376,29 +376,33 @@ static int read_tuple(const struct cql_type *t, yajl_val j, struct buf *out, str
     return 0;
 }
 
-/* Names are case-insensitive unless they are in quotes within the string. */
-static bool same_field(const char *key, const char *name) {
+/* Names are in lower case unless they are in quotes within the string. */
+static struct slice field_name(const char *key, struct buf *lower) {
     size_t n = strlen(key);
-    if (n >= 2 && key[0] == '"' && key[n - 1] == '"') return strlen(name) == n - 2 && memcmp(key + 1, name, n - 2) == 0;
-    return strcasecmp(key, name) == 0;
+    if (n >= 2 && key[0] == '"' && key[n - 1] == '"') return slice_of(key + 1, n - 2);
+    buf_clear(lower, n + 1);
+    for (size_t i = 0; i < n; i++) buf_u8(lower, (uint8_t)(key[i] >= 'A' && key[i] <= 'Z' ? key[i] | 32 : key[i]));
+    return buf_slice(lower);
 }
 
 static int read_udt(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
-    for (size_t k = 0; k < j->u.object.len; k++) {
-        uint32_t i = 0;
-        while (i < t->n_args && !same_field(j->u.object.keys[k], t->field_names[i])) i++;
-        if (i == t->n_args) return err_invalid(e, "Unknown field '%s' in value of user defined type %s", j->u.object.keys[k], t->name);
+    yajl_val *fields = calloc(t->n_args + 1, sizeof *fields);
+    struct buf lower;
+    buf_init(&lower, 0);
+    int rc = fields ? 0 : err_nomem(e);
+    for (size_t k = 0; rc == 0 && k < j->u.object.len; k++) {
+        struct slice name = field_name(j->u.object.keys[k], &lower);
+        uint32_t i = buf_failed(&lower) ? t->n_args : cql_type_field(t, name);
+        if (i == t->n_args) rc = err_invalid(e, "Unknown field '%.*s' in value of user defined type %s", CQLT_QUOTE(name), t->name);
+        else fields[i] = j->u.object.values[k];
     }
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        yajl_val field = NULL;
-        for (size_t k = 0; k < j->u.object.len; k++)
-            if (same_field(j->u.object.keys[k], t->field_names[i])) field = j->u.object.values[k];
-        if (!field || YAJL_IS_NULL(field))
-            cql_elem_put(value_null(), out);
-        else if (read_item(t->args[i], field, out, e) < 0)
-            return -1;
+    for (uint32_t i = 0; rc == 0 && i < t->n_args; i++) {
+        if (!fields[i] || YAJL_IS_NULL(fields[i])) cql_elem_put(value_null(), out);
+        else rc = read_item(t->args[i], fields[i], out, e);
     }
-    return 0;
+    buf_fini(&lower);
+    free(fields);
+    return rc;
 }
 
 static int read_vector(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {

@@ -1,15 +1,27 @@
 /* tuple and UDT: fields as [int32 length][bytes], length -1 is null; fields left out at the end are null. */
 #include "types/family.h"
 
+static int refuse(const struct cql_type *t, const char *what, uint32_t i, struct err *e) {
+    if (t->id == CQL_UDT) return err_invalid(e, "Not enough bytes to read %s%uth field %s", what, i, t->field_names[i]);
+    return err_invalid(e, "Not enough bytes to read %s%uth component", what, i);
+}
+
+static int validate_field(const struct cql_type *t, uint32_t i, struct slice field, struct err *e) {
+    struct err inner = {0};
+    if (t->id != CQL_UDT) return cql_value_validate(t->args[i], field, e);
+    if (cql_value_validate(t->args[i], field, &inner) == 0) return 0;
+    return err_invalid(e, "Failure validating the %uth field %s; %s", i, t->field_names[i], inner.text);
+}
+
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     struct rd r = rd_of(v);
     for (uint32_t i = 0; i < t->n_args && rd_left(&r); i++) {
         int32_t size = (int32_t)rd_u32(&r);
-        if (r.bad) return err_invalid(e, "Not enough bytes to read size of %uth %s", i, t->id == CQL_UDT ? "field" : "component");
+        if (r.bad) return refuse(t, "size of ", i, e);
         if (size < 0) continue;
         struct slice field = rd_bytes(&r, (size_t)size);
-        if (r.bad) return err_invalid(e, "Not enough bytes to read %uth %s", i, t->id == CQL_UDT ? "field" : "component");
-        if (cql_value_validate(t->args[i], field, e) < 0) return -1;
+        if (r.bad) return refuse(t, "", i, e);
+        if (validate_field(t, i, field, e)) return -1;
     }
     if (rd_left(&r)) return err_invalid(e, "Invalid remaining data after end of %s value", t->id == CQL_UDT ? "UDT" : "tuple");
     return 0;

@@ -31,6 +31,7 @@ struct cql_type {
     /* UDT */
     const char *keyspace, *name;
     const char *const *field_names;
+    const uint16_t *by_name; /* indexes of the fields in the order of their names */
 };
 
 /* The shared instance of a scalar type. */
@@ -60,7 +61,7 @@ const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, 
 /* The type with everything that it is made of, names too, in another arena. NULL without memory. */
 const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) MUST_CHECK;
 /* The index of a user type's field, n_args: it has none of that name. */
-uint32_t cql_type_field(const struct cql_type *t, const char *name);
+uint32_t cql_type_field(const struct cql_type *t, struct slice name);
 /* Is it the user type of that name, or made of it at any depth? */
 bool cql_type_uses(const struct cql_type *t, const char *user_type);
 /* A scalar by its name in CQL, in any case ("varchar" is text), or by its marshal class with or without the package; NULL: none. */

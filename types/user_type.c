@@ -1,5 +1,27 @@
 /* User types as parts of the tree of types. */
+#include <stdlib.h>
+
 #include "types/type.h"
+
+static int order_of(const char *name, struct slice other) {
+    size_t n = strlen(name);
+    int c = memcmp(name, other.p, n < other.n ? n : other.n);
+    return c ? c : (n > other.n) - (n < other.n);
+}
+
+static int by_name(const void *a, const void *b, void *names) {
+    const char *const *all = names;
+    return strcmp(all[*(const uint16_t *)a], all[*(const uint16_t *)b]);
+}
+
+static bool sort_names(struct arena *a, struct cql_type *t) {
+    uint16_t *order = ARENA_ARRAY(a, t->n_args + 1, uint16_t);
+    if (!order) return false;
+    for (uint32_t i = 0; i < t->n_args; i++) order[i] = (uint16_t)i;
+    qsort_r(order, t->n_args, sizeof *order, by_name, (void *)t->field_names);
+    t->by_name = order;
+    return true;
+}
 
 /* Above the limits an argument of its own size is, too: a tuple of the fields is one level and as many types. */
 const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, const char *name, const struct cql_type *const *fields,
@@ -13,7 +35,9 @@ const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, 
     }
     memcpy(args, fields, n_fields * sizeof *args);
     *t = (struct cql_type){.id = CQL_UDT, .n_args = n_fields, .args = args, .keyspace = keyspace, .name = name, .field_names = field_names};
-    return t;
+    if (sort_names(a, t)) return t;
+    err_nomem(e);
+    return NULL;
 }
 
 static bool copy_names(struct arena *a, struct cql_type *t) {
@@ -24,7 +48,7 @@ static bool copy_names(struct arena *a, struct cql_type *t) {
     t->field_names = names;
     t->keyspace = arena_strdup(a, t->keyspace);
     t->name = arena_strdup(a, t->name);
-    return t->keyspace && t->name;
+    return t->keyspace && t->name && sort_names(a, t);
 }
 
 const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) {
@@ -39,10 +63,16 @@ const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) 
     return t->id != CQL_UDT || copy_names(a, copy) ? copy : NULL;
 }
 
-uint32_t cql_type_field(const struct cql_type *t, const char *name) {
-    uint32_t i = 0;
-    while (i < t->n_args && strcmp(t->field_names[i], name) != 0) i++;
-    return i;
+uint32_t cql_type_field(const struct cql_type *t, struct slice name) {
+    uint32_t from = 0, to = t->n_args;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2, at = t->by_name[mid];
+        int c = order_of(t->field_names[at], name);
+        if (c == 0) return at;
+        if (c < 0) from = mid + 1;
+        else to = mid;
+    }
+    return t->n_args;
 }
 
 bool cql_type_uses(const struct cql_type *t, const char *user_type) {

@@ -151,8 +151,7 @@ static struct term *compile_udt(struct compile *c, const struct ast_expr *x, con
     if (type->id != CQL_UDT) return refuse_literal(c, "user type", to);
     struct term *t = term_new(c, TERM_ITEMS, type, type->n_args);
     for (uint32_t i = 0; t && i < x->n_args; i++) {
-        uint32_t at = 0;
-        while (at < type->n_args && strcmp(type->field_names[at], x->names[i]) != 0) at++;
+        uint32_t at = cql_type_field(type, slice_str(x->names[i]));
         if (at == type->n_args) {
             err_invalid(c->err, "Unknown field '%s' in value of user defined type %s", x->names[i], type->name);
             return NULL;

@@ -43,6 +43,8 @@ struct term {
             const struct schema_column *column; /* COLUMN, WRITETIME, MAX_WRITETIME, TTL */
             const struct term *next_latch;      /* of the select list's */
             uint32_t latch;                     /* of a time outside of aggregates: its slot in term_context.latched */
+            bool of_field;                      /* a time of this field of a non-frozen user type */
+            uint16_t time_field;
         };
         struct {
             const struct aggregate_op *aggregate;

@@ -34,10 +34,10 @@ static int eval_bind(const struct term *t, struct cql_request *r, struct value *
     return t->type->id == CQL_SET || t->type->id == CQL_MAP ? term_sort(t->type, r, out) : 0;
 }
 
-static int check_item(const struct term *t, struct cql_request *r, struct value v) {
+static int check_item(const struct term *t, struct cql_request *r, uint32_t i, struct value v) {
     bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
     if (value_is_unset(v)) {
-        if (t->type->id == CQL_UDT) return err_invalid(r->err, "Invalid unset value for field of user defined type %s", t->type->name);
+        if (t->type->id == CQL_UDT) return err_invalid(r->err, "Invalid unset value for field '%s' of user defined type %s", t->type->field_names[i], t->type->name);
         if (t->type->id == CQL_TUPLE) return err_invalid(r->err, "Invalid unset value for tuple field number");
         return err_invalid(r->err, "unset value is not supported inside %s", t->type->id == CQL_VECTOR ? "vectors" : "collections");
     }
@@ -52,7 +52,7 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
     for (uint32_t i = 0; i < t->n_args; i++) {
         struct value item = value_null();
         if (t->args[i] && term_eval_in(t->args[i], c, &item) < 0) return -1;
-        if (check_item(t, c->r, item) < 0) return -1;
+        if (check_item(t, c->r, i, item) < 0) return -1;
         if (t->type->id == CQL_VECTOR)
             cql_vector_put(t->type, value_slice(item), out);
         else
@@ -225,8 +225,43 @@ static bool part_is_in(const struct part *p, const struct cql_type *t, struct va
     return false;
 }
 
+/* Of a field of a non-frozen user type: of its cell. */
+static struct row_view_time field_time(const struct eng_cell *cells, uint32_t n, uint32_t field) {
+    struct row_view_time none = {0};
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_dead(&cells[i]) && cells[i].path.n == 2 && load_u16(cells[i].path.p) == field) return time_of(&cells[i]);
+    return none;
+}
+
+static void put_time_element(const struct term *t, const struct term_context *c, const struct row_view_time *time, struct buf *out) {
+    uint8_t bytes[8];
+    struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
+    if (!time->present || (t->kind == TERM_TTL && !time->ttl)) v = value_null();
+    else if (t->kind == TERM_TTL) store_u32(bytes, (uint32_t)ttl_left(time, now_seconds(c->r)));
+    else store_u64(bytes, (uint64_t)time->ts);
+    cql_elem_put(v, out);
+}
+
+/* Of a non-frozen user type that is not null: one entry per field. */
+static int compute_time_fields(const struct term *t, const struct term_context *c, struct value *out) {
+    uint32_t n, live = 0, fields = t->column->type->n_args;
+    const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u32(&b, fields);
+    for (uint32_t i = 0; i < fields; i++) {
+        struct row_view_time time = field_time(cells, n, i);
+        live += time.present;
+        put_time_element(t, c, &time, &b);
+    }
+    int rc = live ? keep(c->r, &b, out) : 0;
+    buf_fini(&b);
+    return rc;
+}
+
 /* Of a non-frozen collection: one entry per element. */
 static int compute_time_list(const struct term *t, const struct term_context *c, const struct part *part, struct value *out) {
+    if (t->column->type->id == CQL_UDT) return compute_time_fields(t, c, out);
     uint32_t n, live = 0;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);
     struct buf b;
@@ -235,12 +270,7 @@ static int compute_time_list(const struct term *t, const struct term_context *c,
     for (uint32_t i = 0; i < n; i++) {
         if (!part_has(part, &cells[i])) continue;
         struct row_view_time time = time_of(&cells[i]);
-        uint8_t bytes[8];
-        struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
-        if (t->kind != TERM_TTL) store_u64(bytes, (uint64_t)time.ts);
-        else if (time.ttl) store_u32(bytes, (uint32_t)ttl_left(&time, now_seconds(c->r)));
-        else v = value_null();
-        cql_elem_put(v, &b);
+        put_time_element(t, c, &time, &b);
         live++;
     }
     if (!buf_failed(&b)) buf_patch_u32(&b, 0, live);
@@ -253,6 +283,10 @@ static int compute_time_list(const struct term *t, const struct term_context *c,
 static struct row_view_time part_time(const struct term *t, const struct term_context *c, const struct part *part) {
     uint32_t n;
     struct row_view_time newest = {0};
+    if (t->of_field) {
+        const struct eng_cell *fields = row_view_cells(c->view, t->column, &n);
+        return field_time(fields, n, t->time_field);
+    }
     if (part->whole) return row_view_time(c->view, t->column);
     if (t->column->type->frozen) return part_is_in(part, t->column->type, c->values[t->column->ordinal]) ? row_view_time(c->view, t->column) : newest;
     const struct eng_cell *cells = row_view_cells(c->view, t->column, &n);

@@ -124,8 +124,10 @@ static enum match fits_items(struct compile *c, const struct ast_expr *x, const 
               : x->kind == EXPR_MAP   ? t->id == CQL_MAP
               : x->kind == EXPR_TUPLE ? t->id == CQL_TUPLE && x->n_args <= t->n_args
                                       : t->id == CQL_UDT;
-    for (uint32_t i = 0; ok && i < x->n_args && t->id != CQL_UDT; i++) {
-        const struct cql_type *item = t->id == CQL_TUPLE ? t->args[i] : t->args[i % t->n_args];
+    for (uint32_t i = 0; ok && i < x->n_args; i++) {
+        uint32_t field = t->id == CQL_UDT ? cql_type_field(t, slice_str(x->names[i])) : i;
+        if (t->id == CQL_UDT && field == t->n_args) continue; /* who compiles it refuses it by its name */
+        const struct cql_type *item = t->id == CQL_TUPLE || t->id == CQL_UDT ? t->args[field] : t->args[i % t->n_args];
         ok = cqli_fits(c, x->args[i], item, near, depth + 1) != MATCH_NO;
     }
     return ok ? MATCH_WEAK : MATCH_NO;

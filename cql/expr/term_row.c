@@ -119,9 +119,22 @@ static struct term *make_list(struct compile *c, struct term *t) {
     return t->type ? t : NULL;
 }
 
+static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth);
+
+/* The times of a field are those of its cell: of the column's, of a field's of a non-frozen type, whatever is frozen within. */
+static struct term *time_of_field(struct compile *c, struct term *out, const struct ast_expr *field, uint32_t depth) {
+    const struct term *of = compile_field(c, field, depth);
+    if (!of || out->column->type->frozen) return of ? out : NULL;
+    while (of->args[0]->kind == TERM_FIELD) of = of->args[0];
+    out->of_field = true;
+    out->time_field = (uint16_t)of->field;
+    return out;
+}
+
 static struct term *compile_time(struct compile *c, const struct ast_expr *x, enum term_kind kind, uint32_t depth) {
-    const struct ast_expr *of = x->args[0], *part = of->kind == EXPR_NAME ? NULL : of;
+    const struct ast_expr *of = x->args[0], *field = of->kind == EXPR_FIELD ? of : NULL, *part = of->kind == EXPR_NAME || field ? NULL : of;
     if (part) of = part->args[0];
+    while (of->kind == EXPR_FIELD) of = of->args[0];
     if (of->kind != EXPR_NAME) {
         err_invalid(c->err, "The %s function takes a column", x->name);
         return NULL;
@@ -136,6 +149,7 @@ static struct term *compile_time(struct compile *c, const struct ast_expr *x, en
     if (!out) return NULL;
     out->column = column;
     add_latch(c->scope, out);
+    if (field) return time_of_field(c, out, field, depth);
     if (part && compile_keys(c, part, column->name, column->type, out->args, depth)) return NULL;
     bool several = !part || part->kind == EXPR_RANGE;
     return several && cql_type_is_multicell(column->type) && kind != TERM_MAX_WRITETIME ? make_list(c, out) : out;
@@ -160,12 +174,13 @@ static struct term *compile_field(struct compile *c, const struct ast_expr *x, u
         return NULL;
     }
     out->args[0] = of;
-    for (; out->field < of->type->n_args; out->field++) {
-        if (strcmp(of->type->field_names[out->field], x->name)) continue;
+    out->field = cql_type_field(of->type, slice_str(x->name));
+    if (out->field < of->type->n_args) {
         out->type = of->type->args[out->field];
         return out;
     }
-    err_invalid(c->err, "%s of type %s has no field %s", name, of->type->name, x->name);
+    struct slice type = cqli_type_text(c, of->type);
+    err_invalid(c->err, "%s of type %.*s has no field %s", name, SLICE_FMT(type), x->name);
     return NULL;
 }
 

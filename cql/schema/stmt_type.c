@@ -28,6 +28,13 @@ static int check_duplicates(struct compile *c, const struct ast_create_type *a) 
     return 0;
 }
 
+static int check_name(struct compile *c, const char *keyspace, const char *name) {
+    size_t n = strlen(name), most = c->schema->cassandra_mode ? 222 : QUOTA_NAME_LENGTH;
+    if (n <= most) return 0;
+    return err_set(c->err, ERR_CONFIG, "%s.%s: Type name must not be more than %zu characters long (got %zu characters for \"%s\")", keyspace, name,
+                   most, n, name);
+}
+
 static int compile_create_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_create_type *a = &ast->create_type;
     struct catalog_change *change = ddl_change_new(c, CATALOG_CREATE_TYPE, out);
@@ -38,7 +45,7 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0; /* the catalogue says what is to be said */
     struct catalog_column *fields = ARENA_ARRAY(c->arena, a->n_fields, struct catalog_column);
     if (!fields) return err_nomem(c->err);
-    if (check_duplicates(c, a)) return -1;
+    if (check_name(c, change->keyspace, change->name) || check_duplicates(c, a)) return -1;
     for (uint32_t i = 0; i < a->n_fields; i++)
         if (compile_field(c, change->keyspace, a->field_names[i], a->field_types[i], &fields[i])) return -1;
     change->n_columns = a->n_fields;

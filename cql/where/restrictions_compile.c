@@ -179,7 +179,8 @@ static int check_operator(struct where_builder *b, const struct schema_column *c
         buf_init(&text, 4096);
         buf_printf(&text, "%s column '%s' (", col->type->id == CQL_UDT ? "Non-frozen UDT" : "Collection", col->name);
         cql_type_print(col->type, &text);
-        buf_printf(&text, ") cannot be restricted by a '%s' relation", ast_op_text(op));
+        if (col->type->id == CQL_UDT) buf_put_str(&text, ") cannot be restricted by any relation");
+        else buf_printf(&text, ") cannot be restricted by a '%s' relation", ast_op_text(op));
         return err_set_buf(e, ERR_INVALID, &text);
     }
     if (!range || !cql_type_contains(col->type, CQL_DURATION)) return 0;

@@ -46,15 +46,13 @@ static int compile_element(struct compile *c, const struct schema_table *t, cons
 static int compile_field(struct compile *c, const struct ast_relation *rel, struct condition *out, const char **name) {
     const struct schema_column *col = out->column;
     if (col->type->id != CQL_UDT) return err_invalid(c->err, "Invalid field access syntax for non-UDT column %s", col->name);
-    for (uint32_t i = 0; i < col->type->n_args; i++) {
-        if (strcmp(col->type->field_names[i], rel->field) != 0) continue;
-        out->access = FIELD;
-        out->field = (uint16_t)i;
-        out->type = col->type->args[i];
-        *name = arena_printf(c->arena, "%s.%s", col->name, rel->field);
-        return *name ? 0 : err_nomem(c->err);
-    }
-    return err_invalid(c->err, "Unknown field %s for column %s", rel->field, col->name);
+    uint32_t at = cql_type_field(col->type, slice_str(rel->field));
+    if (at == col->type->n_args) return err_invalid(c->err, "Unknown field %s for column %s", rel->field, col->name);
+    out->access = FIELD;
+    out->field = (uint16_t)at;
+    out->type = col->type->args[at];
+    *name = arena_printf(c->arena, "%s.%s", col->name, rel->field);
+    return *name ? 0 : err_nomem(c->err);
 }
 
 static int compile_contains(struct compile *c, struct condition *out, const char **name) {

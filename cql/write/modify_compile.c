@@ -346,11 +346,9 @@ static int update_element(struct builder *b, const struct ast_assignment *a, con
 }
 
 static int find_field(struct builder *b, const struct schema_column *col, const char *field, uint16_t *out) {
-    for (uint32_t i = 0; i < col->type->n_args; i++) {
-        if (strcmp(col->type->field_names[i], field) != 0) continue;
-        *out = (uint16_t)i;
-        return 0;
-    }
+    uint32_t at = cql_type_field(col->type, slice_str(field));
+    *out = (uint16_t)at;
+    if (at < col->type->n_args) return 0;
     return err_invalid(b->c->err, "UDT column %s does not have a field named %s", col->name, field);
 }
 

@@ -39,8 +39,9 @@ class Session:
         if answer.target == "KEYSPACE":
             cql = f"SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{answer.keyspace}'"
         else:
-            cql = ("SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = "
-                   f"'{answer.keyspace}' AND table_name = '{answer.object}'")
+            kind = answer.target.lower()
+            cql = (f"SELECT status FROM system_schema_mcs.{kind}s WHERE keyspace_name = "
+                   f"'{answer.keyspace}' AND {kind}_name = '{answer.object}'")
         end = time.monotonic() + self.target.wait
         while time.monotonic() < end:
             got = client.query(cql)

@@ -136,8 +136,23 @@ class Reader:
                 out += with_length(self.value(p))
             self.expect(")")
             return out
+        if head == "udt":
+            return self.user_value(params)
         text = self.quoted() if nxt == "'" else self.scalar_word(head)
         return encode_scalar(head, text)
+
+    def user_value(self, params):
+        self.expect("{")
+        out = b""
+        for i, (field, type_name) in enumerate(p.split(":", 1) for p in params[1:]):
+            if i:
+                self.expect(",")
+            if self.word() != field:
+                raise BadValue(f"expected field {field}")
+            self.expect(":")
+            out += with_length(self.value(type_name))
+        self.expect("}")
+        return out
 
     def scalar_word(self, head):
         if head in ("timestamp", "time"):
@@ -295,6 +310,16 @@ def items(value, params, pairs):
     return ", ".join(out)
 
 
+def show_fields(types, value):
+    pos, out = 0, []
+    for t in types:
+        n = struct.unpack_from(">i", value, pos)[0]
+        pos += 4
+        out.append(show(t, None if n < 0 else value[pos:pos + n]))
+        pos += max(n, 0)
+    return out
+
+
 def show_known(head, params, value):
     if head in INTEGERS:
         return str(struct.unpack(INTEGERS[head], value)[0])
@@ -343,13 +368,10 @@ def show_known(head, params, value):
         body = items(value, params, head == "map")
         return f"[{body}]" if head == "list" else "{" + body + "}"
     if head == "tuple":
-        pos, out = 0, []
-        for p in params:
-            n = struct.unpack_from(">i", value, pos)[0]
-            pos += 4
-            out.append(show(p, None if n < 0 else value[pos:pos + n]))
-            pos += max(n, 0)
-        return "(" + ", ".join(out) + ")"
+        return "(" + ", ".join(show_fields(params, value)) + ")"
+    if head == "udt":
+        fields, types = zip(*(p.split(":", 1) for p in params[1:]))
+        return "{" + ", ".join(f"{f}: {v}" for f, v in zip(fields, show_fields(types, value))) + "}"
     raise BadValue(head)
 
 

@@ -4,6 +4,7 @@ The driver connects, negotiates, frames and checks; the bodies of QUERY, PREPARE
 results read here, because a case pins column specifications, pages and warnings that the driver's session API folds away.
 """
 import io
+import re
 import struct
 import threading
 
@@ -91,7 +92,15 @@ class Cursor:
             return f"map<{key}, {self.type()}>"
         if option == 0x31:
             return "tuple<" + ", ".join(self.type() for _ in range(self.short())) + ">"
+        if option == 0x30:
+            name = f"{self.string()}.{plain_word(self.string())}"
+            return f"udt<{', '.join([name] + [f'{plain_word(self.string())}:{self.type()}' for _ in range(self.short())])}>"
         raise ValueError(f"type option 0x{option:04x}")
+
+
+def plain_word(name):
+    """A name of a user type or a field, what is no letter, digit or underscore as %xx."""
+    return "".join(ch if re.fullmatch(r"\w", ch, re.ASCII) else f"%{ord(ch):02x}" for ch in name)
 
 
 class Columns:
