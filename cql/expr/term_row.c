@@ -57,7 +57,7 @@ static struct slice bare_type_text(struct compile *c, const struct cql_type *t) 
 }
 
 static int refuse_collection(struct compile *c, const char *what, const char *name, const char *is, const struct cql_type *t) {
-    struct slice type = bare_type_text(c, t);
+    struct slice type = t->id == CQL_UDT ? cqli_type_text(c, t) : bare_type_text(c, t);
     return err_invalid(c->err, "Invalid %s selection: %s %s %.*s is not a collection", what, name, is, SLICE_FMT(type));
 }
 
@@ -134,8 +134,9 @@ static struct term *time_of_field(struct compile *c, struct term *out, const str
 static struct term *compile_time(struct compile *c, const struct ast_expr *x, enum term_kind kind, uint32_t depth) {
     const struct ast_expr *of = x->args[0], *field = of->kind == EXPR_FIELD ? of : NULL, *part = of->kind == EXPR_NAME || field ? NULL : of;
     if (part) of = part->args[0];
-    while (of->kind == EXPR_FIELD) of = of->args[0];
+    while (field && of->kind == EXPR_FIELD) of = of->args[0];
     if (of->kind != EXPR_NAME) {
+        if (cqli_is_of_row(x->args[0]) && !cqli_term_of_row(c, x->args[0], depth)) return NULL;
         err_invalid(c->err, "The %s function takes a column", x->name);
         return NULL;
     }

@@ -137,15 +137,19 @@ static struct token token_behind(const struct parse *p, const struct ast_expr *x
     return first_token(p, &end);
 }
 
-/* WRITETIME, MAXWRITETIME and TTL are of a column or an element of it; in Cassandra's grammar they take nothing else. */
+static bool is_part_of_column(const struct ast_expr *x) {
+    while (x->kind == EXPR_FIELD || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE) x = x->args[0];
+    return x->kind == EXPR_NAME;
+}
+
+/* WRITETIME, MAXWRITETIME and TTL are of a column, an element or a field of it; in Cassandra's grammar they take nothing else. */
 static void check_time(struct parse *p, const struct ast_expr *call) {
     const struct ast_expr *x = call->n_args ? call->args[0] : NULL;
     if (!x) {
         cqli_reject(p, p->prev, "");
         return;
     }
-    bool whole = call->n_args == 1 && (x->kind == EXPR_NAME || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE);
-    if (whole) return;
+    if (call->n_args == 1 && is_part_of_column(x)) return;
     const struct ast_expr *first = x;
     while (first->n_args && first->args[0] && first->args[0]->source.p == x->source.p) first = first->args[0];
     if (first->kind == EXPR_NAME && first != x) cqli_reject(p, token_behind(p, first), "')'");
