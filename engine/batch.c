@@ -350,6 +350,15 @@ static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
     if (UNLIKELY(!b->eng->kv->one_writer)) end_turns(b);
 }
 
+static void note_changed(struct eng_batch *b) {
+    struct engi_table *t = NULL;
+    for (size_t i = 0; i < b->n_writes; i++) {
+        const struct write *w = &b->writes[i];
+        if (!i || w->table != b->writes[i - 1].table) t = engi_table(b->eng, w->table);
+        engi_changed(t, bucket_of(key_of(b, w)));
+    }
+}
+
 static void leave_slots(struct eng_batch *b) {
     struct engi_slots *slots = &b->eng->slots;
     for (size_t i = 0; i < b->n_writes; i++) {
@@ -377,6 +386,7 @@ static int write_all(struct eng_batch *b, bool patience, struct err *e) {
     int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, patience, e);
     leave_slots(b);
     if (!rc) recorded(b, &ceilings);
+    if (!rc) note_changed(b);
     pthread_rwlock_unlock(&eng->gate.gates[b->gate].lock);
     if (!rc) count(b);
     if (rc == KV_BUSY) {

@@ -31,6 +31,7 @@ static struct engi_table *table_new(const struct eng *eng) {
     atomic_init(&t->gc_grace, gc_grace_unknown);
     atomic_init(&t->min_ts, INT64_MAX);
     atomic_init(&t->as_of, INT64_MAX);
+    for (int i = 0; i < ENGI_BUCKETS / 64; i++) atomic_init(&t->changed[i], ~(uint64_t)0);
     if (eng->shared) forget_proofs(t);
     return t;
 }
@@ -129,6 +130,7 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
         atomic_store(&t->marks.recorded[i], 0);
         if (eng->kv->one_writer) atomic_store(&t->marks.set[i], 0);
     }
+    engi_changed_all(eng, table);
     return eng_wait_durable(eng, engi_commit_next_seq(eng), e);
 }
 
@@ -160,7 +162,53 @@ int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct e
     return eng->kv->ops->backup(eng->kv, folder, keep, out, e);
 }
 
-int eng_compact(struct eng *eng, struct err *e) { return eng->kv->ops->compact(eng->kv, e); }
+/* What the store's compaction takes away is gone from every table when it ends. */
+int eng_compact(struct eng *eng, struct err *e) {
+    int rc = eng->kv->ops->compact(eng->kv, e);
+    for (uint32_t i = 0; i < ENGI_TABLE_BLOCKS; i++) {
+        if (!atomic_load(&eng->tables[i])) continue;
+        for (uint32_t k = 0; k < ENGI_TABLE_BLOCK; k++) engi_changed_all(eng, i * ENGI_TABLE_BLOCK + k);
+    }
+    return rc;
+}
+
+/* ---- what has changed ---- */
+
+void engi_changed_all(struct eng *eng, uint32_t table) {
+    _Atomic(struct engi_table *) *block = table / ENGI_TABLE_BLOCK < ENGI_TABLE_BLOCKS ? atomic_load(&eng->tables[table / ENGI_TABLE_BLOCK]) : NULL;
+    struct engi_table *t = block ? atomic_load(&block[table % ENGI_TABLE_BLOCK]) : NULL;
+    for (uint32_t i = 0; t && i < ENGI_BUCKETS / 64; i++) atomic_store(&t->changed[i], ~(uint64_t)0);
+}
+
+bool eng_changed_take(struct eng *eng, uint32_t table, uint16_t bucket) {
+    struct engi_table *t = engi_table(eng, table);
+    if (!t || !eng->kv->one_writer) return true;
+    uint64_t bit = 1ull << (bucket % 64);
+    return atomic_fetch_and(&t->changed[bucket / 64], ~bit) & bit;
+}
+
+void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg) {
+    eng->expiry_arg = arg;
+    atomic_store_explicit(&eng->expiry, fn, memory_order_release);
+}
+
+void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts) {
+    eng_expiry_fn fn = atomic_load_explicit(&eng->expiry, memory_order_acquire);
+    size_t n = engi_prefix_len(key);
+    if (!fn || !n || key.n <= n) return;
+    struct err e = {0};
+    struct arena a;
+    arena_init(&a, 1024, 0);
+    struct eng_expiry x = {.part = engi_prefix_part(slice_of(key.p, n))};
+    eng_row_init(&x.row, key.p[n] == ENGI_STATIC ? ENG_STATIC : ENG_ROW, slice_of(key.p + n + 1, key.n - n - 1));
+    if (!eng_row_decode(value, &a, &x.row, &e)) {
+        if (covered_ts > x.row.del_ts) x.row.del_ts = covered_ts;
+        fn(eng->expiry_arg, &x);
+    }
+    arena_fini(&a);
+}
+
+void eng_changed_put(struct eng *eng, uint32_t table, uint16_t bucket) { engi_changed(engi_table(eng, table), bucket); }
 
 /* ---- opening ---- */
 

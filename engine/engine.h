@@ -188,6 +188,7 @@ struct eng_item {
     enum eng_item_kind kind;
     struct eng_part part;
     bool has_static;
+    bool static_expired;    /* PARTITION, when what has expired is delivered: statics has nothing visible, and n_expired cells */
     bool static_only;       /* PARTITION: no row of it follows */
     struct eng_row statics; /* of the partition; valid until the next partition item */
     struct eng_row row;
@@ -213,6 +214,27 @@ enum eng_stat {
 };
 /* Any thread. */
 uint64_t eng_stat(const struct eng *eng, enum eng_stat stat);
+
+/* ---- what has changed ---- */
+
+/* A table's partitions are in so many buckets, by ranges of their tokens. */
+enum { ENG_BUCKETS = 256 };
+static inline int64_t eng_bucket_from(uint16_t bucket) { return (int64_t)((uint64_t)bucket << 56); }
+static inline int64_t eng_bucket_to(uint16_t bucket) { return (int64_t)((uint64_t)bucket << 56 | (~(uint64_t)0 >> 8)); }
+/* Whether anything of the bucket may have been written, dropped or taken away since this was last called, or the engine was opened; it is asked before
+ * the bucket is read. Any thread. */
+bool eng_changed_take(struct eng *eng, uint32_t table, uint16_t bucket);
+/* Gives it back: what was read is not used after all. */
+void eng_changed_put(struct eng *eng, uint32_t table, uint16_t bucket);
+
+/* Called with every row of which the engine takes away what has expired, as it was stored; on any thread, and it must not call the engine. What row points
+ * to lives until it returns. Set before anything runs. */
+struct eng_expiry {
+    struct eng_part part;
+    struct eng_row row; /* nothing is resolved */
+};
+typedef void (*eng_expiry_fn)(void *arg, const struct eng_expiry *x);
+void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg);
 
 /* ---- whole tables and small things ---- */
 

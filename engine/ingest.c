@@ -84,6 +84,7 @@ int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t f
     engi_table_forget(eng, table);
     if (!rc) rc = write_marks(&in, e);
     if (!rc) rc = in.rows->ops->load_finish(in.rows, e);
+    engi_changed_all(eng, table);
     if (in.rows) in.rows->ops->load_free(in.rows);
     in.marks->ops->batch_free(in.marks);
     buf_fini(&in.key);

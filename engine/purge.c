@@ -16,9 +16,10 @@ static bool is_mortal(const struct eng_cell *c) { return rowi_is_deletion(c) || 
 static void purge_head(const struct engi_purge_limits *l, struct rowi_head *head, struct engi_purged *p) {
     bool expired = head->live_expiry != ENG_NO_EXPIRY && gone(l, head->live_ts, head->live_expiry);
     if (head->live_ts != ENG_NO_TS && (head->live_ts <= l->covered_ts || expired)) {
-        head->live_ts = ENG_NO_TS;
         head->live_ttl = 0;
         head->live_expiry = ENG_NO_EXPIRY;
+        p->expired += head->live_ts > l->covered_ts && head->live_ts > head->del_ts;
+        head->live_ts = ENG_NO_TS;
         p->dropped++;
     }
     if (head->del_ts != ENG_NO_TS && (head->del_ts <= l->covered_ts || gone(l, head->del_ts, head->del_at))) {
@@ -42,8 +43,10 @@ int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct
     purge_head(l, &head, p);
     rowi_begin(&w, out, &head);
     while ((got = rowi_next(&r, &c)) > 0) {
-        if (rowi_shadowed(&shadow, &c) || (is_mortal(&c) && gone(l, c.ts, c.expiry))) {
+        bool covered = rowi_shadowed(&shadow, &c);
+        if (covered || (is_mortal(&c) && gone(l, c.ts, c.expiry))) {
             p->dropped++;
+            p->expired += !covered && !rowi_is_deletion(&c);
             continue;
         }
         rowi_put(&w, &c);
@@ -65,5 +68,6 @@ enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, stru
                                        .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)};
     struct engi_purged purged;
     if (engi_purge_row(&limits, value, out, &purged) || !purged.dropped) return KV_KEEP;
+    if (purged.expired) engi_tell_expiry(eng, key, value, ENG_NO_TS);
     return purged.empty ? KV_REMOVE : KV_CHANGE;
 }

@@ -11,6 +11,7 @@ struct engi_purge_limits {
 /* What is in the row that is left. */
 struct engi_purged {
     uint32_t dropped;
+    uint32_t expired; /* of those: a marker or cells whose time to live has ended, and that no deletion covers */
     bool empty, row_deletion, dead_cells;
     int64_t newest_ts;
 };

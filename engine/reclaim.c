@@ -112,6 +112,7 @@ static int write_one(struct pass *p, struct slice key, const struct slice *value
     if (rc == KV_BUSY) rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
     ops->batch_free(b);
     if (!rc) engi_count(p->eng, ENG_STAT_RECLAIMED);
+    if (!rc) engi_changed(p->t, p->bucket);
     return rc;
 }
 
@@ -124,10 +125,11 @@ static int rewrite(struct pass *p, struct slice key, struct engi_purged *purged,
     if (got <= 0) return got;
     p->value.n = 0;
     int rc = engi_purge_row(&p->limits, value.bytes, &p->value, purged) ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
-    ops->release(p->eng->kv, &value);
-    if (rc || !purged->dropped) return rc;
     struct slice left = buf_slice(&p->value);
-    return write_one(p, key, purged->empty ? NULL : &left, e);
+    if (!rc && purged->dropped) rc = write_one(p, key, purged->empty ? NULL : &left, e);
+    if (!rc && purged->expired) engi_tell_expiry(p->eng, key, value.bytes, p->limits.covered_ts);
+    ops->release(p->eng->kv, &value);
+    return rc;
 }
 
 static int clean_row(struct pass *p, struct slice key, struct err *e) {

@@ -106,6 +106,8 @@ int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struc
     r->del_ts = rd.head.del_ts;
     r->del_at = rd.head.del_at;
     r->covers_below = 0;
+    r->n_expired = 0;
+    r->marker_expired = false;
     r->n_cells = rd.head.n_cells;
     r->cells = NULL;
     if (r->n_cells && !(r->cells = arena_alloc(a, (size_t)r->n_cells * sizeof(*r->cells)))) return err_nomem(e);
@@ -134,26 +136,41 @@ void eng_row_sort(struct eng_row *r) {
 }
 
 /* What is not visible at now; dead counts what is not merely covered. */
+static void swap(struct eng_cell *a, struct eng_cell *b) {
+    struct eng_cell c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* Live cells keep their order; what has expired comes behind them. */
 static void drop_cells(struct eng_row *r, struct rowi_shadow *shadow, int64_t now, uint64_t *dead) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < r->n_cells; i++) {
-        const struct eng_cell *c = &r->cells[i];
+    uint32_t n = 0, end = r->n_cells;
+    for (uint32_t i = 0; i < end; i++) {
+        struct eng_cell *c = &r->cells[i];
         if (rowi_shadowed(shadow, c)) continue;
-        if (rowi_is_deletion(c) || (c->flags & ENG_CELL_EXPIRING && c->expiry <= now)) {
+        bool expired = c->flags & ENG_CELL_EXPIRING && c->expiry <= now;
+        if (expired || rowi_is_deletion(c)) {
             ++*dead;
+            r->n_expired += expired;
+            if (expired) c->flags |= ENG_CELL_EXPIRED;
             continue;
         }
-        if (n != i) r->cells[n] = *c;
+        if (n != i) swap(&r->cells[n], c);
         n++;
     }
     r->n_cells = n;
+    for (uint32_t i = n, to = n; to < n + r->n_expired; i++)
+        if (r->cells[i].flags & ENG_CELL_EXPIRED) swap(&r->cells[to++], &r->cells[i]);
+    if (r->n_expired > 1) qsort(r->cells + n, r->n_expired, sizeof(*r->cells), by_place_then_rank);
 }
 
 bool eng_row_resolve(struct eng_row *r, int64_t del_ts, int64_t now, uint64_t *tombstones) {
     struct rowi_shadow shadow = {.row_ts = r->del_ts > del_ts ? r->del_ts : del_ts, .column_ts = ENG_NO_TS};
     uint64_t dead = r->del_ts != ENG_NO_TS;
+    r->n_expired = 0;
     if (r->live_ts != ENG_NO_TS && (r->live_ts <= shadow.row_ts || r->live_expiry <= now)) {
-        dead += r->live_ts > shadow.row_ts;
+        r->marker_expired = r->live_ts > shadow.row_ts;
+        dead += r->marker_expired;
         r->live_ts = ENG_NO_TS;
         r->live_ttl = 0;
         r->live_expiry = ENG_NO_EXPIRY;

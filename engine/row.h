@@ -22,6 +22,7 @@ enum eng_cell_flags {
     ENG_CELL_EXPIRING = 2,         /* has ttl; gone at expiry */
     ENG_CELL_COMPLEX_DELETION = 4, /* deletes all elements of the column with ts <= this ts; no path; sorts before them */
     ENG_CELL_HAS_PATH = 8,         /* element of a non-frozen collection or UDT */
+    ENG_CELL_EXPIRED = 16,         /* of a resolved row's cells behind n_cells alone */
 };
 
 struct eng_cell {
@@ -50,6 +51,8 @@ struct eng_row {
     /* As decoded: each cell is the value of another column, without a path or a TTL, all with the first one's timestamp. False says nothing. */
     bool plain;
     uint32_t n_cells;
+    uint32_t n_expired;   /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
+    bool marker_expired;  /* and so has the row marker */
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };
 
@@ -66,7 +69,7 @@ void eng_row_sort(struct eng_row *r);
 /* out = reconcile(a, b), straight from and to stored form. -1: damaged bytes. */
 int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
 
-/* Drops what is not visible at now (seconds): cells covered by the row deletion or by del_ts (the newest covering range or partition
+/* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion or by del_ts (the newest covering range or partition
  * deletion, or ENG_NO_TS), expired and deleted cells, dead liveness. Counts passed tombstones. Returns whether the row is
  * visible: live liveness or at least one live cell (a static row: at least one cell). */
 bool eng_row_resolve(struct eng_row *r, int64_t del_ts, int64_t now, uint64_t *tombstones);

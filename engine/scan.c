@@ -34,6 +34,7 @@ struct eng_scan {
     uint32_t heals; /* of the engine, before the iterator was opened */
     struct eng_row statics, row;
     enum state state;
+    bool static_expired; /* nothing of the static row is visible, and some of it has expired and is delivered */
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
     bool expired;                         /* the row at AT_PENDING is */
     bool on_key;                          /* the iterator stands on a key */
@@ -172,6 +173,7 @@ static int read_static(struct eng_scan *s, struct err *e) {
     eng_row_init(&s->statics, ENG_STATIC, slice_of("", 0));
     int visible = decode(s, bytes, &s->partition_arena, s->tombs.partition_ts, &s->statics, e);
     s->has_static = visible > 0;
+    s->static_expired = visible == 0 && s->spec.expired && s->statics.n_expired;
     return visible < 0 ? -1 : 0;
 }
 
@@ -277,7 +279,7 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     if (buf_failed(&s->prefix)) return err_nomem(e);
     arena_reset(&s->partition_arena);
     engi_tombs_init(&s->tombs, &s->partition_arena);
-    s->has_static = s->delivered = false;
+    s->has_static = s->static_expired = s->delivered = false;
     s->slice = 0;
     struct slice resume = s->spec.resume_key, key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
@@ -402,7 +404,7 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
 
 static int give_partition(struct eng_scan *s, struct eng_item *item) {
     *item = (struct eng_item){.kind = ENG_ITEM_PARTITION, .part = engi_prefix_part(buf_slice(&s->prefix)),
-                              .has_static = s->has_static, .statics = s->statics};
+                              .has_static = s->has_static, .static_expired = s->static_expired, .statics = s->statics};
     s->delivered = true;
     if (!s->spec.rows) s->state = AT_PARTITION_END;
     return 1;
@@ -421,7 +423,7 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
 /* AT_PARTITION_END: 1 when the partition is given for its static row alone. After a resume inside it, the page before
  * has given it already. */
 static int leave_partition(struct eng_scan *s, struct eng_item *item) {
-    if (s->has_static && !s->delivered && !s->resuming) {
+    if ((s->has_static || s->static_expired) && !s->delivered && !s->resuming) {
         int rc = give_partition(s, item);
         item->static_only = true;
         return rc;

@@ -23,6 +23,7 @@ struct engi_table {
     _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
     _Atomic uint32_t columns; /* above every column id written since */
     struct engi_marks marks;
+    _Atomic uint64_t changed[ENGI_BUCKETS / 64]; /* buckets whose stored rows have changed since somebody took note (eng_changed_take) */
     _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last came by */
     _Atomic int64_t as_of;        /* seconds: what has expired later has not yet; INT64_MAX: the clock alone counts */
     _Atomic(struct engi_history *) history; /* every write goes there, too; NULL: it has none */
@@ -58,6 +59,8 @@ struct eng {
     struct engi_write_clock write_clock;
     struct engi_histories histories;
     struct engi_stripe stripes[ENGI_STRIPES];
+    _Atomic(eng_expiry_fn) expiry; /* NULL: nobody wants to know */
+    void *expiry_arg;
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
 };
 
@@ -66,6 +69,12 @@ struct engi_table *engi_table(struct eng *eng, uint32_t table);
 /* Whether the bucket may hold range or partition tombstones. */
 bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token);
 static inline void engi_count(struct eng *eng, enum eng_stat stat) { atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed); }
+
+/* After the store has it, and before the write is told: what is stored of a bucket is another now. */
+static inline void engi_changed(struct engi_table *t, uint16_t bucket) {
+    if (t && !(atomic_load_explicit(&t->changed[bucket / 64], memory_order_relaxed) >> (bucket % 64) & 1)) engi_mark_put(t->changed, bucket, true);
+}
+void engi_changed_all(struct eng *eng, uint32_t table);
 
 /* Everything that was proven of the table is off, until the engine is opened again. */
 void engi_table_forget(struct eng *eng, uint32_t table);
@@ -91,6 +100,8 @@ int64_t engi_table_now(const struct eng *eng, const struct engi_table *t);
 int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) MUST_CHECK;
 /* A delta as a commit wrote it, into a table; rest: its key behind the table's id. */
 int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, struct slice delta, struct err *e) MUST_CHECK;
+/* Whoever wants to know is told that expired data of the row is taken away. */
+void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts);
 
 /* For the store's compactions. */
 enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out);

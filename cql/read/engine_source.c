@@ -106,7 +106,8 @@ static int give_static_row(struct engine_source *s, struct read_row *out) {
 struct point {
     bool visible;
     struct eng_row *row;     /* visible, or expired and still stored; else NULL */
-    struct eng_row *statics; /* NULL: none */
+    struct eng_row *statics; /* visible, or expired and still stored; NULL: none */
+    bool has_statics;        /* visible */
 };
 
 /* Row and static values as they were at one moment. */
@@ -118,7 +119,7 @@ static int get_pair(struct engine_source *s, struct point *out) {
     int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, now_seconds(r), r->arena, pair, r->cost, r->err);
     if (rc < 0) return rc;
     *out = (struct point){.visible = pair->has_row, .row = pair->has_row || pair->expired ? &pair->row : NULL,
-                          .statics = pair->has_statics ? &pair->statics : NULL};
+                          .statics = pair->has_statics || pair->statics.n_expired ? &pair->statics : NULL, .has_statics = pair->has_statics};
     return 0;
 }
 
@@ -151,7 +152,7 @@ static int read_point(struct engine_source *s, struct read_row *out) {
     if (new_read(s) || enter_partition(s, s->piece.part->key, at.statics, NULL)) return READ_FAILED;
     if (at.visible) return give_row(s, at.row, out);
     int pull = at.row ? pass_expired(s, at.row) : GO_ON;
-    if (pull != GO_ON || !at.statics || !s->spec.plan->static_only_rows) return pull;
+    if (pull != GO_ON || !at.has_statics || !s->spec.plan->static_only_rows) return pull;
     return give_row(s, NULL, out);
 }
 
@@ -200,9 +201,10 @@ static int keep_statics(struct engine_source *s) {
     struct eng_row *row = &s->statics;
     const struct eng_cell *from = row->cells;
     arena_rewind(a, s->view.row_mark);
-    struct eng_cell *cells = ARENA_ARRAY(a, row->n_cells + 1, struct eng_cell);
+    uint32_t n = row->n_cells + row->n_expired;
+    struct eng_cell *cells = ARENA_ARRAY(a, n + 1, struct eng_cell);
     if (!cells) return err_nomem(s->spec.r->err);
-    for (uint32_t i = 0; i < row->n_cells; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         cells[i] = from[i];
         if (from[i].path.n) cells[i].path = arena_dup(a, from[i].path);
         if (from[i].value.n) cells[i].value = arena_dup(a, from[i].value);
@@ -222,7 +224,8 @@ static int start_partition(struct engine_source *s, struct read_row *out) {
     s->quarters_seen |= 1u << path_tokens_quarter(item->part.token);
     s->statics_kept = false;
     s->statics = item->statics;
-    if (enter_partition(s, item->part.key, item->has_static ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
+    bool statics = item->has_static || item->static_expired;
+    if (enter_partition(s, item->part.key, statics ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
     s->static_row_due = item->has_static && !again && s->spec.plan->static_only_rows;
     return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
 }

@@ -48,32 +48,58 @@ static void add_columns(struct size_parts *p, enum size_model model, const struc
     add_values(p, model, v, regulars, t->n_columns);
 }
 
+/* What has expired of the row counts until it is removed, as if it had not. */
+static void add_expired(struct size_parts *p, enum size_model model, const struct row_view *v, const struct eng_row *row) {
+    const struct row_view_layout *l = v->layout;
+    uint32_t last = UINT32_MAX;
+    for (uint32_t i = row->n_cells; i < row->n_cells + row->n_expired; i++) {
+        const struct eng_cell *c = &row->cells[i];
+        struct row_view_place place = l->places[c->column < l->n_ids ? c->column : l->n_ids];
+        if (place.ordinal == UINT16_MAX) continue;
+        const struct cql_type *t = l->table->columns[place.ordinal].type;
+        bool first = !v->runs[place.ordinal].n && c->column != last;
+        uint64_t around = 0, size = 0;
+        if (!place.multicell) size = cql_value_size(t, model, value_of_slice(c->value));
+        else if (cell_size(t, model, c, 1, &size) && !cell_size(t, model, NULL, 0, &around) && !first) size -= around;
+        p->n_columns += first;
+        p->column_bytes += size;
+        last = c->column;
+    }
+}
+
 /* Cells of columns that the table has now. */
 static uint64_t count_cells(const struct row_view *v) {
     const struct schema_table *t = v->layout->table;
-    uint64_t n = 0;
+    uint64_t n = v->row->n_expired;
     for (uint32_t i = t->n_columns - t->n_regular; i < t->n_columns; i++) n += v->runs[i].n;
     return n;
 }
 
 static uint64_t count_expiring(const struct row_view *v) {
-    uint64_t n = 0;
+    uint64_t n = v->row->n_expired;
     for (uint32_t i = 0; v->row_flags & ENG_CELL_EXPIRING && i < v->row->n_cells; i++) n += (v->row->cells[i].flags & ENG_CELL_EXPIRING) != 0;
     return n;
 }
 
+static bool has_own_ttl(const struct row_view *v) {
+    return v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired || v->row->n_expired;
+}
+
 static void add_ttl(struct size_parts *p, const struct row_view *v) {
-    uint64_t cells = v->layout->has_ttl ? count_cells(v) : count_expiring(v);
-    if (!cells && !v->layout->has_ttl && !v->row->live_ttl) return;
     p->ttl_rows++;
-    p->ttl_cells += cells + v->layout->table->n_partition_key + v->layout->table->n_clustering;
+    p->ttl_cells += v->layout->has_ttl ? count_cells(v) : count_expiring(v);
+    p->ttl_cells += v->layout->table->n_partition_key + v->layout->table->n_clustering;
 }
 
 void row_size_add(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
     uint64_t columns = p->n_columns;
     add_columns(p, rules->size_model, v, COLUMN_REGULAR);
+    if (UNLIKELY(v->row->n_expired)) add_expired(p, rules->size_model, v, v->row);
     if (UNLIKELY(v->layout->has_timestamps)) p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns);
-    if (UNLIKELY(v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl)) add_ttl(p, v);
+    if (UNLIKELY(v->layout->has_ttl || has_own_ttl(v))) add_ttl(p, v);
 }
 
-void row_size_add_static(struct size_parts *p, const struct row_view *v) { add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC); }
+void row_size_add_static(struct size_parts *p, const struct row_view *v) {
+    add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC);
+    if (UNLIKELY(v->statics && v->statics->n_expired)) add_expired(p, SIZE_DOCUMENTED_2022, v, v->statics);
+}
