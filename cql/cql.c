@@ -9,18 +9,34 @@
 #include "cql/loop_share.h"
 #include "cql/permit.h"
 #include "cql/prepared.h"
+#include "cql/row/table_size.h"
 #include "cql/statement.h"
 #include "cql/write/batch.h"
+
+static int open_sizes(struct cql_db *db, struct err *e) {
+    const struct cql_db_options *o = &db->options;
+    const struct op_cost rules = {.size_model = o->size_model, .timestamp_size = o->timestamp_size};
+    db->sizes = table_sizes_new(o->eng, &rules, e);
+    if (!db->sizes) return -1;
+    if (o->ttl_delete.fn) table_sizes_watch(db->sizes, o->catalog, o->ttl_delete.fn, o->ttl_delete.arg);
+    return 0;
+}
+
+int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
+                             struct table_size *out, struct err *e) {
+    return table_billable_bytes(db->sizes, schema, t, patience, out, e);
+}
 
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     struct cql_db *db = calloc(1, sizeof(*db));
     if (db) db->options = *o;
     if (db) db->each_prepared = prepared_each;
     if (db) db->prepared = prepared_cache_new(o->prepared_bytes);
-    if (db && db->prepared) {
+    if (db && db->prepared && open_sizes(db, e) == 0) {
         catalog_on_change(o->catalog, prepared_on_change, db);
         return db;
     }
+    if (db) prepared_cache_free(db->prepared);
     free(db);
     err_nomem(e);
     return NULL;
@@ -30,6 +46,8 @@ void cql_db_free(struct cql_db *db) {
     if (!db) return;
     catalog_off_change(db->options.catalog, prepared_on_change, db);
     prepared_cache_free(db->prepared);
+    table_sizes_unwatch(db->sizes);
+    table_sizes_free(db->sizes);
     free(db);
 }
 

@@ -13,9 +13,16 @@
 #pragma once
 
 #include "cql/request/request.h"
+#include "metering/size/size.h"
+#include "system_schema/virtual.h"
 
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) MUST_CHECK;
 void cql_db_free(struct cql_db *db);
+
+/* What a table comes to as it is stored, expired data until it is removed, by the size model of the options: exact for all that was acknowledged before. Reads
+ * what has changed since the last question: not on a loop. schema: the current one, which t is in. */
+int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
+                             struct table_size *out, struct err *e) MUST_CHECK;
 
 enum cql_outcome cql_run(struct cql_request *r);
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */

@@ -188,14 +188,13 @@ bool eng_changed_take(struct eng *eng, uint32_t table, uint16_t bucket) {
 }
 
 void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg) {
+    pthread_mutex_lock(&eng->expiry_lock);
+    eng->expiry = fn;
     eng->expiry_arg = arg;
-    atomic_store_explicit(&eng->expiry, fn, memory_order_release);
+    pthread_mutex_unlock(&eng->expiry_lock);
 }
 
-void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts) {
-    eng_expiry_fn fn = atomic_load_explicit(&eng->expiry, memory_order_acquire);
-    size_t n = engi_prefix_len(key);
-    if (!fn || !n || key.n <= n) return;
+static void tell_expiry(struct eng *eng, struct slice key, size_t n, struct slice value, int64_t covered_ts) {
     struct err e = {0};
     struct arena a;
     arena_init(&a, 1024, 0);
@@ -203,9 +202,17 @@ void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int
     eng_row_init(&x.row, key.p[n] == ENGI_STATIC ? ENG_STATIC : ENG_ROW, slice_of(key.p + n + 1, key.n - n - 1));
     if (!eng_row_decode(value, &a, &x.row, &e)) {
         if (covered_ts > x.row.del_ts) x.row.del_ts = covered_ts;
-        fn(eng->expiry_arg, &x);
+        eng->expiry(eng->expiry_arg, &x);
     }
     arena_fini(&a);
+}
+
+void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int64_t covered_ts) {
+    size_t n = engi_prefix_len(key);
+    if (!n || key.n <= n) return;
+    pthread_mutex_lock(&eng->expiry_lock);
+    if (eng->expiry) tell_expiry(eng, key, n, value, covered_ts);
+    pthread_mutex_unlock(&eng->expiry_lock);
 }
 
 void eng_changed_put(struct eng *eng, uint32_t table, uint16_t bucket) { engi_changed(engi_table(eng, table), bucket); }
@@ -233,6 +240,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_settle_init(&eng->settle);
+    pthread_mutex_init(&eng->expiry_lock, NULL);
     engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir, .shared = o->shared, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
                             .write_through = o->durability != ENG_FSYNC,
@@ -253,6 +261,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_reclaim_fini(&eng->reclaim);
     engi_settle_fini(&eng->settle);
     engi_histories_fini(&eng->histories);
+    pthread_mutex_destroy(&eng->expiry_lock);
     tables_free(eng);
     free(eng);
     return NULL;
@@ -267,6 +276,7 @@ void eng_close(struct eng *eng) {
     engi_reclaim_fini(&eng->reclaim);
     engi_settle_fini(&eng->settle);
     engi_histories_fini(&eng->histories);
+    pthread_mutex_destroy(&eng->expiry_lock);
     tables_free(eng);
     engi_stripes_fini(eng->stripes);
     free(eng);

@@ -228,7 +228,7 @@ bool eng_changed_take(struct eng *eng, uint32_t table, uint16_t bucket);
 void eng_changed_put(struct eng *eng, uint32_t table, uint16_t bucket);
 
 /* Called with every row of which the engine takes away what has expired, as it was stored; on any thread, and it must not call the engine. What row points
- * to lives until it returns. Set before anything runs. */
+ * to lives until it returns. It is not called any more when eng_on_expiry has returned with another one, or with NULL. */
 struct eng_expiry {
     struct eng_part part;
     struct eng_row row; /* nothing is resolved */

@@ -89,14 +89,15 @@ static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t
     if (eng_row_decode(s->bytes, s->cells, row, e)) return -1;
     row->newest_ts = newest_of(row, del_ts);
     if (cost) {
-        cost->rows_read++;
         cost->bytes_read += key_n + s->bytes.n;
     }
     if (now == ENG_AS_STORED) {
         row->del_ts = later(row->del_ts, del_ts);
         return 1;
     }
-    return eng_row_resolve(row, del_ts, now, cost ? &cost->tombstones : NULL);
+    int visible = eng_row_resolve(row, del_ts, now, cost ? &cost->tombstones : NULL);
+    if (cost) cost->rows_read += (uint64_t)visible;
+    return visible;
 }
 
 /* What is above a row: the walk of one get. */

@@ -59,7 +59,8 @@ struct eng {
     struct engi_write_clock write_clock;
     struct engi_histories histories;
     struct engi_stripe stripes[ENGI_STRIPES];
-    _Atomic(eng_expiry_fn) expiry; /* NULL: nobody wants to know */
+    pthread_mutex_t expiry_lock; /* of what follows; held while it is called */
+    eng_expiry_fn expiry;        /* NULL: nobody wants to know */
     void *expiry_arg;
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
 };

@@ -51,6 +51,14 @@ void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *
     pthread_mutex_unlock(&s->lock);
 }
 
+void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table, uint64_t units) {
+    struct shard *s = &l->shards[0];
+    pthread_mutex_lock(&s->lock);
+    turn_second(l, s, second_of(l, s, now_us));
+    shard_ttl_delete(s, object, keyspace, table, units);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* ---- connections ---- */
 
 void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *c) {

@@ -27,6 +27,8 @@ void ledger_close(struct ledger *l);
 
 /* Any thread; a shard is meant for one, so that nobody waits. */
 void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
+/* TTL deletes: units of no request. Any thread. */
+void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table, uint64_t units);
 /* c->id, address, role and opened_us are set; the id is made here. */
 void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *c);
 void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c);

@@ -220,6 +220,11 @@ static void add_connection(struct ledger_connection *c, uint32_t second, const s
     c->write_units += (uint64_t)(q->charge->write_units + q->charge->static_write_units);
 }
 
+void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units) {
+    struct shard_table *t = table_open(s, object, keyspace, table);
+    if (t) t->cell.f.n[FIGURE_TTL_DELETES] += units;
+}
+
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
     if (q->connection) add_connection(q->connection, second, q);
     if (q->cost->is_system || q->operation == OPERATIONS) return;

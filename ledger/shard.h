@@ -86,6 +86,8 @@ int shard_init(struct shard *s) MUST_CHECK;
 void shard_fini(struct shard *s);
 /* Under the lock. A request whose memory cannot be had is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
+/* Units of no request. */
+void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units);
 /* Under the lock, and the book's: empties the cells into it. */
 void shard_drain(struct shard *s, struct book *b);
 void shard_drop(struct shard *s, uint32_t object);

@@ -25,7 +25,7 @@ static int open_ledger(struct instance *in, struct err *e) {
     struct ledger_options o = {.clock = &in->clock.clock, .n_shards = np_front_loops(in->settings.threads), .path = dir ? path : NULL};
     in->ledger = ledger_open(&o, e);
     if (!in->ledger) return -1;
-    in->metering = (struct system_metering){.ledger = in->ledger};
+    in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock};
     system_metering_tables(&in->metering, in->metering_tables);
     return 0;
 }
@@ -44,8 +44,8 @@ static int open_database(struct instance *in, struct err *e) {
     system_metering_watch(&in->metering, in->catalog);
     struct cql_db_options dbo = {
         .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model,
-        .write_size = s->write_size, .compat = {.mode = s->compatibility, .report = in->report}};
-    in->db = cql_db_new(&dbo, e);
+        .write_size = s->write_size, .timestamp_size = s->timestamp_size, .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering}, .compat = {.mode = s->compatibility, .report = in->report}};
+    in->metering.db = in->db = cql_db_new(&dbo, e);
     return in->db ? 0 : -1;
 }
 

@@ -26,6 +26,12 @@ void system_metering_tables(struct system_metering *m, struct virtual_table tabl
                                                       .virt = {.owner = m, .yield = yield_##name_}};
 #include "server/system_metering.def"
 #undef METERING_TABLE
+    tables[METERING_storage].virt.blocks = true;
+}
+
+void system_metering_ttl_delete(void *arg, const struct schema_table *t, uint64_t units) {
+    struct system_metering *m = arg;
+    ledger_ttl_delete(m->ledger, clock_wall_us(m->clock), t->object, t->keyspace->name, t->name, units);
 }
 
 /* ---- tables that are dropped ---- */

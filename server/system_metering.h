@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "cql/cql.h"
 #include "ledger/ledger.h"
 #include "system_schema/catalog.h"
 #include "system_schema/row_out.h"
@@ -11,6 +12,8 @@
 /* Whose data the tables show; must outlive the catalogue. */
 struct system_metering {
     struct ledger *ledger;
+    struct clock *clock;
+    struct cql_db *db; /* NULL until it is open: nobody reads before */
     struct catalog *catalog; /* that is watched; NULL: none yet */
 };
 
@@ -21,6 +24,8 @@ enum system_metering_table {
     METERING_TABLES
 };
 
+/* Of cql_db_options; m. */
+void system_metering_ttl_delete(void *m, const struct schema_table *t, uint64_t units);
 void system_metering_tables(struct system_metering *m, struct virtual_table tables[METERING_TABLES]);
 /* From now on tables that are dropped leave the ledger, as those do now that were dropped while the server was down. */
 void system_metering_watch(struct system_metering *m, struct catalog *c);

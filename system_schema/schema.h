@@ -178,6 +178,9 @@ struct schema_autoscaling {
 enum schema_capacity_kind { SCHEMA_READ_CAPACITY, SCHEMA_WRITE_CAPACITY };
 void schema_autoscaling(const struct schema_table *t, enum schema_capacity_kind of, struct schema_autoscaling *out);
 
+/* TTL took away a row or changed it, and it was so many started KiB: units that are no request's. On any thread. */
+typedef void (*schema_ttl_delete_fn)(void *arg, const struct schema_table *t, uint64_t units);
+
 /* How many Regions the keyspace is in: the data centres that NetworkTopologyStrategy names. */
 uint16_t schema_regions(const struct schema_keyspace *ks);
 

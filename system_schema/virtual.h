@@ -21,6 +21,12 @@ struct virtual_prepared {
 };
 typedef int (*virtual_prepared_fn)(void *arg, const struct virtual_prepared *p);
 
+/* Of a function that takes long: asked now and then whether to go on: 0, or -1 and the error that the statement ends with. */
+struct virtual_patience {
+    int (*ask)(void *arg);
+    void *arg;
+};
+
 /* What a yielding function may look at. */
 struct virtual_context {
     struct catalog *catalog;
@@ -33,6 +39,7 @@ struct virtual_context {
     /* Calls take for every prepared statement, until it says -1; NULL: there are none. */
     int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);
     void *prepared;
+    struct virtual_patience patience;
     struct err *err;
 };
 
@@ -50,6 +57,7 @@ struct schema_virtual {
     int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
     /* 0, or -1 with ctx->err and nothing changed. On a thread that may block. NULL: clients may not write here. */
     int (*write)(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change);
+    bool blocks; /* yield may read the store: not on a loop */
     void *owner; /* whose the data is, for the function; NULL: the catalogue's */
 };
 

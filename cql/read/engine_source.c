@@ -36,7 +36,7 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     struct err *e = s->spec.r->err;
     s->base.skip_partition = s->in_row = s->row_out = false;
     if (keep(&s->key, key, e) || row_view_partition(&s->view, buf_slice(&s->key), statics, e)) return -1;
-    if (!statics || !s->spec.plan->wants_statics) return 0;
+    if (!statics || !s->spec.plan->asks_statics) return 0;
     read_meter_static(&s->meter, &s->view);
     return 0;
 }

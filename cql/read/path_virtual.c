@@ -82,9 +82,10 @@ static void reverse_partitions(struct virtual_source *s) {
 static int load(struct virtual_source *s) {
     struct cql_request *r = s->spec.r;
     const struct schema_table *t = s->spec.plan->table;
+    if (t->virt->blocks && !r->blocking) return READ_INCOMPLETE;
     struct virtual_context ctx = db_virtual_context(r);
     ctx.key = s->key;
-    if (t->virt->yield(&ctx, t, take_row, s)) return -1;
+    if (t->virt->yield(&ctx, t, take_row, s)) return READ_FAILED;
     if (s->spec.plan->reversed) reverse_partitions(s);
     s->loaded = true;
     return 0;
@@ -92,7 +93,8 @@ static int load(struct virtual_source *s) {
 
 static enum read_pull next(struct read_op *op, struct read_row *out) {
     struct virtual_source *s = (struct virtual_source *)op;
-    if (!s->loaded && load(s)) return READ_FAILED;
+    int rc = s->loaded ? 0 : load(s);
+    if (rc) return (enum read_pull)rc;
     for (; s->at < s->n; s->at++) {
         struct value *row = s->rows[s->at];
         if (s->at == 0 || !same_partition(s, row, s->rows[s->at - 1])) {

@@ -233,6 +233,7 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     bool statics = false;
     for (uint32_t i = 0; i < t->n_columns; i++) statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
     p->static_only_rows = t->n_static && p->where->rows == WHERE_ALL_ROWS;
+    p->asks_statics = statics;
     p->wants_statics = statics || p->static_only_rows;
     p->wanted = wanted;
     p->layout = row_view_layout_new(t, wanted, c->arena);

@@ -20,7 +20,8 @@ struct select_plan {
     bool all_columns; /* the select list is the table's columns in their order: a row's values are its result */
     uint32_t n_order;        /* leading clustering columns that rows of several partitions are sorted by */
     bool several_partitions; /* IN on the partition key */
-    bool wants_statics; /* reads static rows */
+    bool asks_statics;  /* selects or tests static columns: what they take is charged */
+    bool wants_statics; /* reads static rows, for those or to see whether a partition has nothing else */
     bool static_only_rows; /* a partition with static values only yields a row */
     struct term *limit, *partition_limit;
     uint32_t n_aggregates;

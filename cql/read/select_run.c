@@ -149,6 +149,7 @@ static int finish(struct cql_request *r, struct select_run *run) {
     const struct select_plan *p = run->statement->plan;
     struct paging_state state;
     if (run->source->path->end) run->source->path->end(run->source);
+    op_cost_count_rows(r->cost);
     r->result.kind = RESULT_ROWS;
     r->result.meta = &run->statement->result;
     return result_page_next(&run->page, &state) ? paging_encode(&state, p->salt, r->arena, &r->result.paging_state, r->err) : 0;

@@ -5,10 +5,12 @@
 #include "system_schema/virtual.h"
 
 struct prepared_cache; /* prepared.c */
+struct table_sizes;    /* cql/row/table_size.h */
 
 struct cql_db {
     struct cql_db_options options;
     struct prepared_cache *prepared;
+    struct table_sizes *sizes;
     /* Lists them for system.prepared_statements (system_schema/virtual.h). */
     int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);
 };

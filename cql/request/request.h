@@ -37,6 +37,11 @@ struct cql_db_options {
     struct compat compat; /* what happens to what Amazon Keyspaces would refuse; zero: nothing */
     enum size_model size_model;
     enum write_size write_size;
+    uint32_t timestamp_size;
+    struct {
+        schema_ttl_delete_fn fn; /* NULL: nobody is told */
+        void *arg;
+    } ttl_delete;
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
     struct cql_admission admission;
     struct cql_permission permission;

@@ -19,6 +19,12 @@ struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) {
     return c->writes_tail = w;
 }
 
+void op_cost_count_rows(struct op_cost *c) {
+    if (!c->reads) return;
+    c->rows_read = 0;
+    for (const struct op_read *r = c->reads; r; r = r->next) c->rows_read += r->rows.rows + r->statics.rows;
+}
+
 void op_cost_class(struct op_cost *c, enum query_class class) {
     if (class > c->query_class) c->query_class = class;
 }

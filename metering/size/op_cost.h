@@ -85,9 +85,9 @@ struct op_cost {
     enum write_size write_size;
     uint32_t timestamp_size; /* bytes of the timestamp of a column of a table with client-side timestamps */
     /* filled by engine */
-    uint64_t bytes_read;    /* stored bytes of rows passed */
+    uint64_t bytes_read;    /* keys and values, as the store has them, of the rows that were passed, dead ones too */
     uint64_t bytes_written; /* stored bytes */
-    uint64_t rows_read;     /* rows processed, static rows too */
+    uint64_t rows_read;     /* rows and static rows: those that a read is charged by, those that a write looked at to decide */
     uint64_t tombstones;    /* row, range and partition tombstones and expired cells passed */
     uint64_t partitions;    /* visited */
     /* filled by cql */
@@ -105,6 +105,8 @@ struct op_cost {
 /* Appends an element; NULL when the arena is full. */
 struct op_read *op_cost_read(struct op_cost *c) MUST_CHECK;
 struct op_write *op_cost_write(struct op_cost *c, enum op_write_kind kind) MUST_CHECK;
+/* At the end of a read: rows_read is what it is charged by, and not what a deletion has taken away. */
+void op_cost_count_rows(struct op_cost *c);
 void op_cost_class(struct op_cost *c, enum query_class class); /* widens */
 /* Rows that it scanned, or inserted, updated or deleted: entities, as Azure Table Storage counts them. */
 uint64_t op_read_entities(const struct op_read *r);

@@ -40,6 +40,11 @@ static inline void size_add_column(struct size_parts *p, enum size_model model, 
 enum { SIZE_WRITE_STEP = 1024 };
 static inline uint64_t size_write_steps(uint64_t bytes) { return (bytes + SIZE_WRITE_STEP - 1) / SIZE_WRITE_STEP; }
 
+/* What a table comes to as it is stored. */
+struct table_size {
+    uint64_t rows, static_rows, bytes;
+};
+
 /* Encoded bytes of what the parts sum up: for throughput, and for storage. */
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);

@@ -390,6 +390,41 @@ def test_counters_are_ordinary_writes(session):
     assert (c.units, c["row_bytes"]) == (1, 4 + 3 + 8 + 100)
 
 
+def test_rows_read_are_those_that_are_paid_for(session):
+    """Returned or not, expired ones and static rows too; not what a deletion took away. bytes_read is what the store went through for them."""
+    create_table(session, "m", "told", "pk int, ck int, v blob, s blob static, PRIMARY KEY (pk, ck)")
+    fill(session, "told", range(6), 1000)
+    session.execute("UPDATE m.told SET s = 0x00 WHERE pk = 1")
+    session.execute("DELETE FROM m.told WHERE pk = 1 AND ck = 5")
+    c = charge(session, "SELECT ck, s FROM m.told WHERE pk = 1")
+    assert (c["rows_read"], c["rows_returned"]) == (5 + 1, 5)
+    assert 5 * (1000 - 115) < c["bytes_read"] < 5 * 1000 + 500
+    assert charge(session, "SELECT ck FROM m.told WHERE pk = 1")["rows_read"] == 5          # static data is not asked for
+    c = charge(session, "SELECT ck FROM m.told WHERE pk = 1 AND v = 0x99 ALLOW FILTERING")
+    assert (c["rows_read"], c["rows_returned"]) == (5, 0)
+    c = charge(session, "SELECT ck FROM m.told WHERE pk = 1 AND ck IN (1, 2, 9)")
+    assert (c["rows_read"], c["rows_returned"]) == (2, 2)
+    assert charge(session, "SELECT ck FROM m.told WHERE pk = 1 AND ck = 5")["rows_read"] == 0
+    assert charge(session, "UPDATE m.told SET v = 0x01 WHERE pk = 1 AND ck = 1")["rows_read"] == 0
+    assert charge(session, "UPDATE m.told SET v = 0x01 WHERE pk = 1 AND ck = 1 IF v = 0x01")["rows_read"] == 1
+    assert charge(session, "UPDATE m.told SET v = 0x01 WHERE pk = 1 AND ck = 1 IF v = 0x01 AND s = 0x00")["rows_read"] == 2
+    assert charge(session, "UPDATE m.told SET v = 0x01 WHERE pk = 1 AND ck = 5 IF EXISTS")["rows_read"] == 0
+
+
+def test_a_column_that_has_expired_counts_until_it_is_removed(session):
+    create_table(session, "m", "partly", "pk int, ck int, v blob, w int, s blob static, PRIMARY KEY (pk, ck)")
+    session.execute("INSERT INTO m.partly (pk, ck, w) VALUES (1, 1, 1)")
+    session.execute(session.prepare("UPDATE m.partly USING TTL 1 SET v = ?, s = ? WHERE pk = 1 AND ck = 1"), (bytes(3000), bytes(2000)))
+    deadline = time.monotonic() + 20
+    query = "SELECT * FROM m.partly WHERE pk = 1 AND ck = 1"
+    while charge(session, query).rows[0].v is not None:
+        assert time.monotonic() < deadline
+    for q in (query, "SELECT * FROM m.partly WHERE pk = 1", "SELECT * FROM m.partly"):
+        c = charge(session, q)
+        assert (c.rows[0].v, c.rows[0].s, c.rows[0].w) == (None, None, 1)
+        assert (c["row_bytes"], c["static_bytes"]) == (115 + 4 + 3000, 111 + 2000), q
+
+
 def test_system_tables_are_free(session):
     for table in ("system.local", "system_schema.columns", "system_schema_mcs.tables"):
         c = charge(session, f"SELECT * FROM {table}")

@@ -1,0 +1,279 @@
+#include "cql/row/table_size.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cql/row/row_size.h"
+#include "cql/row/row_view.h"
+#include "metering/size/size.h"
+
+enum { CHUNK = 4096, ASK_AFTER = 512 };
+
+/* One table. */
+struct entry {
+    struct entry *next;
+    uint32_t object, shape, storage;
+    char keyspace[64], name[224];
+    uint32_t users; /* under the list's lock */
+    pthread_mutex_t lock; /* of what follows */
+    bool counted[ENG_BUCKETS];
+    struct table_size sums[ENG_BUCKETS];
+};
+
+struct table_sizes {
+    struct eng *eng;
+    struct op_cost rules;
+    pthread_mutex_t lock;     /* of the list */
+    struct entry *entries;
+    pthread_mutex_t ttl_lock; /* of what follows */
+    struct catalog *catalog;  /* NULL: nobody is told */
+    schema_ttl_delete_fn ttl_delete;
+    void *ttl_arg;
+    const struct schema *schema; /* in which table stands; referenced */
+    const struct schema_table *table; /* that was looked for last */
+};
+
+/* ---- counting ---- */
+
+/* A bucket of a table, or one row of it. */
+struct count {
+    const struct table_sizes *s;
+    const struct schema_table *t;
+    struct arena arena, values; /* of the layout; of the view */
+    struct row_view view;
+    struct size_parts rows, statics;
+};
+
+static int count_init(struct count *c, const struct table_sizes *s, const struct schema_table *t, struct err *e) {
+    *c = (struct count){.s = s, .t = t};
+    arena_init(&c->arena, CHUNK, 0);
+    arena_init(&c->values, CHUNK, 0);
+    const bool *none = ARENA_ARRAY(&c->arena, t->n_columns, bool); /* collections are measured by their cells */
+    const struct row_view_layout *layout = none ? row_view_layout_new(t, none, &c->arena) : NULL;
+    return layout ? row_view_init(&c->view, layout, &c->values, e) : err_nomem(e);
+}
+
+static void count_fini(struct count *c) {
+    arena_fini(&c->values);
+    arena_fini(&c->arena);
+}
+
+static struct table_size result(const struct count *c) {
+    uint64_t rows = size_row_storage_bytes(c->s->rules.size_model, (uint16_t)c->t->n_columns, &c->rows);
+    return (struct table_size){.rows = c->rows.rows, .static_rows = c->statics.rows, .bytes = rows + size_static_bytes(&c->statics)};
+}
+
+static int add_partition(struct count *c, const struct eng_item *item, struct err *e) {
+    if (row_view_partition(&c->view, item->part.key, item->has_static ? &item->statics : NULL, e)) return -1;
+    if (item->has_static) row_size_add_static(&c->statics, &c->view);
+    return 0;
+}
+
+static int add_row(struct count *c, const struct eng_row *row, struct err *e) {
+    if (row_view_row(&c->view, row, e)) return -1;
+    row_size_add(&c->rows, &c->s->rules, &c->view);
+    return 0;
+}
+
+static int add_items(struct count *c, struct eng_scan *scan, const struct virtual_patience *patience, struct err *e) {
+    struct eng_item item;
+    uint32_t n = 0;
+    int rc;
+    while ((rc = eng_scan_next(scan, &item, e)) == 1) {
+        if (++n % ASK_AFTER == 0 && patience->ask && patience->ask(patience->arg)) return -1;
+        if (item.kind == ENG_ITEM_PARTITION ? add_partition(c, &item, e) : add_row(c, &item.row, e)) return -1;
+    }
+    return rc;
+}
+
+/* Everything that is stored: nothing has expired yet. */
+static int count_bucket(const struct table_sizes *s, const struct schema_table *t, uint16_t bucket, const struct virtual_patience *patience,
+                        struct table_size *out, struct err *e) {
+    struct eng_scan_spec spec = {.table = t->storage, .token_from = eng_bucket_from(bucket), .token_to = eng_bucket_to(bucket), .statics = true, .rows = true,
+                                 .now = ENG_NEVER_EXPIRES};
+    struct count c;
+    int rc = count_init(&c, s, t, e);
+    struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);
+    if (scan) rc = add_items(&c, scan, patience, e);
+    if (scan) eng_scan_close(scan);
+    *out = result(&c);
+    count_fini(&c);
+    return scan ? rc : -1;
+}
+
+static int refresh(struct table_sizes *s, struct entry *x, const struct schema_table *t, const struct virtual_patience *patience, struct err *e) {
+    for (uint32_t i = 0; i < ENG_BUCKETS; i++) {
+        bool changed = eng_changed_take(s->eng, t->storage, (uint16_t)i);
+        if (x->counted[i] && !changed) continue;
+        x->counted[i] = !count_bucket(s, t, (uint16_t)i, patience, &x->sums[i], e);
+        if (!x->counted[i]) return -1;
+    }
+    return 0;
+}
+
+/* ---- the tables ---- */
+
+static bool is_gone(const struct schema *schema, const struct entry *x) {
+    const struct schema_table *t = schema_table_any(schema, x->keyspace, x->name);
+    return !t || t->object != x->object;
+}
+
+static void entry_free(struct entry *x) {
+    pthread_mutex_destroy(&x->lock);
+    free(x);
+}
+
+static void forget_gone(struct table_sizes *s, const struct schema *schema) {
+    for (struct entry **at = &s->entries; *at;) {
+        struct entry *x = *at;
+        if (x->users || !is_gone(schema, x)) {
+            at = &x->next;
+            continue;
+        }
+        *at = x->next;
+        entry_free(x);
+    }
+}
+
+static struct entry *entry_new(struct table_sizes *s, const struct schema_table *t) {
+    struct entry *x = calloc(1, sizeof(*x));
+    if (!x) return NULL;
+    x->object = t->object;
+    snprintf(x->keyspace, sizeof(x->keyspace), "%s", t->keyspace->name);
+    snprintf(x->name, sizeof(x->name), "%s", t->name);
+    pthread_mutex_init(&x->lock, NULL);
+    x->next = s->entries;
+    return s->entries = x;
+}
+
+/* The table's entry, locked. NULL: no memory. */
+static struct entry *take_entry(struct table_sizes *s, const struct schema *schema, const struct schema_table *t) {
+    pthread_mutex_lock(&s->lock);
+    struct entry *x = s->entries;
+    while (x && x->object != t->object) x = x->next;
+    if (!x) {
+        forget_gone(s, schema);
+        x = entry_new(s, t);
+    }
+    if (x) x->users++;
+    pthread_mutex_unlock(&s->lock);
+    if (x) pthread_mutex_lock(&x->lock);
+    return x;
+}
+
+static void give_entry(struct table_sizes *s, struct entry *x) {
+    pthread_mutex_unlock(&x->lock);
+    pthread_mutex_lock(&s->lock);
+    x->users--;
+    pthread_mutex_unlock(&s->lock);
+}
+
+int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
+                         struct table_size *out, struct err *e) {
+    *out = (struct table_size){0};
+    if (t->virt) return 0;
+    struct entry *x = take_entry(s, schema, t);
+    if (!x) return err_nomem(e);
+    if (x->shape != t->shape || x->storage != t->storage) memset(x->counted, 0, sizeof(x->counted));
+    x->shape = t->shape;
+    x->storage = t->storage;
+    int rc = refresh(s, x, t, patience, e);
+    for (uint32_t i = 0; i < ENG_BUCKETS; i++) {
+        out->rows += x->sums[i].rows;
+        out->static_rows += x->sums[i].static_rows;
+        out->bytes += x->sums[i].bytes;
+    }
+    give_entry(s, x);
+    return rc;
+}
+
+/* ---- what TTL takes away ---- */
+
+static const struct schema_table *table_by_storage(const struct schema *schema, uint32_t storage) {
+    for (uint32_t i = 0; i < schema->n_spaces; i++) {
+        struct schema_table_cursor at = schema_tables_begin(&schema->spaces[i]->tables);
+        for (const struct schema_table *t; (t = schema_tables_next(&at));)
+            if (t->storage == storage && !t->virt) return t;
+    }
+    return NULL;
+}
+
+/* Expiries come table by table: the one before is mostly the one again. */
+static const struct schema_table *find_table(struct table_sizes *s, uint32_t storage) {
+    if (!s->schema || s->schema->generation != catalog_generation(s->catalog)) {
+        if (s->schema) schema_unref(s->schema);
+        s->schema = catalog_schema(s->catalog);
+        s->table = NULL;
+    }
+    if (!s->table || s->table->storage != storage) s->table = table_by_storage(s->schema, storage);
+    return s->table;
+}
+
+static uint64_t units_of(const struct table_sizes *s, const struct schema_table *t, const struct eng_expiry *x) {
+    struct err e = {0};
+    struct count c;
+    struct eng_row row = x->row;
+    bool is_static = row.kind == ENG_STATIC;
+    uint64_t bytes = 0;
+    int rc = count_init(&c, s, t, &e);
+    if (!rc && eng_row_resolve(&row, ENG_NO_TS, ENG_NEVER_EXPIRES, NULL)) {
+        const struct eng_item item = {.part = x->part, .has_static = is_static, .statics = row};
+        if (!add_partition(&c, &item, &e) && (is_static || !add_row(&c, &row, &e)))
+            bytes = size_row_bytes(s->rules.size_model, (uint16_t)t->n_columns, &c.rows) + size_static_bytes(&c.statics);
+    }
+    count_fini(&c);
+    return size_write_steps(bytes);
+}
+
+static void on_expiry(void *arg, const struct eng_expiry *x) {
+    struct table_sizes *s = arg;
+    pthread_mutex_lock(&s->ttl_lock);
+    const struct schema_table *t = s->catalog ? find_table(s, x->part.table) : NULL;
+    uint64_t units = t ? units_of(s, t, x) : 0;
+    if (units) s->ttl_delete(s->ttl_arg, t, units);
+    pthread_mutex_unlock(&s->ttl_lock);
+}
+
+void table_sizes_watch(struct table_sizes *s, struct catalog *c, schema_ttl_delete_fn fn, void *arg) {
+    pthread_mutex_lock(&s->ttl_lock);
+    s->ttl_delete = fn;
+    s->ttl_arg = arg;
+    s->catalog = c;
+    pthread_mutex_unlock(&s->ttl_lock);
+    eng_on_expiry(s->eng, on_expiry, s);
+}
+
+void table_sizes_unwatch(struct table_sizes *s) {
+    eng_on_expiry(s->eng, NULL, NULL);
+    pthread_mutex_lock(&s->ttl_lock);
+    if (s->schema) schema_unref(s->schema);
+    s->schema = NULL;
+    s->table = NULL;
+    s->catalog = NULL;
+    pthread_mutex_unlock(&s->ttl_lock);
+}
+
+/* ---- life ---- */
+
+struct table_sizes *table_sizes_new(struct eng *eng, const struct op_cost *rules, struct err *e) {
+    struct table_sizes *s = calloc(1, sizeof(*s));
+    if (!s) return err_nomem(e), NULL;
+    s->eng = eng;
+    s->rules = *rules;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->ttl_lock, NULL);
+    return s;
+}
+
+void table_sizes_free(struct table_sizes *s) {
+    if (!s) return;
+    while (s->entries) {
+        struct entry *x = s->entries;
+        s->entries = x->next;
+        entry_free(x);
+    }
+    pthread_mutex_destroy(&s->ttl_lock);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
