@@ -257,6 +257,7 @@ enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome) {
 enum cql_outcome cql_run(struct cql_request *r) {
     cql_request_fini(r); /* of a run that ended in OFFLOAD */
     r->admitted = false;
+    r->verdict = NULL;
     r->commit_seq = 0;
     r->result = (struct cql_result){.kind = RESULT_VOID};
     r->n_warnings = 0;

@@ -72,6 +72,7 @@ static struct book_minute *minute_open(struct book_table *t, uint32_t minute) {
     struct book_minute **at = &t->minutes[minute % BOOK_MINUTES];
     if (!*at && !(*at = calloc(1, sizeof(**at)))) return NULL;
     if ((*at)->minute > minute) return NULL;
+    t->overran = t->overran || ((*at)->minute != minute && (*at)->changed);
     if ((*at)->minute != minute) **at = (struct book_minute){.minute = minute};
     return *at;
 }

@@ -48,6 +48,7 @@ struct book_table {
     struct book_minute *minutes[BOOK_MINUTES]; /* by minute % BOOK_MINUTES; NULL: none yet */
     struct book_second seconds[BOOK_SECONDS];
     bool changed;
+    bool overran; /* a minute had to go before it was written to the file, which must be written anew */
 };
 
 struct book {

@@ -231,6 +231,7 @@ static int replace(struct journal *j, const struct buf *whole) {
     close(j->fd);
     j->fd = fd;
     j->bytes = j->fresh_bytes = whole->n;
+    j->failing = false;
     return 0;
 }
 

@@ -21,7 +21,7 @@ struct ledger {
     struct ledger_role roles[LEDGER_ROLES];
     pthread_t thread;
     pthread_cond_t wake;
-    bool has_thread, stop;
+    bool has_file, has_thread, stop;
     struct shard shards[];
 };
 
@@ -363,16 +363,36 @@ struct ledger_role *ledger_roles(struct ledger *l, size_t *n) {
 
 /* ---- life ---- */
 
+static bool overran(const struct book *b) {
+    for (uint32_t i = 0; i < b->n; i++)
+        if (b->tables[i]->overran) return true;
+    return false;
+}
+
+/* Under the file's lock: the file becomes what the book is. */
+static void write_whole(struct ledger *l) {
+    struct buf out;
+    buf_init(&out, 0);
+    pthread_mutex_lock(&l->lock);
+    journal_put_whole(&out, &l->book);
+    pthread_mutex_unlock(&l->lock);
+    journal_replace(&l->journal, &out);
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; i < l->book.n && !l->journal.failing; i++) l->book.tables[i]->overran = false;
+    pthread_mutex_unlock(&l->lock);
+    buf_fini(&out);
+}
+
 static void write_changes(struct ledger *l) {
     struct buf out;
     buf_init(&out, 0);
+    if (!l->has_file) return;
     pthread_mutex_lock(&l->file_lock);
     pthread_mutex_lock(&l->lock);
-    bool large = journal_is_large(&l->journal);
-    if (large) journal_put_whole(&out, &l->book);
-    else journal_put_changes(&out, &l->book, l->journal.failing);
+    bool whole = journal_is_large(&l->journal) || overran(&l->book);
+    if (!whole) journal_put_changes(&out, &l->book, l->journal.failing);
     pthread_mutex_unlock(&l->lock);
-    if (large) journal_replace(&l->journal, &out);
+    if (whole) write_whole(l);
     else journal_append(&l->journal, &out);
     pthread_mutex_unlock(&l->file_lock);
     buf_fini(&out);
@@ -410,6 +430,7 @@ static int start(struct ledger *l, const char *path, struct err *e) {
     if (!path) return 0;
     if (journal_open(&l->journal, path, &l->book, &latest, e)) return -1;
     l->floor = latest * 60;
+    l->has_file = true;
     l->has_thread = !pthread_create(&l->thread, NULL, keep, l);
     return l->has_thread ? 0 : err_set(e, ERR_SERVER, "cannot start the ledger's thread");
 }

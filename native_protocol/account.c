@@ -2,7 +2,8 @@
 
 static void account_error(struct np_metrics *m, const struct np_account *a, const struct err *e) {
     np_metric_request(m, a->opcode, np_outcome_of(e));
-    if (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT) np_metric_add(m, NP_METRIC_TIMEOUTS, 1);
+    if (a->throttled) np_metric_add(m, NP_METRIC_THROTTLED, 1);
+    else if (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT) np_metric_add(m, NP_METRIC_TIMEOUTS, 1);
     if (e->code == ERR_PROTOCOL) np_metric_add(m, NP_METRIC_PROTOCOL_ERRORS, 1);
 }
 

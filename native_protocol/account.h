@@ -6,7 +6,7 @@
 
 struct np_account {
     uint8_t opcode;
-    bool prepared, schema_changed;
+    bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
     uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
 };
 

@@ -28,14 +28,20 @@ static void put_failure(struct np_call *call) {
     np_put_error(r->out, call->env.version, &call->err);
 }
 
+/* What the client is told of a verdict: what it was refused for, else what it would have been. */
+static const struct limit_over *decisive(const struct limit_verdict *v) {
+    return v->over.limit != LIMITS && (v->over.enforced || !v->guidance.enforced) ? &v->over : &v->guidance;
+}
+
 /* Fills in the rest of the response. -1: not even an error could be written. */
 static int complete(struct np_call *call) {
     const struct charge *charge = &call->charge;
     struct np_conn *c = call->conn;
     struct np_loop *l = c->loop;
     uint8_t tracing_id[16];
-    struct buf json;
+    struct buf json, throttle;
     buf_init(&json, 0);
+    buf_init(&throttle, 0);
     struct np_reply_extras x = {
         .n_warnings = call->r.n_warnings,
         .warnings = call->r.warnings,
@@ -47,6 +53,10 @@ static int complete(struct np_call *call) {
     if (call->reply.has_charge && (x.asked || l->o->capacity_payload == NP_CAPACITY_FULL)) {
         charge_json(&call->cost, charge, &json);
         x.capacity = buf_slice(&json);
+    }
+    if (UNLIKELY(call->reply.has_charge && call->r.verdict)) {
+        limit_over_json(decisive(call->r.verdict), &throttle);
+        x.throttle = buf_slice(&throttle);
     }
     if (call->env.flags & NP_FLAG_TRACING) {
         npi_trace(call, charge, tracing_id);
@@ -60,6 +70,7 @@ static int complete(struct np_call *call) {
         rc = np_reply_end(&call->reply, &x);
     }
     buf_fini(&json);
+    buf_fini(&throttle);
     return rc;
 }
 

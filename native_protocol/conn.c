@@ -496,6 +496,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
     c->refs = 1;
     c->state_us = clock_machine_us(l->o->clock);
     c->session.role = "anonymous";
+    c->session.limit = &c->limit;
     enter_ledger(c);
     np_work_client_init(&c->work);
     buf_init(&c->in, 0);

@@ -25,6 +25,7 @@
 #include "native_protocol/work_queue.h"
 #include "cql/cql.h"
 #include "ledger/ledger.h"
+#include "limits/limiter.h"
 
 struct np_loop;
 
@@ -50,6 +51,7 @@ struct np_conn {
     bool throw_on_overload, capacity_full;
     unsigned events; /* registered */
     struct cql_session session;
+    struct limit_connection limit; /* for the admission, under its lock */
     struct ledger_connection account; /* in the ledger as long as the connection is there */
     uint8_t peer[16];
     uint8_t peer_n; /* 4 or 16 */

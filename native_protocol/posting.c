@@ -15,8 +15,9 @@ static enum operation operation_of(enum stmt_kind kind) {
     }
 }
 
-static enum ledger_outcome outcome_of(const struct err *e) {
+static enum ledger_outcome outcome_of(const struct err *e, const struct limit_verdict *v) {
     if (!e->set) return LEDGER_OK;
+    if (v && limit_refuses(v)) return LEDGER_THROTTLED;
     enum np_outcome o = np_outcome_of(e);
     return o == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
 }
@@ -33,6 +34,15 @@ static void name_statement(struct np_call *call, struct ledger_request *q) {
     }
 }
 
+static void note_verdict(const struct limit_verdict *v, const struct op_cost *cost, struct ledger_request *q) {
+    const struct limit_over *o = v->over.limit != LIMITS ? &v->over : &v->guidance;
+    q->guidance = v->guidance.limit != LIMITS;
+    q->throttled = v->over.limit != LIMITS || v->guidance.enforced;
+    q->read_throttled = !cost->writes || limit_is_of_reads(o->limit);
+    q->by_connection = o->limit == LIMIT_CONNECTION;
+    q->by_partition = o->limit == LIMIT_PARTITION_READ || o->limit == LIMIT_PARTITION_WRITE;
+}
+
 static uint32_t count_statements(const struct op_cost *c) {
     uint32_t n = 0;
     for (const struct op_read *r = c->reads; r; r = r->next) n++;
@@ -47,7 +57,7 @@ void npi_post(struct np_call *call) {
         .cost = &call->cost,
         .charge = &call->charge,
         .operation = operation_of(call->r.stmt_kind),
-        .outcome = outcome_of(&call->err),
+        .outcome = outcome_of(&call->err, call->r.verdict),
         .statements = count_statements(&call->cost),
         .now_us = call->r.now_us,
         .connection = &c->account,
@@ -55,5 +65,6 @@ void npi_post(struct np_call *call) {
     int64_t took = clock_wall_us(o->clock) - q.now_us;
     q.took_us = took > 0 ? took : 0;
     name_statement(call, &q);
+    if (UNLIKELY(call->r.verdict != NULL)) note_verdict(call->r.verdict, &call->cost, &q);
     ledger_post(o->ledger, c->loop->number, &q);
 }

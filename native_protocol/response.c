@@ -100,17 +100,23 @@ static void replace(struct buf *out, size_t at, size_t old, struct slice what) {
 
 static bool warns(const struct np_reply *r, const struct np_reply_extras *x) { return x->n_warnings && r->version >= 4; }
 
+static void put_payload(struct buf *b, const char *key, struct slice value) {
+    if (!value.p) return;
+    np_put_string(b, key);
+    buf_u32(b, (uint32_t)value.n);
+    buf_put_slice(b, value);
+}
+
 static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
     uint64_t bits;
     memcpy(&bits, &x->charge, 8);
     store_u64(r->out->p + r->start + NP_HEADER + CHARGE_SLOT - 8, bits);
-    if (!x->capacity.p) return;
-    store_u16(r->out->p + r->start + NP_HEADER, 2);
+    if (!x->capacity.p && !x->throttle.p) return;
+    store_u16(r->out->p + r->start + NP_HEADER, (uint16_t)(1 + (x->capacity.p != NULL) + (x->throttle.p != NULL)));
     struct buf b;
     buf_init(&b, 0);
-    np_put_string(&b, "capacity");
-    buf_u32(&b, (uint32_t)x->capacity.n);
-    buf_put_slice(&b, x->capacity);
+    put_payload(&b, "capacity", x->capacity);
+    put_payload(&b, "throttle", x->throttle);
     replace(r->out, r->start + NP_HEADER + CHARGE_SLOT, 0, buf_slice(&b));
     r->out->failed |= b.failed;
     buf_fini(&b);

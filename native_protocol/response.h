@@ -53,6 +53,7 @@ struct np_reply_extras {
     bool asked;                /* for the payload, by the client: else it gives way to warnings */
     double charge;             /* payload RequestCharge, when begun with_charge */
     struct slice capacity;     /* payload capacity; p NULL: none; needs with_charge */
+    struct slice throttle;     /* payload throttle, likewise */
     enum np_compression compression; /* of the body; NONE on v5 */
     struct buf *scratch;             /* needed when compression is set; cleared */
 };

@@ -101,6 +101,7 @@ static void count_work(const struct np_call *call) {
 /* Of a response that waits to be durable the loop does both, when it is. -1: the connection cannot be answered. */
 static int acknowledge_and_account(struct np_call *call) {
     call->account = np_account_of(call->env.opcode, &call->charge);
+    call->account.throttled = call->r.verdict && limit_refuses(call->r.verdict);
     call->account.prepared = call->r.result.kind == RESULT_PREPARED;
     call->account.schema_changed = call->r.result.kind == RESULT_SCHEMA_CHANGE;
     int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);

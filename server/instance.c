@@ -42,7 +42,11 @@ static int open_database(struct instance *in, struct err *e) {
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
     system_metering_watch(&in->metering, in->catalog);
+    in->admission = admission_new(&s->limits, in->catalog, &in->clock.clock, e);
+    if (!in->admission) return -1;
+    in->metering.admission = in->admission;
     struct cql_db_options dbo = {
+        .admission = admission_of(in->admission),
         .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model,
         .write_size = s->write_size, .timestamp_size = s->timestamp_size, .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering}, .compat = {.mode = s->compatibility, .report = in->report}};
     in->metering.db = in->db = cql_db_new(&dbo, e);
@@ -104,6 +108,7 @@ void instance_close(struct instance *in) {
     if (in->admin) admin_stop(in->admin);
     if (in->front) np_front_stop(in->front);
     if (in->db) cql_db_free(in->db);
+    if (in->admission) admission_free(in->admission);
     if (in->metering.catalog) system_metering_unwatch(&in->metering);
     if (in->catalog) catalog_close(in->catalog);
     if (in->eng) eng_close(in->eng);

@@ -3,6 +3,7 @@
 
 #include "keyspaces/report.h"
 #include "server/admin.h"
+#include "server/admission.h"
 #include "server/local_socket.h"
 #include "server/settings.h"
 #include "server/system_metering.h"
@@ -18,6 +19,7 @@ struct instance {
     struct system_metering metering;
     struct virtual_table metering_tables[METERING_TABLES];
     struct catalog *catalog;
+    struct admission *admission;
     struct cql_db *db;
     struct np_front *front;
     struct admin *admin;

@@ -91,12 +91,22 @@ static int read_workers(struct settings *s, const struct config *c, struct err *
     return 0;
 }
 
+static int read_limits(struct settings *s, const struct config *c, struct err *e) {
+    int mode = ONE_OF(c, CONFIG_LIMITS, e, "off", "shadow", "enforce");
+    int guidance = ONE_OF(c, CONFIG_GUIDANCE, e, "off", "warn", "enforce");
+    int scaling = ONE_OF(c, CONFIG_AUTO_SCALING, e, "off", "simulate");
+    if (mode < 0 || guidance < 0 || scaling < 0) return -1;
+    s->limits.mode = (enum limit_mode)mode;
+    s->limits.guidance = (enum guidance_mode)guidance;
+    s->limits.scales = scaling == 1;
+    if (limit_rules_parse(c->values[CONFIG_TABLE_LIMITS], &s->limits.rules, e)) return -1;
+    return limit_values_parse(c->values[CONFIG_LIMIT_VALUES], &s->limits.values, e);
+}
+
 /* Settings whose feature is not there yet: anything but the value that means its absence is refused. */
 static int read_absent(const struct config *c, struct err *e) {
-    int limits = ONE_OF(c, CONFIG_LIMITS, e, "off", "shadow", "enforce");
     int auth = ONE_OF(c, CONFIG_AUTH, e, "none", "password", "sigv4");
-    if (limits < 0 || auth < 0) return -1;
-    if (limits) return err_set(e, ERR_CONFIG, "--limits %s: throughput limits are not built yet; only off works", c->values[CONFIG_LIMITS]);
+    if (auth < 0) return -1;
     if (auth) return err_set(e, ERR_CONFIG, "--auth %s: authentication is not built yet; only none works", c->values[CONFIG_AUTH]);
     return 0;
 }
@@ -179,7 +189,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
     s->cut_damage = damage == 1;
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
-    if (read_sizes(s, c, e) || read_absent(c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
+    if (read_sizes(s, c, e) || read_limits(s, c, e) || read_absent(c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);

@@ -1,6 +1,7 @@
 /* The settings as values, checked; what is not there yet is refused by name rather than accepted in silence. */
 #pragma once
 
+#include "limits/limiter.h"
 #include "native_protocol/options.h"
 #include "server/config.h"
 #include "server/memory.h"
@@ -18,6 +19,7 @@ struct settings { /* texts belong to the config */
     uint32_t timestamp_size;
     const char *ddl_delay, *ddl_rules; /* parsed by the catalogue, too */
     bool control;
+    struct limiter_options limits;
     enum eng_durability durability;
     bool cut_damage;
     uint32_t reclaim_rate; /* rows a second; 0: none */

@@ -5,6 +5,7 @@
 
 #include "cql/cql.h"
 #include "ledger/ledger.h"
+#include "server/admission.h"
 #include "system_schema/catalog.h"
 #include "system_schema/row_out.h"
 #include "system_schema/virtual.h"
@@ -14,6 +15,7 @@ struct system_metering {
     struct ledger *ledger;
     struct clock *clock;
     struct cql_db *db; /* NULL until it is open: nobody reads before */
+    struct admission *admission;
     struct catalog *catalog; /* that is watched; NULL: none yet */
 };
 

@@ -12,11 +12,13 @@
 #include "types/value.h"
 
 struct cql_request;
+struct limit_connection; /* limits/limiter.h */
+struct limit_verdict;
 
 /* Asked once for every request, when its cost (r->cost) is known and before anything is written: 0, or -1 with the error that it is
  * refused with. admit NULL allows all. On the thread that runs the request. */
 struct cql_admission {
-    int (*admit)(void *arg, const struct cql_request *r, struct err *e);
+    int (*admit)(void *arg, struct cql_request *r, struct err *e);
     void *arg;
 };
 
@@ -54,6 +56,7 @@ struct cql_session {
     char local_address[46]; /* numeric, what the client connected to */
     uint16_t local_port;
     const char *role;
+    struct limit_connection *limit; /* what the admission keeps of the connection; NULL: nothing is */
 };
 
 /* ---- results ---- */
@@ -170,6 +173,7 @@ struct cql_request {
     /* What is planned and not yet written, or changed; cql_apply calls it once. NULL: nothing. */
     enum cql_outcome (*apply)(struct cql_request *r);
     bool admitted;       /* cql_admit has said yes */
+    const struct limit_verdict *verdict; /* what the admission has to say, in the arena; NULL: nothing */
     uint64_t commit_seq; /* with CQL_COMMIT, once applied: the sequence to wait for; 0: batch is to be committed */
     struct cql_result result;
     uint32_t n_warnings;

@@ -234,6 +234,7 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     struct eng_row *row = &change->row;
     change->cost = c;
     row->ck = key->ck;
+    c->row_key = key->ck.p ? key->ck : slice_str("");
     row->key_image = key->image;
     change->counts = p->counter && p->kind == OP_UPDATE;
     set_liveness(w, row);

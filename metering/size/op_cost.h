@@ -75,6 +75,7 @@ struct op_write {
     struct slice key;
     uint16_t n_columns;         /* of the table, for the size of a column id */
     uint16_t regions;           /* that the keyspace is in: each takes the write */
+    struct slice row_key;       /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */
     uint32_t object;            /* the table's, of the catalogue */
     uint32_t read_halves, write_units, static_units; /* what charge_compute made of it */
 };

@@ -42,8 +42,9 @@ room("cql/schema", "+cql/expr")
 room("cql", "+cql/read", "+cql/write", "cql/schema", "cql/compat")
 room("metering", "+metering/size")
 room("ledger", "+metering")
+room("limits", "+metering")
 # The door of cql, and the shape of a request behind it; not its other rooms.
-room("native_protocol", "+system_schema", "cql", "cql/request", "ledger", "metering")
+room("native_protocol", "+system_schema", "cql", "cql/request", "ledger", "limits", "metering")
 room("server", "+native_protocol", "keyspaces")
 room("tools/tally", "+engine")
 

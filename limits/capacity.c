@@ -1,0 +1,72 @@
+#include "limits/capacity.h"
+
+#include <math.h>
+
+enum { MINUTE_S = 60, US = 1000000 };
+/* Alarms of target tracking: this many minutes above the target, or well below it. */
+enum { ABOVE_MINUTES = 2, BELOW_MINUTES = 15, BELOW_PERCENT = 20 };
+
+void capacity_define(struct capacity *c, const struct capacity *definition, int64_t peak_new) {
+    bool was_provisioned = c->provisioned;
+    int64_t former = capacity_rate(c, INT64_MAX);
+    if (c->units != definition->units || c->provisioned != definition->provisioned) c->scaled = 0;
+    c->provisioned = definition->provisioned;
+    c->units = definition->units;
+    c->warm = definition->warm;
+    c->scaling = definition->scaling;
+    c->per_unit = definition->per_unit;
+    if (c->peak < peak_new) c->peak = peak_new;
+    if (was_provisioned && !c->provisioned && c->peak < former / 2) c->peak = former / 2;
+}
+
+int64_t capacity_rate(const struct capacity *c, int64_t maximum) {
+    int64_t rate = c->provisioned ? (c->scaled ? c->scaled : c->units) : (2 * c->peak > c->warm ? 2 * c->peak : c->warm);
+    return rate < maximum ? rate : maximum;
+}
+
+static int64_t within(int64_t n, const struct scaling *s) { return n < s->minimum ? s->minimum : n > s->maximum ? s->maximum : n; }
+
+static void scale_to(struct capacity *c, int64_t now_s, int64_t wanted) {
+    int64_t current = capacity_rate(c, INT64_MAX);
+    bool out = wanted > current;
+    int64_t cooldown = out ? c->scaling.out_cooldown_s : c->scaling.in_cooldown_s;
+    if (wanted == current || (!out && c->scaling.no_scale_in)) return;
+    if (c->scaled_at_s && now_s - c->scaled_at_s < cooldown) return;
+    c->scaled = wanted;
+    c->scaled_at_s = now_s;
+    c->minutes_above = c->minutes_below = 0;
+}
+
+static void scale(struct capacity *c, int64_t now_s, int64_t mean) {
+    if (!c->scaling.enabled || !c->provisioned) return;
+    double percent = 100.0 * (double)mean / (double)capacity_rate(c, INT64_MAX);
+    c->minutes_above = percent > c->scaling.target_percent ? c->minutes_above + 1 : 0;
+    c->minutes_below = percent < c->scaling.target_percent - BELOW_PERCENT ? c->minutes_below + 1 : 0;
+    int64_t wanted = within((int64_t)ceil(100.0 * (double)mean / c->scaling.target_percent), &c->scaling);
+    if (c->minutes_above >= ABOVE_MINUTES || c->minutes_below >= BELOW_MINUTES) scale_to(c, now_s, wanted);
+}
+
+static void end_window(struct capacity *c, int64_t window) {
+    if (c->window_best > c->peak) c->peak = c->window_best;
+    c->window_best = 0;
+    c->window = window;
+}
+
+/* A minute without requests, or many of them, only matter to auto scaling. */
+static void end_minutes(struct capacity *c, int64_t minute, bool scales) {
+    int64_t mean = c->in_minute / MINUTE_S / c->per_unit, idle = minute - c->minute - 1;
+    if (mean > c->window_best) c->window_best = mean;
+    if (scales) scale(c, (c->minute + 1) * MINUTE_S, mean);
+    for (int64_t i = 0; scales && i < idle && i < 4 * BELOW_MINUTES; i++) scale(c, (c->minute + 2 + i) * MINUTE_S, 0);
+    c->minute = minute;
+    c->in_minute = 0;
+}
+
+void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales) {
+    int64_t minute = now_us / US / MINUTE_S, window = now_us / US / window_s;
+    if (!c->minute) c->minute = minute;
+    if (!c->window) c->window = window;
+    if (minute > c->minute) end_minutes(c, minute, scales);
+    if (window > c->window) end_window(c, window);
+    c->in_minute += n;
+}

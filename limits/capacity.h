@@ -1,0 +1,40 @@
+/* What a table can take a second, of reads or of writes: what is provisioned, or twice the previous peak of an on-demand table; and, when that is simulated, what auto scaling makes of it.
+ *
+ * Counts come minute by minute (capacity_add), in the units of the limit. Rules: "Configure read/write capacity modes" and "Automatically manage throughput capacity with Amazon
+ * Keyspaces auto scaling", https://docs.aws.amazon.com/keyspaces/latest/devguide/autoscaling.html. A pure state machine on the times that it is given.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct scaling {
+    bool enabled;
+    int64_t minimum, maximum;
+    double target_percent;
+    int64_t in_cooldown_s, out_cooldown_s;
+    bool no_scale_in;
+};
+
+struct capacity {
+    /* set by the table's definition */
+    bool provisioned;
+    int64_t units; /* a second; provisioned */
+    int64_t warm;  /* a second: at least so much of an on-demand table */
+    struct scaling scaling;
+    int per_unit;  /* counts that make a unit: 2 of reads, which may cost a half */
+    /* state */
+    int64_t minute, in_minute;   /* of the clock; counts in it so far */
+    int64_t window, window_best; /* of the clock; the highest mean of a minute in it, a second */
+    int64_t peak;                /* of windows that are over, or what a new table begins with */
+    int64_t scaled;              /* what auto scaling provides instead of units; 0: it did nothing yet */
+    int64_t scaled_at_s;
+    uint32_t minutes_above, minutes_below; /* the target, in a row */
+};
+
+/* scaled stays when the definition's units do; peak_new is what a new on-demand table begins with. */
+void capacity_define(struct capacity *c, const struct capacity *definition, int64_t peak_new);
+/* n counts were used; also with 0, to let time pass. scales: auto scaling is simulated. */
+void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales);
+/* Units a second now; at most the table's maximum. */
+int64_t capacity_rate(const struct capacity *c, int64_t maximum);

@@ -1,0 +1,359 @@
+#include "limits/limiter.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "limits/backoff.h"
+
+/* Read units are counted in halves. */
+enum { HALVES = 2 };
+
+struct limiter {
+    struct limiter_options o;
+    struct bucket account_read, account_write, account_entities;
+    struct partition_buckets partitions;
+    uint64_t ask; /* a number of each */
+    struct backoff_random random;
+    uint32_t n, cap;
+    struct limit_table **tables; /* by object */
+    struct limit_table *last;    /* that was found */
+    /* what the running ask has taken, to be given back */
+    uint32_t n_taken, cap_taken;
+    struct taken {
+        struct bucket *bucket;
+        int64_t n;
+    } *taken;
+};
+
+/* ---- tables ---- */
+
+static uint32_t place_of(const struct limiter *l, uint32_t object) {
+    uint32_t low = 0, high = l->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (l->tables[middle]->object < object) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static struct limit_table *table_find(struct limiter *l, uint32_t object) {
+    if (l->last && l->last->object == object) return l->last;
+    uint32_t at = place_of(l, object);
+    return at < l->n && l->tables[at]->object == object ? (l->last = l->tables[at]) : NULL;
+}
+
+static struct limit_table *table_add(struct limiter *l, uint32_t object) {
+    if (l->n == l->cap) {
+        uint32_t cap = l->cap ? 2 * l->cap : 64;
+        struct limit_table **tables = realloc(l->tables, cap * sizeof(struct limit_table *));
+        if (!tables) return NULL;
+        l->tables = tables;
+        l->cap = cap;
+    }
+    struct limit_table *t = calloc(1, sizeof(*t));
+    if (!t) return NULL;
+    uint32_t at = place_of(l, object);
+    memmove(l->tables + at + 1, l->tables + at, (l->n - at) * sizeof(struct limit_table *));
+    l->tables[at] = t;
+    l->n++;
+    t->object = object;
+    return t;
+}
+
+struct limiter *limiter_new(const struct limiter_options *o) {
+    struct limiter *l = calloc(1, sizeof(*l));
+    if (!l) return NULL;
+    l->o = *o;
+    l->random.state = o->seed;
+    /* the first table stands for what is of none */
+    if (!partition_buckets_init(&l->partitions) && table_add(l, 0)) return l;
+    limiter_free(l);
+    return NULL;
+}
+
+void limiter_free(struct limiter *l) {
+    for (uint32_t i = 0; i < l->n; i++) free(l->tables[i]);
+    free(l->tables);
+    free(l->taken);
+    partition_buckets_fini(&l->partitions);
+    free(l);
+}
+
+const struct limiter_options *limiter_options(const struct limiter *l) { return &l->o; }
+
+int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table, const struct capacity *read, const struct capacity *write) {
+    struct limit_table *t = table_find(l, object);
+    if (!t && !(t = table_add(l, object))) return -1;
+    snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace);
+    snprintf(t->table, sizeof(t->table), "%s", table);
+    t->mode = limit_rules_find(&l->o.rules, keyspace, table, l->o.mode);
+    if (t->read.provisioned != read->provisioned) t->read_bucket = t->write_bucket = (struct bucket){0};
+    struct capacity r = *read, w = *write;
+    r.per_unit = HALVES;
+    w.per_unit = 1;
+    capacity_define(&t->read, &r, l->o.values.of[LIMIT_ON_DEMAND_READ] / 2);
+    capacity_define(&t->write, &w, l->o.values.of[LIMIT_ON_DEMAND_WRITE] / 2);
+    return 0;
+}
+
+void limiter_drop(struct limiter *l, uint32_t object) {
+    uint32_t at = place_of(l, object);
+    if (!object || at == l->n || l->tables[at]->object != object) return;
+    l->last = NULL;
+    free(l->tables[at]);
+    memmove(l->tables + at, l->tables + at + 1, (l->n - at - 1) * sizeof(struct limit_table *));
+    l->n--;
+}
+
+const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us) {
+    if (i >= l->n) return NULL;
+    struct limit_table *t = l->tables[i];
+    if (!i) return t;
+    capacity_add(&t->read, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+    capacity_add(&t->write, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+    return t;
+}
+
+/* ---- one bucket ---- */
+
+/* What is asked of a bucket: a rate of counts a second, the most that it holds, what a new one begins with; reads are asked behind. */
+struct draw {
+    enum limit_id limit;
+    struct bucket *bucket;
+    int64_t rate, cap, start, n;
+    bool behind;
+    int per_unit;
+};
+
+struct asking {
+    struct limiter *l;
+    const struct limit_ask *ask;
+    struct limit_over *over;
+};
+
+static void say_over(const struct asking *a, const struct draw *d, const struct limit_part *p, int64_t retry_us) {
+    *a->over = (struct limit_over){.limit = d->limit, .rate = d->rate / d->per_unit, .asked = (double)d->n / d->per_unit, .retry_us = retry_us};
+    if (!p) return;
+    a->over->object = p->object;
+    snprintf(a->over->keyspace, sizeof(a->over->keyspace), "%s", p->keyspace);
+    snprintf(a->over->table, sizeof(a->over->table), "%s", p->table);
+}
+
+static void note_taken(struct limiter *l, struct bucket *b, int64_t n) {
+    assert(l->n_taken < l->cap_taken);
+    l->taken[l->n_taken++] = (struct taken){b, n};
+}
+
+/* 0: taken; -1: over. */
+static int draw(const struct asking *a, const struct draw *d, const struct limit_part *p) {
+    if (!d->n) return 0;
+    bucket_fill(d->bucket, a->ask->now_us, d->rate, d->cap, d->start);
+    int64_t needs = bucket_needs(d->n, d->cap, d->behind);
+    if (!bucket_has(d->bucket, needs)) {
+        say_over(a, d, p, bucket_wait_us(d->bucket, needs, d->rate));
+        return -1;
+    }
+    d->bucket->level -= d->n * BUCKET_UNIT;
+    note_taken(a->l, d->bucket, d->n);
+    return 0;
+}
+
+static void give_back(struct limiter *l) {
+    while (l->n_taken) {
+        struct taken *t = &l->taken[--l->n_taken];
+        t->bucket->level += t->n * BUCKET_UNIT;
+    }
+}
+
+/* A bucket that holds one second's worth. */
+static struct draw second(const struct limiter *l, enum limit_id limit, struct bucket *b, int64_t n, bool behind) {
+    int per_unit = limit_is_of_reads(limit) ? HALVES : 1;
+    int64_t rate = l->o.values.of[limit] * per_unit;
+    return (struct draw){.limit = limit, .bucket = b, .rate = rate, .cap = rate, .start = rate, .n = n, .behind = behind, .per_unit = per_unit};
+}
+
+/* ---- the limits ---- */
+
+/* What a table's capacity allows: an on-demand table for each second, a provisioned one with what it has not used. */
+static struct draw of_capacity(const struct limiter *l, const struct capacity *c, struct bucket *b, enum limit_id most, int64_t n) {
+    bool reads = c->per_unit == HALVES;
+    enum limit_id limit = c->provisioned ? (reads ? LIMIT_PROVISIONED_READ : LIMIT_PROVISIONED_WRITE) : (reads ? LIMIT_ON_DEMAND_READ : LIMIT_ON_DEMAND_WRITE);
+    int64_t rate = capacity_rate(c, l->o.values.of[most]) * c->per_unit;
+    return (struct draw){.limit = limit, .bucket = b, .rate = rate, .cap = c->provisioned ? rate * l->o.values.of[LIMIT_BURST] : rate, .start = rate, .n = n,
+                         .behind = reads, .per_unit = c->per_unit};
+}
+
+static int draw_table(const struct asking *a, struct limit_table *t, const struct limit_part *p) {
+    struct limiter *l = a->l;
+    int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW];
+    capacity_add(&t->read, a->ask->now_us, 0, window, l->o.scales);
+    capacity_add(&t->write, a->ask->now_us, 0, window, l->o.scales);
+    const struct draw draws[] = {
+        second(l, LIMIT_TABLE_READ, &t->read_most, p->read_halves, true),
+        of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves),
+        second(l, LIMIT_TABLE_WRITE, &t->write_most, p->write_units, false),
+        of_capacity(l, &t->write, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(draws); i++)
+        if (draw(a, &draws[i], p)) return -1;
+    return 0;
+}
+
+static int draw_partition(const struct asking *a, const struct limit_part *p) {
+    struct partition_bucket *b = partition_bucket_open(&a->l->partitions, p->object, p->token, a->l->ask);
+    if (!b) return 0;
+    const struct draw draws[] = {
+        second(a->l, LIMIT_PARTITION_READ, &b->read, p->read_halves, true),
+        second(a->l, LIMIT_PARTITION_WRITE, &b->write, p->write_units, false),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(draws); i++)
+        if (draw(a, &draws[i], p)) return -1;
+    return 0;
+}
+
+static int draw_account(const struct asking *a) {
+    struct limiter *l = a->l;
+    const struct limit_part *first = a->ask->n_parts ? a->ask->parts : NULL;
+    int64_t read = 0, write = 0;
+    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
+        read += a->ask->parts[i].read_halves;
+        write += a->ask->parts[i].write_units;
+    }
+    const struct draw draws[] = {
+        second(l, LIMIT_CONNECTION, &a->ask->connection->statements, a->ask->statements, false),
+        second(l, LIMIT_ACCOUNT_READ, &l->account_read, read, true),
+        second(l, LIMIT_ACCOUNT_WRITE, &l->account_write, write, false),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(draws); i++)
+        if (draw(a, &draws[i], first)) return -1;
+    return 0;
+}
+
+/* The mode that decides what being over means. */
+static enum limit_mode ask_limits(const struct asking *a) {
+    struct limiter *l = a->l;
+    if (l->o.mode != LIMITS_OFF && draw_account(a)) return l->o.mode;
+    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
+        const struct limit_part *p = &a->ask->parts[i];
+        struct limit_table *t = table_find(l, p->object);
+        if (!t || t->mode == LIMITS_OFF) continue;
+        if (draw_table(a, t, p)) return t->mode;
+        if (p->one_partition && draw_partition(a, p)) return t->mode;
+    }
+    return LIMITS_OFF;
+}
+
+/* What was let through is what peaks and auto scaling go by. */
+static void note_use(const struct asking *a) {
+    struct limiter *l = a->l;
+    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
+        const struct limit_part *p = &a->ask->parts[i];
+        struct limit_table *t = table_find(l, p->object);
+        if (!t || t->mode == LIMITS_OFF) continue;
+        capacity_add(&t->read, a->ask->now_us, p->read_halves, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+        capacity_add(&t->write, a->ask->now_us, p->write_units, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+    }
+}
+
+/* ---- the partition guidance ---- */
+
+static int group_over(const struct asking *a, enum limit_id limit, int64_t n) {
+    int64_t most = a->l->o.values.of[limit];
+    if (n <= most) return 0;
+    say_over(a, &(struct draw){.limit = limit, .rate = most, .n = n, .per_unit = 1}, a->ask->parts, 0);
+    return -1;
+}
+
+static int ask_group(const struct asking *a) {
+    if (!a->ask->group_operations) return 0;
+    if (group_over(a, LIMIT_GROUP_OPERATIONS, a->ask->group_operations)) return -1;
+    if (group_over(a, LIMIT_GROUP_BYTES, a->ask->group_bytes)) return -1;
+    return group_over(a, LIMIT_GROUP_SAME_ROW, a->ask->group_same_row);
+}
+
+static int ask_entities(const struct asking *a) {
+    struct limiter *l = a->l;
+    int64_t all = 0;
+    bool behind = true;
+    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
+        const struct limit_part *p = &a->ask->parts[i];
+        bool reads = !p->write_units;
+        struct partition_bucket *b = p->one_partition ? partition_bucket_open(&l->partitions, p->object, p->token, l->ask) : NULL;
+        struct draw d = b ? second(l, LIMIT_ENTITIES_PARTITION, &b->entities, p->entities, reads) : (struct draw){0};
+        if (b && draw(a, &d, p)) return -1;
+        all += p->entities;
+        behind = behind && reads;
+    }
+    struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, &l->account_entities, all, behind);
+    return draw(a, &d, a->ask->n_parts ? a->ask->parts : NULL);
+}
+
+static void ask_guidance(struct asking *a) {
+    struct limiter *l = a->l;
+    struct limit_connection *c = a->ask->connection;
+    if (!ask_group(a) && !ask_entities(a)) {
+        c->refused_in_row = 0;
+        return;
+    }
+    a->over->enforced = l->o.guidance == GUIDANCE_ENFORCE;
+    c->refused_in_row++;
+    const int64_t *of = l->o.values.of;
+    if (a->over->retry_us)
+        a->over->retry_us = 1000 * backoff_ms(&l->random, c->refused_in_row, of[LIMIT_BACKOFF_MINIMUM], of[LIMIT_BACKOFF_DELTA], of[LIMIT_BACKOFF_MAXIMUM]);
+}
+
+/* ---- asking ---- */
+
+static void count(struct limiter *l, const struct limit_ask *ask, const struct limit_over *o) {
+    struct limit_table *t = table_find(l, o->object);
+    if (!t) return;
+    struct limit_counts *c = &t->counts[o->limit];
+    c->refused += o->enforced;
+    c->shadowed += !o->enforced;
+    c->last_us = ask->now_us;
+    c->last_rate = o->rate;
+    c->last_retry_us = o->retry_us;
+}
+
+static int reserve_taken(struct limiter *l, uint32_t n_parts) {
+    enum { OF_PART = 7, OF_ASK = 4 };
+    uint32_t need = OF_PART * n_parts + OF_ASK;
+    if (need <= l->cap_taken) return 0;
+    struct taken *taken = realloc(l->taken, need * sizeof(*taken));
+    if (!taken) return -1;
+    l->taken = taken;
+    l->cap_taken = need;
+    return 0;
+}
+
+void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out) {
+    *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
+    if (reserve_taken(l, ask->n_parts)) return; /* without memory nothing is limited */
+    struct asking a = {.l = l, .ask = ask, .over = &out->over};
+    l->ask++;
+    l->n_taken = 0;
+    out->over.enforced = ask_limits(&a) == LIMITS_ENFORCE;
+    bool over = out->over.limit != LIMITS;
+    if (over) {
+        count(l, ask, &out->over);
+        give_back(l);
+        if (out->over.enforced) return;
+    }
+    if (l->o.guidance != GUIDANCE_OFF) {
+        uint32_t of_limits = l->n_taken;
+        a.over = &out->guidance;
+        ask_guidance(&a);
+        if (out->guidance.limit != LIMITS) {
+            count(l, ask, &out->guidance);
+            if (out->guidance.enforced) of_limits = 0;
+            while (l->n_taken > of_limits) {
+                struct taken *t = &l->taken[--l->n_taken];
+                t->bucket->level += t->n * BUCKET_UNIT;
+            }
+            if (out->guidance.enforced) return;
+        }
+    }
+    if (!over) note_use(&a);
+}

@@ -1,0 +1,102 @@
+/* The limiter: may a request be, at these limits, now? Pure: no clock, no I/O, no lock of its own; the same trace of calls gives the same answers, byte for byte.
+ *
+ * Life of a request: its cost is known, limiter_ask looks at every bucket that it draws from (connection, account, table, partitions) and takes from all of them, or, when one
+ * is short, from none. What it answers says which limit, at which rate, and when there will be enough. A batch is one request: it is refused as a whole.
+ *
+ * Writes are asked ahead: a bucket must hold what they cost, or be full when they cost more than it can hold. Reads are asked behind, for their cost is known when they have
+ * run: they may when nothing that they draw from is in debt, and then all that they cost is taken, into debt if need be. So what a read costs too much, the next ones pay for.
+ *
+ * The partition guidance is a second, independent meter, of entities; it is asked after the limits, and when it refuses, nothing is taken from them either.
+ */
+#pragma once
+
+#include "limits/capacity.h"
+#include "limits/limit.h"
+#include "limits/partition_buckets.h"
+
+/* What a limiter keeps of a connection; zeros to begin with. */
+struct limit_connection {
+    struct bucket statements;
+    uint32_t refused_in_row; /* by the guidance, since a statement was let through */
+};
+
+/* What a request does to one partition, or to a range of them; parts of one partition stand together. */
+struct limit_part {
+    uint32_t object;
+    const char *keyspace, *table;
+    bool one_partition;
+    int64_t token;
+    int64_t read_halves, write_units, entities;
+};
+
+struct limit_ask {
+    int64_t now_us;
+    struct limit_connection *connection;
+    int64_t statements;
+    uint32_t n_parts;
+    const struct limit_part *parts;
+    /* Of a batch that writes one partition: what the group rules look at; operations 0: they do not. */
+    int64_t group_operations, group_bytes, group_same_row;
+};
+
+/* One limit that a request is over; none: limit is LIMITS. */
+struct limit_over {
+    enum limit_id limit;
+    bool enforced;     /* else it was only counted: shadow, or a warning */
+    uint32_t object;   /* the table's; 0: of none */
+    char keyspace[64], table[64];
+    int64_t rate;      /* of the limit: units a second, or what there may be of it */
+    double asked;
+    int64_t retry_us;  /* from now; 0: never, as it is */
+};
+struct limit_verdict {
+    struct limit_over over;     /* of the limits */
+    struct limit_over guidance;
+};
+static inline bool limit_refuses(const struct limit_verdict *v) {
+    return (v->over.limit != LIMITS && v->over.enforced) || (v->guidance.limit != LIMITS && v->guidance.enforced);
+}
+
+struct limit_counts {
+    uint64_t refused, shadowed; /* would have been refused */
+    int64_t last_us, last_rate, last_retry_us;
+};
+
+struct limit_table {
+    uint32_t object;
+    char keyspace[64], table[64];
+    enum limit_mode mode;
+    struct capacity read, write;
+    struct bucket read_bucket, write_bucket, read_most, write_most;
+    struct limit_counts counts[LIMITS];
+};
+
+enum guidance_mode { GUIDANCE_OFF, GUIDANCE_WARN, GUIDANCE_ENFORCE };
+
+struct limiter_options {
+    enum limit_mode mode; /* of account and connections, and of tables that no rule names */
+    enum guidance_mode guidance;
+    bool scales;          /* auto scaling is simulated */
+    struct limit_values values;
+    struct limit_rules rules;
+    uint64_t seed;        /* of the jitter of back-off hints */
+};
+
+struct limiter;
+struct limiter *limiter_new(const struct limiter_options *o) MUST_CHECK;
+void limiter_free(struct limiter *l);
+
+/* What a table may: of its definition only provisioned, units, warm and scaling count. -1: no memory. */
+int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table, const struct capacity *read, const struct capacity *write) MUST_CHECK;
+void limiter_drop(struct limiter *l, uint32_t object);
+
+void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
+
+/* For those who look: tables by object, with what they may now; i from 0, which is what is of no one table; NULL at the end. Valid until the next call that changes the limiter. */
+const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us);
+const struct limiter_options *limiter_options(const struct limiter *l);
+
+/* The text of a refusal, and the JSON of its payload. */
+struct buf;
+void limit_over_text(const struct limit_over *o, struct buf *out);
+void limit_over_json(const struct limit_over *o, struct buf *out);

@@ -1,0 +1,247 @@
+#include "server/admission.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "metering/size/size.h"
+
+enum { PARTS_AT_HAND = 16 };
+
+struct admission {
+    pthread_mutex_t lock;
+    struct limiter *limiter;
+    struct catalog *catalog;
+    struct clock *clock;
+};
+
+/* ---- what tables may ---- */
+
+static struct scaling scaling_of(const struct schema_table *t, enum schema_capacity_kind of) {
+    struct schema_autoscaling s;
+    schema_autoscaling(t, of, &s);
+    return (struct scaling){.enabled = s.enabled, .minimum = s.minimum_units, .maximum = s.maximum_units, .target_percent = s.target_percent,
+                            .in_cooldown_s = s.scale_in_cooldown, .out_cooldown_s = s.scale_out_cooldown, .no_scale_in = s.disable_scale_in};
+}
+
+/* Warm throughput begins with what a new table can serve, which --limit-values may set, and can only be raised. */
+static int64_t raised(int64_t warm, enum limit_id begins) { return warm > limit_info(begins)->value ? warm : 0; }
+
+static int define(struct admission *a, const struct schema_table *t) {
+    struct schema_capacity c;
+    schema_capacity(t, &c);
+    bool provisioned = c.mode == SCHEMA_PROVISIONED;
+    struct capacity read = {.provisioned = provisioned, .units = c.read_units, .warm = raised(c.warm_read, LIMIT_ON_DEMAND_READ), .scaling = scaling_of(t, SCHEMA_READ_CAPACITY)};
+    struct capacity write = {.provisioned = provisioned, .units = c.write_units, .warm = raised(c.warm_write, LIMIT_ON_DEMAND_WRITE), .scaling = scaling_of(t, SCHEMA_WRITE_CAPACITY)};
+    return limiter_define(a->limiter, t->object, t->keyspace->name, t->name, &read, &write);
+}
+
+/* Without memory a table stays unlimited until the schema changes again. */
+static void define_all(struct admission *a, const struct schema *s) {
+    for (uint32_t i = 0; i < s->n_spaces; i++) {
+        if (s->spaces[i]->keyspace->is_system) continue;
+        struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
+        for (const struct schema_table *t; (t = schema_tables_next(&c));) (void)define(a, t);
+    }
+}
+
+static void drop_gone(struct admission *a, const struct schema *s) {
+    const struct limit_table *l;
+    for (uint32_t i = 1; (l = limiter_table(a->limiter, i, clock_wall_us(a->clock)));) {
+        const struct schema_table *t = schema_table_any(s, l->keyspace, l->table);
+        if (t && t->object == l->object && t->status != SCHEMA_DELETING) i++;
+        else limiter_drop(a->limiter, l->object);
+    }
+}
+
+static void on_change(void *arg, const struct schema_change *change) {
+    struct admission *a = arg;
+    const struct schema *s = catalog_schema(a->catalog);
+    const struct schema_table *t = change->target == TARGET_TABLE ? schema_table_any(s, change->keyspace, change->name) : NULL;
+    pthread_mutex_lock(&a->lock);
+    if (change->kind == CHANGE_DROPPED) drop_gone(a, s);
+    else if (t) (void)define(a, t);
+    pthread_mutex_unlock(&a->lock);
+    schema_unref(s);
+}
+
+/* ---- what a request asks ---- */
+
+static void put_part(struct limit_ask *ask, struct limit_part *parts, const struct limit_part *p) {
+    struct limit_part *last = ask->n_parts ? &parts[ask->n_parts - 1] : NULL;
+    if (!last || last->object != p->object || last->one_partition != p->one_partition || last->token != p->token) {
+        parts[ask->n_parts++] = *p;
+        return;
+    }
+    last->read_halves += p->read_halves;
+    last->write_units += p->write_units;
+    last->entities += p->entities;
+}
+
+static void put_reads(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
+    for (const struct op_read *r = c->reads; r; r = r->next)
+        put_part(ask, parts, &(struct limit_part){.object = r->object, .keyspace = r->keyspace, .table = r->table, .one_partition = r->one_partition,
+                                                  .token = r->token, .read_halves = r->halves, .entities = (int64_t)op_read_entities(r)});
+}
+
+static void put_writes(struct limit_ask *ask, struct limit_part *parts, const struct op_cost *c) {
+    for (const struct op_write *w = c->writes; w; w = w->next)
+        put_part(ask, parts, &(struct limit_part){.object = w->object, .keyspace = w->keyspace, .table = w->table, .one_partition = true, .token = w->token,
+                                                  .read_halves = w->read_halves, .write_units = (int64_t)w->write_units + w->static_units,
+                                                  .entities = (int64_t)op_write_entities(w)});
+}
+
+static uint32_t count_reads(const struct op_cost *c) {
+    uint32_t n = 0;
+    for (const struct op_read *r = c->reads; r; r = r->next) n++;
+    return n;
+}
+
+static uint32_t count_writes(const struct op_cost *c) {
+    uint32_t n = 0;
+    for (const struct op_write *w = c->writes; w; w = w->next) n++;
+    return n;
+}
+
+/* ---- the group rules ---- */
+
+static int by_row(const void *a, const void *b) {
+    const struct slice *x = a, *y = b;
+    return slice_cmp(*x, *y);
+}
+
+/* The most writes of one and the same row. -1: no memory. */
+static int64_t same_row(struct arena *arena, const struct op_cost *c, uint32_t n) {
+    struct slice *rows = ARENA_ARRAY(arena, n, struct slice);
+    int64_t most = 1, in_row = 1;
+    uint32_t k = 0;
+    if (!rows) return -1;
+    for (const struct op_write *w = c->writes; w; w = w->next)
+        if (w->row_key.p) rows[k++] = w->row_key;
+    qsort(rows, k, sizeof(*rows), by_row);
+    for (uint32_t i = 1; i < k; i++) {
+        in_row = slice_eq(rows[i], rows[i - 1]) ? in_row + 1 : 1;
+        if (in_row > most) most = in_row;
+    }
+    return most;
+}
+
+static int put_group(struct limit_ask *ask, const struct cql_request *r, uint32_t n_writes, struct err *e) {
+    const struct op_cost *c = r->cost;
+    bool one_partition = r->stmt_kind == STMT_BATCH && n_writes > 1 && ask->n_parts == 1 && !c->reads;
+    if (!one_partition) return 0;
+    ask->group_operations = n_writes;
+    ask->group_same_row = same_row(r->arena, c, n_writes);
+    for (const struct op_write *w = c->writes; w; w = w->next) {
+        if (w->has_row) ask->group_bytes += (int64_t)size_row_bytes(c->size_model, w->n_columns, &w->row);
+        if (w->has_static) ask->group_bytes += (int64_t)size_static_bytes(&w->statics);
+    }
+    return ask->group_same_row < 0 ? err_nomem(e) : 0;
+}
+
+/* ---- the answer ---- */
+
+static bool at_one(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
+
+static const char *write_type_of(const struct cql_request *r) {
+    if (r->cost->writes && r->cost->writes->conditional) return "CAS";
+    if (r->stmt_kind == STMT_BATCH) return r->cost->is_logged_batch ? "BATCH" : "UNLOGGED_BATCH";
+    return "SIMPLE";
+}
+
+/* Received 0 of 2 at LOCAL_QUORUM, as Amazon Keyspaces tells it of a write. */
+static int refuse(const struct cql_request *r, const struct limit_over *o, struct err *e) {
+    bool write = r->cost->writes && !limit_is_of_reads(o->limit);
+    struct buf why;
+    buf_init(&why, 0);
+    buf_put_str(&why, "Operation timed out - received only 0 responses. ");
+    limit_over_text(o, &why);
+    int rc = err_set_buf(e, write ? ERR_WRITE_TIMEOUT : ERR_READ_TIMEOUT, &why);
+    e->detail = (struct err_detail){.consistency = write ? CL_LOCAL_QUORUM : r->params.consistency};
+    e->detail.required = !write && at_one(r->params.consistency) ? 1 : 2;
+    if (write) snprintf(e->detail.write_type, sizeof(e->detail.write_type), "%s", write_type_of(r));
+    return rc;
+}
+
+static int warn(struct cql_request *r, const struct limit_over *o) {
+    struct buf text;
+    buf_init(&text, 0);
+    limit_over_text(o, &text);
+    int rc = cql_warn(r, "%.*s", SLICE_FMT(buf_slice(&text)));
+    buf_fini(&text);
+    return rc;
+}
+
+static int answer(struct cql_request *r, const struct limit_verdict *v, struct err *e) {
+    if (LIKELY(v->over.limit == LIMITS && v->guidance.limit == LIMITS)) return 0;
+    struct limit_verdict *copy = ARENA_NEW(r->arena, struct limit_verdict);
+    if (!copy) return err_nomem(e);
+    *copy = *v;
+    r->verdict = copy;
+    if (v->over.limit != LIMITS && v->over.enforced) return refuse(r, &v->over, e);
+    if (v->guidance.limit == LIMITS) return 0;
+    return v->guidance.enforced ? refuse(r, &v->guidance, e) : warn(r, &v->guidance);
+}
+
+static int admit(void *arg, struct cql_request *r, struct err *e) {
+    struct admission *a = arg;
+    const struct op_cost *c = r->cost;
+    struct limit_part at_hand[PARTS_AT_HAND], *parts = at_hand;
+    if (r->kind == REQUEST_PREPARE || !r->session->limit) return 0;
+    uint32_t n_reads = c->is_system ? 0 : count_reads(c), n_writes = c->is_system ? 0 : count_writes(c);
+    if (n_reads + n_writes > PARTS_AT_HAND) parts = ARENA_ARRAY(r->arena, n_reads + n_writes, struct limit_part);
+    if (!parts) return err_nomem(e);
+    struct limit_ask ask = {.now_us = r->now_us, .connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1, .parts = parts};
+    if (n_reads) put_reads(&ask, parts, c);
+    if (n_writes) put_writes(&ask, parts, c);
+    struct limit_verdict v;
+    if (admission_options(a)->guidance != GUIDANCE_OFF && put_group(&ask, r, n_writes, e)) return -1;
+    pthread_mutex_lock(&a->lock);
+    limiter_ask(a->limiter, &ask, &v);
+    pthread_mutex_unlock(&a->lock);
+    return answer(r, &v, e);
+}
+
+/* ---- life ---- */
+
+struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct err *e) {
+    struct admission *a = calloc(1, sizeof(*a));
+    if (a) a->limiter = limiter_new(o);
+    if (!a || !a->limiter) {
+        free(a);
+        return err_nomem(e), NULL;
+    }
+    a->catalog = c;
+    a->clock = clock;
+    pthread_mutex_init(&a->lock, NULL);
+    const struct schema *s = catalog_schema(c);
+    define_all(a, s);
+    schema_unref(s);
+    catalog_on_change(c, on_change, a);
+    return a;
+}
+
+void admission_free(struct admission *a) {
+    catalog_off_change(a->catalog, on_change, a);
+    limiter_free(a->limiter);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+const struct limiter_options *admission_options(const struct admission *a) { return limiter_options(a->limiter); }
+
+struct cql_admission admission_of(struct admission *a) {
+    const struct limiter_options *o = admission_options(a);
+    bool limits = o->mode != LIMITS_OFF || o->rules.n || o->guidance != GUIDANCE_OFF;
+    return limits ? (struct cql_admission){.admit = admit, .arg = a} : (struct cql_admission){0};
+}
+
+int admission_tables(struct admission *a, admission_table_fn fn, void *arg) {
+    const struct limit_table *t;
+    int rc = 0;
+    pthread_mutex_lock(&a->lock);
+    for (uint32_t i = 0; !rc && (t = limiter_table(a->limiter, i, clock_wall_us(a->clock))); i++) rc = fn(arg, t);
+    pthread_mutex_unlock(&a->lock);
+    return rc;
+}

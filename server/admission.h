@@ -1,0 +1,23 @@
+/* Admission: the limiter of a server, asked once for every request when its cost is known (cql_admission, native_protocol/sequence.c).
+ *
+ * It tells the limiter what each table may, now and whenever the schema changes; turns a request's cost into what the limiter is asked; and a refusal into the error that
+ * Amazon Keyspaces answers with: a time-out that received 0 responses ("Troubleshooting capacity errors in Amazon Keyspaces"), with the reason behind its text. One lock, held for the asking.
+ */
+#pragma once
+
+#include "cql/request/request.h"
+#include "limits/limiter.h"
+
+struct admission;
+
+/* NULL: err says why. */
+struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct err *e) MUST_CHECK;
+/* Before the catalogue is closed. */
+void admission_free(struct admission *a);
+/* What cql_db_options gets: asks nobody when nothing is limited. */
+struct cql_admission admission_of(struct admission *a);
+
+/* Calls fn for each table under the lock; -1 ends it and is returned. Any thread. */
+typedef int (*admission_table_fn)(void *arg, const struct limit_table *t);
+int admission_tables(struct admission *a, admission_table_fn fn, void *arg);
+const struct limiter_options *admission_options(const struct admission *a);

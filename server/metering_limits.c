@@ -1,0 +1,119 @@
+/* system_metering.limits, throttles and capacity: what the limiter goes by, and what it has refused. */
+#include <stdlib.h>
+
+#include "server/system_metering.h"
+
+YIELDS_METERING(limits) {
+    struct row_out ro;
+    const struct limiter_options *o = admission_options(metering_of(table)->admission);
+    int rc = row_out_init(&ro, ctx, table, row, arg);
+    for (int i = 0; !rc && i < LIMITS; i++) {
+        const struct limit_info *info = limit_info((enum limit_id)i);
+        row_out_begin(&ro);
+        row_text(&ro, "name", info->name);
+        row_text(&ro, "confidence", info->confidence);
+        row_text(&ro, "source", info->source);
+        row_text(&ro, "unit", info->unit);
+        row_text(&ro, "what", info->what);
+        if (info->value) row_long(&ro, "default_value", info->value);
+        if (o->values.of[i]) row_long(&ro, "value", o->values.of[i]);
+        rc = row_out_emit(&ro);
+    }
+    return rc;
+}
+
+/* ---- tables, copied while the limiter's lock is held, by name ---- */
+
+struct copies {
+    size_t n, cap;
+    struct limit_table *list;
+};
+
+static int take(void *arg, const struct limit_table *t) {
+    struct copies *c = arg;
+    if (c->n == c->cap) {
+        size_t cap = c->cap ? 2 * c->cap : 16;
+        struct limit_table *list = realloc(c->list, cap * sizeof(*list));
+        if (!list) return -1;
+        c->list = list;
+        c->cap = cap;
+    }
+    c->list[c->n++] = *t;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    const struct limit_table *x = a, *y = b;
+    int c = strcmp(x->keyspace, y->keyspace);
+    return c ? c : strcmp(x->table, y->table);
+}
+
+static int copy_tables(const struct virtual_context *ctx, const struct schema_table *table, struct copies *out) {
+    *out = (struct copies){0};
+    if (admission_tables(metering_of(table)->admission, take, out)) {
+        free(out->list);
+        return err_nomem(ctx->err);
+    }
+    if (out->n) qsort(out->list, out->n, sizeof(*out->list), by_name);
+    return 0;
+}
+
+/* ---- throttles ---- */
+
+static int emit_throttle(struct row_out *ro, enum limit_id limit, const struct limit_table *t) {
+    const struct limit_counts *c = &t->counts[limit];
+    row_out_begin(ro);
+    row_text(ro, "limit_name", limit_info(limit)->name);
+    row_text(ro, "keyspace_name", t->keyspace);
+    row_text(ro, "table_name", t->table);
+    row_long(ro, "last_at", c->last_us / 1000);
+    row_long(ro, "last_rate", c->last_rate);
+    if (c->last_retry_us) row_long(ro, "last_retry_ms", (c->last_retry_us + 999) / 1000);
+    row_count(ro, "refused", c->refused);
+    row_count(ro, "shadowed", c->shadowed);
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(throttles) {
+    struct row_out ro;
+    struct copies all;
+    if (row_out_init(&ro, ctx, table, row, arg) || copy_tables(ctx, table, &all)) return -1;
+    int rc = 0;
+    for (int i = 0; !rc && i < LIMITS; i++)
+        for (size_t k = 0; !rc && k < all.n; k++)
+            if (all.list[k].counts[i].last_us) rc = emit_throttle(&ro, (enum limit_id)i, &all.list[k]);
+    free(all.list);
+    return rc;
+}
+
+/* ---- capacity ---- */
+
+static int emit_capacity(struct row_out *ro, const struct limiter_options *o, const struct limit_table *t) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace);
+    row_text(ro, "table_name", t->table);
+    row_bool(ro, "auto_scaled", t->read.scaled || t->write.scaled);
+    row_bool(ro, "auto_scaling", t->read.scaling.enabled || t->write.scaling.enabled);
+    row_text(ro, "capacity_mode", t->read.provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+    row_text(ro, "limits", limit_mode_name(t->mode));
+    row_long(ro, "read_capacity", capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
+    row_long(ro, "write_capacity", capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
+    if (!t->read.provisioned) {
+        row_long(ro, "read_previous_peak", t->read.peak);
+        row_long(ro, "write_previous_peak", t->write.peak);
+    }
+    row_long(ro, "warm_read", t->read.warm ? t->read.warm : capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
+    row_long(ro, "warm_write", t->write.warm ? t->write.warm : capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(capacity) {
+    struct row_out ro;
+    struct copies all;
+    if (row_out_init(&ro, ctx, table, row, arg) || copy_tables(ctx, table, &all)) return -1;
+    int rc = 0;
+    for (size_t k = 0; !rc && k < all.n; k++)
+        if (all.list[k].object) rc = emit_capacity(&ro, admission_options(metering_of(table)->admission), &all.list[k]);
+    free(all.list);
+    return rc;
+}

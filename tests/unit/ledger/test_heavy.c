@@ -1,0 +1,112 @@
+/* The heaviest of very many: its three promises (ledger/heavy.h), against exact counts of random streams. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/heavy.h"
+
+static uint64_t random_next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static uint64_t hash_of(uint64_t key) { return key * UINT64_C(0xD6E8FEB86659FD93) ^ key >> 7; }
+
+enum { SETS = 16, KEYS = 20000 };
+
+struct stream {
+    struct heavy h;
+    uint64_t *exact;
+};
+
+static void feed(struct stream *s, uint64_t seed, int n, int skew) {
+    for (int i = 0; i < n; i++) {
+        uint64_t key = random_next(&seed) % KEYS, load = 1 + random_next(&seed) % 5;
+        for (int k = 0; k < skew; k++) key = key * (random_next(&seed) % KEYS) / KEYS; /* towards the small keys */
+        bool fresh;
+        (void)heavy_add(&s->h, hash_of(key), load, &fresh);
+        s->exact[key] += load;
+    }
+}
+
+static void check(const struct stream *s) {
+    uint64_t given[SETS] = {0};
+    for (uint64_t key = 0; key < KEYS; key++) {
+        bool kept = false;
+        for (uint32_t i = 0; i < SETS * HEAVY_WAYS && s->exact[key]; i++) {
+            struct heavy_item item = heavy_at(&s->h, i);
+            if (!item.load || item.key != hash_of(key)) continue;
+            assert_in_range(s->exact[key], item.load - item.error, item.load); /* H1 */
+            given[i / HEAVY_WAYS] += 1;
+            kept = true;
+        }
+        if (!kept) assert_true(s->exact[key] <= heavy_bound(&s->h, hash_of(key))); /* H2 */
+    }
+    for (int i = 0; i < SETS; i++) assert_in_range(given[i], 1, HEAVY_WAYS);
+}
+
+static void test_bounds_hold_on_random_streams(void **state) {
+    (void)state;
+    for (int skew = 0; skew < 4; skew++) {
+        struct stream s = {.exact = calloc(KEYS, sizeof(uint64_t))};
+        assert_int_equal(heavy_init(&s.h, SETS), 0);
+        feed(&s, 99 + (uint64_t)skew, 100000, skew);
+        check(&s);
+        heavy_fini(&s.h);
+        free(s.exact);
+    }
+}
+
+static void test_who_has_an_eighth_of_its_set_is_kept(void **state) {
+    (void)state;
+    struct heavy h;
+    assert_int_equal(heavy_init(&h, 1), 0); /* one set: all of the stream */
+    uint64_t seed = 5, mine = 0, all = 0;
+    bool fresh;
+    for (int i = 0; i < 50000; i++) {
+        bool hot = random_next(&seed) % 6 == 0;
+        mine += hot;
+        all++;
+        (void)heavy_add(&h, hot ? 42 : 1000 + random_next(&seed) % 100000, 1, &fresh);
+    }
+    assert_true(mine * HEAVY_WAYS > all);
+    bool kept = false;
+    for (uint32_t i = 0; i < HEAVY_WAYS; i++) kept = kept || heavy_at(&h, i).key == 42;
+    assert_true(kept); /* H3 */
+    assert_int_equal(h.total, all);
+    heavy_fini(&h);
+}
+
+static void test_a_place_is_told_to_be_fresh_when_it_was_anothers(void **state) {
+    (void)state;
+    struct heavy h;
+    bool fresh;
+    assert_int_equal(heavy_init(&h, 1), 0);
+    for (uint64_t key = 1; key <= HEAVY_WAYS; key++) {
+        (void)heavy_add(&h, key, key, &fresh);
+        assert_true(fresh);
+    }
+    uint32_t place = heavy_add(&h, 5, 1, &fresh);
+    assert_false(fresh);
+    assert_int_equal(heavy_at(&h, place).load, 6);
+    place = heavy_add(&h, 100, 1, &fresh);
+    assert_true(fresh);
+    assert_int_equal(heavy_at(&h, place).load, 2); /* the lightest's, and its own */
+    assert_int_equal(heavy_at(&h, place).error, 1);
+    heavy_fini(&h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bounds_hold_on_random_streams),
+        cmocka_unit_test(test_who_has_an_eighth_of_its_set_is_kept),
+        cmocka_unit_test(test_a_place_is_told_to_be_fresh_when_it_was_anothers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* The ledger on a clock of the test's own: shards together, seconds and minutes, the file, tables that are dropped. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ledger/ledger.h"
+
+enum { S = 1000000 };
+
+static _Atomic int64_t now_us;
+static int64_t test_wall(struct clock *c) {
+    (void)c;
+    return now_us;
+}
+static struct clock test_clock = {.wall_us = test_wall, .mono_us = test_wall};
+
+static struct ledger *open_ledger(unsigned n_shards, const char *path) {
+    struct err e = {0};
+    struct ledger_options o = {.clock = &test_clock, .n_shards = n_shards, .path = path};
+    struct ledger *l = ledger_open(&o, &e);
+    if (!l) fail_msg("%s", e.text);
+    return l;
+}
+
+/* A write of so many units to a partition of a table. */
+static void post(struct ledger *l, unsigned shard, uint32_t object, int64_t token, uint32_t units) {
+    struct op_write w = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .token = token, .key = slice_str("key"), .has_row = true,
+                         .write_units = units};
+    struct op_cost cost = {.writes = &w, .keyspace = w.keyspace, .table = w.table, .object = object};
+    struct charge charge = {.write_units = units, .total = units};
+    struct ledger_request q = {.cost = &cost, .charge = &charge, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us, .took_us = 100};
+    ledger_post(l, shard, &q);
+}
+
+struct wanted {
+    uint32_t object, n_tables;
+    struct figures total;
+    uint32_t last_second, last_minute;
+};
+
+static int look(void *arg, const struct book_table *t, uint32_t second) {
+    struct wanted *w = arg;
+    w->n_tables++;
+    if (t->object != w->object) return 0;
+    w->total = t->total;
+    const struct book_second *s = book_second(t, second - 1);
+    const struct book_minute *m = book_minute(t, second / 60 - 1);
+    w->last_second = s ? s->write_units : 0;
+    w->last_minute = m ? (uint32_t)m->cell.f.n[FIGURE_WRITE_UNITS] : 0;
+    return 0;
+}
+
+static struct wanted of(struct ledger *l, uint32_t object) {
+    struct wanted w = {.object = object};
+    assert_int_equal(ledger_tables(l, look, &w), 0);
+    return w;
+}
+
+static void test_shards_come_together_by_second_and_minute(void **state) {
+    (void)state;
+    now_us = (int64_t)6000000 * S;
+    struct ledger *l = open_ledger(3, NULL);
+    for (unsigned shard = 0; shard < 3; shard++) post(l, shard, 1, 5, 10);
+    assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], 30);
+    assert_int_equal(of(l, 1).last_second, 0);
+    now_us += S;
+    post(l, 1, 1, 5, 1);
+    assert_int_equal(of(l, 1).last_second, 30);
+    now_us += 60 * S;
+    assert_int_equal(of(l, 1).last_second, 0);
+    assert_int_equal(of(l, 1).last_minute, 31);
+    now_us += 60 * S;
+    assert_int_equal(of(l, 1).last_minute, 0);
+    assert_int_equal(of(l, 1).total.of[OPERATION_INSERT][OF_REQUESTS], 4);
+    ledger_close(l);
+}
+
+static void test_time_that_goes_back_loses_nothing(void **state) {
+    (void)state;
+    now_us = (int64_t)7000000 * S;
+    struct ledger *l = open_ledger(1, NULL);
+    post(l, 0, 1, 5, 10);
+    now_us -= (int64_t)5000 * S;
+    post(l, 0, 1, 5, 10);
+    assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], 20);
+    ledger_close(l);
+}
+
+static void temporary(char path[64]) {
+    snprintf(path, 64, "/tmp/ledger-XXXXXX");
+    assert_non_null(mkdtemp(path));
+    strcat(path, "/ledger.tally");
+}
+
+static void remove_all(char *path) {
+    unlink(path);
+    *strrchr(path, '/') = 0;
+    rmdir(path);
+}
+
+static void test_the_file_brings_back_sums_and_minutes(void **state) {
+    (void)state;
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)8000000 * S;
+    for (int run = 1; run <= 5; run++) {
+        struct ledger *l = open_ledger(2, path);
+        assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], (run - 1) * 12);
+        for (int minute = 0; minute < 3; minute++, now_us += 60 * S) {
+            post(l, 0, 1, 5, 3);
+            post(l, 1, 1, 5, 1);
+        }
+        ledger_close(l);
+        now_us -= 60 * S;
+        l = open_ledger(2, path);
+        assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], run * 12);
+        now_us += 60 * S;
+        assert_int_equal(of(l, 1).last_minute, 4);
+        ledger_close(l);
+    }
+    remove_all(path);
+}
+
+static void test_minutes_older_than_an_hour_stay_in_the_sum(void **state) {
+    (void)state;
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)9000000 * S;
+    struct ledger *l = open_ledger(1, path);
+    for (int minute = 0; minute < 200; minute++, now_us += 60 * S) post(l, 0, 1, 5, 2);
+    ledger_close(l);
+    for (int i = 0; i < 3; i++) {
+        l = open_ledger(1, path);
+        assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], 400);
+        ledger_close(l);
+    }
+    remove_all(path);
+}
+
+static void test_a_torn_end_is_cut_off_and_the_rest_counts(void **state) {
+    (void)state;
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)10000000 * S;
+    struct ledger *l = open_ledger(1, path);
+    post(l, 0, 1, 5, 7);
+    ledger_close(l);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "\0\0\0\x40torn", 8), 8);
+    close(fd);
+    l = open_ledger(1, path);
+    assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], 7);
+    post(l, 0, 1, 5, 7);
+    ledger_close(l);
+    l = open_ledger(1, path);
+    assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], 14);
+    ledger_close(l);
+    remove_all(path);
+}
+
+static void test_a_dropped_table_leaves_the_book_and_stays_in_the_sum(void **state) {
+    (void)state;
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)11000000 * S;
+    struct ledger *l = open_ledger(2, path);
+    post(l, 0, 1, 5, 7);
+    post(l, 1, 1, 5, 7);
+    post(l, 1, 2, 5, 3);
+    ledger_drop(l, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], 0);
+        assert_int_equal(of(l, 1).n_tables, 1);
+        assert_int_equal(ledger_dropped(l).n[FIGURE_WRITE_UNITS], 14);
+        assert_int_equal(of(l, 2).total.n[FIGURE_WRITE_UNITS], 3);
+        ledger_close(l);
+        l = open_ledger(2, path);
+    }
+    ledger_close(l);
+    remove_all(path);
+}
+
+static void test_heavy_partitions_of_shards_are_one(void **state) {
+    (void)state;
+    size_t n;
+    now_us = (int64_t)12000000 * S;
+    struct ledger *l = open_ledger(2, NULL);
+    for (int i = 0; i < 3000; i++) {
+        post(l, i % 2, 1, 77, 1);
+        post(l, i % 2, 1, 1000 + i, 1);
+    }
+    struct ledger_partition *all = ledger_partitions(l, &n);
+    assert_true(n > 500);
+    assert_int_equal(all[0].p.token, 77);
+    assert_int_equal(all[0].p.write_units, 3000);
+    assert_in_range(3000 * 6, all[0].load - all[0].error, all[0].load);
+    assert_true(all[0].share > 0.49 && all[0].share < 0.6);
+    assert_string_equal(all[0].table, "one");
+    free(all);
+    ledger_close(l);
+}
+
+struct poster {
+    struct ledger *l;
+    unsigned shard;
+};
+
+static void *post_many(void *arg) {
+    struct poster *p = arg;
+    for (int i = 0; i < 20000; i++) post(p->l, p->shard, 1 + i % 2, i % 50, 1);
+    return NULL;
+}
+
+static void test_threads_post_while_others_look(void **state) {
+    (void)state;
+    enum { THREADS = 3 };
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)13000000 * S;
+    struct ledger *l = open_ledger(THREADS, path);
+    struct poster posters[THREADS];
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        posters[i] = (struct poster){l, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
+    }
+    for (int i = 0; i < 50; i++) {
+        size_t n;
+        now_us += S / 4;
+        free(ledger_partitions(l, &n));
+        (void)of(l, 1);
+    }
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(of(l, 1).total.n[FIGURE_WRITE_UNITS], THREADS * 10000);
+    assert_int_equal(of(l, 2).total.n[FIGURE_WRITE_UNITS], THREADS * 10000);
+    ledger_close(l);
+    remove_all(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shards_come_together_by_second_and_minute),
+        cmocka_unit_test(test_time_that_goes_back_loses_nothing),
+        cmocka_unit_test(test_the_file_brings_back_sums_and_minutes),
+        cmocka_unit_test(test_minutes_older_than_an_hour_stay_in_the_sum),
+        cmocka_unit_test(test_a_torn_end_is_cut_off_and_the_rest_counts),
+        cmocka_unit_test(test_a_dropped_table_leaves_the_book_and_stays_in_the_sum),
+        cmocka_unit_test(test_heavy_partitions_of_shards_are_one),
+        cmocka_unit_test(test_threads_post_while_others_look),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
