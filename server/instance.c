@@ -35,7 +35,7 @@ static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     if (s->compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
-    struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control,
+    struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
                                  .node = s->node,
                                  .n_tables = METERING_TABLES, .tables = in->metering_tables};
     in->catalog = catalog_open(&co, e);

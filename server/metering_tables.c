@@ -138,3 +138,29 @@ static int emit_classes(struct row_out *ro, const struct schema_table *t, const 
 }
 
 YIELDS_METERING(query_classes) { return each_table(ctx, table, row, arg, emit_classes); }
+
+/* ---- recovery ---- */
+
+struct recovery_rows {
+    struct row_out ro;
+    int number;
+};
+
+static int emit_history(void *arg, const struct catalog_history *h) {
+    struct recovery_rows *r = arg;
+    struct row_out *ro = &r->ro;
+    row_out_begin(ro);
+    row_text_copy(ro, "keyspace_name", h->keyspace);
+    row_text_copy(ro, "table_name", h->name);
+    row_int(ro, "history", ++r->number);
+    row_count(ro, "bytes", h->bytes);
+    if (h->begun) row_long(ro, "earliest_restorable_timestamp", h->earliest_us / 1000);
+    if (h->gone_us != INT64_MAX) row_long(ro, "restorable_until_time", h->gone_us / 1000);
+    return row_out_emit(ro);
+}
+
+YIELDS_METERING(recovery) {
+    struct recovery_rows r = {0};
+    if (row_out_init(&r.ro, ctx, table, row, arg)) return -1;
+    return catalog_each_history(ctx->catalog, emit_history, &r);
+}

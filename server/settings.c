@@ -164,7 +164,11 @@ static int read_sizes(struct settings *s, const struct config *c, struct err *e)
 static const char keyspaces_ddl_delay[] = "500";
 
 static int read_ddl(struct settings *s, const struct config *c, struct err *e) {
+    enum { WINDOW_MAX = 35 * 86400 };
     struct ddl_rules rules;
+    unsigned long window;
+    if (number(c, CONFIG_PITR_WINDOW, 1, WINDOW_MAX, &window, e)) return -1;
+    s->pitr_window = (unsigned)window;
     int control = ONE_OF(c, CONFIG_CONTROL, e, "off", "on");
     if (control < 0) return -1;
     s->control = control;

@@ -21,6 +21,7 @@ struct settings { /* texts belong to the config */
     bool control;
     struct limiter_options limits;
     enum eng_durability durability;
+    unsigned pitr_window; /* seconds */
     bool cut_damage;
     uint32_t reclaim_rate; /* rows a second; 0: none */
     struct memory_plan memory;

@@ -76,11 +76,12 @@ static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     if (!c->traces) return err_nomem(e);
     if (settle_host_id(c, e) || entries_load(c, e) || system_tables_build(c, e)) return -1;
+    if (recovery_load(c, e)) return -1;
     resume(c);
     if (catalog_publish(c, e)) return -1;
     tell_engine(c);
     (void)catalog_step(c);
-    return worker_start(c, e);
+    return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;
 }
 
 struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
@@ -99,6 +100,8 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->current_lock, NULL);
     pthread_cond_init(&c->moved, NULL);
+    pthread_cond_init(&c->keep, NULL);
+    c->recovery_window_us = (o->recovery_window_s ? o->recovery_window_s : RECOVERY_WINDOW_S) * 1000000;
     arena_init(&c->arena, 64 * 1024, 0);
     const struct node_info *n = &o->node;
     c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name), arena_strdup(&c->arena, n->datacenter),
@@ -113,6 +116,8 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
 
 void catalog_close(struct catalog *c) {
     worker_stop(c);
+    recovery_stop(c);
+    recovery_free(c);
     if (c->current) schema_unref(&c->current->schema);
     for (uint32_t i = 0; i < c->n_entries; i++) entry_free(c->entries[i]);
     free(c->entries);
@@ -123,6 +128,7 @@ void catalog_close(struct catalog *c) {
     ddl_rules_fini(&c->rules);
     arena_fini(&c->arena);
     pthread_cond_destroy(&c->moved);
+    pthread_cond_destroy(&c->keep);
     pthread_mutex_destroy(&c->current_lock);
     pthread_mutex_destroy(&c->lock);
     free(c);

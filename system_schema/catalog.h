@@ -31,6 +31,7 @@ struct catalog_options {
     enum tally_mode mode;
     const char *ddl_delay; /* ddl_delay.h: how long an object stays CREATING, UPDATING or DELETING; NULL: none */
     const char *ddl_rules; /* ddl_rule.h; NULL: none */
+    int64_t recovery_window_s; /* how far back tables can be restored; 0: 35 days */
     bool control;          /* the keyspace system_control is there */
     struct node_info node;
     uint32_t n_tables; /* further system tables */
@@ -69,7 +70,7 @@ void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg);
 
 /* ---- DDL ---- */
 
-enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_CREATE_TYPE, CATALOG_ALTER_TYPE, CATALOG_DROP_TYPE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
+enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_RESTORE_TABLE, CATALOG_CREATE_TYPE, CATALOG_ALTER_TYPE, CATALOG_DROP_TYPE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
 
 struct catalog_column {
     const char *name;
@@ -98,6 +99,9 @@ struct catalog_change {
     const char *const *rename_from, *const *rename_to;
     uint32_t n_options; /* tables: set these (a map option given replaces all entries of that map); keyspaces: tags */
     const struct schema_option *options;
+    const char *from_keyspace, *from_name; /* RESTORE: the table whose history it is */
+    bool has_restore_us;                   /* false: as it is now, or was when it was dropped */
+    int64_t restore_us;
     uint32_t n_unset; /* option names, or names of whole map options, to remove */
     const char *const *unset;
 };
@@ -116,6 +120,20 @@ void catalog_clock_moved(struct catalog *c);
 
 /* Lets every unfinished change go on now, held or not. Those that start later have the delay that their rules say. */
 void catalog_release_held(struct catalog *c);
+
+/* ---- point-in-time recovery (recovery.h) ---- */
+
+/* From which moment on a table with that history can be restored. */
+int64_t catalog_restorable_since(const struct catalog *c, uint32_t history);
+
+struct catalog_history {
+    const char *keyspace, *name;
+    bool begun;
+    int64_t earliest_us, gone_us; /* gone: INT64_MAX: it is there */
+    uint64_t bytes;               /* on disk, and what was logged since the start */
+};
+/* Calls fn for every history; it must not call the catalogue. */
+int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct catalog_history *h), void *arg);
 
 /* ---- traces (system_traces.sessions and events), kept in memory, bounded, oldest dropped ---- */
 

@@ -112,7 +112,7 @@ static bool drops(const struct catalog_change *ch, const char *old) {
     return false;
 }
 
-static int merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n, const struct schema_option **out) {
+int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n, const struct schema_option **out) {
     const struct catalog_change *ch = a->change;
     struct schema_option *merged = ARENA_ARRAY(&a->arena, n_old + ch->n_options + 1, struct schema_option);
     if (!merged) return err_nomem(a->err);
@@ -166,7 +166,7 @@ static int create_keyspace(struct apply *a) {
     if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
-    if (merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
+    if (apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
     if (check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err)) return -1;
     struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
@@ -209,7 +209,7 @@ static int alter_keyspace(struct apply *a) {
     if (!ks) return -1;
     if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
     if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err)) return -1;
-    if (merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
+    if (apply_merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
     return apply_begin_update(a, x, ks);
 }
 
@@ -368,35 +368,45 @@ static void fill_columns(struct apply *a, struct schema_column *to) {
     }
 }
 
+int apply_check_table_name(struct apply *a, const struct entry *ks) {
+    const struct catalog_change *ch = a->change;
+    const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
+    if (!entry_find(a->c, &table_kind, ks->id, ch->name)) return old ? apply_busy(a, old) : 0;
+    err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name, ch->keyspace);
+    strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
+    strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
+    return -1;
+}
+
+int apply_random_id(uint8_t id[16], struct err *e) {
+    if (getrandom(id, 16, 0) != 16) return err_set(e, ERR_SERVER, "no random numbers");
+    id[6] = (uint8_t)((id[6] & 0x0f) | 0x40);
+    id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+    return 0;
+}
+
+int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t) {
+    drop_autoscaling(a->change, parts);
+    if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
+    if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL)) return -1;
+    return apply_begin_create(a, &table_kind, ks, t);
+}
+
 static int create_table(struct apply *a) {
     const struct catalog_change *ch = a->change;
     struct entry *ks = apply_keyspace(a, true);
     if (!ks) return -1;
-    if (entry_find(a->c, &table_kind, ks->id, ch->name)) {
-        if (ch->conditional) return NOTHING_TO_DO;
-        err_set(a->err, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", ch->name, ch->keyspace);
-        strncpy(a->err->detail.keyspace, ch->keyspace, ERR_NAME_MAX - 1);
-        strncpy(a->err->detail.name, ch->name, ERR_NAME_MAX - 1);
-        return -1;
-    }
-    const struct entry *old = apply_being_deleted(a, &table_kind, ks->id, ch->name);
-    if (old) return apply_busy(a, old);
+    if (ch->conditional && entry_find(a->c, &table_kind, ks->id, ch->name)) return NOTHING_TO_DO;
+    if (apply_check_table_name(a, ks)) return -1;
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
-    if (merge_options(a, 0, NULL, &parts.n_options, &parts.options) || stamp_settings(a, NULL, &parts)) return -1;
-    if (ch->has_id) {
-        memcpy(t.id, ch->id, sizeof t.id);
-    } else {
-        if (getrandom(t.id, sizeof t.id, 0) != sizeof t.id) return err_set(a->err, ERR_SERVER, "no random numbers");
-        t.id[6] = (uint8_t)((t.id[6] & 0x0f) | 0x40);
-        t.id[8] = (uint8_t)((t.id[8] & 0x3f) | 0x80);
-    }
+    if (apply_merge_options(a, 0, NULL, &parts.n_options, &parts.options)) return -1;
+    if (ch->has_id) memcpy(t.id, ch->id, sizeof t.id);
+    else if (apply_random_id(t.id, a->err)) return -1;
     parts.columns = ARENA_ARRAY(&a->arena, ch->n_columns + 1, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
     fill_columns(a, parts.columns);
-    if (check_schema_bytes(a, &parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
-    if (table_assemble(&a->arena, &parts, &t, a->err) || check_settings(a, ks, &t, NULL)) return -1;
-    return apply_begin_create(a, &table_kind, ks, &t);
+    return apply_begin_create_table(a, ks, &parts, &t);
 }
 
 static struct entry *existing_table(struct apply *a) {
@@ -454,7 +464,7 @@ static int alter_table(struct apply *a) {
     altered.created_ms = t->created_ms;
     memcpy(altered.id, t->id, sizeof t->id);
     struct table_parts parts = {.name = t->name};
-    if (add_columns(a, t, &parts) || merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
+    if (add_columns(a, t, &parts) || apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
     drop_autoscaling(a->change, &parts);
     if (stamp_settings(a, t, &parts)) return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
@@ -502,6 +512,7 @@ static int check_and_change(struct apply *a) {
         [CATALOG_CREATE_KEYSPACE] = create_keyspace, [CATALOG_ALTER_KEYSPACE] = alter_keyspace, [CATALOG_DROP_KEYSPACE] = drop_keyspace,
         [CATALOG_CREATE_TABLE] = create_table,       [CATALOG_ALTER_TABLE] = alter_table,       [CATALOG_DROP_TABLE] = drop_table,
         [CATALOG_CREATE_TYPE] = apply_create_type,   [CATALOG_ALTER_TYPE] = apply_alter_type,   [CATALOG_DROP_TYPE] = apply_drop_type,
+        [CATALOG_RESTORE_TABLE] = apply_restore_table,
         [CATALOG_CREATE_OBJECT] = create_object,     [CATALOG_DROP_OBJECT] = drop_object,
     };
     uint32_t pending = 0;
@@ -540,6 +551,7 @@ static int record_begin(struct apply *a, struct entry *x) {
     fault_dies(FAULT_DDL);
     if (a->kind == CHANGE_DROPPED && x->kind == &keyspace_kind) drop_objects_of(c, x);
     if (at_once) entry_finish_keep(c, x, &before);
+    recovery_follow(c, x, a->kind == CHANGE_CREATED);
     return 0;
 }
 

@@ -38,6 +38,7 @@ static struct schema_table *make_table(const struct entry *x, const struct schem
     t->object = x->id;
     t->shape = x->shape;
     t->storage = x->storage;
+    t->history = x->history;
     t->status = x->status;
     return t;
 }

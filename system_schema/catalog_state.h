@@ -12,6 +12,7 @@
 #include "system_schema/catalog.h"
 #include "system_schema/catalog_record.h"
 #include "system_schema/ddl_rule.h"
+#include "system_schema/recovery.h"
 #include "system_schema/snapshot.h"
 
 struct entry {
@@ -31,6 +32,10 @@ struct entry {
     bool touched;     /* changed since the current snapshot was made: in catalog.touched */
     int64_t due_us;   /* monotonic: when the status moves on; INT64_MAX: held, or nothing is under way */
     int64_t since_us; /* monotonic: when it got this status */
+    bool waits;       /* RESTORING: its rows are not there yet */
+    uint32_t restored_from; /* a history; 0: it was not restored since the server was started */
+    int64_t restored_at_us;
+    uint32_t history; /* that is begun; 0: none */
     char *failure;    /* malloc'ed: the words that what is under way fails with; NULL: it does not */
     struct slice form, next; /* malloc'ed; next is what an UPDATING object becomes */
     uint32_t n_objects;      /* of a keyspace: entries that live in it */
@@ -97,6 +102,12 @@ struct catalog {
         void *arg;
     } listeners[MAX_LISTENERS];
     struct trace_store *traces;
+
+    struct history *histories; /* under lock */
+    int64_t recovery_window_us;
+    pthread_cond_t keep; /* something is to be done for histories, or closing */
+    bool has_keeper;
+    pthread_t keeper;
 };
 
 /* ---- catalog_entry.c: entries and their records; the lock is held ---- */
@@ -164,8 +175,19 @@ void *apply_definition(struct apply *a, const struct entry *x);
 int apply_check_needs(struct apply *a, const struct object_kind *kind, const void *definition);
 /* Each gives the status and makes the entry the statement's subject. BEGUN, NOTHING_TO_DO or -1. */
 int apply_begin_create(struct apply *a, const struct object_kind *kind, const struct entry *ks, const void *definition);
+/* Options with those of the change in their place. */
+int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_option *old, uint32_t *n, const struct schema_option **out) MUST_CHECK;
+/* -1: there is a table of the change's name, or one is being deleted. */
+int apply_check_table_name(struct apply *a, const struct entry *ks);
+/* A table of these parts, whose id and time are in t; its settings are completed and checked. */
+int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t);
+int apply_random_id(uint8_t id[16], struct err *e) MUST_CHECK;
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
 int apply_begin_drop(struct apply *a, struct entry *x);
+
+/* ---- catalog_restore.c ---- */
+
+int apply_restore_table(struct apply *a);
 
 /* ---- catalog_type.c: DDL of user types ---- */
 

@@ -39,7 +39,7 @@ void entry_schedule(struct catalog *c, struct entry *x) {
     entry_fail_with(x, ddl_rules_failure(&c->rules, &of));
 }
 
-bool entry_is_due_at_once(const struct entry *x) { return x->at_once && !x->failure; }
+bool entry_is_due_at_once(const struct entry *x) { return x->at_once && !x->failure && !x->waits; }
 
 /* ---- the end of a change ---- */
 
@@ -138,6 +138,7 @@ static void move_on(struct catalog *c, struct entry *x) {
     }
     fault_dies(FAULT_DDL);
     entry_finish_keep(c, x, &before);
+    recovery_follow(c, x, before.status == SCHEMA_CREATING);
     if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
     else if (!entry_is_gone(x)) tell_engine(c, x);
     fault_dies(FAULT_DDL);
@@ -178,14 +179,14 @@ static bool free_one(struct catalog *c, int64_t now) {
 static int64_t next_due(const struct catalog *c) {
     int64_t next = INT64_MAX;
     for (const struct entry *x = c->busy; x; x = x->busy_next)
-        if (x->due_us < next) next = x->due_us;
+        if (x->due_us < next && !x->waits) next = x->due_us;
     return next;
 }
 
 /* One that is due moves on, if there is one. */
 static bool move_one(struct catalog *c, int64_t now) {
     struct entry *x = c->busy;
-    while (x && (!entry_is_pending(x) || x->due_us > now)) x = x->busy_next;
+    while (x && (!entry_is_pending(x) || x->waits || x->due_us > now)) x = x->busy_next;
     if (x) move_on(c, x);
     return x;
 }
@@ -259,6 +260,7 @@ void worker_stop(struct catalog *c) {
 void catalog_clock_moved(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     pthread_cond_broadcast(&c->moved);
+    pthread_cond_broadcast(&c->keep);
     pthread_mutex_unlock(&c->lock);
 }
 

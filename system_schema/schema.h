@@ -65,6 +65,7 @@ struct schema_table {
     int32_t gc_grace_seconds;
     const char *comment;
     bool is_counter;
+    uint32_t history; /* of the engine: what the table can be restored from; 0: nothing */
     const struct schema_virtual *virt; /* a system table answered from memory; NULL: rows are in the engine */
     struct schema_owner *owner;
 };

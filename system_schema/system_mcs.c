@@ -1,5 +1,6 @@
 /* system_schema_mcs.*: the schema with its status, from CREATING on, and what Keyspaces adds (reference/keyspaces.md 5.2). */
 #include <stdlib.h>
+#include <time.h>
 
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
@@ -70,6 +71,16 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
+static const char *time_text(struct row_out *ro, int64_t us) {
+    time_t s = us / 1000000;
+    struct tm tm;
+    char text[32];
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &tm));
+    const char *all = arena_printf(ro->ctx->arena, "%s.%03dZ", text, (int)(us % 1000000 / 1000));
+    if (!all) ro->failed = true;
+    return all;
+}
+
 /* What a table has without asking for it, and what only the server knows, beside what its statements said. */
 static void put_custom_properties(struct row_out *ro, const struct schema_table *t) {
     enum { MORE = 8 };
@@ -89,6 +100,7 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
     }
     if (!has_group(n, own, "encryption_specification")) add(&p, "encryption_specification.encryption_type", "AWS_OWNED_KMS_KEY");
     add(&p, "point_in_time_recovery.status", "disabled");
+    if (t->history) add(&p, "point_in_time_recovery.earliest_restorable_timestamp", time_text(ro, catalog_restorable_since(ro->ctx->catalog, t->history)));
     if (t->default_ttl > 0) add(&p, "ttl.status", "enabled");
     if (arn) {
         add(&p, "cdc_specification.status", cdc && strcmp(cdc, "true") == 0 ? "Enabled" : "Disabled");

@@ -57,6 +57,7 @@ ONE_IDEA = [
     ("native_protocol/dispatch", "native_protocol/offload", "a request goes to a worker, which calls the same dispatch"),
     ("native_protocol/loop", "native_protocol/committer", "a loop gives its batches away and gets them back"),
     ("native_protocol/loop", "native_protocol/conn", "a loop holds its connections, and each knows its loop"),
+    ("system_schema/catalog_state", "system_schema/recovery", "the catalogue's state holds the histories, and they follow its entries"),
     ("system_schema/catalog", "system_schema/catalog_state", "the door of the catalogue and what is behind it"),
     ("system_schema/schema", "system_schema/snapshot", "definitions, and the snapshot that counts them"),
     ("types/value", "types/family", "what is asked of a value is answered by its type's family"),

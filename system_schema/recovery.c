@@ -1,0 +1,346 @@
+#include "system_schema/recovery.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+
+enum { RECORD_VERSION = 1, KEY_MAX = 16 };
+
+static int64_t now_us(const struct catalog *c) { return clock_wall_us(c->clock); }
+
+/* ---- records ---- */
+
+static struct slice record_name(const char *prefix, uint32_t id, uint8_t key[KEY_MAX]) {
+    size_t n = strlen(prefix);
+    memcpy(key, prefix, n);
+    store_u32(key + n, id);
+    return slice_of(key, n + 4);
+}
+
+static int save(struct catalog *c, const struct history *h, struct err *e) {
+    uint8_t key[KEY_MAX];
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u8(&b, RECORD_VERSION);
+    buf_u8(&b, h->begun && !h->unwanted);
+    buf_u32(&b, h->table);
+    buf_u64(&b, (uint64_t)h->gone_us);
+    form_put_text(&b, h->keyspace);
+    form_put_text(&b, h->name);
+    buf_uvarint(&b, h->n_versions);
+    for (uint32_t i = 0; i < h->n_versions; i++) {
+        buf_u64(&b, (uint64_t)h->versions[i].from_us);
+        buf_uvarint(&b, h->versions[i].form.n);
+        buf_put_slice(&b, h->versions[i].form);
+    }
+    int rc = buf_failed(&b) ? err_nomem(e) : eng_meta_put(c->eng, record_name("recovery/", h->id, key), buf_slice(&b), e);
+    buf_fini(&b);
+    return rc;
+}
+
+static void save_or_say(struct catalog *c, const struct history *h) {
+    struct err e = {0};
+    if (save(c, h, &e)) log_error("the history of %s.%s is not recorded as it is: %s", h->keyspace, h->name, e.text);
+}
+
+/* ---- in memory ---- */
+
+static void history_free(struct history *h) {
+    for (uint32_t i = 0; i < h->n_versions; i++) free((void *)h->versions[i].form.p);
+    free(h->versions);
+    free(h->keyspace);
+    free(h->name);
+    free(h);
+}
+
+void recovery_free(struct catalog *c) {
+    for (struct history *h = c->histories, *next; h; h = next) {
+        next = h->next;
+        history_free(h);
+    }
+    c->histories = NULL;
+}
+
+static struct history *history_new(struct catalog *c, uint32_t id, const char *keyspace, const char *name, struct err *e) {
+    struct history *h = calloc(1, sizeof *h);
+    if (h) *h = (struct history){.id = id, .gone_us = INT64_MAX, .keyspace = strdup(keyspace), .name = strdup(name), .next = c->histories};
+    if (h && h->keyspace && h->name) return c->histories = h;
+    if (h) history_free(h);
+    err_nomem(e);
+    return NULL;
+}
+
+static int add_version(struct history *h, int64_t from_us, struct slice form, struct err *e) {
+    struct history_version *all = realloc(h->versions, (h->n_versions + 1) * sizeof *all);
+    if (!all) return err_nomem(e);
+    h->versions = all;
+    all[h->n_versions] = (struct history_version){.from_us = from_us};
+    if (form_set(&all[h->n_versions].form, form, e)) return -1;
+    h->n_versions++;
+    return 0;
+}
+
+static struct history *of_table(struct catalog *c, uint32_t table) {
+    struct history *h = c->histories;
+    while (h && (h->table != table || h->unwanted)) h = h->next;
+    return h;
+}
+
+int64_t recovery_earliest(struct catalog *c, const struct history *h) {
+    return catalog_restorable_since(c, h->id);
+}
+
+struct slice recovery_form(const struct history *h, int64_t at_us) {
+    uint32_t i = 0;
+    while (i + 1 < h->n_versions && h->versions[i + 1].from_us <= at_us) i++;
+    return h->versions[i].form;
+}
+
+static bool is_named(const struct history *h, const char *keyspace, const char *name) {
+    return strcmp(h->keyspace, keyspace) == 0 && strcmp(h->name, name) == 0;
+}
+
+struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name) {
+    struct history *last = NULL;
+    const struct entry *ks = entry_find(c, &keyspace_kind, 0, keyspace), *x = NULL;
+    if (ks && !(x = entry_find(c, &table_kind, ks->id, name))) x = entry_find_deleting(c, &table_kind, ks->id, name);
+    struct history *own = x ? of_table(c, x->id) : NULL;
+    if (x) return own && own->begun ? own : NULL;
+    for (struct history *h = c->histories; h; h = h->next) {
+        bool there = h->begun && !h->unwanted && !h->table && h->gone_us >= recovery_earliest(c, h);
+        if (there && is_named(h, keyspace, name) && (!last || h->gone_us > last->gone_us)) last = h;
+    }
+    return last;
+}
+
+/* ---- following the tables ---- */
+
+struct wishes {
+    bool wanted;
+    int64_t gc_grace;
+};
+
+static struct wishes wishes_of(struct catalog *c, const struct entry *x) {
+    const struct object_place at = entry_place(c, x);
+    struct wishes w = {0};
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a, 16 * 1024, 0);
+    const struct schema_table *t = x->kind->decode(x->form, &at, &a, &e);
+    if (t) w = (struct wishes){schema_has_pitr(t), t->gc_grace_seconds};
+    arena_fini(&a);
+    return w;
+}
+
+static void begin(struct catalog *c, struct entry *x, bool fresh) {
+    struct err e = {0};
+    uint32_t id;
+    struct history *h = entry_next_id(c, &id, &e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, &e);
+    if (h) h->table = x->id;
+    if (h && fresh && save(c, h, &e) == 0 && eng_history_begin(c->eng, x->storage, id, false, &e) == 0 &&
+        add_version(h, eng_history_since(c->eng, id), x->form, &e) == 0) {
+        h->begun = true;
+        x->history = id;
+        save_or_say(c, h);
+    }
+    if (e.set) log_warn("the history of %s is not begun yet: %s", x->name, e.text);
+    pthread_cond_broadcast(&c->keep);
+}
+
+static void note_version(struct catalog *c, const struct entry *x, struct history *h) {
+    struct err e = {0};
+    if (!h->begun || slice_eq(h->versions[h->n_versions - 1].form, x->form)) return;
+    if (add_version(h, now_us(c), x->form, &e)) log_error("the history of %s does not know its new definition: %s", x->name, e.text);
+    else save_or_say(c, h);
+}
+
+static void give_up(struct catalog *c, struct entry *x, struct history *h) {
+    eng_history_end(c->eng, x->storage);
+    x->history = 0;
+    h->unwanted = true;
+    h->table = 0;
+    save_or_say(c, h);
+    pthread_cond_broadcast(&c->keep);
+}
+
+static void end(struct catalog *c, struct entry *x, struct history *h) {
+    if (!h->begun) {
+        give_up(c, x, h);
+        return;
+    }
+    eng_history_end(c->eng, x->storage);
+    h->gone_us = now_us(c);
+    h->table = 0;
+    save_or_say(c, h);
+}
+
+/* Done with what it was restored from. */
+static void forget_plan(struct catalog *c, uint32_t table) {
+    uint8_t key[KEY_MAX];
+    struct err e = {0};
+    if (eng_meta_delete(c->eng, record_name("restore/", table, key), &e)) log_warn("the plan of a restore stays: %s", e.text);
+}
+
+static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
+    struct history *h = of_table(c, x->id);
+    if (x->restored_from && x->status != SCHEMA_RESTORING) forget_plan(c, x->id);
+    if (entry_is_gone(x)) {
+        if (h) end(c, x, h);
+        return;
+    }
+    if (x->status != SCHEMA_ACTIVE) return;
+    struct wishes w = wishes_of(c, x);
+    if (h) eng_table_set(c->eng, h->id, w.gc_grace);
+    if (!w.wanted && h) give_up(c, x, h);
+    else if (w.wanted && h) note_version(c, x, h);
+    else if (w.wanted) begin(c, x, fresh);
+    if (w.wanted && (h = of_table(c, x->id))) eng_table_set(c->eng, h->id, w.gc_grace);
+}
+
+void recovery_follow(struct catalog *c, struct entry *x, bool fresh) {
+    if (x->kind == &table_kind) follow_table(c, x, fresh);
+    for (uint32_t i = 0; x->kind == &keyspace_kind && entry_is_gone(x) && i < c->n_entries; i++) {
+        struct entry *y = c->entries[i];
+        if (y->kind == &table_kind && y->keyspace_id == x->id) follow_table(c, y, false);
+    }
+}
+
+int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {
+    uint8_t key[KEY_MAX], value[12];
+    store_u32(value, h->id);
+    store_u64(value + 4, (uint64_t)at_us);
+    x->waits = true;
+    x->restored_from = h->id;
+    x->restored_at_us = at_us;
+    return eng_meta_put(c->eng, record_name("restore/", x->id, key), slice_of(value, sizeof value), e);
+}
+
+/* ---- for the keeper ---- */
+
+int recovery_record(struct catalog *c, const struct history *h, struct err *e) { return save(c, h, e); }
+
+int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) {
+    if (add_version(h, eng_history_since(c->eng, h->id), x->form, e)) return -1;
+    h->begun = true;
+    if (save(c, h, e) == 0) {
+        x->history = h->id;
+        entry_touch(c, x);
+        return catalog_publish(c, e);
+    }
+    h->begun = false;
+    free((void *)h->versions[--h->n_versions].form.p);
+    return -1;
+}
+
+/* Versions before the one that counts at the floor. */
+void recovery_rolled(struct catalog *c, struct history *h, int64_t floor_us) {
+    uint32_t old = 0;
+    while (old + 1 < h->n_versions && h->versions[old + 1].from_us <= floor_us) free((void *)h->versions[old++].form.p);
+    if (!old) return;
+    h->n_versions -= old;
+    memmove(h->versions, h->versions + old, h->n_versions * sizeof *h->versions);
+    save_or_say(c, h);
+}
+
+int recovery_erase(struct catalog *c, struct history *h, struct err *e) {
+    uint8_t key[KEY_MAX];
+    if (eng_meta_delete(c->eng, record_name("recovery/", h->id, key), e)) return -1;
+    struct history **at = &c->histories;
+    while (*at != h) at = &(*at)->next;
+    *at = h->next;
+    history_free(h);
+    return 0;
+}
+
+/* ---- the start ---- */
+
+static int read_versions(struct rd *rd, struct history *h, struct err *e) {
+    for (uint64_t n = rd_uvarint(rd); n && !rd->bad; n--) {
+        int64_t from_us = (int64_t)rd_u64(rd);
+        struct slice form = rd_bytes(rd, rd_uvarint(rd));
+        if (!rd->bad && add_version(h, from_us, form, e)) return -1;
+    }
+    return 0;
+}
+
+static int load_history(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct catalog *c = arg;
+    struct rd rd = rd_of(value);
+    struct arena a;
+    arena_init(&a, 4096, 0);
+    uint8_t version = rd_u8(&rd), begun = rd_u8(&rd);
+    uint32_t table = rd_u32(&rd);
+    int64_t gone_us = (int64_t)rd_u64(&rd);
+    const char *keyspace = form_get_text(&rd, &a, e), *name = form_get_text(&rd, &a, e);
+    struct history *h = history_new(c, key.n >= 4 ? load_u32(key.p + key.n - 4) : 0, keyspace, name, e);
+    int rc = h ? read_versions(&rd, h, e) : -1;
+    if (h) {
+        h->table = table;
+        h->gone_us = gone_us;
+        h->begun = begun && h->n_versions && !rd.bad && version == RECORD_VERSION;
+        h->unwanted = !h->begun;
+        if (begun && !h->begun) log_error("the record of the history of %s.%s is damaged: its tables cannot be restored from it", keyspace, name);
+    }
+    arena_fini(&a);
+    return rc;
+}
+
+static int load_plan(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct catalog *c = arg;
+    struct entry *x = key.n >= 4 ? entry_by_id(c, load_u32(key.p + key.n - 4)) : NULL;
+    (void)e;
+    if (!x || value.n != 12) return 0;
+    x->restored_from = load_u32(value.p);
+    x->restored_at_us = (int64_t)load_u64(value.p + 4);
+    x->waits = x->status == SCHEMA_RESTORING;
+    return 0;
+}
+
+/* H1. A table that went while its history's record did not say so has gone now. */
+static void take_up(struct catalog *c, struct history *h) {
+    struct entry *x = h->table ? entry_by_id(c, h->table) : NULL;
+    bool there = x && x->kind == &table_kind && !entry_is_gone(x);
+    struct err e = {0};
+    if (!there && h->gone_us == INT64_MAX) h->gone_us = now_us(c);
+    if (!there) h->table = 0;
+    if (eng_history_follow(c->eng, there ? x->storage : 0, h->id, &e) == 0) {
+        if (there) x->history = h->id;
+        return;
+    }
+    log_error("the history of %s.%s cannot be used: %s", h->keyspace, h->name, e.text);
+    h->unwanted = true;
+    h->table = 0;
+}
+
+int recovery_load(struct catalog *c, struct err *e) {
+    if (eng_meta_scan(c->eng, slice_str("recovery/"), load_history, c, e)) return -1;
+    if (eng_meta_scan(c->eng, slice_str("restore/"), load_plan, c, e)) return -1;
+    for (struct history *h = c->histories; h; h = h->next)
+        if (!h->unwanted) take_up(c, h);
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        struct entry *x = c->entries[i];
+        if (x->status == SCHEMA_RESTORING && !x->restored_from) entry_fail_with(x, "it is not known what it is restored from");
+        if (x->kind == &table_kind && x->status == SCHEMA_ACTIVE) follow_table(c, x, false);
+    }
+    return 0;
+}
+
+/* ---- for those who look ---- */
+
+int64_t catalog_restorable_since(const struct catalog *c, uint32_t history) {
+    int64_t since = eng_history_since(c->eng, history), window = now_us(c) - c->recovery_window_us;
+    return since > window ? since : window;
+}
+
+int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct catalog_history *h), void *arg) {
+    int rc = 0;
+    pthread_mutex_lock(&c->lock);
+    for (const struct history *h = c->histories; h && !rc; h = h->next) {
+        const struct catalog_history now = {.keyspace = h->keyspace, .name = h->name, .begun = h->begun, .gone_us = h->gone_us,
+                                            .earliest_us = h->begun ? recovery_earliest(c, h) : INT64_MAX, .bytes = eng_history_bytes(c->eng, h->id)};
+        if (!h->unwanted) rc = fn(arg, &now);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}

@@ -1,0 +1,173 @@
+/* The keeper: the thread that does for histories what takes long: it makes the rows of tables that are restored, begins histories of tables that hold rows,
+ * rolls histories up as the window moves, and frees what nobody can ask for any more. It holds the catalogue's lock only between. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+
+enum { ROLLS_PER_WINDOW = 64, PAUSE_MS_MAX = 60000, RETRY_MS = 1000 };
+
+static struct history *by_id(struct catalog *c, uint32_t id) {
+    struct history *h = c->histories;
+    while (h && h->id != id) h = h->next;
+    return h;
+}
+
+static void say(const struct history *h, const char *what, const struct err *e) { log_error("%s of %s.%s: %s", what, h->keyspace, h->name, e->text); }
+
+/* ---- restoring ---- */
+
+static struct entry *next_restore(struct catalog *c) {
+    struct entry *x = c->busy;
+    while (x && !x->waits) x = x->busy_next;
+    return x;
+}
+
+static void restored(struct catalog *c, struct entry *x) {
+    x->waits = false;
+    pthread_cond_broadcast(&c->moved);
+}
+
+/* 1: done, 0: there is none, -1: to be tried again. */
+static int restore_one(struct catalog *c) {
+    struct entry *x = next_restore(c);
+    if (!x) return 0;
+    struct history *h = by_id(c, x->restored_from);
+    struct err e = {0};
+    if (!h) {
+        entry_fail_with(x, "what it is restored from is gone");
+        restored(c, x);
+        return 1;
+    }
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_restore(c->eng, h->id, x->restored_at_us, x->storage, &e); /* the entry stays while it waits */
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    if (rc && e.code == ERR_INVALID) entry_fail_with(x, e.text); /* the window has passed over it */
+    else if (rc) {
+        say(h, "a table is not restored yet from the history", &e);
+        return -1;
+    }
+    restored(c, x);
+    return 1;
+}
+
+/* ---- beginning ---- */
+
+static int begin_one(struct catalog *c) {
+    struct history *h = c->histories;
+    struct err e = {0};
+    while (h && (h->begun || h->unwanted)) h = h->next;
+    struct entry *x = h ? entry_by_id(c, h->table) : NULL;
+    if (!h) return 0;
+    if (!x || recovery_record(c, h, &e)) return -1;
+    uint32_t storage = x->storage;
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_begin(c->eng, storage, h->id, true, &e);
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    x = h->table ? entry_by_id(c, h->table) : NULL;
+    if (!x || h->unwanted) {
+        eng_history_end(c->eng, storage); /* it went, or its property, meanwhile */
+        return 1;
+    }
+    if (!rc) rc = recovery_begun(c, h, x, &e);
+    if (rc) say(h, "the history is not begun yet", &e);
+    return rc ? -1 : 1;
+}
+
+/* ---- as the window moves ---- */
+
+static bool is_over(struct catalog *c, const struct history *h) {
+    return h->unwanted || (h->gone_us != INT64_MAX && h->gone_us < clock_wall_us(c->clock) - c->recovery_window_us);
+}
+
+static int free_one(struct catalog *c) {
+    struct history **at = &c->histories;
+    struct err e = {0};
+    while (*at && (!is_over(c, *at) || (*at)->users)) at = &(*at)->next;
+    struct history *h = *at;
+    if (!h) return 0;
+    h->unwanted = true;
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_drop(c->eng, h->id, &e);
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    if (!rc) rc = recovery_erase(c, h, &e);
+    if (rc) say(h, "the history is not freed yet", &e);
+    return rc ? -1 : 1;
+}
+
+/* The floor follows the window in steps, so that little is rolled up twice. */
+static int64_t floor_of(struct catalog *c, const struct history *h) {
+    int64_t floor = clock_wall_us(c->clock) - c->recovery_window_us, step = c->recovery_window_us / ROLLS_PER_WINDOW;
+    return h->begun && !is_over(c, h) && floor - eng_history_since(c->eng, h->id) >= step ? floor : INT64_MIN;
+}
+
+static int roll_one(struct catalog *c) {
+    struct history *h = c->histories;
+    struct err e = {0};
+    while (h && floor_of(c, h) == INT64_MIN) h = h->next;
+    if (!h) return 0;
+    int64_t floor = floor_of(c, h);
+    h->users++;
+    pthread_mutex_unlock(&c->lock);
+    int rc = eng_history_roll(c->eng, h->id, floor, &e);
+    pthread_mutex_lock(&c->lock);
+    h->users--;
+    if (rc) say(h, "the history is not rolled up", &e);
+    else recovery_rolled(c, h, floor);
+    return rc ? -1 : 1;
+}
+
+/* ---- the thread ---- */
+
+static int64_t pause_ms(const struct catalog *c) {
+    int64_t ms = c->recovery_window_us / ROLLS_PER_WINDOW / 1000;
+    return ms < RETRY_MS ? RETRY_MS : ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : ms;
+}
+
+static void sleep_for(struct catalog *c, int64_t ms) {
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at); /* machine time: who moves the clock, or has work, wakes */
+    at.tv_sec += ms / 1000;
+    at.tv_nsec += ms % 1000 * 1000000;
+    if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&c->keep, &c->lock, &at);
+}
+
+static void *keep(void *arg) {
+    static int (*const jobs[])(struct catalog *c) = {restore_one, begin_one, free_one, roll_one};
+    struct catalog *c = arg;
+    pthread_mutex_lock(&c->lock);
+    while (!c->closing) {
+        int done = 0;
+        bool again = false;
+        for (size_t i = 0; i < ARRAY_LEN(jobs) && done <= 0 && !c->closing; i++) {
+            done = jobs[i](c);
+            again = again || done < 0;
+        }
+        if (done <= 0 && !c->closing) sleep_for(c, again ? RETRY_MS : pause_ms(c));
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int recovery_start(struct catalog *c, struct err *e) {
+    if (pthread_create(&c->keeper, NULL, keep, c)) return err_set(e, ERR_SERVER, "the thread of the tables' histories does not start");
+    c->has_keeper = true;
+    return 0;
+}
+
+void recovery_stop(struct catalog *c) {
+    pthread_mutex_lock(&c->lock);
+    c->closing = true;
+    pthread_cond_broadcast(&c->keep);
+    pthread_mutex_unlock(&c->lock);
+    if (c->has_keeper) pthread_join(c->keeper, NULL);
+    c->has_keeper = false;
+}

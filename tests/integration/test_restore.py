@@ -1,0 +1,282 @@
+"""RESTORE TABLE through a real driver: at each of several seconds while writes go on, after a drop, across ALTER, outside of the window, over kill -9."""
+import threading
+import time
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from cassandra import InvalidRequest
+from cassandra.protocol import SyntaxException
+
+from tally_server import await_active, create_keyspace, status_of
+
+PITR = "CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}"
+
+
+def make_table(session, name, definition, properties=PITR, ks="r"):
+    session.execute(f"CREATE TABLE {ks}.{name} ({definition}) WITH {properties}")
+    await_active(session, ks, name)
+
+
+def text_of(moment):
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}+0000"
+
+
+def now():
+    return datetime.now(timezone.utc)
+
+
+def restore(session, new, old, moment=None, more="", ks="r"):
+    words = ([f"restore_timestamp = '{text_of(moment)}'"] if moment else []) + ([more] if more else [])
+    session.execute(f"RESTORE TABLE {ks}.{new} FROM TABLE {ks}.{old}" + (" WITH " + " AND ".join(words) if words else ""))
+    return await_active(session, ks, new)
+
+
+def properties(session, table, ks="r"):
+    return session.execute("SELECT custom_properties FROM system_schema_mcs.tables WHERE keyspace_name = %s AND table_name = %s", (ks, table)).one()[0]
+
+
+@pytest.fixture
+def session(new_server):
+    server = new_server("--ddl-delay", "30")
+    with server.cluster() as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "r")
+        s.server = server
+        yield s
+
+
+def test_a_table_is_restored_to_each_of_several_seconds_while_writes_go_on(session):
+    make_table(session, "t", "pk int, ck int, v text, PRIMARY KEY (pk, ck)")
+    insert = session.prepare("INSERT INTO r.t (pk, ck, v) VALUES (?, ?, ?)")
+    delete = session.prepare("DELETE FROM r.t WHERE pk = ? AND ck = ?")
+    acknowledged, stop = [], False  # (begun, ended, row, value or None)
+
+    def write():
+        row = 0
+        while not stop:
+            begun = now()
+            session.execute(insert, (row % 7, row, f"v{row}"))
+            acknowledged.append((begun, now(), row, f"v{row}"))
+            if row % 5 == 4:
+                begun = now()
+                session.execute(delete, ((row - 3) % 7, row - 3))
+                acknowledged.append((begun, now(), row - 3, None))
+            row += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    moments = []
+    try:
+        for n in range(4):
+            time.sleep(0.6)
+            moments.append(now())
+        for n, moment in enumerate(moments):
+            assert restore(session, f"at{n}", "t", moment)[0] in ("RESTORING", "ACTIVE")
+    finally:
+        stop = True
+        writer.join()
+    assert len(acknowledged) > 100
+    for n, moment in enumerate(moments):
+        found = {r.ck: r.v for r in session.execute(f"SELECT ck, v FROM r.at{n}")}
+        before, open_rows = {}, set()  # a client knows the moment of a write between its begin and its end
+        for begun, ended, row, value in acknowledged:
+            if ended < moment - timedelta(milliseconds=1):
+                before[row] = value
+            elif begun < moment:
+                open_rows.add(row)
+        expected = {row: v for row, v in before.items() if v is not None and row not in open_rows}
+        for row in open_rows:
+            found.pop(row, None)
+        assert found == expected, f"at second {n}"
+    assert len(list(session.execute("SELECT ck FROM r.at0"))) < len(list(session.execute("SELECT ck FROM r.at3")))
+
+
+def test_a_dropped_table_is_restored_to_its_last_moment_and_to_one_before(session):
+    make_table(session, "gone", "pk int PRIMARY KEY, v int, m map<text, int>, s set<int>")
+    for i in range(20):
+        session.execute("INSERT INTO r.gone (pk, v, m, s) VALUES (%s, %s, %s, %s)", (i, i, {"a": i}, {i, i + 1}))
+    middle = now()
+    time.sleep(0.05)
+    session.execute("UPDATE r.gone SET m['b'] = 7, s = s - {1} WHERE pk = 1")
+    session.execute("DELETE FROM r.gone WHERE pk = 2")
+    session.execute("DROP TABLE r.gone")
+    deadline = time.monotonic() + 20
+    while status_of(session, "r", "gone"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.05)
+    restore(session, "last", "gone")
+    restore(session, "middle", "gone", middle)
+    last, then = ({r.pk: r for r in session.execute(f"SELECT * FROM r.{t}")} for t in ("last", "middle"))
+    assert len(last) == 19 and last[1].m == {"a": 1, "b": 7} and last[1].s == {2}
+    assert len(then) == 20 and then[1].m == {"a": 1} and then[1].s == {1, 2} and then[2].v == 2
+    with pytest.raises(InvalidRequest, match="the restore timestamp must be between"):
+        restore(session, "late", "gone", now())
+    # under its own name, too; and one that was made anew under the name hides the old one
+    restore(session, "gone", "gone")
+    assert len(list(session.execute("SELECT pk FROM r.gone"))) == 19
+
+
+def test_a_table_made_anew_hides_the_history_of_the_one_before(session):
+    make_table(session, "t", "pk int PRIMARY KEY, v int")
+    session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
+    before = now()
+    session.execute("DROP TABLE r.t")
+    while status_of(session, "r", "t"):
+        time.sleep(0.02)
+    make_table(session, "t", "pk int PRIMARY KEY, w int", properties="comment = 'without'")
+    with pytest.raises(InvalidRequest, match="point-in-time recovery is not enabled"):
+        restore(session, "n", "t", before)
+
+
+def test_the_definition_is_that_of_the_moment_and_settings_are_those_of_now(session):
+    make_table(session, "t", "pk int PRIMARY KEY, a int", properties=PITR + " AND comment = 'first' AND default_time_to_live = 1000")
+    session.execute("INSERT INTO r.t (pk, a) VALUES (1, 1)")
+    before = now()
+    time.sleep(0.05)
+    for change in ("ADD b text", "WITH comment = 'second'",
+                   "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 7, 'write_capacity_units': 5}}"):
+        session.execute(f"ALTER TABLE r.t {change}")
+        await_active(session, "r", "t")
+    session.execute("INSERT INTO r.t (pk, a, b) VALUES (2, 2, 'x')")
+    restore(session, "old", "t", before)
+    restore(session, "new", "t")
+    session.cluster.refresh_schema_metadata()
+    tables = session.cluster.metadata.keyspaces["r"].tables
+    assert list(tables["old"].columns) == ["pk", "a"] and set(tables["new"].columns) == {"pk", "a", "b"}
+    assert tables["old"].options["comment"] == "first" and tables["new"].options["comment"] == "second"
+    assert tables["old"].options["default_time_to_live"] == 1000
+    for t in ("old", "new"):
+        assert properties(session, t)["capacity_mode"]["read_capacity_units"] == "7"
+    assert [(r.pk, r.a) for r in session.execute("SELECT * FROM r.old")] == [(1, 1)]
+    assert {(r.pk, r.b) for r in session.execute("SELECT pk, b FROM r.new")} == {(1, None), (2, "x")}
+    session.execute("INSERT INTO r.old (pk, a) VALUES (3, 3)")
+    assert len(list(session.execute("SELECT * FROM r.old"))) == 2
+
+
+def test_statics_counters_ranges_ttl_and_own_timestamps_come_back_as_they_were(session):
+    make_table(session, "t", "pk int, ck int, v int, st text static, PRIMARY KEY (pk, ck)", properties=PITR.replace(
+        "}}", "}, 'client_side_timestamps': {'status': 'enabled'}, 'ttl': {'status': 'enabled'}}"))
+    make_table(session, "c", "pk int PRIMARY KEY, n counter")
+    for ck in range(10):
+        session.execute("INSERT INTO r.t (pk, ck, v, st) VALUES (1, %s, %s, 'first')", (ck, ck))
+    session.execute("INSERT INTO r.t (pk, ck, v) VALUES (2, 1, 1) USING TTL 3")
+    session.execute("INSERT INTO r.t (pk, ck, v) VALUES (3, 1, 10) USING TIMESTAMP %s", (int(time.time() * 1e6) + 60_000_000,))
+    session.execute("UPDATE r.c SET n = n + 5 WHERE pk = 1")
+    before = now()
+    time.sleep(0.05)
+    session.execute("DELETE FROM r.t WHERE pk = 1 AND ck > 3")
+    session.execute("UPDATE r.t SET st = 'second' WHERE pk = 1")
+    session.execute("INSERT INTO r.t (pk, ck, v) VALUES (3, 1, 11)")  # older than the one from the future
+    session.execute("UPDATE r.c SET n = n + 2 WHERE pk = 1")
+    session.execute("DELETE FROM r.t WHERE pk = 2")
+    for name, moment in (("before", before), ("after", None)):
+        restore(session, f"t_{name}", "t", moment)
+        restore(session, f"c_{name}", "c", moment)
+    rows = lambda t: sorted((r.pk, r.ck, r.v, r.st) for r in session.execute(f"SELECT * FROM r.{t}"))
+    assert rows("t_before")[:10] == [(1, ck, ck, "first") for ck in range(10)]
+    assert (3, 1, 10, None) in rows("t_before") and (3, 1, 10, None) in rows("t_after")
+    assert rows("t_after")[:4] == [(1, ck, ck, "second") for ck in range(4)] and len(rows("t_after")) == 5
+    assert session.execute("SELECT n FROM r.c_before").one().n == 5 and session.execute("SELECT n FROM r.c_after").one().n == 7
+    left = session.execute("SELECT TTL(v) FROM r.t_before WHERE pk = 2 AND ck = 1").one()
+    assert left is None or 0 <= left[0] <= 3  # its time runs on
+
+
+def test_what_is_outside_of_the_window_or_unknown_is_refused_in_words(session):
+    make_table(session, "t", "pk int PRIMARY KEY")
+    make_table(session, "plain", "pk int PRIMARY KEY", properties="comment = ''")
+    run = lambda text: session.execute(text)
+    for words, kind, text in (
+            ("must be between", InvalidRequest, "RESTORE TABLE r.n FROM TABLE r.t WITH restore_timestamp = '2020-01-01T00:00:00+0000'"),
+            ("must be between", InvalidRequest, "RESTORE TABLE r.n FROM TABLE r.t WITH restore_timestamp = '2999-01-01T00:00:00+0000'"),
+            ("Invalid restore_timestamp", InvalidRequest, "RESTORE TABLE r.n FROM TABLE r.t WITH restore_timestamp = 'yesterday'"),
+            ("Unknown property", SyntaxException, "RESTORE TABLE r.n FROM TABLE r.t WITH nonsense = 1"),
+            ("unconfigured table r.nowhere", InvalidRequest, "RESTORE TABLE r.n FROM TABLE r.nowhere"),
+            ("not enabled", InvalidRequest, "RESTORE TABLE r.n FROM TABLE r.plain")):
+        with pytest.raises(kind, match=words):
+            run(text)
+    with pytest.raises(Exception, match="already exist"):
+        run("RESTORE TABLE r.plain FROM TABLE r.t")
+    assert "earliest_restorable_timestamp" not in properties(session, "plain")["point_in_time_recovery"]
+
+
+def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
+    make_table(session, "t", "pk int PRIMARY KEY, v int", properties="comment = ''")
+    for i in range(50):
+        session.execute("INSERT INTO r.t (pk, v) VALUES (%s, 0)", (i,))
+    before = now()
+    session.execute(f"ALTER TABLE r.t WITH {PITR}")
+    await_active(session, "r", "t")
+    deadline = time.monotonic() + 20
+    while "earliest_restorable_timestamp" not in properties(session, "t")["point_in_time_recovery"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    with pytest.raises(InvalidRequest, match="must be between"):
+        restore(session, "early", "t", before)
+    time.sleep(0.02)
+    after = now()
+    session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
+    restore(session, "then", "t", after)
+    assert {r.v for r in session.execute("SELECT v FROM r.then")} == {0} and len(list(session.execute("SELECT * FROM r.then"))) == 50
+    # the restored table has recovery of its own, unless the statement says otherwise
+    assert properties(session, "then")["point_in_time_recovery"]["status"] == "enabled"
+    restore(session, "without", "t", more="CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'disabled'}}")
+    assert properties(session, "without")["point_in_time_recovery"]["status"] == "disabled"
+    session.execute("ALTER TABLE r.t WITH CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'disabled'}}")
+    await_active(session, "r", "t")
+    with pytest.raises(InvalidRequest, match="not enabled"):
+        restore(session, "late", "t")
+
+
+def test_the_space_that_histories_take_is_seen(session):
+    make_table(session, "t", "pk int PRIMARY KEY, v text")
+    for i in range(100):
+        session.execute("INSERT INTO r.t (pk, v) VALUES (%s, %s)", (i, "x" * 1000))
+    row = session.execute("SELECT * FROM system_metering.recovery").one()
+    assert (row.keyspace_name, row.table_name) == ("r", "t") and row.bytes > 100_000
+    assert row.earliest_restorable_timestamp is not None and row.restorable_until_time is None
+
+
+def test_a_restore_goes_on_after_kill9(new_server):
+    server = new_server("--ddl-delay", "30")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "r")
+        make_table(session, "t", "pk int, ck int, v text, PRIMARY KEY (pk, ck)")
+        insert = session.prepare("INSERT INTO r.t (pk, ck, v) VALUES (?, ?, ?)")
+        for n in range(0, 4000, 200):
+            for f in [session.execute_async(insert, (i % 5, i, "v" * 200)) for i in range(n, n + 200)]:
+                f.result()
+        moment = now()
+        time.sleep(0.05)
+        session.execute("DELETE FROM r.t WHERE pk = 1 AND ck = 1")
+        for wait in (0, 0.01, 0.05):
+            session.execute(f"RESTORE TABLE r.n{int(wait * 100)} FROM TABLE r.t WITH restore_timestamp = '{text_of(moment)}'")
+            time.sleep(wait)
+            server.kill9()
+            server.start()
+            with server.cluster() as again:
+                session = again.connect()
+                await_active(session, "r", f"n{int(wait * 100)}")
+                assert len(list(session.execute(f"SELECT ck FROM r.n{int(wait * 100)}"))) == 4000
+            session = server.cluster().connect()
+    server.stop()
+
+
+def test_a_short_window_moves_on_and_what_it_passed_is_gone(new_server):
+    server = new_server("--ddl-delay", "none", "--pitr-window", "3")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "r")
+        make_table(session, "t", "pk int PRIMARY KEY, v int")
+        session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
+        early = now()
+        session.execute("INSERT INTO r.t (pk, v) VALUES (2, 2)")
+        time.sleep(4.5)
+        with pytest.raises(InvalidRequest, match="must be between"):
+            restore(session, "n", "t", early)
+        since = properties(session, "t")["point_in_time_recovery"]["earliest_restorable_timestamp"]
+        assert early < datetime.fromisoformat(since.replace("Z", "+00:00")) < now() - timedelta(seconds=2.5)
+        time.sleep(0.1)
+        restore(session, "n", "t", now() - timedelta(seconds=1))
+        assert {(r.pk, r.v) for r in session.execute("SELECT * FROM r.n")} == {(1, 1), (2, 2)}
