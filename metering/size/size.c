@@ -32,7 +32,10 @@ static uint64_t number_size(struct slice v) {
     mpz_abs(n, n);
     char *digits = malloc(mpz_sizeinbase(n, 10) + 2);
     uint64_t size = v.n;
-    if (digits) size = digits_size(mpz_get_str(digits, 10, n), strlen(digits));
+    if (digits) {
+        mpz_get_str(digits, 10, n);
+        size = digits_size(digits, strlen(digits));
+    }
     free(digits);
     mpz_clear(n);
     return size;
