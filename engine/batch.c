@@ -11,6 +11,9 @@ static const int64_t FAR_US = 3600000000;
 
 struct mark { uint32_t table; uint16_t place; };
 
+/* Of a commit, which writes in rounds: first whatever nobody else is writing just now. */
+enum step { TO_WRITE, SHARED /* its slot is: it is written in this round */, WRITTEN };
+
 /* A delta: its key and then its value, from at on in the batch's bytes. */
 struct write {
     size_t at;
@@ -21,7 +24,9 @@ struct write {
     uint32_t columns;        /* one more than the highest column id in it */
     uint32_t covers_below;   /* as in struct eng_row */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
+    uint8_t step;            /* enum step */
     bool claimed;            /* its slot is, by this commit */
+    uint32_t group;          /* those of one are written together */
     uint32_t n_prefix;       /* of a range tombstone: bytes of its partition's prefix; else 0 */
     bool fold;               /* the row is to be folded after the commit, the range tombstones of the partition settled */
 };
@@ -37,6 +42,10 @@ struct eng_batch {
     size_t n_marks, cap_marks;
     struct { size_t n_writes, n_bytes; } savepoints[ENG_SAVEPOINTS_MAX];
     size_t n_savepoints;
+    uint32_t group;         /* that the next write belongs to: another one within each outermost savepoint */
+    int64_t met_us;         /* since when commits leave rows to others; 0: they do not */
+    uint64_t met;           /* the hash of such a row */
+    struct engi_slot_note note; /* for when they have written them */
     uint32_t gate;          /* where its commits pass */
     uint32_t puts, merges;  /* of the commit */
     int64_t now_us;         /* of the commit: when a history has it that it was; 0: not asked yet */
@@ -70,8 +79,14 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     return b;
 }
 
+void eng_batch_on_met(struct eng_batch *b, void (*fn)(void *arg), void *arg) {
+    b->note.fn = fn;
+    b->note.arg = arg;
+}
+
 void eng_batch_free(struct eng_batch *b) {
     if (!b) return;
+    engi_slot_forget(&b->eng->slots, &b->note);
     b->kv->ops->batch_free(b->kv);
     buf_fini(&b->key);
     buf_fini(&b->value);
@@ -86,6 +101,7 @@ static void clear(struct eng_batch *b) {
     b->kv->ops->batch_clear(b->kv);
     buf_clear(&b->bytes, BYTES_KEPT);
     b->n_writes = b->n_marks = 0;
+    b->met_us = 0;
 }
 
 /* Remembers the oldest timestamp that the table was ever written with, for purging. */
@@ -133,6 +149,7 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
     w.n_value = (uint32_t)b->value.n;
     w.hash = murmur3_hash(buf_slice(&b->key));
     w.table = table;
+    w.group = b->group;
     b->writes[b->n_writes++] = w;
     note_ts(b->eng, table, w.oldest);
     if (cost) cost->bytes_written += b->key.n + b->value.n;
@@ -203,6 +220,7 @@ int engi_batch_replay(struct eng_batch *b, uint32_t table, struct slice rest, st
 
 void eng_batch_savepoint(struct eng_batch *b) {
     assert(b->n_savepoints < ENG_SAVEPOINTS_MAX);
+    if (!b->n_savepoints) b->group++;
     b->savepoints[b->n_savepoints].n_writes = b->n_writes;
     b->savepoints[b->n_savepoints++].n_bytes = b->bytes.n;
 }
@@ -211,11 +229,12 @@ void eng_batch_rollback(struct eng_batch *b) {
     assert(b->n_savepoints);
     b->n_writes = b->savepoints[--b->n_savepoints].n_writes;
     b->bytes.n = b->savepoints[b->n_savepoints].n_bytes;
+    if (!b->n_savepoints) b->group++;
 }
 
 void eng_batch_release(struct eng_batch *b) {
     assert(b->n_savepoints);
-    b->n_savepoints--;
+    if (!--b->n_savepoints) b->group++;
 }
 
 void eng_batch_drop(struct eng_batch *b) { clear(b); }
@@ -332,6 +351,7 @@ static int fill(struct eng_batch *b, struct ceilings *ceilings) {
     int64_t newest = ENG_NO_TS, ceiling = atomic_load(&b->eng->newest.ceiling);
     for (size_t i = 0; i < b->n_writes; i++) {
         struct write *w = &b->writes[i];
+        if (w->step != SHARED) continue;
         if (UNLIKELY(w->newest >= ceiling) && is_far(b->eng, w->newest)) w->marks |= 1 << ENGI_MARK_FAR;
         else if (w->newest > newest) newest = w->newest;
         if (hand_over(b, w)) return -1;
@@ -352,19 +372,51 @@ static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
 
 static void note_changed(struct eng_batch *b) {
     struct engi_table *t = NULL;
+    const struct write *before = NULL;
     for (size_t i = 0; i < b->n_writes; i++) {
         const struct write *w = &b->writes[i];
-        if (!i || w->table != b->writes[i - 1].table) t = engi_table(b->eng, w->table);
+        if (w->step != WRITTEN) continue;
+        if (!before || w->table != before->table) t = engi_table(b->eng, w->table);
+        before = w;
         engi_changed(t, bucket_of(key_of(b, w)));
     }
 }
 
-static void leave_slots(struct eng_batch *b) {
+/* The writes of a group, all of them or, when another commit has claimed one and this one does not wait, none. */
+static bool share_group(struct eng_batch *b, size_t from, size_t to, bool wait) {
+    struct engi_slots *slots = &b->eng->slots;
+    for (size_t i = from; i < to; i++) {
+        if (wait) engi_slot_share(slots, b->writes[i].hash);
+        else if (UNLIKELY(!engi_slot_try_share(slots, b->writes[i].hash))) {
+            b->met = b->writes[i].hash;
+            while (i-- > from) engi_slot_leave(slots, b->writes[i].hash);
+            return false;
+        }
+    }
+    for (size_t i = from; i < to; i++) b->writes[i].step = SHARED;
+    return true;
+}
+
+/* How many writes this round has. */
+static size_t share_slots(struct eng_batch *b, bool wait) {
+    size_t n = 0;
+    for (size_t from = 0, to; from < b->n_writes; from = to) {
+        for (to = from + 1; to < b->n_writes && b->writes[to].group == b->writes[from].group; to++) {}
+        if (b->writes[from].step == TO_WRITE && share_group(b, from, to, wait)) n += to - from;
+    }
+    return n;
+}
+
+/* step: what has become of the writes of this round. */
+static void leave_slots(struct eng_batch *b, enum step step) {
     struct engi_slots *slots = &b->eng->slots;
     for (size_t i = 0; i < b->n_writes; i++) {
-        if (b->writes[i].claimed) engi_slot_end_claim(slots, b->writes[i].hash);
-        else engi_slot_leave(slots, b->writes[i].hash);
-        b->writes[i].claimed = false;
+        struct write *w = &b->writes[i];
+        if (w->step != SHARED) continue;
+        if (w->claimed) engi_slot_end_claim(slots, w->hash);
+        else engi_slot_leave(slots, w->hash);
+        w->claimed = false;
+        w->step = (uint8_t)step;
     }
     engi_slots_wake(slots);
 }
@@ -374,25 +426,49 @@ static void count(struct eng_batch *b) {
     atomic_fetch_add_explicit(&b->eng->gate.gates[b->gate].merges, b->merges, memory_order_relaxed);
 }
 
-/* Through the gate, and with a share of every row's slot before the first one is claimed. 0, -1 or KV_BUSY; neither is held while anybody
- * waits for room. */
-static int write_all(struct eng_batch *b, bool patience, struct err *e) {
+/* With a share of every row's slot before the first one is claimed. */
+static int write_shared(struct eng_batch *b, bool patience, struct err *e) {
     struct eng *eng = b->eng;
     struct ceilings ceilings = {.newest = INT64_MIN, .clock = INT64_MIN};
     b->puts = b->merges = 0;
     b->now_us = 0;
-    pthread_rwlock_rdlock(&eng->gate.gates[b->gate].lock);
-    for (size_t i = 0; i < b->n_writes; i++) engi_slot_share(&eng->slots, b->writes[i].hash);
     int rc = fill(b, &ceilings) ? err_nomem(e) : eng->kv->ops->write(eng->kv, b->kv, patience, e);
-    leave_slots(b);
-    if (!rc) recorded(b, &ceilings);
-    if (!rc) note_changed(b);
-    pthread_rwlock_unlock(&eng->gate.gates[b->gate].lock);
-    if (!rc) count(b);
-    if (rc == KV_BUSY) {
-        b->kv->ops->batch_clear(b->kv);
-        b->n_marks = 0;
+    leave_slots(b, rc ? TO_WRITE : WRITTEN);
+    if (!rc) {
+        recorded(b, &ceilings);
+        note_changed(b);
+        count(b);
     }
+    b->kv->ops->batch_clear(b->kv);
+    b->n_marks = 0;
+    return rc;
+}
+
+/* Whether a batch that finds all of its rows claimed is left for later, and told when. */
+static bool puts_off(struct eng_batch *b) {
+    int64_t now = clock_mono_us(&clock_real);
+    if (!b->note.fn || (b->met_us && now - b->met_us > ENG_MET_US)) return false;
+    if (!b->met_us) b->met_us = now;
+    return engi_slot_note_end(&b->eng->slots, b->met, &b->note);
+}
+
+/* Through the gate. *n: how many were written. 0, -1, KV_BUSY or ENG_MET; neither gate nor slot is held while anybody waits for room. */
+static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err *e) {
+    pthread_rwlock_t *gate = &b->eng->gate.gates[b->gate].lock;
+    pthread_rwlock_rdlock(gate);
+    *n = share_slots(b, false);
+    if (!*n && (patience || !puts_off(b))) *n = share_slots(b, true);
+    int rc = *n ? write_shared(b, patience, e) : ENG_MET;
+    pthread_rwlock_unlock(gate);
+    return rc;
+}
+
+/* What an earlier round has written is not written again. */
+static int write_all(struct eng_batch *b, bool patience, struct err *e) {
+    size_t left = 0, n;
+    for (size_t i = 0; i < b->n_writes; i++) left += b->writes[i].step == TO_WRITE;
+    int rc = 0;
+    for (; !rc && left; left -= n) rc = write_round(b, patience, &n, e);
     return rc;
 }
 
@@ -430,6 +506,7 @@ static int commit(struct eng_batch *b, bool patience, uint64_t *seq, struct err 
     int rc = engi_commit_check(eng, e);
     if (!rc) rc = patience ? write_patiently(b, e) : write_all(b, false, e);
     if (rc == KV_BUSY) return ENG_BUSY;
+    if (rc == ENG_MET) return ENG_MET;
     if (rc == KV_CHANGED) rc = contended(e);
     if (!rc) *seq = engi_commit_next_seq(eng);
     for (size_t i = 0; !rc && i < b->n_writes; i++)

@@ -20,8 +20,8 @@ struct eng_scan;
 
 /* Returned, beside 0 / 1 / -1, by reads in the cache-only tier when the data is on disk only or is too much; err is not set. */
 enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
-/* Returned by eng_batch_try_commit beside 0 and -1. */
-enum { ENG_BUSY = -3 };
+/* Returned by eng_batch_try_commit beside 0 and -1: the store wants writers to wait; other commits are writing the same rows. */
+enum { ENG_BUSY = -3, ENG_MET = -4 };
 
 enum eng_durability {
     ENG_FSYNC,    /* a write is acknowledged when it is on disk */
@@ -85,17 +85,23 @@ int eng_batch_delete_range(struct eng_batch *b, const struct eng_part *part, con
 int eng_batch_delete_partition(struct eng_batch *b, const struct eng_part *part, int64_t ts, int64_t now, struct op_cost *cost,
                                struct err *e) MUST_CHECK;
 /* A savepoint before a request's deltas, and back to it when the request fails half-way. Each is ended by a rollback or a release, and
- * they nest ENG_SAVEPOINTS_MAX deep. */
+ * they nest ENG_SAVEPOINTS_MAX deep. What is added within the outermost one is written atomically, and so is what is added without any
+ * between two of them. */
 enum { ENG_SAVEPOINTS_MAX = 4 };
 void eng_batch_savepoint(struct eng_batch *b);
 void eng_batch_rollback(struct eng_batch *b); /* to the newest savepoint, which is removed */
 void eng_batch_release(struct eng_batch *b);  /* removes the newest savepoint */
 bool eng_batch_empty(const struct eng_batch *b);
-/* Writes the batch atomically and empties it; no savepoint is open. *seq: what eng_durable_seq must reach before it may be acknowledged.
- * On -1 nothing was written and the batch is empty. When the store is flushing and compacting it waits, a minute at most (then
+/* Writes the batch and empties it; no savepoint is open. *seq: what eng_durable_seq must reach before it may be acknowledged. Rows that
+ * another commit is writing just now are written after the others, each with all that must be written with it. On -1 the batch is empty,
+ * and nothing was written but perhaps those others. When the store is flushing and compacting it waits, a minute at most (then
  * ERR_OVERLOADED): not on a loop. */
 int eng_batch_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
-/* The same without waiting: ENG_BUSY, when the store wants writers to wait, leaves the batch as it is. */
+/* The same without waiting: after ENG_BUSY and ENG_MET the batch is still to be committed, and may be added to. MET is for batches with a
+ * function of eng_batch_on_met: it is called, on any thread, when the rows may be free; it must not call the engine. For so long a batch
+ * is put off at most, from then on it waits for the rows. */
+enum { ENG_MET_US = 200000 };
+void eng_batch_on_met(struct eng_batch *b, void (*fn)(void *arg), void *arg);
 int eng_batch_try_commit(struct eng_batch *b, uint64_t *seq, struct err *e) MUST_CHECK;
 /* Empties it. */
 void eng_batch_drop(struct eng_batch *b);

@@ -14,7 +14,6 @@ void engi_slots_fini(struct engi_slots *s) {
     pthread_cond_destroy(&s->released);
 }
 
-/* Sharing, unless it is claimed. */
 static bool try_share(struct engi_slot *slot) {
     uint32_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
     while (!(seen & CLAIMED))
@@ -36,6 +35,8 @@ static void wait_and_share(struct engi_slots *s, struct engi_slot *slot) {
     atomic_fetch_add_explicit(&s->waits, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->waited_us, (uint64_t)(clock_machine_us(&clock_real) - since), memory_order_relaxed);
 }
+
+bool engi_slot_try_share(struct engi_slots *s, uint64_t hash) { return try_share(engi_slot(s, hash)); }
 
 void engi_slot_share(struct engi_slots *s, uint64_t hash) {
     struct engi_slot *slot = engi_slot(s, hash);
@@ -68,6 +69,39 @@ void engi_slots_wake(struct engi_slots *s) {
     if (LIKELY(!atomic_fetch_add(&s->waiting, 0))) return;
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->released);
+    for (struct engi_slot_note *n = s->notes; n; n = n->next) {
+        n->listed = false;
+        n->fn(n->arg);
+        atomic_fetch_sub(&s->waiting, 1);
+    }
+    s->notes = NULL;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool engi_slot_note_end(struct engi_slots *s, uint64_t hash, struct engi_slot_note *note) {
+    pthread_mutex_lock(&s->lock);
+    atomic_fetch_add(&s->waiting, 1); /* before the look, as in wait_and_share */
+    bool claimed = atomic_load(&engi_slot(s, hash)->state) & CLAIMED;
+    if (claimed && !note->listed) {
+        note->listed = true;
+        note->next = s->notes;
+        s->notes = note;
+    } else {
+        atomic_fetch_sub(&s->waiting, 1);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return claimed;
+}
+
+void engi_slot_forget(struct engi_slots *s, struct engi_slot_note *note) {
+    pthread_mutex_lock(&s->lock);
+    struct engi_slot_note **at = &s->notes;
+    while (*at && *at != note) at = &(*at)->next;
+    if (*at) {
+        *at = note->next;
+        note->listed = false;
+        atomic_fetch_sub(&s->waiting, 1);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -3,7 +3,9 @@
  * A commit shares the slots of its rows from before it asks anything of them until the store has the batch. A delta that sets
  * every column of its row, and is newer than anything the row was ever written with, reconciles to itself: it is put instead of merged,
  * and reading it merges nothing. For that the commit claims the slot, which succeeds when it is the only one that shares it; whoever
- * writes a row of that slot meanwhile waits until the put is in the store. Nobody waits while he holds a claim, so that no circle is
+ * writes a row of that slot meanwhile does so after the put is in the store. Other commits write what else they have first, and by then
+ * the claim has ended nearly always; a loop then goes on with
+ * something else until it has (engi_slot_note_end) before it waits. Nobody waits while he holds a claim, so that no circle is
  * possible; and no row waits for another's, but for one slot in ENGI_SLOTS.
  *
  * Invariant 3: a put that replaces a row, by a commit, a fold or the reclaimer, is written under a claim of the row's slot, taken before
@@ -25,11 +27,20 @@ struct engi_slot {
     _Atomic uint32_t state; /* ENGI_SLOT_CLAIMED, or how many commits share it */
 };
 
+/* Who has met a claim and goes on with something else until one ends. */
+struct engi_slot_note {
+    void (*fn)(void *arg); /* called on any thread, with the lock held: must not call the engine */
+    void *arg;
+    struct engi_slot_note *next;
+    bool listed;
+};
+
 struct engi_slots {
     struct engi_slot slots[ENGI_SLOTS];
     pthread_mutex_t lock;
     pthread_cond_t released;
-    _Atomic uint32_t waiting;          /* threads that wait for a claim to end */
+    struct engi_slot_note *notes;      /* under lock */
+    _Atomic uint32_t waiting;          /* threads that wait for a claim to end, and notes */
     _Atomic uint64_t waits, waited_us;
 };
 
@@ -37,7 +48,9 @@ static inline struct engi_slot *engi_slot(struct engi_slots *s, uint64_t hash) {
 
 void engi_slots_init(struct engi_slots *s);
 void engi_slots_fini(struct engi_slots *s);
-/* May wait for a claim of another thread; the caller holds none. Slots may be shared several times. */
+/* Slots may be shared several times. False: it is claimed. */
+bool engi_slot_try_share(struct engi_slots *s, uint64_t hash) MUST_CHECK;
+/* May wait for a claim of another thread; the caller holds none. */
 void engi_slot_share(struct engi_slots *s, uint64_t hash);
 void engi_slot_leave(struct engi_slots *s, uint64_t hash);
 /* From the one share that there is; false: others share it. Left by engi_slot_release, or many of them by engi_slot_end_claim each and then
@@ -48,6 +61,10 @@ bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) MUST_CHECK;
 void engi_slot_release(struct engi_slots *s, uint64_t hash);
 void engi_slot_end_claim(struct engi_slots *s, uint64_t hash);
 void engi_slots_wake(struct engi_slots *s);
+/* note->fn is called, once, when claims end. False: the slot is not claimed any more. */
+bool engi_slot_note_end(struct engi_slots *s, uint64_t hash, struct engi_slot_note *note) MUST_CHECK;
+/* It is not called any more. */
+void engi_slot_forget(struct engi_slots *s, struct engi_slot_note *note);
 
 /* Whether everything that was written to the row since the engine was opened is older than ts. Under a claim. */
 static inline bool engi_slot_before(struct engi_slots *s, uint64_t hash, int64_t ts) {

@@ -214,11 +214,19 @@ static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq
     else want_durable(l, seq);
 }
 
+static void rows_are_free(void *arg) { npi_loop_wake(arg); }
+
+static struct eng_batch *batch_new(struct np_loop *l) {
+    struct eng_batch *b = eng_batch_new(l->o->eng);
+    if (b) eng_batch_on_met(b, rows_are_free, l);
+    return b;
+}
+
 /* To the committer, which waits for the store; the loop goes on with another batch. */
 static int commit_late(struct np_loop *l, struct np_held *h, struct err *e) {
     assert(l->committer);
     struct np_late *late = calloc(1, sizeof(*late));
-    struct eng_batch *fresh = late ? eng_batch_new(l->o->eng) : NULL;
+    struct eng_batch *fresh = late ? batch_new(l) : NULL;
     if (!fresh) {
         free(late);
         eng_batch_drop(l->batch);
@@ -239,9 +247,10 @@ static void commit(struct np_loop *l) {
     struct err e = {0};
     uint64_t seq = 0;
     if (!h && eng_batch_empty(l->batch)) return;
-    l->held_now = NULL;
     bool late = l->committer && npi_committer_busy(l->committer);
     int rc = late ? ENG_BUSY : eng_batch_try_commit(l->batch, &seq, &e);
+    if (rc == ENG_MET) return; /* what is left goes with another wake-up (rows_are_free), and so do the answers */
+    l->held_now = NULL;
     if (rc != ENG_BUSY) committed(l, h, rc, seq, &e);
     else if (commit_late(l, h, &e)) committed(l, h, -1, 0, &e);
 }
@@ -448,7 +457,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     if (!l->ev) return err_set(e, ERR_SERVER, "cannot create an event loop");
     l->window = malloc(NP_WINDOW);
-    l->batch = eng_batch_new(o->eng);
+    l->batch = batch_new(l);
     if (!l->window || !l->batch) return err_nomem(e);
     ev_prepare_init(&l->prepare, on_prepare);
     ev_async_init(&l->wake, on_wake);
