@@ -251,7 +251,8 @@ int cql_admit(struct cql_request *r) {
 enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome) {
     enum cql_outcome (*apply)(struct cql_request *) = r->apply;
     r->apply = NULL;
-    return apply ? apply(r) : outcome;
+    outcome = apply ? apply(r) : outcome;
+    return outcome != CQL_FAILED && cql_permit_creator(r) ? CQL_FAILED : outcome;
 }
 
 enum cql_outcome cql_run(struct cql_request *r) {

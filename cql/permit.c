@@ -1,19 +1,130 @@
 #include "cql/permit.h"
 
+#include "access/access.h"
 #include "cql/request/db.h"
+#include "cql/roles/roles.h"
+#include "cql/schema/ddl.h"
 #include "cql/write/batch.h"
+#include "cql/write/modify.h"
 
-static int ask(struct cql_request *r, const struct cql_permission *p, const struct cql_statement *s) {
-    return p->permit(p->arg, r, s->kind, s->table, r->err);
+/* ---- what statements need ---- */
+
+struct need {
+    uint32_t permissions; /* bits; none: anyone may */
+    struct resource on;
+};
+
+static struct resource table_of(const struct schema_table *t) { return (struct resource){RESOURCE_OF_TABLE, t->keyspace->name, t->name}; }
+
+/* Tables that every driver and tool reads. */
+static bool is_readable_by_all(const struct schema_table *t) {
+    static const char *const keyspaces[] = {"system_schema", "system_virtual_schema", "system_traces", "system_schema_mcs", "system_multiregion_info"};
+    static const char *const of_system[] = {"local", "peers", "peers_v2"};
+    if (!t->keyspace->is_system) return false;
+    for (size_t i = 0; i < ARRAY_LEN(keyspaces); i++)
+        if (!strcmp(t->keyspace->name, keyspaces[i])) return true;
+    for (size_t i = 0; i < ARRAY_LEN(of_system); i++)
+        if (!strcmp(t->keyspace->name, "system") && !strcmp(t->name, of_system[i])) return true;
+    return false;
+}
+
+/* A condition tells what is there: it reads, too. */
+static struct need of_write(const struct cql_statement *s) {
+    uint32_t bits = 1u << MAY_MODIFY | (((const struct modify_plan *)s->plan)->conditional ? 1u << MAY_SELECT : 0);
+    return (struct need){bits, table_of(s->table)};
+}
+
+static struct need of_ddl(enum permission p, enum resource_kind kind, const struct cql_statement *s) {
+    const struct catalog_change *c = s->plan;
+    return (struct need){1u << p, {kind, c->keyspace, c->name}};
+}
+
+static struct need need_of(const struct cql_statement *s) {
+    switch (s->kind) {
+    case STMT_SELECT: return is_readable_by_all(s->table) ? (struct need){0} : (struct need){1u << MAY_SELECT, table_of(s->table)};
+    case STMT_INSERT: case STMT_UPDATE: case STMT_DELETE: return of_write(s);
+    case STMT_CREATE_KEYSPACE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_KEYSPACES, s);
+    case STMT_ALTER_KEYSPACE: return of_ddl(MAY_ALTER, RESOURCE_OF_KEYSPACE, s);
+    case STMT_DROP_KEYSPACE: return of_ddl(MAY_DROP, RESOURCE_OF_KEYSPACE, s);
+    case STMT_CREATE_TABLE: case STMT_CREATE_TYPE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
+    case STMT_ALTER_TABLE: return of_ddl(MAY_ALTER, RESOURCE_OF_TABLE, s);
+    case STMT_DROP_TABLE: return of_ddl(MAY_DROP, RESOURCE_OF_TABLE, s);
+    case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
+    case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
+    case STMT_USE: case STMT_DESCRIBE: return (struct need){0};
+    case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST: return (struct need){0};
+    default: return (struct need){PERMISSIONS_ALL, {.kind = RESOURCE_OF_ALL_KEYSPACES}}; /* for superusers, until it has a line here */
+    }
+}
+
+/* ---- asking ---- */
+
+/* The answer to the session's newest question, while no role has changed. */
+static bool is_remembered(const struct cql_session *s, uint64_t generation, const struct cql_statement *of, uint32_t needed) {
+    return of->table && s->permitted.generation == generation && !(needed & ~s->permitted.permissions) &&
+           !memcmp(s->permitted.table, of->table->id, sizeof(s->permitted.table));
+}
+
+static void remember(struct cql_session *s, uint64_t generation, const struct cql_statement *of, uint32_t permissions) {
+    if (!of->table) return;
+    s->permitted.generation = generation;
+    s->permitted.permissions = permissions;
+    memcpy(s->permitted.table, of->table->id, sizeof(s->permitted.table));
+}
+
+static int ask_roles(struct cql_request *r, const struct cql_statement *s, const struct need *need) {
+    struct access_control *access = r->db->options.access;
+    static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER, MAY_DROP, MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
+    uint64_t generation = access_generation(access);
+    struct asker a;
+    if (is_remembered(r->session, generation, s, need->permissions)) return 0;
+    const struct role_set *roles = access_roles(access);
+    int rc = asker_init(&a, r, roles);
+    for (size_t i = 0; i < ARRAY_LEN(in_order) && !rc; i++)
+        if (need->permissions & 1u << in_order[i]) rc = asker_must(&a, in_order[i], &need->on);
+    if (!rc) remember(r->session, generation, s, need->permissions);
+    role_set_unref(roles);
+    return rc;
+}
+
+static int ask(struct cql_request *r, const struct cql_statement *s) {
+    struct need need = need_of(s);
+    return need.permissions ? ask_roles(r, s, &need) : 0;
 }
 
 int cql_permit(struct cql_request *r, const struct cql_statement *s) {
-    const struct cql_permission *p = &r->db->options.permission;
     uint32_t n = 0;
-    if (LIKELY(!p->permit)) return 0;
-    if (s->kind != STMT_BATCH) return ask(r, p, s);
+    if (LIKELY(!r->db->options.access)) return 0;
+    if (s->kind != STMT_BATCH) return ask(r, s);
     const struct cql_statement *const *all = batch_statements(s, &n);
     for (uint32_t i = 0; i < n; i++)
-        if (ask(r, p, all[i])) return -1;
+        if (ask(r, all[i])) return -1;
     return 0;
+}
+
+/* ---- who has made it ---- */
+
+static int grant_all(struct cql_request *r, const struct resource *on) {
+    struct access_control *access = r->db->options.access;
+    struct buf text;
+    struct role next;
+    buf_init(&text, 0);
+    resource_text(on, &text);
+    buf_u8(&text, 0);
+    const struct role_set *roles = access_begin(access);
+    const struct role *role = role_find(roles, r->session->role);
+    int rc = 0;
+    if (buf_failed(&text) || (role && role_granted(role, (const char *)text.p, resource_permissions(on), 0, r->arena, &next))) rc = err_nomem(r->err);
+    else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;
+    access_end(access);
+    buf_fini(&text);
+    return rc;
+}
+
+int cql_permit_creator(struct cql_request *r) {
+    const struct cql_statement *s = r->compiled;
+    if (LIKELY(!r->db->options.access) || !s || r->result.kind != RESULT_SCHEMA_CHANGE || !r->session->role) return 0;
+    if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE) return 0;
+    const struct catalog_change *c = s->plan;
+    return grant_all(r, &(struct resource){s->kind == STMT_CREATE_TABLE ? RESOURCE_OF_TABLE : RESOURCE_OF_KEYSPACE, c->keyspace, c->name});
 }

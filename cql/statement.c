@@ -4,6 +4,7 @@
 
 #include "cql/compat/compat_check.h"
 #include "cql/read/select.h"
+#include "cql/roles/roles.h"
 #include "cql/schema/ddl.h"
 #include "cql/write/batch.h"
 #include "cql/write/modify.h"
@@ -28,6 +29,12 @@ static const struct statement_ops *const ops_of_kind[STMT_KINDS] = {
     [STMT_ALTER_TYPE] = &alter_type_ops,
     [STMT_DROP_TYPE] = &drop_type_ops,
     [STMT_DESCRIBE] = &describe_ops,
+    [STMT_CREATE_ROLE] = &create_role_ops,
+    [STMT_ALTER_ROLE] = &alter_role_ops,
+    [STMT_DROP_ROLE] = &drop_role_ops,
+    [STMT_GRANT] = &grant_ops,
+    [STMT_REVOKE] = &revoke_ops,
+    [STMT_LIST] = &list_roles_ops,
 };
 
 static const struct {

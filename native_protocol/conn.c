@@ -24,7 +24,7 @@ void npi_conn_set_state(struct np_conn *c, enum np_conn_state state) {
     c->state_us = clock_machine_us(c->loop->o->clock);
 }
 
-static bool active(const struct np_conn *c) { return c->state == NP_CONN_NEW || c->state == NP_CONN_READY; }
+static bool active(const struct np_conn *c) { return c->state >= NP_CONN_NEW && c->state <= NP_CONN_READY; }
 
 void npi_conn_ref(struct np_conn *c) { c->refs++; }
 
@@ -43,11 +43,22 @@ static void leave_ledger(struct np_conn *c) {
     if (c->account.id) ledger_disconnect(c->loop->o->ledger, c->loop->number, &c->account);
 }
 
+int npi_conn_log_in(struct np_conn *c, const char *role) {
+    c->role = strdup(role);
+    if (!c->role) return -1;
+    c->session.role = c->role;
+    leave_ledger(c);
+    enter_ledger(c);
+    npi_conn_set_state(c, NP_CONN_READY);
+    return 0;
+}
+
 void npi_conn_unref(struct np_conn *c) {
     if (--c->refs) return;
     leave_ledger(c);
     np_output_drop(&c->output);
     assert(!c->output.share.bytes && !c->unfinished.bytes); /* all that was charged is given back */
+    free(c->role);
     free(c);
 }
 
@@ -153,8 +164,12 @@ void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_
 }
 
 void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
+    if (active(c)) np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
+    npi_conn_end(c, version, stream, e);
+}
+
+void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
     if (!active(c)) return;
-    np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);
     struct np_reply r;
     np_reply_begin(&r, npi_conn_out(c), version, stream, NP_ERROR, false);
     np_put_error(r.out, version, e);
@@ -203,7 +218,7 @@ void npi_conn_answered(struct np_conn *c) {
 
 static uint32_t frame_max(const struct np_conn *c) {
     enum { BEFORE_STARTUP = 64 << 10 };
-    return c->state == NP_CONN_NEW && c->loop->o->frame_max > BEFORE_STARTUP ? BEFORE_STARTUP : c->loop->o->frame_max;
+    return c->state < NP_CONN_READY && c->loop->o->frame_max > BEFORE_STARTUP ? BEFORE_STARTUP : c->loop->o->frame_max;
 }
 
 static void refuse(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
@@ -422,7 +437,7 @@ void npi_conn_tick(struct np_conn *c) {
     const struct np_options *o = c->loop->o;
     note_taken(c);
     int64_t age = clock_machine_us(o->clock) - c->state_us;
-    bool mute = c->state == NP_CONN_NEW && o->handshake_us && age > o->handshake_us;
+    bool mute = c->state < NP_CONN_READY && o->handshake_us && age > o->handshake_us;
     bool stuck = past(c, c->taken_us, o->send_us);
     if (stuck) np_metric_add(&c->loop->metrics, NP_METRIC_TIMED_OUT, 1);
     if (mute || stuck || (c->state == NP_CONN_CLOSING && age > NP_CLOSE_US)) npi_conn_close(c);

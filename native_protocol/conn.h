@@ -1,6 +1,6 @@
 /* A client connection: bytes to envelopes, responses to bytes, and its state.
  *
- *   NEW --STARTUP--> READY --error that ends it--> CLOSING --sent, or time out--> CLOSED
+ *   NEW --STARTUP--> [AUTH --login-->] READY --error that ends it--> CLOSING --sent, or time out--> CLOSED
  *
  * A connection lives on one loop and one thread. It is counted by references: the loop's (until CLOSED), and one for each
  * request that waits for durability or runs on a worker, so that those may outlive the socket. An idle connection owns no
@@ -29,7 +29,7 @@
 
 struct np_loop;
 
-enum np_conn_state { NP_CONN_NEW, NP_CONN_READY, NP_CONN_CLOSING, NP_CONN_CLOSED };
+enum np_conn_state { NP_CONN_NEW, NP_CONN_AUTH, NP_CONN_READY, NP_CONN_CLOSING, NP_CONN_CLOSED };
 enum { NP_IN_FLIGHT_MAX = 4096, NP_OFFLOADED_MAX = 16, NP_CLOSE_US = 2000000 };
 enum { NP_OUT_HIGH = 1 << 20, NP_OUT_MAX = 32 << 20 };
 
@@ -53,6 +53,11 @@ struct np_conn {
     struct cql_session session;
     struct limit_connection limit; /* for the admission, under its lock */
     struct ledger_connection account; /* in the ledger as long as the connection is there */
+    char *role; /* that has logged in; session.role */
+    struct {    /* a login that goes on (login.h) */
+        bool pending, challenged;
+        char nonce[32];
+    } login;
     uint8_t peer[16];
     uint8_t peer_n; /* 4 or 16 */
     struct np_peer *counted_as;
@@ -74,6 +79,8 @@ struct np_conn *npi_conn_new(struct np_loop *loop, int fd, SSL_CTX *tls);
 void npi_conn_ref(struct np_conn *c);
 void npi_conn_unref(struct np_conn *c);
 void npi_conn_set_state(struct np_conn *c, enum np_conn_state state);
+/* From AUTH to READY, as this role. -1: no memory. */
+int npi_conn_log_in(struct np_conn *c, const char *role) MUST_CHECK;
 /* Closes the socket at once, and drops the loop's reference. */
 void npi_conn_close(struct np_conn *c);
 /* Ends the reply, which was begun in npi_conn_out. */
@@ -83,6 +90,8 @@ void npi_send_error(struct np_conn *c, uint8_t version, int16_t stream, const st
 /* One error response for what never became a call, and its account. */
 void npi_answer_error(struct np_conn *c, uint8_t version, int16_t stream, uint8_t opcode, const struct err *e);
 /* Answers an error on the stream, then closes once it is sent. */
+void npi_conn_end(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
+/* The same for what breaks the protocol, which is counted. */
 void npi_conn_fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e);
 
 /* The buffer to append responses to; flushed at the end of the wake-up. */

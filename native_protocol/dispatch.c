@@ -1,5 +1,6 @@
 #include "native_protocol/dispatch.h"
 
+#include "native_protocol/login.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 #include "native_protocol/sequence.h"
@@ -17,6 +18,15 @@ static void answer_empty(struct np_conn *c, const struct np_envelope *env, enum 
     np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
 }
 
+/* Drivers look for a class that they know; none looks further. */
+static void ask_to_log_in(struct np_conn *c, const struct np_envelope *env) {
+    struct np_reply r;
+    np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_AUTHENTICATE, false);
+    np_put_string(r.out, "org.apache.cassandra.auth.PasswordAuthenticator");
+    npi_conn_reply(c, &r);
+    np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
+}
+
 static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct slice body) {
     struct np_startup s;
     struct err e = {0};
@@ -24,11 +34,12 @@ static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct 
         err_set(&e, ERR_PROTOCOL, "Unexpected message STARTUP, the connection is already initialized");
     else if (!np_startup_decode(env->version, body, &s, &e)) {
         c->version = c->session.protocol_version = env->version;
-        npi_conn_set_state(c, NP_CONN_READY);
+        npi_conn_set_state(c, c->loop->logins ? NP_CONN_AUTH : NP_CONN_READY);
         c->throw_on_overload = s.throw_on_overload;
         c->capacity_full = s.capacity_full;
         /* the answer to STARTUP is the last envelope outside of segments, and is never compressed */
-        answer_empty(c, env, NP_READY);
+        if (c->loop->logins) ask_to_log_in(c, env);
+        else answer_empty(c, env, NP_READY);
         c->compression = s.compression;
         if (env->version >= 5 && np_output_begin_framing(&c->output, s.compression == NP_COMPRESS_LZ4)) npi_conn_close(c);
         return;
@@ -59,8 +70,10 @@ static void on_REGISTER(struct np_conn *c, const struct np_envelope *env, struct
 static void on_AUTH_RESPONSE(struct np_conn *c, const struct np_envelope *env, struct slice body) {
     struct err e = {0};
     struct slice token;
-    if (!np_auth_decode(body, &token, &e))
+    if (!np_auth_decode(body, &token, &e)) {
+        if (c->state == NP_CONN_AUTH) return npi_login(c, env, token);
         err_set(&e, ERR_PROTOCOL, "Unexpected message AUTH_RESPONSE, no authentication is going on");
+    }
     answer_error(c, env, &e);
 }
 
@@ -121,6 +134,8 @@ static int check_envelope(const struct np_conn *c, const struct np_envelope *env
         return err_set(e, ERR_PROTOCOL, "Wrong protocol direction (expected RESPONSE, got REQUEST) for opcode %u (%s)", env->opcode, name);
     if (c->state == NP_CONN_NEW && env->opcode != NP_STARTUP && env->opcode != NP_OPTIONS)
         return err_set(e, ERR_PROTOCOL, "Unexpected message %s, expecting STARTUP or OPTIONS", name);
+    if (c->state == NP_CONN_AUTH && env->opcode != NP_AUTH_RESPONSE && env->opcode != NP_OPTIONS && env->opcode != NP_STARTUP)
+        return err_set(e, ERR_PROTOCOL, "Unexpected message %s, expecting SASL_RESPONSE", name);
     return 0;
 }
 

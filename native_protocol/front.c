@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "native_protocol/committer.h"
 #include "native_protocol/dispatch.h"
+#include "native_protocol/login.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 
@@ -25,6 +26,7 @@ struct np_front {
     SSL_CTX *tls;
     struct np_workers *workers;
     struct np_committer *committer;
+    struct np_logins *logins;
     unsigned n_loops;
     struct np_loop loops[];
 };
@@ -161,9 +163,12 @@ static int start_threads(struct np_front *f, struct err *e) {
     if (start_workers(f, e)) return -1;
     f->committer = npi_committer_new(e);
     if (!f->committer) return -1;
+    const struct np_logins_options logins = {.access = f->o.access, .keys = f->o.keys, .region = f->o.region, .clock = f->o.clock};
+    if (f->o.access && !(f->logins = np_logins_new(&logins, e))) return -1;
     for (unsigned i = 0; i < f->n_loops; i++) {
         f->loops[i].workers = f->workers;
         f->loops[i].committer = f->committer;
+        f->loops[i].logins = f->logins;
         if (pthread_create(&f->loops[i].thread, NULL, npi_loop_run, &f->loops[i])) return err_set(e, ERR_SERVER, "cannot start a thread");
         f->loops[i].started = true;
     }
@@ -208,6 +213,7 @@ void np_front_stop(struct np_front *f) {
         if (f->loops[i].started) pthread_join(f->loops[i].thread, NULL);
     if (f->workers) np_workers_stop(f->workers);
     if (f->committer) npi_committer_stop(f->committer);
+    if (f->logins) np_logins_stop(f->logins);
     for (unsigned i = 0; i < f->n_loops; i++)
         if (f->loops[i].o) npi_loop_close(&f->loops[i]);
 }
@@ -217,6 +223,7 @@ void np_front_free(struct np_front *f) {
         if (f->loops[i].o) npi_loop_fini(&f->loops[i]);
     if (f->workers) np_workers_free(f->workers);
     if (f->committer) npi_committer_free(f->committer);
+    if (f->logins) np_logins_free(f->logins);
     npi_peers_fini(&f->bounds.peers);
     npi_budget_fini(&f->bounds.unfinished);
     npi_budget_fini(&f->bounds.unread);

@@ -314,6 +314,13 @@ static void evict(struct np_loop *l) {
     }
 }
 
+static void run_errands(struct np_errand *x) {
+    for (struct np_errand *next; x; x = next) {
+        next = x->next;
+        x->done(x);
+    }
+}
+
 static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     (void)ev, (void)revents;
     struct np_loop *l = w->data;
@@ -321,12 +328,15 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
     struct np_call *calls = l->inbox_calls;
     struct np_event_note *events = l->inbox_events;
     struct np_late *lates = l->inbox_late;
+    struct np_errand *errands = l->inbox_errands;
     l->inbox_calls = NULL;
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events = NULL;
     l->inbox_events_tail = &l->inbox_events;
     l->inbox_late = NULL;
     l->inbox_late_tail = &l->inbox_late;
+    l->inbox_errands = NULL;
+    l->inbox_errands_tail = &l->inbox_errands;
     bool stop = l->stop_asked;
     pthread_mutex_unlock(&l->inbox_lock);
     while (calls) {
@@ -339,6 +349,7 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
         lates = late->next;
         take_late(l, late);
     }
+    run_errands(errands);
     while (events) {
         struct np_event_note *n = events;
         events = n->next;
@@ -415,6 +426,15 @@ void npi_loop_give_late(struct np_loop *l, struct np_late *late) {
     npi_loop_wake(l);
 }
 
+void npi_loop_give_errand(struct np_loop *l, struct np_errand *x) {
+    x->next = NULL;
+    pthread_mutex_lock(&l->inbox_lock);
+    *l->inbox_errands_tail = x;
+    l->inbox_errands_tail = &x->next;
+    pthread_mutex_unlock(&l->inbox_lock);
+    npi_loop_wake(l);
+}
+
 void npi_loop_give_event(struct np_loop *l, const struct schema_change *change) {
     struct np_event_note *n = malloc(sizeof(*n));
     if (!n) return;
@@ -450,6 +470,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events_tail = &l->inbox_events;
     l->inbox_late_tail = &l->inbox_late;
+    l->inbox_errands_tail = &l->inbox_errands;
     for (int i = 0; i < NP_LISTENERS; i++) l->listeners[i].fd = -1;
     buf_init(&l->segment, 0);
     buf_init(&l->body, 0);
@@ -519,10 +540,12 @@ void npi_loop_close(struct np_loop *l) {
     drop_held(l->held);
     drop_held(l->held_now);
     drop_late(l->inbox_late);
+    run_errands(l->inbox_errands);
     drop_calls(l);
     if (l->batch) eng_batch_free(l->batch);
     l->held = l->held_now = NULL;
     l->inbox_late = NULL;
+    l->inbox_errands = NULL;
     l->batch = NULL;
 }
 

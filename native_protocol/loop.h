@@ -38,6 +38,13 @@ struct np_held {
 };
 
 struct np_late; /* native_protocol/committer.h */
+struct np_logins; /* native_protocol/login.h */
+
+/* Something that another thread has done for a connection of the loop. */
+struct np_errand {
+    struct np_errand *next;
+    void (*done)(struct np_errand *x); /* on the loop's thread, also when the loop ends; frees it */
+};
 
 struct np_event_note {
     struct np_event_note *next;
@@ -79,6 +86,7 @@ struct np_loop {
     const struct np_loop_ops *ops;
     struct np_workers *workers; /* of all loops; set before the thread starts */
     struct np_committer *committer; /* the same; NULL: the store always takes a batch at once */
+    struct np_logins *logins; /* the same; NULL: nobody needs to log in */
     struct np_bounds *bounds;
     struct np_metrics metrics;
     pthread_t thread;
@@ -109,6 +117,7 @@ struct np_loop {
     struct np_call *inbox_calls, **inbox_calls_tail;
     struct np_event_note *inbox_events, **inbox_events_tail;
     struct np_late *inbox_late, **inbox_late_tail;
+    struct np_errand *inbox_errands, **inbox_errands_tail;
     bool stop_asked; /* under inbox_lock */
     bool stopping;
     int64_t stop_us;
@@ -126,6 +135,7 @@ void *npi_loop_run(void *arg);
 void npi_loop_give_call(struct np_loop *l, struct np_call *c);
 void npi_loop_give_late(struct np_loop *l, struct np_late *late);
 void npi_loop_give_event(struct np_loop *l, const struct schema_change *change);
+void npi_loop_give_errand(struct np_loop *l, struct np_errand *x);
 void npi_loop_wake(struct np_loop *l);
 /* The durable sequence has moved, or a sync failed. */
 void npi_loop_durable(struct np_loop *l);

@@ -4,6 +4,8 @@
 #include "cql/cql.h"
 #include "ledger/ledger.h"
 
+struct access_keys;
+
 enum np_capacity_payload { NP_CAPACITY_CHARGE, NP_CAPACITY_FULL, NP_CAPACITY_OFF };
 
 struct np_options { /* what it points to must outlive the front */
@@ -16,6 +18,9 @@ struct np_options { /* what it points to must outlive the front */
     enum write_size write_size;
     uint32_t timestamp_size; /* as in struct op_cost */
     enum np_capacity_payload capacity_payload;
+    struct access_control *access;           /* whoever connects must log in; NULL: nobody */
+    const struct access_keys *keys;  /* SigV4 logins; NULL: there are none */
+    const char *region;              /* for which they are signed */
     const char *listen; /* numeric address */
     uint16_t port;      /* 0: any free one */
     bool tls;           /* with tls_port, tls_cert and tls_key */

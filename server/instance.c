@@ -26,18 +26,30 @@ static int open_ledger(struct instance *in, struct err *e) {
     in->ledger = ledger_open(&o, e);
     if (!in->ledger) return -1;
     in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock};
-    system_metering_tables(&in->metering, in->metering_tables);
+    system_metering_tables(&in->metering, in->tables);
+    system_auth_tables(&in->auth, in->tables + METERING_TABLES);
     return 0;
 }
 
 static void clock_moved(void *arg) { catalog_clock_moved(((struct instance *)arg)->catalog); }
+
+/* Cassandra begins with one role whose password is well known; Keyspaces has logins from elsewhere. */
+static int open_access(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    bool first = s->mode == MODE_CASSANDRA && !*s->credentials;
+    const struct access_options o = {.eng = in->eng, .catalog = in->catalog, .first_role = first ? "cassandra" : NULL, .first_password = "cassandra"};
+    if (s->auth == AUTH_NONE) return 0;
+    in->auth.access = in->access = access_open(&o, e);
+    if (!in->access) return -1;
+    return *s->credentials ? credentials_read(s->credentials, in->access, &in->keys, e) : 0;
+}
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     if (s->compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
                                  .node = s->node,
-                                 .n_tables = METERING_TABLES, .tables = in->metering_tables};
+                                 .n_tables = METERING_TABLES + (s->mode == MODE_CASSANDRA ? AUTH_TABLES : 0), .tables = in->tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
@@ -45,10 +57,12 @@ static int open_database(struct instance *in, struct err *e) {
     in->admission = admission_new(&s->limits, in->catalog, &in->clock.clock, e);
     if (!in->admission) return -1;
     in->metering.admission = in->admission;
+    if (open_access(in, e)) return -1;
     struct cql_db_options dbo = {
         .admission = admission_of(in->admission),
         .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model,
-        .write_size = s->write_size, .timestamp_size = s->timestamp_size, .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering}, .compat = {.mode = s->compatibility, .report = in->report}};
+        .write_size = s->write_size, .timestamp_size = s->timestamp_size, .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering},
+        .access = in->access, .compat = {.mode = s->compatibility, .report = in->report}};
     in->metering.db = in->db = cql_db_new(&dbo, e);
     return in->db ? 0 : -1;
 }
@@ -61,6 +75,9 @@ static int open_front(struct instance *in, struct err *e) {
         .catalog = in->catalog,
         .clock = &in->clock.clock,
         .ledger = in->ledger,
+        .access = in->access,
+        .keys = s->auth == AUTH_SIGV4 ? &in->keys : NULL,
+        .region = s->node.datacenter,
         .size_model = s->size_model,
         .write_size = s->write_size,
         .timestamp_size = s->timestamp_size,
@@ -110,6 +127,8 @@ void instance_close(struct instance *in) {
     if (in->db) cql_db_free(in->db);
     if (in->admission) admission_free(in->admission);
     if (in->metering.catalog) system_metering_unwatch(&in->metering);
+    if (in->access) access_close(in->access);
+    access_keys_fini(&in->keys);
     if (in->catalog) catalog_close(in->catalog);
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);

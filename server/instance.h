@@ -1,6 +1,8 @@
-/* A running server: engine, ledger, catalogue, database, front, admin port and local socket, opened in this order and closed in the reverse one. */
+/* A running server: engine, ledger, catalogue, roles, database, front, admin port and local socket, opened in this order and closed in the reverse one. */
 #pragma once
 
+#include "access/credentials.h"
+#include "access/system_auth.h"
 #include "keyspaces/report.h"
 #include "server/admin.h"
 #include "server/admission.h"
@@ -17,9 +19,12 @@ struct instance {
     struct eng *eng;
     struct ledger *ledger;
     struct system_metering metering;
-    struct virtual_table metering_tables[METERING_TABLES];
+    struct system_auth auth;
+    struct virtual_table tables[METERING_TABLES + AUTH_TABLES]; /* further system tables; system_auth's in cassandra mode */
     struct catalog *catalog;
     struct admission *admission;
+    struct access_control *access; /* --auth; NULL: none */
+    struct access_keys keys;
     struct cql_db *db;
     struct np_front *front;
     struct admin *admin;

@@ -103,14 +103,6 @@ static int read_limits(struct settings *s, const struct config *c, struct err *e
     return limit_values_parse(c->values[CONFIG_LIMIT_VALUES], &s->limits.values, e);
 }
 
-/* Settings whose feature is not there yet: anything but the value that means its absence is refused. */
-static int read_absent(const struct config *c, struct err *e) {
-    int auth = ONE_OF(c, CONFIG_AUTH, e, "none", "password", "sigv4");
-    if (auth < 0) return -1;
-    if (auth) return err_set(e, ERR_CONFIG, "--auth %s: authentication is not built yet; only none works", c->values[CONFIG_AUTH]);
-    return 0;
-}
-
 static int read_memory(struct settings *s, const struct config *c, struct err *e) {
     enum { MB_SHIFT = 20, MB_MAX = 1 << 22 };
     unsigned long memory, cache, memtables, jobs;
@@ -146,6 +138,18 @@ static void read_node(struct settings *s, const struct config *c) {
         .listen_address = any ? "127.0.0.1" : s->listen,
         .port = s->port,
     };
+}
+
+static int read_auth(struct settings *s, const struct config *c, struct err *e) {
+    int auth = ONE_OF(c, CONFIG_AUTH, e, "none", "password", "sigv4");
+    if (auth < 0) return -1;
+    s->auth = (enum auth)auth;
+    s->credentials = c->values[CONFIG_CREDENTIALS];
+    if (!auth && *s->credentials) return err_set(e, ERR_CONFIG, "--credentials is of no use with --auth none");
+    if (auth == AUTH_SIGV4 && !*s->credentials) return err_set(e, ERR_CONFIG, "--auth sigv4 needs --credentials: a file with access keys");
+    if (auth && s->mode == MODE_KEYSPACES && !*s->credentials)
+        return err_set(e, ERR_CONFIG, "--auth %s needs --credentials: in keyspaces mode no statement makes logins", c->values[CONFIG_AUTH]);
+    return 0;
 }
 
 static int read_sizes(struct settings *s, const struct config *c, struct err *e) {
@@ -193,7 +197,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
     s->cut_damage = damage == 1;
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
-    if (read_sizes(s, c, e) || read_limits(s, c, e) || read_absent(c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
+    if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);

@@ -6,6 +6,8 @@
 #include "server/config.h"
 #include "server/memory.h"
 
+enum auth { AUTH_NONE, AUTH_PASSWORD, AUTH_SIGV4 }; /* SIGV4: that, or a password */
+
 struct settings { /* texts belong to the config */
     const char *data_dir; /* NULL: memory */
     const char *listen;
@@ -13,6 +15,8 @@ struct settings { /* texts belong to the config */
     bool tls;
     const char *tls_cert, *tls_key;
     enum tally_mode mode;
+    enum auth auth;
+    const char *credentials; /* file; empty: none */
     enum compat_mode compatibility;
     enum size_model size_model;
     enum write_size write_size;

@@ -14,18 +14,12 @@
 struct cql_request;
 struct limit_connection; /* limits/limiter.h */
 struct limit_verdict;
+struct access_control;
 
 /* Asked once for every request, when its cost (r->cost) is known and before anything is written: 0, or -1 with the error that it is
  * refused with. admit NULL allows all. On the thread that runs the request. */
 struct cql_admission {
     int (*admit)(void *arg, struct cql_request *r, struct err *e);
-    void *arg;
-};
-
-/* Asked for every statement before it runs, for each of a batch too: t is the table that it reads or writes, or NULL. permit NULL allows
- * all. On the thread that runs the request. */
-struct cql_permission {
-    int (*permit)(void *arg, const struct cql_request *r, enum stmt_kind kind, const struct schema_table *t, struct err *e);
     void *arg;
 };
 
@@ -46,7 +40,7 @@ struct cql_db_options {
     } ttl_delete;
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
     struct cql_admission admission;
-    struct cql_permission permission;
+    struct access_control *access; /* who may do what (access/access.h); NULL: nobody logs in, and everybody may do all */
 };
 
 /* What outlives a request on a connection. One thread at a time. */
@@ -55,7 +49,12 @@ struct cql_session {
     uint8_t protocol_version;
     char local_address[46]; /* numeric, what the client connected to */
     uint16_t local_port;
-    const char *role;
+    const char *role; /* who has logged in; NULL: nobody */
+    struct {          /* the newest answer of the roles: what it may do with a table, by the table's id */
+        uint64_t generation;
+        uint32_t permissions;
+        uint8_t table[16];
+    } permitted;
     struct limit_connection *limit; /* what the admission keeps of the connection; NULL: nothing is */
 };
 

@@ -1,7 +1,10 @@
 """Fixtures: a server for a module in each mode, and servers that a test starts itself."""
+import subprocess
+import sys
+
 import pytest
 
-from tally_server import Server
+from tally_server import ROOT, Server
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +38,14 @@ def new_server(tmp_path):
     for s in made:
         if s.process and s.alive():
             s.kill9()
+
+
+@pytest.fixture(scope="module")
+def expansion():
+    """cqlsh-expansion brings a cqlshlib of its own, so it has a venv of its own."""
+    venv = ROOT / "build" / "venv-cqlsh-expansion"
+    program = venv / "bin" / "cqlsh-expansion"
+    if not program.exists():
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([venv / "bin" / "pip", "install", "-q", "-r", ROOT / "tests" / "integration" / "requirements-cqlsh-expansion.txt"], check=True)
+    return program

@@ -18,17 +18,6 @@ def cqlsh():
     return Path(sys.executable).parent / "cqlsh"
 
 
-@pytest.fixture(scope="module")
-def expansion():
-    """cqlsh-expansion brings a cqlshlib of its own, so it has a venv of its own."""
-    venv = ROOT / "build" / "venv-cqlsh-expansion"
-    program = venv / "bin" / "cqlsh-expansion"
-    if not program.exists():
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([venv / "bin" / "pip", "install", "-q", "-r", HERE / "requirements-cqlsh-expansion.txt"], check=True)
-    return program
-
-
 @pytest.fixture
 def shell(cqlsh, cassandra_server, tmp_path):
     s = Shell(cqlsh, cassandra_server, tmp_path)

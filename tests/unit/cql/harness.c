@@ -68,10 +68,10 @@ void harness_restart(struct harness *h, int64_t now_us) {
     harness_open_in(h, mode, data_dir, now_us);
 }
 
-void harness_ask(struct harness *h, const struct cql_admission *admission, const struct cql_permission *permission) {
+void harness_ask(struct harness *h, const struct cql_admission *admission, struct access_control *access) {
     struct cql_db_options o = {.eng = h->eng, .catalog = h->catalog, .clock = &h->clock.clock, .mode = h->mode};
     if (admission) o.admission = *admission;
-    if (permission) o.permission = *permission;
+    o.access = access;
     cql_db_free(h->db);
     h->db = cql_db_new(&o, &h->err);
     assert_non_null(h->db);

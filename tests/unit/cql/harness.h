@@ -11,6 +11,8 @@
 
 #include "cql/cql.h"
 
+struct access_control;
+
 struct harness_clock {
     struct clock clock;
     _Atomic int64_t now_us; /* the catalogue reads it on a thread of its own */
@@ -49,7 +51,7 @@ struct harness {
 void harness_open(struct harness *h, enum tally_mode mode);
 void harness_close(struct harness *h);
 /* The same data behind a new database that asks these; NULL: all is allowed. */
-void harness_ask(struct harness *h, const struct cql_admission *admission, const struct cql_permission *permission);
+void harness_ask(struct harness *h, const struct cql_admission *admission, struct access_control *access);
 /* With a store on disk, and a clock that says now_us. */
 void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us);
 /* Closes the database and opens it again, while the clock goes to now_us. */

@@ -1,0 +1,266 @@
+#include "access/access.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "access/password.h"
+#include "base/log.h"
+
+struct access_control {
+    struct eng *eng;
+    struct catalog *catalog;
+    pthread_mutex_t change_lock; /* one who changes at a time; taken before current_lock */
+    pthread_mutex_t current_lock;
+    const struct role_set *current;
+    _Atomic uint64_t generation;
+};
+
+static const char key_prefix[] = "role/";
+
+/* ---- the current set ---- */
+
+const struct role_set *access_roles(struct access_control *a) {
+    pthread_mutex_lock(&a->current_lock);
+    const struct role_set *s = a->current;
+    role_set_ref(s);
+    pthread_mutex_unlock(&a->current_lock);
+    return s;
+}
+
+uint64_t access_generation(const struct access_control *a) { return atomic_load_explicit(&a->generation, memory_order_acquire); }
+
+/* Takes over the reference. */
+static const struct role_set *publish(struct access_control *a, const struct role_set *s) {
+    pthread_mutex_lock(&a->current_lock);
+    const struct role_set *before = a->current;
+    a->current = s;
+    pthread_mutex_unlock(&a->current_lock);
+    atomic_fetch_add_explicit(&a->generation, 1, memory_order_release);
+    role_set_unref(before);
+    return s;
+}
+
+/* ---- changes ---- */
+
+const struct role_set *access_begin(struct access_control *a) {
+    pthread_mutex_lock(&a->change_lock);
+    return a->current;
+}
+
+void access_end(struct access_control *a) { pthread_mutex_unlock(&a->change_lock); }
+
+static int key_of(const char *name, struct buf *key) {
+    buf_init(key, 0);
+    buf_put_str(key, key_prefix);
+    buf_put_str(key, name);
+    return buf_failed(key) ? -1 : 0;
+}
+
+static int check_size(const struct role_set *s, const struct role *r, struct err *e) {
+    if (!*r->name) return err_invalid(e, "Role name can't be an empty string");
+    if (strlen(r->name) > ROLE_NAME_MAX) return err_invalid(e, "A role's name may have at most %d bytes", ROLE_NAME_MAX);
+    if (r->n_grants > ROLE_GRANTS_MAX) return err_invalid(e, "A role may have permissions on at most %d resources", ROLE_GRANTS_MAX);
+    if (r->n_member_of > ROLE_MEMBERSHIPS_MAX) return err_invalid(e, "A role may be a member of at most %d roles", ROLE_MEMBERSHIPS_MAX);
+    if (s->n >= ROLES_MAX && !role_find(s, r->name)) return err_invalid(e, "There may be at most %d roles", ROLES_MAX);
+    return 0;
+}
+
+static int save(struct access_control *a, const struct role *r, struct err *e) {
+    struct buf key, form;
+    buf_init(&form, 0);
+    role_encode(r, &form);
+    int rc = key_of(r->name, &key) || buf_failed(&form) ? err_nomem(e) : eng_meta_put(a->eng, buf_slice(&key), buf_slice(&form), e);
+    buf_fini(&form);
+    buf_fini(&key);
+    return rc;
+}
+
+static int erase(struct access_control *a, const char *name, struct err *e) {
+    struct buf key;
+    int rc = key_of(name, &key) ? err_nomem(e) : eng_meta_delete(a->eng, buf_slice(&key), e);
+    buf_fini(&key);
+    return rc;
+}
+
+/* What is not seen by readers is not saved, and the other way round (A1): the new set is made first, the record written next. */
+static const struct role_set *change(struct access_control *a, const char *name, const struct role *r, struct err *e) {
+    const struct role_set *next = role_set_with(a->current, name, r);
+    if (!next) err_nomem(e);
+    if (!next || (r ? save(a, r, e) : erase(a, name, e))) {
+        role_set_unref(next);
+        return NULL;
+    }
+    return publish(a, next);
+}
+
+const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) {
+    return check_size(a->current, r, e) ? NULL : change(a, r->name, r, e);
+}
+
+int access_provide(struct access_control *a, const char *name, const char *hash, struct err *e) {
+    const struct role_set *now = access_begin(a);
+    const struct role *there = role_find(now, name);
+    struct role r = there ? *there : (struct role){.name = name, .superuser = true};
+    r.hash = hash;
+    r.login = true;
+    const struct role_set *next = check_size(now, &r, e) ? NULL : role_set_with(now, name, &r);
+    if (next) publish(a, next);
+    access_end(a);
+    return next ? 0 : e->set ? -1 : err_nomem(e);
+}
+
+/* ---- what goes with a role, a table or a keyspace ---- */
+
+/* The role without its membership of a role, and without grants on resources that match; NULL: it has none of them. */
+typedef bool (*match_fn)(const void *arg, const char *resource);
+
+static const struct role *without(const struct role *r, const char *member_of, match_fn match, const void *arg, struct arena *a, struct err *e) {
+    struct role *out = ARENA_NEW(a, struct role);
+    struct grant *grants = ARENA_ARRAY(a, r->n_grants ? r->n_grants : 1, struct grant);
+    const char **names = ARENA_ARRAY(a, r->n_member_of ? r->n_member_of : 1, const char *);
+    if (!out || !grants || !names) {
+        err_nomem(e);
+        return NULL;
+    }
+    *out = *r;
+    out->grants = grants, out->member_of = names;
+    out->n_grants = out->n_member_of = 0;
+    for (uint32_t i = 0; i < r->n_grants; i++)
+        if (!match(arg, r->grants[i].resource)) grants[out->n_grants++] = r->grants[i];
+    for (uint32_t i = 0; i < r->n_member_of; i++)
+        if (!member_of || strcmp(r->member_of[i], member_of) != 0) names[out->n_member_of++] = r->member_of[i];
+    return out->n_grants == r->n_grants && out->n_member_of == r->n_member_of ? NULL : out;
+}
+
+static int strip(struct access_control *a, const char *member_of, match_fn match, const void *arg, struct err *e) {
+    struct arena arena;
+    arena_init(&arena, 4096, 0);
+    for (uint32_t i = 0; i < a->current->n && !e->set; i++) {
+        const struct role *r = without(role_at(a->current, i), member_of, match, arg, &arena, e);
+        if (r && !change(a, r->name, r, e)) break;
+        arena_reset(&arena);
+    }
+    arena_fini(&arena);
+    return e->set ? -1 : 0;
+}
+
+static bool is_text(const void *arg, const char *resource) { return !strcmp(arg, resource); }
+
+const struct role_set *access_drop(struct access_control *a, const char *name, struct err *e) {
+    struct resource on = {.kind = RESOURCE_OF_ROLE, .name = name};
+    struct buf text;
+    buf_init(&text, 0);
+    resource_text(&on, &text);
+    buf_u8(&text, 0);
+    int rc = buf_failed(&text) ? err_nomem(e) : strip(a, name, is_text, text.p, e);
+    buf_fini(&text);
+    return rc ? NULL : change(a, name, NULL, e);
+}
+
+static bool is_in(const void *arg, const char *resource) {
+    const struct schema_change *c = arg;
+    char keyspace[sizeof(c->keyspace) + 16];
+    if (c->target == TARGET_TABLE) {
+        char table[sizeof(c->keyspace) + sizeof(c->name) + 8];
+        snprintf(table, sizeof(table), "data/%s/%s", c->keyspace, c->name);
+        return !strcmp(resource, table);
+    }
+    int n = snprintf(keyspace, sizeof(keyspace), "data/%s", c->keyspace);
+    if (!strncmp(resource, keyspace, (size_t)n) && (!resource[n] || resource[n] == '/')) return true;
+    snprintf(keyspace, sizeof(keyspace), "functions/%s", c->keyspace);
+    return !strcmp(resource, keyspace);
+}
+
+/* On the thread that dropped it, before it answers (A3). It waits for the disk only when something was granted on what goes. */
+static void on_change(void *arg, const struct schema_change *c) {
+    struct access_control *a = arg;
+    struct err e = {0};
+    if (c->kind != CHANGE_DROPPED || (c->target != TARGET_TABLE && c->target != TARGET_KEYSPACE)) return;
+    access_begin(a);
+    if (strip(a, NULL, is_in, c, &e)) log_error("permissions on what was dropped could not be taken away: %s", e.text);
+    access_end(a);
+}
+
+/* ---- start ---- */
+
+static int load_one(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct access_control *a = arg;
+    struct arena arena;
+    struct role r;
+    struct err bad = {0};
+    arena_init(&arena, 4096, 0);
+    char *name = arena_alloc(&arena, key.n);
+    int rc = name ? 0 : err_nomem(e);
+    if (!rc) {
+        size_t n = key.n - strlen(key_prefix);
+        memcpy(name, key.p + strlen(key_prefix), n);
+        name[n] = 0;
+        if (role_decode(name, value, &arena, &r, &bad)) {
+            log_error("role %s is left out: %s", name, bad.text);
+        } else {
+            const struct role_set *next = role_set_with(a->current, name, &r);
+            if (next) publish(a, next);
+            else rc = err_nomem(e);
+        }
+    }
+    arena_fini(&arena);
+    return rc;
+}
+
+static bool is_gone(const void *arg, const char *resource) {
+    const struct schema *schema = arg;
+    char keyspace[64];
+    const char *rest = strncmp(resource, "data/", 5) ? NULL : resource + 5;
+    size_t n = rest ? strcspn(rest, "/") : 0;
+    if (!n || n >= sizeof(keyspace)) return false;
+    memcpy(keyspace, rest, n);
+    keyspace[n] = 0;
+    if (!schema_keyspace_find(schema, keyspace)) return true;
+    return rest[n] == '/' && strcmp(rest + n, "/*") != 0 && !schema_table_any(schema, keyspace, rest + n + 1);
+}
+
+static int make_first(struct access_control *a, const struct access_options *o, struct err *e) {
+    char hash[PASSWORD_HASH_MAX];
+    if (!o->first_role || a->current->n) return 0;
+    if (password_hash(o->first_password, hash, e)) return -1;
+    struct role r = {.name = o->first_role, .hash = hash, .superuser = true, .login = true};
+    log_warn("there was no role: %s may log in with its well-known password, which is to be changed", o->first_role);
+    return access_put(a, &r, e) ? 0 : -1;
+}
+
+static int start(struct access_control *a, const struct access_options *o, struct err *e) {
+    if (!(a->current = role_set_empty())) return err_nomem(e);
+    if (eng_meta_scan(o->eng, slice_str(key_prefix), load_one, a, e)) return -1;
+    const struct schema *schema = catalog_schema(o->catalog);
+    int rc = strip(a, NULL, is_gone, schema, e); /* dropped, and the process ended before they went */
+    schema_unref(schema);
+    return rc || make_first(a, o, e) ? -1 : 0;
+}
+
+struct access_control *access_open(const struct access_options *o, struct err *e) {
+    struct access_control *a = calloc(1, sizeof(*a));
+    if (!a) {
+        err_nomem(e);
+        return NULL;
+    }
+    a->eng = o->eng;
+    a->catalog = o->catalog;
+    pthread_mutex_init(&a->change_lock, NULL);
+    pthread_mutex_init(&a->current_lock, NULL);
+    if (start(a, o, e)) {
+        access_close(a);
+        return NULL;
+    }
+    catalog_on_change(a->catalog, on_change, a);
+    return a;
+}
+
+void access_close(struct access_control *a) {
+    catalog_off_change(a->catalog, on_change, a);
+    role_set_unref(a->current);
+    pthread_mutex_destroy(&a->change_lock);
+    pthread_mutex_destroy(&a->current_lock);
+    free(a);
+}

@@ -1,0 +1,108 @@
+#include "access/credentials.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <openssl/crypto.h>
+
+#include "access/password.h"
+
+enum { WORDS_MAX = 6, KEYS_MAX = 10000 };
+
+struct reader {
+    const char *path;
+    unsigned line;
+    struct access_control *access;
+    struct access_keys *keys;
+    struct err *e;
+};
+
+static int refuse(const struct reader *r, const char *why) { return err_set(r->e, ERR_CONFIG, "%s line %u: %s", r->path, r->line, why); }
+
+static int take_user(struct reader *r, const char *name, const char *password) {
+    char made[PASSWORD_HASH_MAX];
+    const char *hash = password_is_hash(password) ? password : made;
+    if (hash == made && password_hash(password, made, r->e)) return -1;
+    return access_provide(r->access, name, hash, r->e);
+}
+
+static int take_key(struct reader *r, uint32_t n, char *const *words) {
+    struct access_keys *k = r->keys;
+    if (k->n == KEYS_MAX) return refuse(r, "too many access keys");
+    if (access_key_find(k, slice_str(words[1]))) return refuse(r, "this access key is there already");
+    if (k->n == k->cap) {
+        uint32_t cap = k->cap ? 2 * k->cap : 16;
+        struct access_key *more = realloc(k->keys, cap * sizeof(*more));
+        if (!more) return err_nomem(r->e);
+        k->keys = more;
+        k->cap = cap;
+    }
+    struct access_key *key = &k->keys[k->n];
+    *key = (struct access_key){arena_strdup(&k->arena, words[1]), arena_strdup(&k->arena, words[2]), arena_strdup(&k->arena, words[3]),
+                               n > 4 ? arena_strdup(&k->arena, words[4]) : NULL};
+    if (!key->id || !key->secret || !key->role || (n > 4 && !key->token)) return err_nomem(r->e);
+    k->n++;
+    return 0;
+}
+
+static int take_line(struct reader *r, char *line) {
+    char *words[WORDS_MAX], *rest = NULL;
+    uint32_t n = 0;
+    for (char *w = strtok_r(line, " \t\r\n", &rest); w && n < WORDS_MAX; w = strtok_r(NULL, " \t\r\n", &rest)) words[n++] = w;
+    if (!n || words[0][0] == '#') return 0;
+    if (!strcmp(words[0], "user")) return n == 3 ? take_user(r, words[1], words[2]) : refuse(r, "it must be: user NAME PASSWORD");
+    if (!strcmp(words[0], "key"))
+        return n == 4 || n == 5 ? take_key(r, n, words) : refuse(r, "it must be: key ACCESS-KEY-ID SECRET NAME [SESSION-TOKEN]");
+    return refuse(r, "a line begins with user, key or #");
+}
+
+/* Keys sign in as roles that there are. */
+static int check_roles(struct reader *r) {
+    const struct role_set *roles = access_roles(r->access);
+    int rc = 0;
+    for (uint32_t i = 0; i < r->keys->n && !rc; i++)
+        if (!role_find(roles, r->keys->keys[i].role))
+            rc = err_set(r->e, ERR_CONFIG, "%s: access key %s is for role %s, which there is not", r->path, r->keys->keys[i].id, r->keys->keys[i].role);
+    role_set_unref(roles);
+    return rc;
+}
+
+int credentials_read(const char *path, struct access_control *a, struct access_keys *keys, struct err *e) {
+    struct reader r = {.path = path, .access = a, .keys = keys, .e = e};
+    struct stat st;
+    char *line = NULL;
+    size_t cap = 0;
+    int rc = 0;
+    *keys = (struct access_keys){0};
+    arena_init(&keys->arena, 4096, 0);
+    FILE *f = fopen(path, "re");
+    if (!f || fstat(fileno(f), &st)) {
+        if (f) fclose(f);
+        return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
+    }
+    if (st.st_mode & S_IRWXO) rc = err_set(e, ERR_CONFIG, "%s holds secrets and may be read by everybody: chmod 600 it", path);
+    while (!rc && getline(&line, &cap, f) >= 0) {
+        r.line++;
+        rc = take_line(&r, line);
+    }
+    if (line) OPENSSL_cleanse(line, cap);
+    free(line);
+    fclose(f);
+    return rc ? rc : check_roles(&r);
+}
+
+const struct access_key *access_key_find(const struct access_keys *k, struct slice id) {
+    for (uint32_t i = 0; i < k->n; i++)
+        if (slice_is(id, k->keys[i].id)) return &k->keys[i];
+    return NULL;
+}
+
+void access_keys_fini(struct access_keys *k) {
+    for (uint32_t i = 0; i < k->n; i++) OPENSSL_cleanse((char *)k->keys[i].secret, strlen(k->keys[i].secret));
+    arena_fini(&k->arena);
+    free(k->keys);
+    *k = (struct access_keys){0};
+}

@@ -1,0 +1,95 @@
+#include "access/password.h"
+
+#include <crypt.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+enum { COST = 10, HASH_LENGTH = 60, REMEMBERED = 1024, DIGEST = 32 };
+
+/* ---- what was right ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    bool has_key;
+    uint8_t key[DIGEST];                /* random, of this process */
+    uint8_t right[REMEMBERED][DIGEST]; /* by the first bytes of the digest; zeros: none */
+} remembered = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Under the lock. A hash is salted, so the pair of both is one role's. */
+static bool digest_of(const char *hash, const char *password, uint8_t out[DIGEST]) {
+    uint8_t both[HASH_LENGTH + DIGEST];
+    unsigned n = DIGEST;
+    if (strlen(hash) != HASH_LENGTH) return false;
+    if (!remembered.has_key) remembered.has_key = RAND_bytes(remembered.key, DIGEST) == 1;
+    if (!remembered.has_key) return false;
+    memcpy(both, hash, HASH_LENGTH);
+    bool ok = EVP_Digest(password, strlen(password), both + HASH_LENGTH, NULL, EVP_sha256(), NULL) == 1 &&
+              HMAC(EVP_sha256(), remembered.key, DIGEST, both, sizeof(both), out, &n) != NULL;
+    OPENSSL_cleanse(both, sizeof(both));
+    return ok;
+}
+
+static uint8_t *place_of(const uint8_t digest[DIGEST]) { return remembered.right[(digest[0] << 8 | digest[1]) % REMEMBERED]; }
+
+bool password_is_remembered(const char *hash, const char *password) {
+    uint8_t digest[DIGEST];
+    pthread_mutex_lock(&remembered.lock);
+    bool is = digest_of(hash, password, digest) && !CRYPTO_memcmp(place_of(digest), digest, DIGEST);
+    pthread_mutex_unlock(&remembered.lock);
+    return is;
+}
+
+static void remember(const char *hash, const char *password) {
+    uint8_t digest[DIGEST];
+    pthread_mutex_lock(&remembered.lock);
+    if (digest_of(hash, password, digest)) memcpy(place_of(digest), digest, DIGEST);
+    pthread_mutex_unlock(&remembered.lock);
+}
+
+/* ---- bcrypt ---- */
+
+/* jBcrypt, which Cassandra has, knows $2a$ only; what it means by that is what others call $2b$. */
+static int slow_hash(const char *password, const char *setting, char out[PASSWORD_HASH_MAX]) {
+    struct crypt_data data = {0};
+    char local[PASSWORD_HASH_MAX] = "";
+    strncat(local, setting, sizeof(local) - 1);
+    if (!strncmp(local, "$2a$", 4)) local[2] = 'b';
+    const char *made = crypt_r(password, local, &data);
+    bool ok = made && strlen(made) == HASH_LENGTH;
+    if (ok) {
+        memcpy(out, made, HASH_LENGTH + 1);
+        out[2] = 'a';
+    }
+    OPENSSL_cleanse(&data, sizeof(data));
+    return ok ? 0 : -1;
+}
+
+int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err *e) {
+    char setting[CRYPT_GENSALT_OUTPUT_SIZE];
+    uint8_t salt[16];
+    if (RAND_bytes(salt, sizeof(salt)) != 1 || !crypt_gensalt_rn("$2b$", COST, (const char *)salt, sizeof(salt), setting, sizeof(setting)) ||
+        slow_hash(password, setting, out))
+        return err_set(e, ERR_SERVER, "The password could not be hashed");
+    return 0;
+}
+
+bool password_is_hash(const char *hash) {
+    char out[PASSWORD_HASH_MAX];
+    return strlen(hash) == HASH_LENGTH && !strncmp(hash, "$2a$", 4) && !slow_hash("", hash, out);
+}
+
+bool password_verify(const char *hash, const char *password) {
+    static const char nobody[] = "$2a$10$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG";
+    char out[PASSWORD_HASH_MAX];
+    bool somebody = strlen(hash) == HASH_LENGTH;
+    if (somebody && password_is_remembered(hash, password)) return true;
+    int rc = slow_hash(password, somebody ? hash : nobody, out);
+    bool right = somebody && !rc && !CRYPTO_memcmp(out + 4, hash + 4, HASH_LENGTH - 4);
+    if (right) remember(hash, password);
+    return right;
+}

@@ -1,0 +1,40 @@
+/* Permissions, and what they are given on. A permission on a resource holds for all that is below it: a table is below all tables of its
+ * keyspace, these below the keyspace, that below all keyspaces.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+enum permission {
+#define PERMISSION(id) MAY_##id,
+#include "access/permission.def"
+#undef PERMISSION
+    PERMISSIONS
+};
+enum { PERMISSIONS_ALL = (1 << PERMISSIONS) - 1 };
+
+/* "SELECT" */
+const char *permission_name(enum permission p);
+
+enum resource_kind {
+#define RESOURCE(id, class, text, shown, permissions) RESOURCE_OF_##id,
+#include "access/resource.def"
+#undef RESOURCE
+    RESOURCE_KINDS
+};
+
+struct resource {
+    enum resource_kind kind;
+    const char *keyspace, *name; /* where its kind has them */
+};
+
+const char *resource_class(const struct resource *r);
+/* The permissions that mean something on it: bits 1 << MAY_x. */
+uint32_t resource_permissions(const struct resource *r);
+/* "data/k/t", as system_auth keeps it; and "<table k.t>". */
+void resource_text(const struct resource *r, struct buf *out);
+void resource_show(const struct resource *r, struct buf *out);
+/* "<table k.t>" of "data/k/t". */
+void resource_show_text(const char *text, struct buf *out);
+/* Goes to the one that it is directly below; false: there is none. */
+bool resource_up(struct resource *r);

@@ -1,0 +1,27 @@
+/* Logins with AWS Signature Version 4, as AWS's authentication plugins for the Cassandra drivers sign them (aws-sigv4-auth-cassandra-*):
+ * the server's nonce is the payload of a presigned PUT to /authenticate of the service "cassandra".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { SIGV4_NONCE = 32, SIGV4_SIGNATURE = 64, SIGV4_SKEW_S = 900 };
+
+/* The first token of such a login. */
+bool sigv4_is_hello(struct slice token);
+/* Random, printable. */
+int sigv4_nonce(char nonce[SIGV4_NONCE], struct err *e) MUST_CHECK;
+
+/* The second token: signature=...,access_key=...,amzdate=...[,session_token=...]; slices point into it. */
+struct sigv4_response {
+    struct slice signature, access_key, date, session_token; /* session_token: p NULL: none */
+};
+int sigv4_parse(struct slice token, struct sigv4_response *out, struct err *e) MUST_CHECK;
+/* The signature that is due: 64 hexadecimal digits. -1: date or key have no form that could be signed. */
+int sigv4_sign(struct slice date, struct slice access_key, const char *secret, const char *region, const char nonce[SIGV4_NONCE],
+               char out[SIGV4_SIGNATURE]) MUST_CHECK;
+/* Seconds since 1970 of a response's date, YYYY-MM-DDTHH:MM:SS.mmmZ; -1: it is none. */
+int64_t sigv4_time(struct slice date);

@@ -1,0 +1,19 @@
+/* The keyspace system_auth, as Cassandra has it: the roles, to be read. Registered with the catalogue (system_schema/virtual.h). */
+#pragma once
+
+#include "access/access.h"
+#include "system_schema/virtual.h"
+
+/* Whose roles the tables show; must outlive the catalogue. access NULL: nobody needs to log in, there are none. */
+struct system_auth {
+    struct access_control *access;
+};
+
+enum system_auth_table {
+#define AUTH_TABLE(name, comment, columns) AUTH_TABLE_##name,
+#include "access/system_auth.def"
+#undef AUTH_TABLE
+    AUTH_TABLES
+};
+
+void system_auth_tables(struct system_auth *a, struct virtual_table tables[AUTH_TABLES]);

@@ -1,0 +1,171 @@
+/* CREATE, ALTER and DROP ROLE and USER. */
+#include "access/password.h"
+#include "cql/roles/roles.h"
+
+/* ---- compile ---- */
+
+static int refuse_list(struct compile *c, const char *before, uint32_t n, const struct slice *items, const char *behind) {
+    struct buf text;
+    buf_init(&text, 0);
+    buf_put_str(&text, before);
+    for (uint32_t i = 0; i < n; i++) buf_printf(&text, "%s%.*s", i ? ", " : "", SLICE_FMT(items[i]));
+    buf_put_str(&text, behind);
+    return err_set_buf(c->err, ERR_INVALID, &text);
+}
+
+/* What this server has no use for: a node of its own data centre only, no groups of addresses, no options. */
+static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    const struct ast_role *role = &ast->other->role;
+    const struct ast_role_options *o = &role->options;
+    out->plan = (void *)role;
+    if (o->given & ROLE_OPTIONS) return err_invalid(c->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS");
+    if (o->given & ROLE_GENERATED_PASSWORD) return err_invalid(c->err, "Generated passwords are not supported: give the role a PASSWORD");
+    if (o->given & ROLE_DATACENTERS && !o->all_datacenters)
+        return refuse_list(c, "Invalid value(s) for DATACENTERS '[", o->n_datacenters, o->datacenters, "]',All values must be valid datacenters");
+    if (o->given & ROLE_CIDRS && !o->all_cidrs) return refuse_list(c, "Invalid CIDR group(s): [", o->n_cidrs, o->cidrs, "]. Available CIDR Groups are: []");
+    return 0;
+}
+
+/* ---- what is common ---- */
+
+typedef int (*change_fn)(struct asker *a, const struct ast_role *role, const char *hash);
+
+/* The hash of the password that a statement gives, made before the roles are locked: it is slow. *hash stays NULL when it gives none. */
+static int hash_given(struct cql_request *r, const struct ast_role_options *o, char room[PASSWORD_HASH_MAX], const char **hash) {
+    *hash = NULL;
+    if (!(o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))) return 0;
+    struct slice text = arena_dup(r->arena, slice_of(o->password.p, o->password.n));
+    char *password = arena_alloc(r->arena, o->password.n + 1);
+    if (!text.p || !password) return err_nomem(r->err);
+    memcpy(password, o->password.p, o->password.n);
+    password[o->password.n] = 0;
+    if (o->given & ROLE_HASHED_PASSWORD) {
+        *hash = password;
+        return password_is_hash(password) ? 0 : err_invalid(r->err, "Invalid hashed password value. Please use jBcrypt.");
+    }
+    *hash = room;
+    return password_hash(password, room, r->err);
+}
+
+static int alter(struct asker *a, const struct ast_role *role, const char *hash);
+
+/* Nobody needs to log in, so nobody has: in Cassandra's order. */
+static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change, const struct ast_role_options *o) {
+    struct asker nobody;
+    if (change == alter && o->given & ROLE_SUPERUSER) err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
+    else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD)) err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD");
+    return r->err->set || asker_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
+}
+
+static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
+    const struct ast_role *role = r->compiled->plan;
+    struct access_control *access = r->db->options.access;
+    struct asker a;
+    char room[PASSWORD_HASH_MAX];
+    const char *hash;
+    if (!access) return refuse_anonymous(r, change, &role->options);
+    if (hash_given(r, &role->options, room, &hash)) return CQL_FAILED;
+    const struct role_set *roles = access_begin(access);
+    int rc = asker_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
+    access_end(access);
+    return rc ? CQL_FAILED : CQL_DONE;
+}
+
+static int put(struct asker *a, const struct role *role) {
+    const struct role_set *next = access_put(a->r->db->options.access, role, a->r->err);
+    if (next) a->roles = next;
+    return next ? 0 : -1;
+}
+
+static void take_options(struct role *role, const struct ast_role_options *o, const char *hash) {
+    if (o->given & ROLE_SUPERUSER) role->superuser = o->superuser;
+    if (o->given & ROLE_LOGIN) role->login = o->login;
+    if (hash) role->hash = hash;
+}
+
+/* ---- CREATE ---- */
+
+static int grant_to_creator(struct asker *a, const struct ast_role *role) {
+    const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
+    struct buf text;
+    struct role next;
+    buf_init(&text, 0);
+    resource_text(&on, &text);
+    buf_u8(&text, 0);
+    int rc = buf_failed(&text) || role_granted(role_find(a->roles, a->role), (const char *)text.p, resource_permissions(&on), 0, a->r->arena, &next);
+    buf_fini(&text);
+    return rc ? err_nomem(a->r->err) : put(a, &next);
+}
+
+static int create(struct asker *a, const struct ast_role *role, const char *hash) {
+    const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
+    const struct ast_role_options *o = &role->options;
+    if (asker_must(a, MAY_CREATE, &roles)) return -1;
+    if (o->given & ROLE_SUPERUSER && o->superuser && !a->superuser)
+        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can create a role with superuser status");
+    if (!*role->name) return err_invalid(a->r->err, "Role name can't be an empty string");
+    if (role_find(a->roles, role->name)) return role->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", role->name);
+    struct role made = {.name = role->name, .hash = "", .login = role->user};
+    take_options(&made, o, hash);
+    return put(a, &made) || grant_to_creator(a, role) ? -1 : 0;
+}
+
+/* ---- ALTER ---- */
+
+/* Of its own, a role may change its password. */
+static int may_alter_own(const struct asker *a, const struct ast_role_options *o) {
+    if (o->given & ROLE_LOGIN) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter LOGIN");
+    if (o->given & ROLE_SUPERUSER) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter SUPERUSER");
+    return 0;
+}
+
+static int may_alter(const struct asker *a, const struct ast_role *role) {
+    const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
+    const struct ast_role_options *o = &role->options;
+    if (o->given & ROLE_SUPERUSER && role_is_member(a->roles, a->role, role->name))
+        return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter your own superuser status or that of a role granted to you");
+    if (o->given & ROLE_SUPERUSER && !a->superuser)
+        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
+    if (a->superuser) return 0;
+    return strcmp(a->role, role->name) ? asker_must(a, MAY_ALTER, &on) : may_alter_own(a, o);
+}
+
+static int alter(struct asker *a, const struct ast_role *role, const char *hash) {
+    if (may_alter(a, role)) return -1;
+    if (!role->options.given) return err_invalid(a->r->err, "ALTER [ROLE|USER] can't be empty");
+    const struct role *now = role_find(a->roles, role->name);
+    if (!now) return role->if_exists ? 0 : err_invalid(a->r->err, "Role %s doesn't exist", role->name);
+    struct role next = *now;
+    take_options(&next, &role->options, hash);
+    return put(a, &next);
+}
+
+/* ---- DROP ---- */
+
+static int drop(struct asker *a, const struct ast_role *role, const char *hash) {
+    const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = role->name};
+    (void)hash;
+    if (asker_must(a, MAY_DROP, &on)) return -1;
+    const struct role *now = role_find(a->roles, role->name);
+    if (now && role_is_superuser(a->roles, role->name) && !a->superuser)
+        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can drop a role with superuser status");
+    if (!now) return role->if_exists ? 0 : err_invalid(a->r->err, "%s doesn't exist", role->name);
+    if (!strcmp(a->role, role->name)) return err_invalid(a->r->err, "Cannot DROP primary role for current login");
+    return access_drop(a->r->db->options.access, role->name, a->r->err) ? 0 : -1;
+}
+
+/* ---- run ---- */
+
+#define CHANGE(name)                                                                                   \
+    static enum cql_outcome name##_apply(struct cql_request *r) { return change_roles(r, name); }      \
+    static enum cql_outcome name##_run(struct cql_request *r, const struct cql_statement *s) {         \
+        (void)s;                                                                                       \
+        r->work_class = WORK_DDL;                                                                      \
+        if (!r->blocking) return CQL_OFFLOAD;                                                          \
+        r->apply = name##_apply;                                                                       \
+        return CQL_DONE;                                                                               \
+    }                                                                                                  \
+    const struct statement_ops name##_role_ops = {.compile = compile_role, .run = name##_run};
+CHANGE(create)
+CHANGE(alter)
+CHANGE(drop)

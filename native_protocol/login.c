@@ -1,0 +1,315 @@
+#include "native_protocol/login.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "access/password.h"
+#include "access/sigv4.h"
+#include "base/log.h"
+#include "base/murmur3.h"
+#include "native_protocol/account.h"
+
+enum { ADDRESSES = 4096, WAYS = 4, NAME_MAX_BYTES = ROLE_NAME_MAX, PASSWORD_MAX_BYTES = 1024 };
+
+/* An address and the slow checks that it may still have; one that has not asked for long has all. */
+struct allowance {
+    uint8_t address[16];
+    double left;
+    int64_t at_us;
+};
+
+struct login {
+    struct np_errand errand; /* first */
+    struct login *next;
+    struct np_conn *conn; /* referenced; the loop's thread only */
+    struct np_loop *loop;
+    int16_t stream;
+    uint8_t version;
+    bool right;
+    char hash[PASSWORD_HASH_MAX], name[NAME_MAX_BYTES + 1], password[PASSWORD_MAX_BYTES + 1];
+};
+
+struct np_logins {
+    struct np_logins_options o;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    bool stopping;
+    struct login *first, **last;
+    struct allowance allowances[ADDRESSES];
+};
+
+/* ---- who guesses ---- */
+
+static void refill(struct allowance *a, int64_t now_us) {
+    double more = (double)(now_us - a->at_us) * 1e-6 * NP_LOGIN_PER_SECOND;
+    a->left = a->left + more < NP_LOGIN_BURST ? a->left + more : NP_LOGIN_BURST;
+    a->at_us = now_us;
+}
+
+/* Of the few places of an address: its own, or that of the one who has most left, who loses the least by being forgotten. */
+static struct allowance *allowance_of(struct np_logins *p, const uint8_t address[16], int64_t now_us) {
+    struct allowance *set = &p->allowances[(size_t)murmur3_token(slice_of(address, 16)) % (ADDRESSES / WAYS) * WAYS], *best = NULL;
+    for (int i = 0; i < WAYS; i++) {
+        if (set[i].at_us) refill(&set[i], now_us);
+        if (set[i].at_us && !memcmp(set[i].address, address, 16)) return &set[i];
+        if (!best || !set[i].at_us || (best->at_us && set[i].left > best->left)) best = &set[i];
+    }
+    *best = (struct allowance){.left = NP_LOGIN_BURST, .at_us = now_us};
+    memcpy(best->address, address, 16);
+    return best;
+}
+
+static void address_of(const struct np_conn *c, uint8_t out[16]) {
+    memset(out, 0, 16);
+    memcpy(out, c->peer, c->peer_n == 16 ? 8 : 4); /* a host owns its /64 */
+}
+
+/* Takes n from what the connection's address may have; false: there is nothing left. */
+static bool allow(struct np_logins *p, const struct np_conn *c, int n) {
+    uint8_t address[16];
+    address_of(c, address);
+    pthread_mutex_lock(&p->lock);
+    struct allowance *a = allowance_of(p, address, clock_machine_us(p->o.clock));
+    bool may = a->left >= n;
+    if (may) a->left -= n;
+    pthread_mutex_unlock(&p->lock);
+    return may;
+}
+
+/* ---- answers ---- */
+
+static void answer_success(struct np_conn *c, uint8_t version, int16_t stream) {
+    struct np_reply r;
+    np_reply_begin(&r, npi_conn_out(c), version, stream, NP_AUTH_SUCCESS, false);
+    buf_u32(r.out, UINT32_MAX); /* no token */
+    npi_conn_reply(c, &r);
+    np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
+}
+
+static void fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
+    np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS_FAILED, 1);
+    np_account(&c->loop->metrics, &(struct np_account){.opcode = NP_AUTH_RESPONSE}, e);
+    npi_conn_end(c, version, stream, e);
+}
+
+static void enter(struct np_conn *c, uint8_t version, int16_t stream, const char *role) {
+    struct err e = {0};
+    if (npi_conn_log_in(c, role)) {
+        err_nomem(&e);
+        fail(c, version, stream, &e);
+        return;
+    }
+    np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS, 1);
+    answer_success(c, version, stream);
+}
+
+static void wrong(struct np_conn *c, uint8_t version, int16_t stream, const char *name) {
+    struct err e = {0};
+    err_set(&e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", name);
+    fail(c, version, stream, &e);
+}
+
+/* ---- PLAIN ---- */
+
+static void login_free(struct login *l) {
+    OPENSSL_cleanse(l, sizeof(*l));
+    free(l);
+}
+
+static void login_done(struct np_errand *x) {
+    struct login *l = (struct login *)x;
+    struct np_conn *c = l->conn;
+    c->login.pending = false;
+    if (c->state == NP_CONN_AUTH && l->right) {
+        allow(l->loop->logins, c, -1);
+        enter(c, l->version, l->stream, l->name);
+    } else if (c->state == NP_CONN_AUTH) {
+        wrong(c, l->version, l->stream, l->name);
+    }
+    npi_conn_unref(c);
+    login_free(l);
+}
+
+static void *run_thread(void *arg) {
+    struct np_logins *p = arg;
+    pthread_mutex_lock(&p->lock);
+    while (!p->stopping) {
+        struct login *l = p->first;
+        if (!l) {
+            pthread_cond_wait(&p->more, &p->lock);
+            continue;
+        }
+        p->first = l->next;
+        if (!p->first) p->last = &p->first;
+        pthread_mutex_unlock(&p->lock);
+        l->right = password_verify(l->hash, l->password);
+        npi_loop_give_errand(l->loop, &l->errand);
+        pthread_mutex_lock(&p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static void check_slowly(struct np_logins *p, struct login *l) {
+    npi_conn_ref(l->conn);
+    l->conn->login.pending = true;
+    pthread_mutex_lock(&p->lock);
+    l->next = NULL;
+    *p->last = l;
+    p->last = &l->next;
+    pthread_cond_signal(&p->more);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The token's parts: [who to act as] NUL name NUL password. */
+static int take_plain(struct slice token, struct login *l, struct err *e) {
+    const uint8_t *name = memchr(token.p, 0, token.n), *end = token.p + token.n;
+    const uint8_t *password = name ? memchr(name + 1, 0, (size_t)(end - name - 1)) : NULL;
+    if (!password) return err_set(e, ERR_BAD_CREDENTIALS, "Authentication ID and password must both be given: NUL, name, NUL, password (SASL PLAIN)");
+    size_t n_name = (size_t)(password - name - 1), n_password = (size_t)(end - password - 1);
+    if (!n_name || !n_password) return err_set(e, ERR_BAD_CREDENTIALS, "%s must not be null", n_name ? "Password" : "Authentication ID");
+    if (n_name > NAME_MAX_BYTES || n_password > PASSWORD_MAX_BYTES || memchr(password + 1, 0, n_password))
+        return err_set(e, ERR_BAD_CREDENTIALS, "A name may have at most %d bytes, a password %d and no NUL", NAME_MAX_BYTES, PASSWORD_MAX_BYTES);
+    memcpy(l->name, name + 1, n_name);
+    memcpy(l->password, password + 1, n_password);
+    return 0;
+}
+
+/* The role's hash as it is now; may_log_in: false for one that may not, which is told only to who knows its password. */
+static void look_up(struct np_logins *p, struct login *l, bool *may_log_in) {
+    const struct role_set *roles = access_roles(p->o.access);
+    const struct role *r = role_find(roles, l->name);
+    *may_log_in = r && r->login;
+    if (*may_log_in) strncat(l->hash, r->hash, sizeof(l->hash) - 1);
+    role_set_unref(roles);
+}
+
+static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_envelope *env, struct slice token) {
+    struct err e = {0};
+    bool known;
+    struct login *l = calloc(1, sizeof(*l));
+    if (!l || take_plain(token, l, l ? &e : NULL)) {
+        if (!l) err_nomem(&e);
+        fail(c, env->version, env->stream, &e);
+        if (l) login_free(l);
+        return;
+    }
+    l->errand.done = login_done;
+    l->conn = c, l->loop = c->loop;
+    l->stream = env->stream, l->version = env->version;
+    look_up(p, l, &known);
+    if (known && password_is_remembered(l->hash, l->password)) {
+        enter(c, env->version, env->stream, l->name);
+    } else if (allow(p, c, 1)) {
+        check_slowly(p, l);
+        return;
+    } else {
+        err_set(&e, ERR_BAD_CREDENTIALS, "Too many failed logins from this address: it may try again in a second, %d times a second", NP_LOGIN_PER_SECOND);
+        fail(c, env->version, env->stream, &e);
+    }
+    login_free(l);
+}
+
+/* ---- SigV4 ---- */
+
+static void challenge(struct np_conn *c, const struct np_envelope *env) {
+    static const char prefix[] = "nonce=";
+    struct np_reply r;
+    struct err e = {0};
+    if (sigv4_nonce(c->login.nonce, &e)) {
+        fail(c, env->version, env->stream, &e);
+        return;
+    }
+    c->login.challenged = true;
+    np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_AUTH_CHALLENGE, false);
+    buf_u32(r.out, (uint32_t)(strlen(prefix) + SIGV4_NONCE));
+    buf_put_str(r.out, prefix);
+    buf_put(r.out, c->login.nonce, SIGV4_NONCE);
+    npi_conn_reply(c, &r);
+    np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
+}
+
+static bool is_signed(struct np_logins *p, const struct np_conn *c, const struct sigv4_response *s, const struct access_key *key) {
+    char due[SIGV4_SIGNATURE];
+    int64_t at = sigv4_time(s->date), now = clock_wall_us(p->o.clock) / 1000000;
+    /* what is unknown takes as long as what is not */
+    int rc = sigv4_sign(s->date, s->access_key, key ? key->secret : "", p->o.region, c->login.nonce, due);
+    bool same = !rc && !CRYPTO_memcmp(due, s->signature.p, SIGV4_SIGNATURE);
+    bool in_time = at >= 0 && at - now <= SIGV4_SKEW_S && now - at <= SIGV4_SKEW_S;
+    bool token = key && (!key->token || (s->session_token.n == strlen(key->token) && !CRYPTO_memcmp(s->session_token.p, key->token, s->session_token.n)));
+    return key && same && in_time && token;
+}
+
+static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_envelope *env, struct slice token) {
+    struct sigv4_response s;
+    struct err e = {0};
+    if (sigv4_parse(token, &s, &e)) {
+        fail(c, env->version, env->stream, &e);
+        return;
+    }
+    const struct access_key *key = access_key_find(p->o.keys, s.access_key);
+    c->login.challenged = false; /* a nonce is signed once */
+    if (is_signed(p, c, &s, key)) {
+        enter(c, env->version, env->stream, key->role);
+        return;
+    }
+    err_set(&e, ERR_BAD_CREDENTIALS, "Authentication failure: Invalid signature");
+    fail(c, env->version, env->stream, &e);
+}
+
+/* ---- the door ---- */
+
+void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice token) {
+    struct np_logins *p = c->loop->logins;
+    struct err e = {0};
+    if (c->login.pending) err_set(&e, ERR_PROTOCOL, "Unexpected message AUTH_RESPONSE, the one before it is not answered yet");
+    else if (!token.p) err_set(&e, ERR_BAD_CREDENTIALS, "AUTH_RESPONSE carries no token");
+    else if (c->login.challenged) return login_sigv4(p, c, env, token);
+    else if (p->o.keys && sigv4_is_hello(token)) return challenge(c, env);
+    else return login_plain(p, c, env, token);
+    fail(c, env->version, env->stream, &e);
+}
+
+/* ---- life ---- */
+
+struct np_logins *np_logins_new(const struct np_logins_options *o, struct err *e) {
+    struct np_logins *p = calloc(1, sizeof(*p));
+    if (!p) {
+        err_nomem(e);
+        return NULL;
+    }
+    p->o = *o;
+    p->last = &p->first;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->more, NULL);
+    if (!pthread_create(&p->thread, NULL, run_thread, p)) return p;
+    err_set(e, ERR_SERVER, "cannot start a thread");
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->more);
+    free(p);
+    return NULL;
+}
+
+void np_logins_stop(struct np_logins *p) {
+    pthread_mutex_lock(&p->lock);
+    p->stopping = true;
+    pthread_cond_signal(&p->more);
+    pthread_mutex_unlock(&p->lock);
+    pthread_join(p->thread, NULL);
+    for (struct login *l = p->first, *next; l; l = next) {
+        next = l->next;
+        npi_conn_unref(l->conn);
+        login_free(l);
+    }
+    p->first = NULL;
+}
+
+void np_logins_free(struct np_logins *p) {
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->more);
+    free(p);
+}

@@ -1,0 +1,261 @@
+"""Logins and roles: passwords and AWS signatures through real drivers, and every statement about roles as Cassandra answered it."""
+import ast
+import os
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+from cassandra import AuthenticationFailed, Unauthorized
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import NoHostAvailable
+
+from tally_server import ROOT, Server
+
+RECORDED = ROOT / "tests" / "integration" / "roles.recorded"
+
+
+def log_in(server, name, password, **options):
+    cluster = server.cluster(auth_provider=PlainTextAuthProvider(name, password), **options)
+    return cluster, cluster.connect()
+
+
+def refused_login(server, name, password):
+    with pytest.raises(NoHostAvailable) as e:
+        log_in(server, name, password)
+    (error,) = e.value.errors.values()
+    assert isinstance(error, AuthenticationFailed)
+    return str(error)
+
+
+def credentials(tmp_path, *lines, mode=0o600):
+    file = tmp_path / "credentials"
+    file.write_text("\n".join(lines) + "\n")
+    file.chmod(mode)
+    return file
+
+
+# ---- every statement ----
+
+def answer(session, statement):
+    """As roles.recorded has it: the first twelve rows, or the error."""
+    try:
+        rows = session.execute(statement)
+        return f"OK   {statement} -> {rows.column_names} {[tuple(r) for r in rows][:12]}"
+    except Exception as e:  # noqa: BLE001: whatever the driver makes of the answer is what is compared
+        return f"ERR  {statement} -> {type(e).__name__} {e}"[:len(f"ERR  {statement} -> {type(e).__name__} ") + 300]
+
+
+def test_statements_about_roles_answer_as_cassandra_answered(new_server):
+    """roles.recorded holds what Apache Cassandra 5.0.8 with PasswordAuthenticator and CassandraAuthorizer answered, in this order."""
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    session, clusters, checked = None, [], 0
+    for line in RECORDED.read_text().splitlines():
+        if line.startswith("--- login failed"):
+            who, words = line.removeprefix("--- login failed ").split("] ", 1)
+            assert words in refused_login(s, *ast.literal_eval(who + "]"))
+        elif line.startswith("--- login"):
+            cluster, session = log_in(s, *ast.literal_eval(line.removeprefix("--- login ")), protocol_version=5)
+            clusters.append(cluster)
+        else:
+            statement = line[5:].split(" -> ", 1)[0]
+            assert answer(session, statement)[:415] == line[:415]
+        checked += 1
+    assert checked > 180
+    for cluster in clusters:
+        cluster.shutdown()
+    s.stop()
+
+
+# ---- logins ----
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_who_has_not_logged_in_gets_nothing(new_server, version):
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    with pytest.raises(NoHostAvailable) as e:
+        s.cluster(protocol_version=version).connect()
+    assert "AuthenticationFailed" in repr(e.value) and "Remote end requires authentication" in str(e.value)
+    cluster, session = log_in(s, "cassandra", "cassandra", protocol_version=version)
+    assert session.execute("SELECT role FROM system_auth.roles").one().role == "cassandra"
+    cluster.shutdown()
+
+
+def test_requests_before_the_login_are_refused_on_the_wire(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    with socket.create_connection((s.host, s.port), timeout=10) as c:
+        def ask(opcode, body):
+            c.sendall(struct.pack(">BBhBI", 4, 0, 1, opcode, len(body)) + body)
+            head = b""
+            while len(head) < 9:
+                head += c.recv(9 - len(head))
+            _, _, _, answered, n = struct.unpack(">BBhBI", head)
+            body = b""
+            while len(body) < n:
+                body += c.recv(n - len(body))
+            return answered, body
+
+        option = lambda t: struct.pack(">H", len(t)) + t  # noqa: E731
+        assert ask(0x01, struct.pack(">H", 1) + option(b"CQL_VERSION") + option(b"3.0.0")) == (0x03, option(b"org.apache.cassandra.auth.PasswordAuthenticator"))
+        query = b"SELECT * FROM system.local"
+        opcode, body = ask(0x07, struct.pack(">I", len(query)) + query + struct.pack(">HB", 1, 0))
+        assert opcode == 0x00 and struct.unpack_from(">I", body)[0] == 0x000A and b"expecting SASL_RESPONSE" in body
+        for token in (b"", b"\0", b"x", b"\0\0", b"\0a\0", b"SigV4\0\0", b"\0" + b"a" * 300 + b"\0b", b"\0a\0b\0c"):
+            with socket.create_connection((s.host, s.port), timeout=10) as c:
+                ask(0x01, struct.pack(">H", 1) + option(b"CQL_VERSION") + option(b"3.0.0"))
+                opcode, body = ask(0x0F, struct.pack(">i", len(token)) + token)
+                assert opcode == 0x00 and struct.unpack_from(">I", body)[0] == 0x0100, body
+                assert c.recv(1) == b""
+    s.stop()
+
+
+def test_who_guesses_pays_and_others_log_in(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    log_in(s, "cassandra", "cassandra")[0].shutdown()
+    guesses = []
+    for _ in range(60):
+        guesses.append(socket.create_connection((s.host, s.port), timeout=30, source_address=("127.0.0.9", 0)))
+        guesses[-1].sendall(struct.pack(">BBhBI", 4, 0, 1, 1, 22) + struct.pack(">H", 1) + b"\0\x0bCQL_VERSION\0\x053.0.0")
+    for i, c in enumerate(guesses):
+        c.recv(100)
+        token = b"\0cassandra\0guess%d" % i
+        c.sendall(struct.pack(">BBhBI", 4, 0, 1, 0x0F, 4 + len(token)) + struct.pack(">i", len(token)) + token)
+    log_in(s, "cassandra", "cassandra")[0].shutdown()  # of another address, while they wait: it is remembered
+    words = [c.recv(500) for c in guesses]
+    refused = sum(b"Too many failed logins" in w for w in words)
+    assert refused >= 20 and refused + sum(b"are incorrect" in w for w in words) == 60, words[-1]
+    for c in guesses:
+        c.close()
+    s.stop()
+
+
+def test_roles_and_passwords_survive_kill9(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    cluster, session = log_in(s, "cassandra", "cassandra")
+    session.execute("CREATE ROLE app WITH PASSWORD = 'p1-secret' AND LOGIN = true")
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
+    session.execute("GRANT SELECT ON k.t TO app")
+    session.execute("ALTER ROLE cassandra WITH PASSWORD = 'new-secret'")
+    s.kill9()
+    cluster.shutdown()
+    s.start()
+    assert "are incorrect" in refused_login(s, "cassandra", "cassandra")
+    log_in(s, "cassandra", "new-secret")[0].shutdown()
+    cluster, session = log_in(s, "app", "p1-secret")
+    assert list(session.execute("SELECT * FROM k.t")) == []
+    with pytest.raises(Unauthorized, match="User app has no MODIFY permission on <table k.t> or any of its parents"):
+        session.execute("INSERT INTO k.t (p) VALUES (1)")
+    cluster.shutdown()
+    assert "p1-secret" not in s.log.read_text() and "new-secret" not in s.log.read_text()
+    s.stop()
+
+
+def test_credentials_of_keyspaces_mode(tmp_path):
+    file = credentials(tmp_path, "user alice-at-123456789012 s3cret")
+    s = Server(tmp_path, "--auth", "password", "--credentials", file).start()
+    cluster, session = log_in(s, "alice-at-123456789012", "s3cret")
+    assert session.execute("SELECT key FROM system.local").one().key == "local"
+    cluster.shutdown()
+    assert "Provided username bob-at-123456789012 and/or password are incorrect" in refused_login(s, "bob-at-123456789012", "s3cret")
+    s.stop()
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--auth", "password"], "--credentials"),
+    (["--auth", "sigv4", "--mode", "cassandra"], "needs --credentials"),
+    (["--credentials", "/nowhere"], "is of no use"),
+    (["--auth", "password", "--credentials", "/nowhere"], "cannot read /nowhere"),
+])
+def test_settings_that_make_no_sense_are_refused(tmp_path, flags, words):
+    s = Server(tmp_path, *flags)
+    with pytest.raises(AssertionError, match="did not become ready"):
+        s.start()
+    assert words in s.log_tail()
+
+
+# ---- AWS's plugins ----
+
+SIGV4 = """
+import sys
+from cassandra.cluster import Cluster
+from cassandra_sigv4.auth import SigV4AuthProvider
+host, port, key, secret, token, region = sys.argv[1:]
+provider = SigV4AuthProvider(aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token or None, region_name=region)
+with Cluster([host], port=int(port), auth_provider=provider) as cluster:
+    print(cluster.connect().execute("SELECT key FROM system.local").one().key)
+"""
+
+
+@pytest.fixture(scope="module")
+def signing_server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sigv4")
+    file = credentials(folder, "user app-at-123456789012 pw", "key UserID-1 UserSecretKey-1 app-at-123456789012", "key UserID-2 Other app-at-123456789012 a+token/==")
+    s = Server(folder, "--auth", "sigv4", "--credentials", file, "--datacenter", "us-west-2").start()
+    yield s
+    s.stop()
+
+
+@pytest.mark.parametrize("key, secret, token, region, right", [
+    ("UserID-1", "UserSecretKey-1", "", "us-west-2", True),
+    ("UserID-1", "UserSecretKey-1", "unasked", "us-west-2", True),
+    ("UserID-2", "Other", "a+token/==", "us-west-2", True),
+    ("UserID-2", "Other", "", "us-west-2", False),
+    ("UserID-2", "Other", "b+token/==", "us-west-2", False),
+    ("UserID-1", "Wrong", "", "us-west-2", False),
+    ("UserID-9", "UserSecretKey-1", "", "us-west-2", False),
+    ("UserID-1", "UserSecretKey-1", "", "eu-west-1", False),
+])
+def test_python_plugin_signs_in(signing_server, expansion, key, secret, token, region, right):
+    s = signing_server
+    run = subprocess.run([expansion.parent / "python", "-c", SIGV4, s.host, str(s.port), key, secret, token, region], capture_output=True, text=True, timeout=60,
+                         env={**os.environ, "AWS_EC2_METADATA_DISABLED": "true"})
+    if right:
+        assert run.returncode == 0 and run.stdout.strip() == "local", run.stderr
+    else:
+        assert run.returncode != 0 and "Invalid signature" in run.stderr, run.stdout + run.stderr
+
+
+def test_a_password_works_beside_signatures(signing_server):
+    cluster, session = log_in(signing_server, "app-at-123456789012", "pw")
+    assert session.execute("SELECT key FROM system.local").one().key == "local"
+    cluster.shutdown()
+
+
+CQLSHRC = """[auth_provider]
+module = cassandra_sigv4.auth
+classname = SigV4AuthProvider
+aws_access_key_id = UserID-1
+aws_secret_access_key = UserSecretKey-1
+region_name = us-west-2
+"""
+
+
+def test_cqlsh_expansion_signs_in(signing_server, expansion, tmp_path):
+    (tmp_path / "cqlshrc").write_text(CQLSHRC)
+    run = subprocess.run([expansion, signing_server.host, str(signing_server.port), "--cqlshrc", tmp_path / "cqlshrc", "-e", "SELECT key FROM system.local"],
+                         capture_output=True, text=True, timeout=60, env={**os.environ, "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"})
+    assert run.returncode == 0 and "local" in run.stdout, run.stderr
+
+
+def test_cqlsh_logs_in_with_a_password(new_server, tmp_path):
+    import sys
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    cqlsh = os.path.join(os.path.dirname(sys.executable), "cqlsh")
+    for password, status in (("cassandra", 0), ("wrong", 1)):
+        run = subprocess.run([cqlsh, s.host, str(s.port), "-u", "cassandra", "-p", password, "-e", "LIST ROLES"], capture_output=True, text=True, timeout=60,
+                             env={**os.environ, "HOME": str(tmp_path)})
+        assert run.returncode == status, run.stdout + run.stderr
+        assert ("cassandra" in run.stdout) == (status == 0)
+    s.stop()
+
+
+def test_a_login_that_is_not_finished_is_closed(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password", "--handshake-timeout", "1")
+    with socket.create_connection((s.host, s.port), timeout=10) as c:
+        c.sendall(struct.pack(">BBhBI", 4, 0, 1, 1, 22) + struct.pack(">H", 1) + b"\0\x0bCQL_VERSION\0\x053.0.0")
+        assert c.recv(100)[4] == 0x03
+        begun = time.monotonic()
+        assert c.recv(1) == b""
+        assert time.monotonic() - begun < 8
+    s.stop()

@@ -1,0 +1,226 @@
+/* The store of roles: what is changed is there after a restart, what is dropped takes its grants along, what is damaged is left out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "access/credentials.h"
+#include "access/password.h"
+
+struct world {
+    struct eng *eng;
+    struct catalog *catalog;
+    struct access_control *access;
+    struct err err;
+};
+
+static void start(struct world *w) {
+    struct catalog_options o = {.eng = w->eng, .clock = &clock_real, .mode = MODE_CASSANDRA};
+    o.node = (struct node_info){"test", "dc1", "rack1", "5.0.8", "3.4.7", "127.0.0.1", 9042};
+    w->catalog = catalog_open(&o, &w->err);
+    assert_non_null(w->catalog);
+    const struct access_options ao = {.eng = w->eng, .catalog = w->catalog, .first_role = "root", .first_password = "root"};
+    w->access = access_open(&ao, &w->err);
+    assert_non_null(w->access);
+}
+
+static void stop(struct world *w) {
+    access_close(w->access);
+    catalog_close(w->catalog);
+}
+
+static void restart(struct world *w) {
+    stop(w);
+    start(w);
+}
+
+static int setup(void **state) {
+    struct world *w = *state = calloc(1, sizeof *w);
+    const struct eng_options o = {.clock = &clock_real, .durability = ENG_NONE};
+    w->eng = eng_open(&o, &w->err);
+    assert_non_null(w->eng);
+    start(w);
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    stop(w);
+    eng_close(w->eng);
+    free(w);
+    return 0;
+}
+
+static void apply(struct world *w, enum catalog_op op, const char *keyspace, const char *table) {
+    static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
+    const struct catalog_column key = {"p", cql_type_scalar(CQL_INT), COLUMN_PARTITION_KEY, false};
+    struct catalog_change c = {.op = op, .keyspace = keyspace, .name = table, .durable_writes = -1};
+    struct schema_change out;
+    uint32_t unfinished;
+    if (op == CATALOG_CREATE_KEYSPACE) c.n_replication = 2, c.replication = simple;
+    if (op == CATALOG_CREATE_TABLE) c.n_columns = 1, c.columns = &key;
+    assert_int_equal(catalog_apply(w->catalog, &c, &out, &unfinished, &w->err), 1);
+}
+
+static const struct role_set *put(struct world *w, const struct role *r) {
+    access_begin(w->access);
+    const struct role_set *s = access_put(w->access, r, &w->err);
+    access_end(w->access);
+    return s;
+}
+
+static uint32_t grants_of(struct world *w, const char *name) {
+    const struct role_set *s = access_roles(w->access);
+    const struct role *r = role_find(s, name);
+    uint32_t n = r ? r->n_grants : UINT32_MAX;
+    role_set_unref(s);
+    return n;
+}
+
+static void test_roles_are_there_after_a_restart(void **state) {
+    static const char *const root[] = {"root"};
+    static const struct grant grants[] = {{"data", 1 << MAY_SELECT}};
+    struct world *w = *state;
+    uint64_t before = access_generation(w->access);
+    assert_non_null(put(w, &(struct role){.name = "a", .hash = "", .login = true, .n_member_of = 1, .member_of = root, .n_grants = 1, .grants = grants}));
+    assert_int_not_equal(access_generation(w->access), before);
+    restart(w);
+    const struct role_set *s = access_roles(w->access);
+    const struct role *a = role_find(s, "a"), *first = role_find(s, "root");
+    assert_int_equal(s->n, 2);
+    assert_true(a && a->login && !a->superuser && a->n_grants == 1 && a->n_member_of == 1);
+    assert_true(first && first->superuser && password_verify(first->hash, "root"));
+    role_set_unref(s);
+}
+
+static void test_who_is_dropped_leaves_nothing_behind(void **state) {
+    static const char *const a[] = {"a"};
+    static const struct grant grants[] = {{"roles", 1 << MAY_ALTER}, {"roles/a", 1 << MAY_DROP}};
+    struct world *w = *state;
+    put(w, &(struct role){.name = "a", .hash = ""});
+    put(w, &(struct role){.name = "b", .hash = "", .n_member_of = 1, .member_of = a, .n_grants = 2, .grants = grants});
+    access_begin(w->access);
+    assert_non_null(access_drop(w->access, "a", &w->err));
+    access_end(w->access);
+    for (int i = 0; i < 2; i++, restart(w)) {
+        const struct role_set *s = access_roles(w->access);
+        assert_null(role_find(s, "a"));
+        assert_int_equal(role_find(s, "b")->n_member_of, 0);
+        assert_int_equal(role_find(s, "b")->n_grants, 1);
+        role_set_unref(s);
+    }
+}
+
+static void test_grants_go_with_tables_and_keyspaces(void **state) {
+    static const struct grant grants[] = {{"data/k", 1 << MAY_SELECT}, {"data/k/*", 1 << MAY_SELECT}, {"data/k/t", 1 << MAY_SELECT}, {"data/k/u", 1 << MAY_SELECT},
+                                          {"data/k2", 1 << MAY_SELECT}, {"functions/k", 1 << MAY_EXECUTE}};
+    struct world *w = *state;
+    apply(w, CATALOG_CREATE_KEYSPACE, "k", NULL);
+    apply(w, CATALOG_CREATE_KEYSPACE, "k2", NULL);
+    apply(w, CATALOG_CREATE_TABLE, "k", "t");
+    apply(w, CATALOG_CREATE_TABLE, "k", "u");
+    put(w, &(struct role){.name = "a", .hash = "", .n_grants = 6, .grants = grants});
+    apply(w, CATALOG_DROP_TABLE, "k", "t");
+    assert_int_equal(grants_of(w, "a"), 5);
+    apply(w, CATALOG_CREATE_TABLE, "k", "t");
+    assert_int_equal(grants_of(w, "a"), 5); /* its new self was granted to nobody */
+    apply(w, CATALOG_DROP_KEYSPACE, "k", NULL);
+    assert_int_equal(grants_of(w, "a"), 1);
+    restart(w);
+    assert_int_equal(grants_of(w, "a"), 1);
+}
+
+/* Dropped while the records could not be told: the next start takes them away. */
+static void test_grants_on_what_is_gone_go_at_the_start(void **state) {
+    static const struct grant grants[] = {{"data", 1 << MAY_SELECT}, {"data/gone", 1 << MAY_SELECT}, {"data/gone/t", 1 << MAY_SELECT}, {"roles", 1 << MAY_DROP}};
+    struct world *w = *state;
+    put(w, &(struct role){.name = "a", .hash = "", .n_grants = 4, .grants = grants});
+    restart(w);
+    assert_int_equal(grants_of(w, "a"), 2);
+}
+
+static void test_a_damaged_record_is_left_out(void **state) {
+    struct world *w = *state;
+    put(w, &(struct role){.name = "a", .hash = ""});
+    assert_int_equal(eng_meta_put(w->eng, slice_str("role/bad"), slice_str("nonsense"), &w->err), 0);
+    restart(w);
+    assert_int_equal(grants_of(w, "a"), 0);
+    assert_int_equal(grants_of(w, "bad"), UINT32_MAX);
+}
+
+static void test_bounds_are_refused_with_words(void **state) {
+    struct world *w = *state;
+    char name[ROLE_NAME_MAX + 2];
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = 0;
+    assert_null(put(w, &(struct role){.name = name, .hash = ""}));
+    assert_int_equal(w->err.code, ERR_INVALID);
+    assert_string_equal(w->err.text, "A role's name may have at most 255 bytes");
+}
+
+/* ---- the file of credentials ---- */
+
+static int read_file(struct world *w, const char *text, mode_t mode, struct access_keys *keys) {
+    char path[] = "/tmp/tally-credentials-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fchmod(fd, mode));
+    close(fd);
+    err_clear(&w->err);
+    int rc = credentials_read(path, w->access, keys, &w->err);
+    unlink(path);
+    return rc;
+}
+
+static void test_credentials_make_logins_and_keys(void **state) {
+    struct world *w = *state;
+    struct access_keys keys;
+    assert_int_equal(read_file(w, "# who may\nuser alice-at-123456789012 s3cret\n\nkey AKIA1 shh alice-at-123456789012\nkey AKIA2 shh2 root token+/==\n", 0600, &keys), 0);
+    const struct role_set *s = access_roles(w->access);
+    const struct role *alice = role_find(s, "alice-at-123456789012");
+    assert_true(alice && alice->login && password_verify(alice->hash, "s3cret"));
+    role_set_unref(s);
+    assert_string_equal(access_key_find(&keys, slice_str("AKIA1"))->role, "alice-at-123456789012");
+    assert_null(access_key_find(&keys, slice_str("AKIA1"))->token);
+    assert_string_equal(access_key_find(&keys, slice_str("AKIA2"))->token, "token+/==");
+    assert_null(access_key_find(&keys, slice_str("AKIA")));
+    access_keys_fini(&keys);
+    restart(w); /* it is no record */
+    assert_int_equal(grants_of(w, "alice-at-123456789012"), UINT32_MAX);
+}
+
+static void test_credentials_that_are_wrong_name_the_line(void **state) {
+    static const struct {
+        const char *text;
+        mode_t mode;
+        const char *word;
+    } bad[] = {{"user a\n", 0600, "line 1: it must be: user NAME PASSWORD"}, {"user a b\nkey x\n", 0600, "line 2: it must be: key"},
+               {"grant a\n", 0600, "line 1: a line begins with"}, {"key A s nobody\n", 0600, "for role nobody, which there is not"},
+               {"user a b\nkey A s a\nkey A s a\n", 0600, "line 3: this access key is there already"}, {"user a b\n", 0604, "may be read by everybody"}};
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct access_keys keys;
+        assert_int_equal(read_file(w, bad[i].text, bad[i].mode, &keys), -1);
+        assert_int_equal(w->err.code, ERR_CONFIG);
+        assert_non_null(strstr(w->err.text, bad[i].word));
+        access_keys_fini(&keys);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_roles_are_there_after_a_restart, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_who_is_dropped_leaves_nothing_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_grants_go_with_tables_and_keyspaces, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_grants_on_what_is_gone_go_at_the_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_damaged_record_is_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bounds_are_refused_with_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_make_logins_and_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_that_are_wrong_name_the_line, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
