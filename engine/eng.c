@@ -284,23 +284,34 @@ void eng_close(struct eng *eng) {
 
 /* ---- named records ---- */
 
-static int meta_write(struct eng *eng, struct slice name, const struct slice *value, struct err *e) {
+static int meta_add(struct eng *eng, struct kv_batch *b, const struct eng_meta_change *change, struct err *e) {
     const struct kv_ops *ops = eng->kv->ops;
     struct buf key;
     buf_init(&key, 0);
     engi_key_table(&key, ENGI_TABLE_META);
-    buf_put_slice(&key, name);
-    struct kv_batch *b = buf_failed(&key) ? NULL : ops->batch_new(eng->kv);
+    buf_put_slice(&key, change->key);
+    int rc = buf_failed(&key) ? -1 : change->deleted ? ops->batch_delete(b, buf_slice(&key)) : ops->batch_put(b, buf_slice(&key), change->value);
+    buf_fini(&key);
+    return rc ? err_nomem(e) : 0;
+}
+
+int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *changes, struct err *e) {
+    const struct kv_ops *ops = eng->kv->ops;
+    struct kv_batch *b = ops->batch_new(eng->kv);
     int rc = b ? engi_commit_check(eng, e) : err_nomem(e);
-    if (!rc && (value ? ops->batch_put(b, buf_slice(&key), *value) : ops->batch_delete(b, buf_slice(&key)))) rc = err_nomem(e);
+    for (uint32_t i = 0; i < n && !rc; i++) rc = meta_add(eng, b, &changes[i], e);
     if (!rc) rc = kv_write_patiently(eng->kv, b, e);
     if (b) ops->batch_free(b);
-    buf_fini(&key);
     return rc ? rc : engi_commit_wait(eng, engi_commit_next_seq(eng), e);
 }
 
-int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) { return meta_write(eng, key, &value, e); }
-int eng_meta_delete(struct eng *eng, struct slice key, struct err *e) { return meta_write(eng, key, NULL, e); }
+int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) {
+    return eng_meta_write(eng, 1, &(struct eng_meta_change){.key = key, .value = value}, e);
+}
+
+int eng_meta_delete(struct eng *eng, struct slice key, struct err *e) {
+    return eng_meta_write(eng, 1, &(struct eng_meta_change){.key = key, .deleted = true}, e);
+}
 
 struct meta_scan {
     struct slice prefix;

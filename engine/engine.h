@@ -302,6 +302,12 @@ typedef void (*eng_notice_fn)(void *arg);
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
 
 /* Named records for the catalogue: put and delete are durable when they return. Blocking, any thread. */
+struct eng_meta_change {
+    struct slice key, value;
+    bool deleted;
+};
+/* All of them or none. */
+int eng_meta_write(struct eng *eng, uint32_t n, const struct eng_meta_change *changes, struct err *e) MUST_CHECK;
 int eng_meta_put(struct eng *eng, struct slice key, struct slice value, struct err *e) MUST_CHECK;
 int eng_meta_delete(struct eng *eng, struct slice key, struct err *e) MUST_CHECK;
 /* Calls fn for every record whose key begins with prefix, in key order; fn returns 0 to go on, -1 to stop with its error. */

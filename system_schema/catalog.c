@@ -75,7 +75,7 @@ static int open_rules(struct catalog *c, const struct catalog_options *o, struct
 static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     if (!c->traces) return err_nomem(e);
-    if (settle_host_id(c, e) || entries_load(c, e) || system_tables_build(c, e)) return -1;
+    if (settle_host_id(c, e) || entries_load(c, e) || history_prune(c, e) || system_tables_build(c, e)) return -1;
     if (recovery_load(c, e)) return -1;
     resume(c);
     if (catalog_publish(c, e)) return -1;

@@ -543,7 +543,7 @@ static int record_begin(struct apply *a, struct entry *x) {
     bool at_once = entry_is_due_at_once(x);
     if (at_once) entry_finish(c, x, &before);
     fault_dies(FAULT_DDL);
-    if (entry_save(c, x, a->err)) {
+    if (at_once ? history_save(c, x, before.status, a->err) : entry_save(c, x, a->err)) {
         if (at_once) entry_finish_undo(c, x, &before);
         undo(a, x);
         return -1;

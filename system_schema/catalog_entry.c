@@ -203,7 +203,9 @@ struct object_place entry_place(struct catalog *c, const struct entry *x) {
     return (struct object_place){.keyspace = ks->name, .name = x->name, .find = deleting ? find_type_or_name : find_type, .arg = ks};
 }
 
-int entry_save(struct catalog *c, const struct entry *x, struct err *e) {
+int entry_save(struct catalog *c, const struct entry *x, struct err *e) { return entry_save_with(c, x, 0, NULL, e); }
+
+int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more, struct err *e) {
     const struct record r = {.tag = x->kind->tag, .status = x->status, .id = x->id, .keyspace_id = x->keyspace_id, .storage = x->storage,
                              .name = slice_str(x->name), .form = x->form, .next = x->next};
     const struct object_place at = entry_place(c, x);
@@ -213,7 +215,12 @@ int entry_save(struct catalog *c, const struct entry *x, struct err *e) {
     buf_init(&b, 0);
     record_encode(&r, &b);
     int rc = buf_failed(&b) ? err_nomem(e) : record_check(x->kind, &at, &r, buf_slice(&b), e);
-    if (rc == 0) rc = eng_meta_put(c->eng, slice_of(key, sizeof key), buf_slice(&b), e);
+    struct eng_meta_change *all = calloc(n + 1, sizeof *all);
+    if (!all) err_nomem(e);
+    if (all && n) memcpy(all + 1, more, n * sizeof *all);
+    if (all) all[0] = (struct eng_meta_change){.key = slice_of(key, sizeof key), .value = buf_slice(&b)};
+    if (rc == 0) rc = all ? eng_meta_write(c->eng, n + 1, all, e) : -1;
+    free(all);
     buf_fini(&b);
     return rc;
 }

@@ -129,6 +129,8 @@ void entry_restore_status(struct catalog *c, struct entry *x, enum schema_status
 struct object_place entry_place(struct catalog *c, const struct entry *x);
 /* Durable when it returns. The one place that writes records: it holds R1 (catalog_record.h). */
 int entry_save(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
+/* Together with other records: all or none. */
+int entry_save_with(struct catalog *c, const struct entry *x, uint32_t n, const struct eng_meta_change *more, struct err *e) MUST_CHECK;
 int entry_erase(struct catalog *c, const struct entry *x, struct err *e) MUST_CHECK;
 /* Those that cannot be read are set aside: left in the engine as they are, told in the log by name, and not served. */
 int entries_load(struct catalog *c, struct err *e) MUST_CHECK;
@@ -224,6 +226,14 @@ void worker_stop(struct catalog *c);
 bool entry_is_pending(const struct entry *x);
 void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x);
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);
+
+/* ---- catalog_history.c, whose events catalog_history.h tells ---- */
+
+/* Writes x's record as entry_save does and, when a statement that began in status from has come to its end on it, the events of that: of a
+ * keyspace that is dropped, of all its tables. */
+int history_save(struct catalog *c, const struct entry *x, enum schema_status from, struct err *e) MUST_CHECK;
+/* At the start: drops what is too old. */
+int history_prune(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_replication.c ---- */
 

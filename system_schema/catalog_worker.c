@@ -128,7 +128,7 @@ static void move_on(struct catalog *c, struct entry *x) {
     bool failed = x->failure;
     entry_finish(c, x, &before);
     fault_dies(FAULT_DDL);
-    if (entry_save(c, x, &e)) {
+    if (history_save(c, x, before.status, &e)) {
         log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s", schema_status_verb(before.status),
                   x->kind->word, x->name, e.text);
         err_clear(&e);

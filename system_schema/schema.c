@@ -22,16 +22,27 @@ const char *schema_status_verb(enum schema_status s) {
     return verbs[s];
 }
 
-const struct schema_space *schema_space_find(const struct schema *s, const char *name) {
+/* Also one that is DELETING. */
+static const struct schema_space *any_space(const struct schema *s, const char *name) {
     uint32_t from = 0, to = s->n_spaces;
     while (from < to) {
         uint32_t mid = from + (to - from) / 2;
         int c = strcmp(s->spaces[mid]->keyspace->name, name);
-        if (c == 0) return s->spaces[mid]->keyspace->status == SCHEMA_DELETING ? NULL : s->spaces[mid];
+        if (c == 0) return s->spaces[mid];
         if (c < 0) from = mid + 1;
         else to = mid;
     }
     return NULL;
+}
+
+const struct schema_space *schema_space_find(const struct schema *s, const char *name) {
+    const struct schema_space *space = any_space(s, name);
+    return space && space->keyspace->status != SCHEMA_DELETING ? space : NULL;
+}
+
+bool schema_keyspace_is_deleting(const struct schema *s, const char *name) {
+    const struct schema_space *space = any_space(s, name);
+    return space && space->keyspace->status == SCHEMA_DELETING;
 }
 
 const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const char *name) {

@@ -131,6 +131,8 @@ void schema_table_unref(const struct schema_table *t);
 
 const struct schema_space *schema_space_find(const struct schema *s, const char *name);
 const struct schema_keyspace *schema_keyspace_find(const struct schema *s, const char *name);
+/* Its name is taken until it is gone. */
+bool schema_keyspace_is_deleting(const struct schema *s, const char *name);
 /* Of any status. */
 const struct schema_table *schema_table_any(const struct schema *s, const char *keyspace, const char *name);
 /* One that statements may use (ACTIVE, or UPDATING: an altered table stays in use); NULL with ERR_INVALID in Cassandra's words: "keyspace x does not exist",

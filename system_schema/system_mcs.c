@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "system_schema/catalog_history.h"
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
 
@@ -120,16 +121,30 @@ static int emit_table(struct row_out *ro, const struct schema_table *t) {
     return row_out_emit(ro);
 }
 
-static int emit_history(struct row_out *ro, const struct schema_table *t) {
-    if (t->virt) return 0;
+static int emit_event(void *arg, const struct history_row *h) {
+    struct row_out *ro = arg;
+    const char *ttl = option_find(h->options, h->n_options, "default_time_to_live");
+    const struct schema_keyspace ks = {.name = h->keyspace};
+    const struct schema_table t = {.keyspace = &ks, .name = h->table, .created_ms = h->created_ms, .n_options = h->n_options, .options = h->options,
+                                   .default_ttl = ttl ? atoi(ttl) : 0};
     row_out_begin(ro);
-    row_text(ro, "keyspace_name", t->keyspace->name);
-    row_text(ro, "table_name", t->name);
-    row_long(ro, "event_time", t->created_ms);
-    row_long(ro, "creation_time", t->created_ms);
-    row_text(ro, "event", "CREATE");
-    put_custom_properties(ro, t);
+    row_text(ro, "keyspace_name", h->keyspace);
+    row_text(ro, "table_name", h->table);
+    row_long(ro, "event_time", h->at_ms);
+    row_long(ro, "creation_time", h->created_ms);
+    row_text(ro, "event", h->event);
+    put_custom_properties(ro, &t);
     return row_out_emit(ro);
+}
+
+/* Also of tables that are gone, and of keyspaces that are. */
+YIELDS(mcs_tables_history) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    const struct value *key = ctx->key;
+    struct slice s = key ? value_slice(key[0]) : slice_of(NULL, 0);
+    const char *keyspace = key && !value_is_null(key[0]) ? (const char *)arena_dup(ctx->arena, s).p : NULL;
+    return history_each(ctx->catalog, keyspace, ctx->arena, emit_event, &ro, ctx->err);
 }
 
 static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {
@@ -190,7 +205,6 @@ static int emit_mcs_keyspace(struct row_out *ro, const struct schema_space *spac
 }
 
 static int emit_mcs_tables(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_table); }
-static int emit_mcs_history(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_history); }
 static int emit_mcs_columns(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_columns); }
 static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_space *space) { return each_table(ro, space, emit_autoscaling); }
 
@@ -255,7 +269,6 @@ static int emit_mcs_types(struct row_out *ro, const struct schema_space *space) 
 
 YIELD_EACH(mcs_keyspaces, emit_mcs_keyspace)
 YIELD_EACH(mcs_tables, emit_mcs_tables)
-YIELD_EACH(mcs_tables_history, emit_mcs_history)
 YIELD_EACH(mcs_columns, emit_mcs_columns)
 YIELD_EACH(mcs_autoscaling, emit_mcs_autoscaling)
 YIELD_EACH(mcs_types, emit_mcs_types)

@@ -19,10 +19,13 @@ static const struct row rows[] = {
 #define SYSTEM_TABLE(releases, keyspace, table, from, gc_grace, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from}, #gc_grace, comment, columns},
 #define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name}, "0", comment, columns},
+    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .blocks = true}, "0", comment, columns},
+#define SYSTEM_TABLE_STORED(releases, keyspace, table, from, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, "604800", comment, columns},
 #include "system_schema/system_table.def"
 #undef SYSTEM_TABLE
 #undef SYSTEM_TABLE_WRITTEN
+#undef SYSTEM_TABLE_STORED
 };
 
 int yield_none(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {

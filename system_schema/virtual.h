@@ -57,7 +57,7 @@ struct schema_virtual {
     int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
     /* 0, or -1 with ctx->err and nothing changed. On a thread that may block. NULL: clients may not write here. */
     int (*write)(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change);
-    bool blocks; /* yield may read the store: not on a loop */
+    bool blocks; /* its functions wait for the disk, or for DDL: not on a loop */
     void *owner; /* whose the data is, for the function; NULL: the catalogue's */
 };
 

@@ -35,6 +35,7 @@ static int check_name(const struct create *t) {
 static int check_existence(const struct create *t) {
     struct err *e = t->c->err;
     const struct schema_keyspace *ks = schema_keyspace_find(t->c->schema, t->keyspace);
+    if (schema_keyspace_is_deleting(t->c->schema, t->keyspace)) return 0; /* the catalogue says what is to be said */
     if (!ks) return err_invalid(e, "Keyspace '%s' doesn't exist", t->keyspace);
     if (t->ast->if_not_exists || ks->is_system || !schema_table_any(t->c->schema, t->keyspace, t->name)) return 0;
     err_set(e, ERR_ALREADY_EXISTS, "Cannot add already existing table \"%s\" to keyspace \"%s\"", t->name, t->keyspace);

@@ -1,0 +1,222 @@
+#include "system_schema/catalog_history.h"
+
+#include <stdlib.h>
+
+static const char prefix[] = "history/";
+static const char *const names[] = {[HISTORY_CREATE] = "CREATE", [HISTORY_ALTER] = "ALTER", [HISTORY_DROP] = "DROP", [HISTORY_RESTORE] = "RESTORE"};
+enum { VALUE_VERSION = 1, MOMENT = 8 };
+
+static void put_name(struct buf *key, const char *keyspace, const char *table) {
+    buf_put_str(key, prefix);
+    buf_put_str(key, keyspace);
+    buf_u8(key, 0);
+    if (!table) return;
+    buf_put_str(key, table);
+    buf_u8(key, 0);
+}
+
+/* ---- writing ---- */
+
+/* What goes with a record: the bytes are in the arena. */
+struct batch {
+    struct arena arena;
+    uint32_t n, cap;
+    struct eng_meta_change *changes;
+};
+
+static int batch_add(struct batch *b, struct slice key, struct slice value, bool deleted, struct err *e) {
+    if (b->n == b->cap) {
+        uint32_t cap = b->cap ? b->cap * 2 : 8;
+        struct eng_meta_change *all = realloc(b->changes, cap * sizeof *all);
+        if (!all) return err_nomem(e);
+        b->changes = all;
+        b->cap = cap;
+    }
+    struct eng_meta_change *c = &b->changes[b->n];
+    *c = (struct eng_meta_change){.key = arena_dup(&b->arena, key), .deleted = deleted};
+    if (!deleted) c->value = arena_dup(&b->arena, value);
+    if (!c->key.p || (!deleted && !c->value.p)) return err_nomem(e);
+    b->n++;
+    return 0;
+}
+
+/* The keys of one name's events, oldest first. */
+struct known {
+    struct batch *batch;
+    uint32_t n;
+    struct slice keys[HISTORY_EVENTS_MAX];
+};
+
+static int note_key(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct known *k = arg;
+    (void)value;
+    if (k->n == HISTORY_EVENTS_MAX) { /* the oldest goes */
+        if (batch_add(k->batch, k->keys[0], slice_of("", 0), true, e)) return -1;
+        memmove(k->keys, k->keys + 1, (HISTORY_EVENTS_MAX - 1) * sizeof *k->keys);
+        k->n--;
+    }
+    k->keys[k->n] = arena_dup(&k->batch->arena, key);
+    return k->keys[k->n++].p ? 0 : err_nomem(e);
+}
+
+static int put_event(struct catalog *c, struct batch *b, struct slice name, const struct schema_table *t, enum history_event event, struct err *e) {
+    struct known known = {.batch = b};
+    struct buf key, value;
+    int64_t at = clock_wall_us(c->clock) / 1000;
+    if (eng_meta_scan(c->eng, name, note_key, &known, e)) return -1;
+    if (known.n) { /* each has a moment of its own */
+        const struct slice last = known.keys[known.n - 1];
+        int64_t newest = (int64_t)load_u64(last.p + last.n - MOMENT);
+        if (at <= newest) at = newest + 1;
+    }
+    if (known.n == HISTORY_EVENTS_MAX && batch_add(b, known.keys[0], slice_of("", 0), true, e)) return -1;
+    buf_init(&key, 0);
+    buf_init(&value, 0);
+    buf_put_slice(&key, name);
+    buf_u64(&key, (uint64_t)at);
+    buf_u8(&value, VALUE_VERSION);
+    buf_u8(&value, (uint8_t)event);
+    buf_u64(&value, (uint64_t)t->created_ms);
+    form_put_options(&value, t->n_options, t->options);
+    int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e) : batch_add(b, buf_slice(&key), buf_slice(&value), false, e);
+    buf_fini(&key);
+    buf_fini(&value);
+    return rc;
+}
+
+static int add_event(struct catalog *c, struct batch *b, const struct entry *x, enum history_event event, struct err *e) {
+    const struct object_place at = entry_place(c, x);
+    struct arena a;
+    struct buf name;
+    arena_init(&a, 16 * 1024, 0);
+    buf_init(&name, 0);
+    put_name(&name, at.keyspace, at.name);
+    const struct schema_table *t = x->kind->decode(x->form, &at, &a, e);
+    int rc = !t ? -1 : buf_failed(&name) ? err_nomem(e) : put_event(c, b, buf_slice(&name), t, event, e);
+    buf_fini(&name);
+    arena_fini(&a);
+    return rc;
+}
+
+/* The status that x has now is the end of what began in from; a statement that failed has changed nothing. */
+static int event_of(const struct entry *x, enum schema_status from) {
+    if (x->failure || x->kind != &table_kind) return -1;
+    switch (from) {
+    case SCHEMA_CREATING: return HISTORY_CREATE;
+    case SCHEMA_UPDATING: return HISTORY_ALTER;
+    case SCHEMA_DELETING: return HISTORY_DROP;
+    case SCHEMA_RESTORING: return HISTORY_RESTORE;
+    default: return -1;
+    }
+}
+
+static int add_events(struct catalog *c, struct batch *b, const struct entry *x, enum schema_status from, struct err *e) {
+    int event = event_of(x, from);
+    if (event >= 0) return add_event(c, b, x, (enum history_event)event, e);
+    bool dropped = x->kind == &keyspace_kind && entry_is_gone(x);
+    for (uint32_t i = 0; i < c->n_entries && dropped; i++) {
+        const struct entry *t = c->entries[i];
+        if (t->kind != &table_kind || t->keyspace_id != x->id || entry_is_gone(t)) continue;
+        if (add_event(c, b, t, HISTORY_DROP, e)) return -1;
+    }
+    return 0;
+}
+
+int history_save(struct catalog *c, const struct entry *x, enum schema_status from, struct err *e) {
+    struct batch b = {0};
+    arena_init(&b.arena, 4096, 0);
+    int rc = add_events(c, &b, x, from, e);
+    if (rc == 0) rc = entry_save_with(c, x, b.n, b.changes, e);
+    free(b.changes);
+    arena_fini(&b.arena);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+/* The names of a key; false: it is damaged. */
+static bool split(struct slice key, struct arena *a, struct history_row *out) {
+    size_t skip = sizeof prefix - 1;
+    if (key.n < skip + MOMENT + 2) return false;
+    struct slice rest = slice_of(key.p + skip, key.n - skip - MOMENT);
+    const uint8_t *first = memchr(rest.p, 0, rest.n);
+    const uint8_t *second = first ? memchr(first + 1, 0, rest.n - (size_t)(first + 1 - rest.p)) : NULL;
+    if (!second || second + 1 != rest.p + rest.n) return false;
+    out->keyspace = arena_strdup(a, (const char *)rest.p);
+    out->table = arena_strdup(a, (const char *)first + 1);
+    out->at_ms = (int64_t)load_u64(key.p + key.n - MOMENT);
+    return out->keyspace && out->table;
+}
+
+static bool decode(struct slice key, struct slice value, struct arena *a, struct history_row *out, struct err *e) {
+    struct rd rd = rd_of(value);
+    uint8_t version = rd_u8(&rd), event = rd_u8(&rd);
+    out->created_ms = (int64_t)rd_u64(&rd);
+    out->options = form_get_options(&rd, a, &out->n_options, e);
+    if (rd.bad || rd_left(&rd) || version != VALUE_VERSION || event >= ARRAY_LEN(names)) return false;
+    out->event = names[event];
+    return split(key, a, out);
+}
+
+struct each {
+    struct arena *arena;
+    history_fn fn;
+    void *arg;
+};
+
+static int each_event(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct each *x = arg;
+    struct history_row row = {0};
+    if (decode(key, value, x->arena, &row, e)) return x->fn(x->arg, &row);
+    return e->set ? -1 : 0; /* a damaged one is passed over */
+}
+
+int history_each(struct catalog *c, const char *keyspace, struct arena *a, history_fn fn, void *arg, struct err *e) {
+    struct each each = {a, fn, arg};
+    struct buf from;
+    buf_init(&from, 0);
+    if (keyspace) put_name(&from, keyspace, NULL);
+    else buf_put_str(&from, prefix);
+    int rc = buf_failed(&from) ? err_nomem(e) : eng_meta_scan(c->eng, buf_slice(&from), each_event, &each, e);
+    buf_fini(&from);
+    return rc;
+}
+
+/* ---- what is too old ---- */
+
+struct prune {
+    int64_t before_ms;
+    struct batch batch; /* the keys that go, and behind them those of the name that is being looked at */
+    struct slice name;
+    uint32_t first; /* of that name */
+    bool goes;      /* its newest event so far is a drop, and old */
+};
+
+static void settle_name(struct prune *p) {
+    if (!p->goes) p->batch.n = p->first;
+    p->first = p->batch.n;
+}
+
+static int mark(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct prune *p = arg;
+    if (key.n < MOMENT || value.n < 2) return 0;
+    struct slice name = slice_of(key.p, key.n - MOMENT);
+    if (!slice_eq(name, p->name)) {
+        settle_name(p);
+        p->name = arena_dup(&p->batch.arena, name);
+        if (!p->name.p) return err_nomem(e);
+    }
+    p->goes = value.p[1] == HISTORY_DROP && (int64_t)load_u64(key.p + key.n - MOMENT) < p->before_ms;
+    return batch_add(&p->batch, key, slice_of("", 0), true, e);
+}
+
+int history_prune(struct catalog *c, struct err *e) {
+    struct prune p = {.before_ms = clock_wall_us(c->clock) / 1000 - (int64_t)HISTORY_DAYS * 86400000};
+    arena_init(&p.batch.arena, 16 * 1024, 0);
+    int rc = eng_meta_scan(c->eng, slice_str(prefix), mark, &p, e);
+    settle_name(&p);
+    if (rc == 0 && p.batch.n) rc = eng_meta_write(c->eng, p.batch.n, p.batch.changes, e);
+    free(p.batch.changes);
+    arena_fini(&p.batch.arena);
+    return rc;
+}
