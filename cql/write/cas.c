@@ -76,7 +76,8 @@ static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas
     if (make_room(c, row, p->n_conditions)) return -1;
     for (uint32_t i = 0; i < p->n_conditions; i++) {
         if (is_static(p->conditions[i]) != statics) continue;
-        if (condition_bind(p->conditions[i], c->r, &row->conditions[row->n_conditions++])) return -1;
+        row->conditions[row->n_conditions++] = (struct bound_condition){
+            .condition = p->conditions[i], .statement_values = c->r->params.values, .n_statement_values = c->r->params.n_values};
         show(c, condition_column(p->conditions[i]));
     }
     return 0;
@@ -94,6 +95,19 @@ int cas_add(struct cas *c, const struct modify_write *w) {
     /* A row whose statement has conditions on static columns only is not looked at. */
     if (has_conditions(p, false) && add_conditions(c, p, row_at(c, w->keys[0].ck), false)) return -1;
     return has_conditions(p, true) ? add_conditions(c, p, &c->statics, true) : 0;
+}
+
+static int bind_row(struct cas *c, struct cas_row *row) {
+    for (uint32_t i = 0; i < row->n_conditions; i++)
+        if (condition_bind(c->r, &row->conditions[i])) return -1;
+    return 0;
+}
+
+int cas_bind(struct cas *c) {
+    if (bind_row(c, &c->statics)) return -1;
+    for (uint32_t i = 0; i < c->n_rows; i++)
+        if (bind_row(c, &c->rows[i])) return -1;
+    return 0;
 }
 
 /* ---- reading ---- */

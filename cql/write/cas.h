@@ -1,6 +1,6 @@
 /* Compare and set within one partition: the conditions of one statement or of a batch, decided together, and their answer.
  *
- * Life, on a blocking thread: cas_init, cas_add for every statement; with the partition locked cas_check reads the rows and decides,
+ * Life, on a blocking thread: cas_init, cas_add for every statement, cas_bind; with the partition locked cas_check reads the rows and decides,
  * cas_answer gives the sink [applied] and, when it is false, the rows as they are. Everything lives in the request's arena.
  */
 #pragma once
@@ -38,8 +38,10 @@ struct cas {
 };
 
 int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) MUST_CHECK;
-/* Binds the conditions of a write, which has at most one row; the request's values are that statement's. */
+/* Takes the conditions of a write, which has at most one row; the request's values are that statement's. */
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
+/* Binds all of them. The request's values are any statement's then. */
+int cas_bind(struct cas *c) MUST_CHECK;
 /* 1: all hold, 0: not, -1. */
 int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
 /* After cas_check said 0: whether a condition of this write was false, and what is paid for it: the row that it addresses and, when it was asked of

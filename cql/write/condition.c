@@ -163,13 +163,16 @@ static int bind_in_marker(const struct condition *c, struct cql_request *r, stru
 static int bind_element(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
     bool map = c->column->type->id == CQL_MAP;
     if (term_eval(c->element, r, &out->element)) return -1;
+    if (map && value_is_unset(out->element)) return 0; /* of no element */
     if (value_is_null(out->element))
         return err_invalid(r->err, "Invalid %s value for %s element access", value_is_unset(out->element) ? "unset" : "null", map ? "map" : "list");
     return map || out->element.n == 4 ? 0 : err_invalid(r->err, "Invalid list index");
 }
 
-int condition_bind(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
-    *out = (struct bound_condition){.condition = c};
+int condition_bind(struct cql_request *r, struct bound_condition *out) {
+    const struct condition *c = out->condition;
+    r->params.values = out->statement_values;
+    r->params.n_values = out->n_statement_values;
     if (c->access == ELEMENT && bind_element(c, r, out)) return -1;
     if (c->in_marker) return bind_in_marker(c, r, out);
     struct value *values = ARENA_ARRAY(r->arena, (size_t)c->n_values + 1, struct value);
@@ -219,6 +222,7 @@ static struct value part_of(const struct bound_condition *b, struct value whole)
     const struct condition *c = b->condition;
     if (c->access == WHOLE) return whole;
     if (c->access == FIELD) return list_item(c->column->type, whole, c->field);
+    if (value_is_unset(b->element)) return value_null();
     return c->column->type->id == CQL_MAP ? map_item(c->column->type, whole, b->element)
                                           : list_item(c->column->type, whole, load_u32(b->element.p));
 }

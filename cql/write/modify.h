@@ -1,6 +1,6 @@
 /* INSERT, UPDATE and DELETE: the plan that compiling makes, and one execution of it.
  *
- * Life of a write: modify_bind and modify_bind_rows evaluate keys, attributes and row targets into a struct modify_write; modify_add turns it into
+ * Life of a write: modify_bind, modify_bind_rows and modify_bind_times evaluate keys, row targets and attributes into a struct modify_write; modify_add turns it into
  * changes of mutations and into the op_cost. write.c runs both for a statement as for a batch, under the partitions' locks when
  * something reads before it writes; cas.c decides the conditions, counter.c adds up. Inside cql only; a plan is
  * immutable, a write is one request's.
@@ -98,9 +98,11 @@ struct modify_times {
     int64_t server;   /* of the write clock; ENG_NO_TS: not asked yet */
 };
 
-/* modify_bind.c, partitions and then rows. The request's values are those of the statement while they run. */
-int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_times *times, struct modify_write *w) MUST_CHECK;
+/* modify_bind.c: partitions, then rows, then timestamp and TTL, as Cassandra looks at them. The request's values are those of the statement while
+ * they run. */
+int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) MUST_CHECK;
 int modify_bind_rows(struct modify_write *w) MUST_CHECK;
+int modify_bind_times(struct modify_write *w, struct modify_times *times) MUST_CHECK;
 /* USING TIMESTAMP of a statement or a batch: 1 and *out, 0: not given, -1. */
 int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) MUST_CHECK;
 

@@ -98,10 +98,9 @@ static int bind_where(struct modify_write *w) {
     return where_key_values(where, w->r, &keys) || where_parts(where, w->r, &keys, true, &w->parts, &w->n_parts) ? -1 : 0;
 }
 
-int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_times *times, struct modify_write *w) {
+int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) {
     *w = (struct modify_write){.r = r, .plan = p};
     w->now = r->params.has_now ? r->params.now_seconds : r->now_us / 1000000;
-    if (bind_timestamp(w, times) || bind_ttl(w)) return -1;
     if (p->json && modify_json_values(r, p, &w->json)) return -1;
     return p->where ? bind_where(w) : bind_insert(w);
 }
@@ -122,4 +121,9 @@ int modify_bind_rows(struct modify_write *w) {
     if (w->rows_by_key) return where_row_keys(p->where, w->r, &w->keys, &w->n_keys);
     if (p->n_ops) return err_invalid(w->r->err, "Range deletions are not supported for specific columns");
     return where_slices(p->where, w->r, &w->slices, &w->n_slices);
+}
+
+int modify_bind_times(struct modify_write *w, struct modify_times *times) {
+    bool nothing = w->plan->where && !w->plan->static_only && w->rows_by_key && !w->n_keys; /* an empty IN */
+    return bind_timestamp(w, times) || (!nothing && bind_ttl(w)) ? -1 : 0;
 }

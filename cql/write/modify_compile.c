@@ -119,6 +119,12 @@ static int compile_conditions(struct builder *b, const struct ast_conditions *as
     return 0;
 }
 
+/* Before the rest of the statement, as Cassandra does: of several faults theirs are told. */
+static int compile_attributes(struct builder *b, const struct ast_using *using, const struct ast_conditions *conditions) {
+    struct modify_plan *p = b->plan;
+    return modify_compile_using(b->c, p, using, &p->timestamp, &p->ttl) || compile_conditions(b, conditions) ? -1 : 0;
+}
+
 static int check_attributes(struct builder *b) {
     const struct modify_plan *p = b->plan;
     struct err *e = b->c->err;
@@ -228,11 +234,11 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
     const struct schema_table *t = statement_table(c, &ast->table);
     if (!t || begin(&b, c, &ast->table, OP_INSERT, ast->json ? t->n_columns : ast->n_columns, out)) return -1;
     struct modify_plan *p = b.plan;
+    if (compile_attributes(&b, &ast->using, &ast->conditions)) return -1;
     if (p->counter) return err_invalid(c->err, "INSERT statements are not allowed on counter tables, use UPDATE instead");
     if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
     find_whole(p);
-    if (compile_conditions(&b, &ast->conditions)) return -1;
-    return modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl) || check_attributes(&b) || check_virtual(&b) ? -1 : 0;
+    return check_attributes(&b) || check_virtual(&b) ? -1 : 0;
 }
 
 /* ---- WHERE, common to UPDATE and DELETE ---- */
@@ -251,14 +257,11 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
     struct where_options o = {.purpose = purpose, .only_statics = p->static_only, .whole_rows = whole_rows, .conditional = p->conditional};
     struct where_plan *w = where_compile(b->c, b->table, where, &o);
     if (!w) return -1;
-    const char *what = purpose == WHERE_DELETE ? "deletions" : "updates";
-    if (p->conditional && w->partition_in) return err_invalid(b->c->err, "IN on the partition key is not supported with conditional %s", what);
     if (p->conditional && !p->static_only && w->rows != WHERE_ROW_KEYS) {
         return err_invalid(b->c->err, "%s statements must restrict all PRIMARY KEY columns with equality relations in order to %s",
                            purpose == WHERE_DELETE ? "DELETE" : "UPDATE",
                            regular_conditions && p->n_ops && p->n_static_ops == p->n_ops ? "use IF condition on non static columns" : "delete non static columns");
     }
-    if (p->conditional && w->clustering_in) return err_invalid(b->c->err, "IN on the clustering key columns is not supported with conditional %s", what);
     p->where = w;
     out->n_pk = w->n_pk_binds;
     out->pk_indexes = w->pk_binds;
@@ -395,10 +398,10 @@ int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct
     struct builder b;
     if (begin(&b, c, &ast->table, OP_UPDATE, ast->n_assignments, out)) return -1;
     struct modify_plan *p = b.plan;
-    if (modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl)) return -1;
+    if (compile_attributes(&b, &ast->using, &ast->conditions)) return -1;
     for (uint32_t i = 0; i < ast->n_assignments; i++)
         if (update_assignment(&b, &ast->assignments[i])) return -1;
-    if (sort_ops(c, p) || compile_conditions(&b, &ast->conditions)) return -1;
+    if (sort_ops(c, p)) return -1;
     if (compile_where(&b, &ast->where, WHERE_UPDATE, out)) return -1;
     find_whole(p);
     return check_attributes(&b) || check_virtual(&b) ? -1 : 0;
@@ -440,9 +443,9 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
     struct builder b;
     if (begin(&b, c, &ast->table, OP_DELETE, ast->n_deletions, out)) return -1;
     struct modify_plan *p = b.plan;
-    if (modify_compile_using(c, p, &ast->using, &p->timestamp, &p->ttl)) return -1;
+    if (compile_attributes(&b, &ast->using, &ast->conditions)) return -1;
     for (uint32_t i = 0; i < ast->n_deletions; i++)
         if (delete_column(&b, &ast->deletions[i])) return -1;
-    if (sort_ops(c, p) || compile_conditions(&b, &ast->conditions)) return -1;
+    if (sort_ops(c, p)) return -1;
     return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) || check_virtual(&b) ? -1 : 0;
 }

@@ -56,7 +56,7 @@ static int plan_item(struct virtual_write *w, const struct write_item *item) {
     struct where_keys keys = {.n = 1};
     r->params.values = item->values;
     r->params.n_values = item->n_values;
-    if (modify_bind(r, p, &times, &m) || modify_bind_rows(&m)) return -1;
+    if (modify_bind(r, p, &m) || modify_bind_rows(&m) || modify_bind_times(&m, &times)) return -1;
     if (p->where && where_key_values(p->where, r, &keys)) return -1;
     if (!p->where) keys.values = (struct value *)m.key_values;
     for (uint32_t i = 0; i < keys.n; i++)

@@ -58,13 +58,15 @@ static int open_mutations(struct write *w) {
     return mutations_open(&w->m, all, n);
 }
 
-/* The statements of a conditional batch are of one partition, and each names its rows one by one. */
-static int check_partition(const struct write *w, uint32_t i) {
+/* A conditional write is of one partition and names its rows one by one, as do all statements of a conditional batch. */
+static int check_rows(const struct write *w, uint32_t i) {
     const struct where_plan *where = w->writes[i].plan->where;
-    if (where && where->partition_in) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)");
+    const char *what = w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates";
+    if (where && where->partition_in)
+        return w->batch ? err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)")
+                        : err_invalid(w->r->err, "IN on the partition key is not supported with conditional %s", what);
     if (!slice_eq(w->writes[i].parts[0].key, w->writes[0].parts[0].key)) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
-    if (where && where->clustering_in)
-        return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates");
+    if (where && where->clustering_in) return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", what);
     return 0;
 }
 
@@ -72,15 +74,29 @@ static bool is_whole(const struct write *w, uint32_t i) {
     return modify_is_whole(plan_of(w, i), w->r->cost->size_model, w->items[i].values, w->items[i].n_values);
 }
 
-/* Of the faults that a batch has, the first statement's is told. */
-static int bind_one(struct write *w, uint32_t i) {
+static int bind_partitions(struct write *w, uint32_t i) {
     use_values(w, i);
-    if (modify_bind(w->r, plan_of(w, i), &w->times, &w->writes[i])) return -1;
-    if (w->conditional && w->batch && check_partition(w, i)) return -1;
+    return modify_bind(w->r, plan_of(w, i), &w->writes[i]);
+}
+
+/* Of a conditional write times are looked at when it is decided (decide). */
+static int bind_rows(struct write *w, uint32_t i) {
+    use_values(w, i);
+    if (w->conditional && check_rows(w, i)) return -1;
     if (modify_bind_rows(&w->writes[i])) return -1;
+    if (!w->conditional && modify_bind_times(&w->writes[i], &w->times)) return -1;
     if (write_rules_bound(w->items[i].statement, &w->writes[i], w->times.server)) return -1;
     w->writes[i].whole = is_whole(w, i);
     return w->conditional ? cas_add(w->cas, &w->writes[i]) : 0;
+}
+
+/* Of the faults that a batch has, the first statement's is told; without conditions, those of partition keys before all others. */
+static int bind_all(struct write *w) {
+    for (uint32_t i = 0; i < w->n; i++)
+        if (bind_partitions(w, i) || (w->conditional && bind_rows(w, i))) return -1;
+    for (uint32_t i = 0; !w->conditional && i < w->n; i++)
+        if (bind_rows(w, i)) return -1;
+    return w->conditional ? cas_bind(w->cas) : 0;
 }
 
 static int open_conditions(struct write *w) {
@@ -92,8 +108,7 @@ static int bind(struct write *w) {
     w->writes = arena_alloc(w->r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
     if (!w->writes) return err_nomem(w->r->err);
     if (find_times(w) || (w->conditional && open_conditions(w))) return -1;
-    for (uint32_t i = 0; i < w->n; i++)
-        if (bind_one(w, i)) return -1;
+    if (bind_all(w)) return -1;
     if (w->batch && w->batch->kind == BATCH_LOGGED && write_rules_rows(w->r, w->items, w->writes, w->n)) return -1;
     return open_mutations(w);
 }
@@ -139,10 +154,12 @@ static int decide(struct write *w, int64_t *newest) {
     struct cas *c = w->cas;
     if (!w->conditional) return 1;
     int rc = cas_check(c, &w->m.list[0].part);
-    if (rc < 0 || note_reads(w, c) || cas_answer(c, rc == 1)) return -1;
-    if (rc == 0 && refuse(w, c)) return -1;
-    for (uint32_t i = 0; rc == 1 && i < w->n; i++)
-        if (cas_newest(c, &w->writes[i], newest)) return -1;
+    if (rc < 0 || note_reads(w, c)) return -1;
+    if (cas_answer(c, rc == 1) || (rc == 0 && refuse(w, c))) return -1;
+    for (uint32_t i = 0; rc == 1 && i < w->n; i++) {
+        use_values(w, i);
+        if (modify_bind_times(&w->writes[i], &w->times) || cas_newest(c, &w->writes[i], newest)) return -1;
+    }
     return rc;
 }
 
