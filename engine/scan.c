@@ -52,8 +52,13 @@ static int set_slices(struct eng_scan *s, struct err *e) {
     s->n_slices = s->spec.n_slices;
     s->slices = ARENA_ARRAY(&s->spec_arena, s->n_slices, struct engi_interval);
     if (!s->slices) return err_nomem(e);
-    for (uint32_t i = 0; i < s->n_slices; i++)
-        if (engi_interval_of(&s->spec.slices[i], &s->spec_arena, &s->slices[i])) return err_nomem(e);
+    s->n_slices = 0;
+    for (uint32_t i = 0; i < s->spec.n_slices; i++) {
+        struct engi_interval *slice = &s->slices[s->n_slices];
+        if (engi_interval_of(&s->spec.slices[i], &s->spec_arena, slice)) return err_nomem(e);
+        bool nothing = !slice->no_end && !slice->to.n; /* behind the greatest key of all: it has no place among the others */
+        s->n_slices += !nothing;
+    }
     return 0;
 }
 
@@ -179,6 +184,7 @@ static int read_static(struct eng_scan *s, struct err *e) {
 
 /* Whether some slice may have rows in the range. */
 static bool is_wanted(const struct eng_scan *s, const struct engi_interval *range) {
+    if (!s->n_slices) return false;
     const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
     return (range->no_end || slice_cmp(range->to, first->from) > 0) && (last->no_end || slice_cmp(range->from, last->to) < 0);
 }

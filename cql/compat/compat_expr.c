@@ -88,7 +88,7 @@ static int check_relation(struct compile *c, const struct ast_relation *rel, con
     const struct schema_column *col = t && rel->kind == REL_COLUMN && !rel->element && !rel->field ? schema_column_find(t, rel->lhs[0]) : NULL;
     bool whole = col && (cql_type_is_collection(col->type) || col->type->id == CQL_UDT);
     if (whole && is_inequality(rel->op) && compat_refuse(&c->compat, REFUSE_FROZEN_INEQUALITY, c->err, col->name)) return -1;
-    if (compat_check_expr(c, rel->element) || compat_check_expr(c, rel->value) || compat_check_expr(c, rel->value2)) return -1;
+    if (compat_check_expr(c, rel->element) || compat_check_expr(c, rel->value)) return -1;
     for (uint32_t i = 0; i < rel->n_values; i++)
         if (compat_check_expr(c, rel->values[i])) return -1;
     return 0;

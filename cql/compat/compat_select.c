@@ -20,7 +20,7 @@ static int check_selectors(struct compile *c, const struct ast_select *ast, cons
     return 0;
 }
 
-static bool is_range(enum ast_op op) { return op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE || op == OP_BETWEEN; }
+static bool is_range(enum ast_op op) { return op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE; }
 
 static bool is_of_clustering(const struct ast_relation *rel, const struct schema_table *t) {
     const struct schema_column *col = t && rel->n_lhs ? schema_column_find(t, rel->lhs[0]) : NULL;

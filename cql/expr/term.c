@@ -239,6 +239,10 @@ static struct term *compile_hint(struct compile *c, const struct ast_expr *x, co
 /* ---- any expression ---- */
 
 static struct term *compile_null(struct compile *c, const struct receiver *to) {
+    if (to->type->id == CQL_COUNTER) {
+        err_invalid(c->err, "Invalid null value for counter increment/decrement");
+        return NULL;
+    }
     struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
     if (t) t->value = value_null();
     return t;

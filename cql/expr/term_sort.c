@@ -26,19 +26,19 @@ static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
     if (cql_elems_open(t, v, &it) < 0) return true;
     bool sorted = true;
     for (; read_entry(t, &it, &e); last = e, ++*n)
-        if (*n && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0) sorted = false;
+        if (*n && t->id != CQL_LIST && cql_value_compare(t->args[0], value_slice(last.key), value_slice(e.key)) >= 0) sorted = false;
     return sorted;
 }
 
-static int write_sorted(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n, struct value *v) {
+static int write_all(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n, struct value *v) {
     struct buf out;
     uint32_t kept = 0;
-    bool map = t->id == CQL_MAP;
+    bool map = t->id == CQL_MAP, list = t->id == CQL_LIST;
     buf_init(&out, 0);
     cql_collection_begin(0, &out);
     for (uint32_t i = 0, next; i < n; i = next, kept++) {
         /* Of equal elements or keys the first is kept (1.5 and 1.50 are equal), with the last of the values. */
-        for (next = i + 1; next < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;) next++;
+        for (next = i + 1; !list && next < n && cql_value_compare(t->args[0], value_slice(all[i].key), value_slice(all[next].key)) == 0;) next++;
         cql_elem_put(all[i].key, &out);
         if (map) cql_elem_put(all[next - 1].value, &out);
     }
@@ -49,13 +49,31 @@ static int write_sorted(const struct cql_type *t, struct cql_request *r, const s
     return copy.p ? 0 : err_nomem(r->err);
 }
 
+/* Is there something to sort in what it holds? Tuples and vectors are kept as they came. */
+static bool holds_sorted(const struct cql_type *t) {
+    for (uint32_t i = 0; cql_type_is_collection(t) && i < t->n_args; i++)
+        if (t->args[i]->id == CQL_SET || t->args[i]->id == CQL_MAP || holds_sorted(t->args[i])) return true;
+    return false;
+}
+
+bool term_sorts(const struct cql_type *t) { return t->id == CQL_SET || t->id == CQL_MAP || holds_sorted(t); }
+
+static int sort_inside(const struct cql_type *t, struct cql_request *r, struct entry *e) {
+    if (term_sorts(t->args[0]) && term_sort(t->args[0], r, &e->key)) return -1;
+    return t->id == CQL_MAP && term_sorts(t->args[1]) ? term_sort(t->args[1], r, &e->value) : 0;
+}
+
 int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) {
     uint32_t n;
     struct cql_elems it;
-    if (is_sorted(t, value_slice(*v), &n)) return 0;
+    bool inside = holds_sorted(t);
+    if (is_sorted(t, value_slice(*v), &n) && (!inside || !n)) return 0;
     struct entry *all = ARENA_ARRAY(r->arena, n, struct entry);
     if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(r->err);
-    for (uint32_t i = 0; i < n && read_entry(t, &it, &all[i]); i++) all[i].at = i;
-    qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);
-    return write_sorted(t, r, all, n, v);
+    for (uint32_t i = 0; i < n && read_entry(t, &it, &all[i]); i++) {
+        all[i].at = i;
+        if (inside && sort_inside(t, r, &all[i])) return -1;
+    }
+    if (t->id != CQL_LIST) qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);
+    return write_all(t, r, all, n, v);
 }

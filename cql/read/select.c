@@ -159,6 +159,21 @@ static bool is_fixed(const struct select_plan *p, uint32_t position) {
     return false;
 }
 
+/* The orderings by column: of a column named twice the last one counts, in the place of the first. Returns how many, or -1. */
+static int list_orderings(struct compile *c, const struct schema_table *t, const struct ast_select *ast, struct ast_ordering *out) {
+    uint32_t *place = ARENA_ARRAY(c->arena, t->n_columns, uint32_t); /* by ordinal, from 1 */
+    int n = 0;
+    if (!place) return err_nomem(c->err);
+    for (uint32_t i = 0; i < ast->n_order_by; i++) {
+        const struct ast_ordering *o = &ast->order_by[i];
+        const struct schema_column *col = schema_column_find(t, o->column);
+        if (!col) return selector_undefined(c, t, o->column);
+        if (!place[col->ordinal]) place[col->ordinal] = (uint32_t)++n;
+        out[place[col->ordinal] - 1] = *o;
+    }
+    return n;
+}
+
 static int compile_order(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
     const struct schema_table *t = p->table;
     if (ast->n_order_by == 0) return 0;
@@ -166,11 +181,11 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
     if (!by_keys(p))
         return err_invalid(c->err, "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.");
     p->ordered = true;
+    struct ast_ordering *orderings = ARENA_ARRAY(c->arena, ast->n_order_by, struct ast_ordering);
+    int n = orderings ? list_orderings(c, t, ast, orderings) : err_nomem(c->err);
     uint32_t at = 0;
-    for (uint32_t i = 0; i < ast->n_order_by; i++) {
-        const struct ast_ordering *o = &ast->order_by[i];
-        const struct schema_column *col = schema_column_find(t, o->column);
-        if (!col) return selector_undefined(c, t, o->column);
+    for (int i = 0; i < n; i++) {
+        const struct schema_column *col = schema_column_find(t, orderings[i].column);
         if (col->kind != COLUMN_CLUSTERING)
             return err_invalid(c->err, "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got %s", col->name);
         /* Columns fixed by = may be left out. */
@@ -178,12 +193,17 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
         if (col->position != at)
             return err_invalid(c->err, "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY");
         at++;
-        bool reversed = o->desc != col->desc;
+        bool reversed = orderings[i].desc != col->desc;
         if (i && reversed != p->reversed) return err_invalid(c->err, "Unsupported order by relation");
         p->reversed = reversed;
     }
     p->n_order = at;
-    return 0;
+    return n < 0 ? -1 : 0;
+}
+
+/* Rows of several partitions are sorted by columns that nobody may have selected. */
+static void want_ordering(const struct select_plan *p, bool *wanted) {
+    for (uint32_t i = 0; i < p->n_order; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
 }
 
 /* GROUP BY names leading primary key columns; those restricted by = may be left out. */
@@ -300,6 +320,7 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     if (p->distinct && check_distinct(c, p, ast, wanted)) return -1;
     if (compile_group(c, p, ast) || compile_limits(c, p, ast) || compile_order(c, p, ast)) return -1;
     if (p->where->needs_filtering) return where_refuse_filtering(c);
+    want_ordering(p, wanted);
     if (plan_reading(c, p, wanted)) return -1;
     out->n_pk = p->where->n_pk_binds;
     out->pk_indexes = p->where->pk_binds;

@@ -13,8 +13,8 @@ const char *stmt_words(enum stmt_kind kind) {
 const char *ast_op_text(enum ast_op op) {
     static const char *const texts[] = {
         [OP_EQ] = "=", [OP_NEQ] = "!=", [OP_LT] = "<", [OP_LTE] = "<=", [OP_GT] = ">", [OP_GTE] = ">=", [OP_IN] = "IN",
-        [OP_NOT_IN] = "NOT IN", [OP_CONTAINS] = "CONTAINS", [OP_CONTAINS_KEY] = "CONTAINS KEY", [OP_NOT_CONTAINS] = "NOT CONTAINS",
-        [OP_NOT_CONTAINS_KEY] = "NOT CONTAINS KEY", [OP_LIKE] = "LIKE", [OP_IS_NOT_NULL] = "IS NOT NULL", [OP_BETWEEN] = "BETWEEN",
+        [OP_CONTAINS] = "CONTAINS", [OP_CONTAINS_KEY] = "CONTAINS KEY",
+        [OP_LIKE] = "LIKE", [OP_IS_NOT_NULL] = "IS NOT NULL",
         [OP_ANN] = "ANN OF",
     };
     return texts[op];

@@ -80,8 +80,7 @@ struct ast_binds { /* of a statement, in order */
 /* ---- relations ---- */
 
 enum ast_op {
-    OP_EQ, OP_NEQ, OP_LT, OP_LTE, OP_GT, OP_GTE, OP_IN, OP_NOT_IN, OP_CONTAINS, OP_CONTAINS_KEY, OP_NOT_CONTAINS, OP_NOT_CONTAINS_KEY,
-    OP_LIKE, OP_IS_NOT_NULL, OP_BETWEEN, OP_ANN,
+    OP_EQ, OP_NEQ, OP_LT, OP_LTE, OP_GT, OP_GTE, OP_IN, OP_CONTAINS, OP_CONTAINS_KEY, OP_LIKE, OP_IS_NOT_NULL, OP_ANN,
 };
 const char *ast_op_text(enum ast_op op);
 
@@ -99,8 +98,8 @@ struct ast_relation {
     struct ast_expr *element;
     const char *field;
     enum ast_op op;
-    /* the right side: one expression, two for BETWEEN; for IN either in_list (values in parentheses) or one bind marker (in_bind) */
-    struct ast_expr *value, *value2;
+    /* the right side: one expression; for IN either in_list (values in parentheses) or one bind marker (in_bind) */
+    struct ast_expr *value;
     bool in_list;
     uint32_t n_values;
     struct ast_expr **values;

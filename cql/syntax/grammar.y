@@ -23,7 +23,7 @@
 %syntax_error { cqli_reject(p, TOKEN, NULL); }
 %stack_overflow { cqli_refuse(p, "The statement is nested too deeply"); }
 
-%fallback IDENT ACCESS AGGREGATE AGGREGATES ALL ANN AS BETWEEN CALLED CAST CIDRS CLUSTER CLUSTERING COMPACT
+%fallback IDENT ACCESS AGGREGATE AGGREGATES ALL ANN AS CALLED CAST CIDRS CLUSTER CLUSTERING COMPACT
   CONTAINS COUNTER CUSTOM DATACENTERS DEFAULT DISTINCT EXISTS FILTERING FINALFUNC FUNCTION FUNCTIONS GENERATED
   GROUP HASHED IDENTITY INITCOND INPUT INTERNALS JSON KEY KEYSPACES LANGUAGE LIKE LIST LOGIN MASKED MBEAN
   MBEANS NOSUPERUSER ONLY OPTIONS PARTITION PASSWORD PER PERMISSION PERMISSIONS REPLACE RESTORE RETURNS ROLE
@@ -311,21 +311,14 @@ compare(A) ::= LTE. { A = OP_LTE; }
 compare(A) ::= GT. { A = OP_GT; }
 compare(A) ::= GTE. { A = OP_GTE; }
 in_op(A) ::= IN. { A = OP_IN; }
-in_op(A) ::= NOT IN. { A = OP_NOT_IN; }
 contains_op(A) ::= CONTAINS. { A = OP_CONTAINS; }
 contains_op(A) ::= CONTAINS KEY. { A = OP_CONTAINS_KEY; }
-contains_op(A) ::= NOT CONTAINS. { A = OP_NOT_CONTAINS; }
-contains_op(A) ::= NOT CONTAINS KEY. { A = OP_NOT_CONTAINS_KEY; }
 in_values(A) ::= LP terms_opt(B) RP. { A = B; }
 
 relation(A) ::= cname(B) compare(O) term(C). { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), O, C); }
 relation(A) ::= cname(B) LIKE term(C). { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), OP_LIKE, C); }
 relation(A) ::= cname(B) IS NOT NULL. { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), OP_IS_NOT_NULL, NULL); }
 relation(A) ::= cname(B) contains_op(O) term(C). { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), O, C); }
-relation(A) ::= cname(B) BETWEEN term(C) AND term(D). {
-    A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), OP_BETWEEN, C);
-    A->value2 = D;
-}
 relation(A) ::= cname(B) in_op(O) in_values(C). { A = cqli_in(p, cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), O, NULL), C); }
 relation(A) ::= cname(B) in_op(O) marker(C). { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), O, C); }
 relation(A) ::= cname(B) LBRACKET term(E) RBRACKET compare(O) term(C). {
@@ -333,15 +326,7 @@ relation(A) ::= cname(B) LBRACKET term(E) RBRACKET compare(O) term(C). {
     A->element = E;
 }
 relation(A) ::= TOKEN LP cnames(B) RP compare(O) term(C). { A = cqli_relation(p, REL_TOKEN, B, O, C); }
-relation(A) ::= TOKEN LP cnames(B) RP BETWEEN term(C) AND term(D). {
-    A = cqli_relation(p, REL_TOKEN, B, OP_BETWEEN, C);
-    A->value2 = D;
-}
 relation(A) ::= LP cnames(B) RP compare(O) multi_value(C). { A = cqli_relation(p, REL_TUPLE, B, O, C); }
-relation(A) ::= LP cnames(B) RP BETWEEN multi_value(C) AND multi_value(D). {
-    A = cqli_relation(p, REL_TUPLE, B, OP_BETWEEN, C);
-    A->value2 = D;
-}
 relation(A) ::= LP cnames(B) RP in_op(O) marker(C). { A = cqli_relation(p, REL_TUPLE, B, O, C); }
 relation(A) ::= LP cnames(B) RP in_op(O) LP multi_values(C) RP. { A = cqli_in(p, cqli_relation(p, REL_TUPLE, B, O, NULL), C); }
 relation(A) ::= LP cnames(B) RP in_op(O) LP RP. {

@@ -212,10 +212,6 @@ static void print_relation(const struct ast_relation *r, struct buf *out) {
         buf_put_str(out, " ");
         ast_print_expr(r->value, out);
     }
-    if (r->value2) {
-        buf_put_str(out, " AND ");
-        ast_print_expr(r->value2, out);
-    }
 }
 
 void cqli_print_relations(const char *lead, struct ast_relation *const *r, uint32_t n, struct buf *out) {

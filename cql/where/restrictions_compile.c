@@ -116,15 +116,34 @@ static int compile_in(struct where_builder *b, struct where_step *s, const struc
 
 static int compile_range(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
     s->kind = STEP_RANGE;
-    struct where_bound bound = {.n = s->n_columns, .tuple = s->tuple, .inclusive = rel->op == OP_GTE || rel->op == OP_LTE || rel->op == OP_BETWEEN};
+    struct where_bound bound = {.n = s->n_columns, .tuple = s->tuple, .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
     bound.term = compile_value(b, s, rel->value);
     if (!bound.term) return -1;
     if (rel->op == OP_LT || rel->op == OP_LTE) s->to = bound;
     else s->from = bound;
-    if (rel->op != OP_BETWEEN) return 0;
-    s->to = bound;
-    s->to.term = compile_value(b, s, rel->value2);
-    return s->to.term ? 0 : -1;
+    return 0;
+}
+
+/* What stands on the left, as Cassandra tells it. */
+static void print_left(const struct ast_relation *rel, struct buf *out) {
+    bool list = rel->kind != REL_COLUMN;
+    if (list) buf_put_str(out, rel->kind == REL_TOKEN ? "token(" : "(");
+    for (uint32_t i = 0; i < rel->n_lhs; i++) buf_printf(out, "%s%s", i ? ", " : "", rel->lhs[i]);
+    if (list) buf_put_str(out, ")");
+    if (!rel->element) return;
+    buf_put_str(out, "[");
+    ast_print_expr(rel->element, out);
+    buf_put_str(out, "]");
+}
+
+static int refuse_not_equal(struct where_builder *b, const struct ast_relation *rel) {
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_put_str(&text, "Unsupported \"!=\" relation: ");
+    print_left(rel, &text);
+    buf_put_str(&text, " != ");
+    ast_print_expr(rel->value, &text);
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
 static int refuse_relation(struct where_builder *b, const struct where_step *s, const struct ast_relation *rel) {
@@ -173,7 +192,7 @@ static int compile_element(struct where_builder *b, struct where_step *s, const 
 
 static int check_operator(struct where_builder *b, const struct schema_column *col, enum ast_op op) {
     struct err *e = b->c->err;
-    bool range = op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE || op == OP_BETWEEN;
+    bool range = op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE;
     if (cql_type_is_multicell(col->type)) {
         struct buf text;
         buf_init(&text, 4096);
@@ -193,7 +212,7 @@ static int compile_step(struct where_builder *b, struct where_step *s, const str
     if (rel->element) return compile_element(b, s, rel);
     switch (rel->op) {
     case OP_CONTAINS: case OP_CONTAINS_KEY: return compile_contains(b, s, rel);
-    case OP_EQ: case OP_IN: case OP_LT: case OP_LTE: case OP_GT: case OP_GTE: case OP_BETWEEN: break;
+    case OP_EQ: case OP_IN: case OP_LT: case OP_LTE: case OP_GT: case OP_GTE: break;
     default: return refuse_relation(b, s, rel);
     }
     if (rel->field) return err_invalid(b->c->err, "Unsupported restriction: %s.%s", s->columns[0]->name, rel->field);
@@ -231,7 +250,7 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
     if (old->kind == STEP_EQ) return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes an Equal");
     if (old->kind == STEP_IN) return merge_refused(b, shown, "", " cannot be restricted by more than one relation if it includes a IN");
     if (old->kind == STEP_RANGE && s->kind != STEP_RANGE)
-        return merge_refused(b, shown, "Column \"", "\" cannot be restricted by both an equality and an inequality relation");
+        return merge_refused(b, shown, b->plan->token == old ? "Columns \"" : "Column \"", "\" cannot be restricted by both an equality and an inequality relation");
     if (old_contains)
         return merge_refused(b, shown, "Collection column ", " can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality");
     if (old->columns[0] != s->columns[0])
@@ -336,6 +355,9 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
     uint32_t keys = 0;
     for (uint32_t i = 0; i < s->n_columns; i++) keys += s->columns[i]->kind == COLUMN_PARTITION_KEY;
     if (keys < t->n_partition_key) return err_invalid(e, "The token() function must be applied to all partition key components or none of them");
+    for (uint32_t i = 0; i < s->n_columns; i++)
+        for (uint32_t k = 0; keys > t->n_partition_key && k < i; k++)
+            if (s->columns[i] == s->columns[k]) return err_invalid(e, "The token() function contains duplicate partition key components");
     if (s->n_columns > t->n_partition_key) return err_invalid(e, "The token() function must contains only partition key components");
     for (uint32_t i = 0; i < s->n_columns; i++) {
         if (s->columns[i]->position == i) continue;
@@ -345,17 +367,16 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
         for (uint32_t k = 0; k < t->n_partition_key; k++) buf_printf(&text, "%s%s", k ? ", " : "", schema_partition_key(t, k)->name);
         return err_set_buf(e, ERR_INVALID, &text);
     }
+    if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
     struct receiver to = receiver_of(b->table, "partition key token", cql_type_scalar(CQL_BIGINT));
     struct term *value = rel->value ? term_compile(b->c, rel->value, &to) : NULL;
-    struct term *value2 = rel->op == OP_BETWEEN && value ? term_compile(b->c, rel->value2, &to) : NULL;
     if (e->set) return -1;
-    struct where_bound bound = {.term = value, .n = 1, .inclusive = rel->op == OP_GTE || rel->op == OP_LTE || rel->op == OP_BETWEEN};
+    struct where_bound bound = {.term = value, .n = 1, .inclusive = rel->op == OP_GTE || rel->op == OP_LTE};
     s->kind = STEP_RANGE;
     switch (rel->op) {
     case OP_EQ: s->kind = STEP_EQ, s->term = value; break;
     case OP_GT: case OP_GTE: s->from = bound; break;
     case OP_LT: case OP_LTE: s->to = bound; break;
-    case OP_BETWEEN: s->from = bound, bound.term = value2, s->to = bound; break;
     default: return err_invalid(e, "%s cannot be used with the token function", ast_op_text(rel->op));
     }
     if (b->plan->token) return merge_step(b, b->plan->token, s);
@@ -370,6 +391,7 @@ static int add_relation(struct where_builder *b, const struct ast_relation *rel)
     if (!s) return -1;
     if (rel->kind == REL_TOKEN) return add_token(b, s, rel);
     s->tuple = rel->kind == REL_TUPLE;
+    if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
     if (s->tuple && check_tuple_columns(b, s, rel)) return -1;
     if (compile_step(b, s, rel)) return -1;
     return add_step(b, s);

@@ -17,8 +17,20 @@ struct where_filters {
 };
 
 static int refuse_null(struct cql_request *r, const struct schema_column *c, struct value v) {
-    if (value_is_unset(v)) return err_invalid(r->err, "Unsupported unset value for column %s", c->name);
-    return err_invalid(r->err, "Unsupported null value for column %s", c->name);
+    bool unset = value_is_unset(v);
+    if (c->kind == COLUMN_CLUSTERING || c->kind == COLUMN_PARTITION_KEY)
+        return err_invalid(r->err, unset ? "Invalid unset value for column %s" : "Invalid null value in condition for column %s", c->name);
+    return err_invalid(r->err, "Unsupported %s value for column %s", unset ? "unset" : "null", c->name);
+}
+
+static int refuse_null_list(struct cql_request *r, const struct schema_column *c, struct value v) {
+    return err_invalid(r->err, "Invalid %s value for column %s", value_is_unset(v) ? "unset" : "null", c->name);
+}
+
+/* Among the values of IN for a column that is no key, Cassandra reads a list up to the first null, and passes over what is unset. */
+static bool takes_nulls(const struct where_step *s) {
+    const struct schema_column *c = s->columns[0];
+    return s->kind == STEP_IN && !s->tuple && !schema_column_is_key(c);
 }
 
 static int split(struct cql_request *r, const struct where_step *s, bool tuple, uint32_t n, struct value v, struct value *out) {
@@ -41,7 +53,7 @@ static int bind_list(struct cql_request *r, struct bound_filter *f) {
     struct cql_elems it;
     static const struct cql_type any_list = {.id = CQL_LIST};
     if (term_eval(s->list, r, &list)) return -1;
-    if (value_is_null(list)) return refuse_null(r, s->columns[0], list);
+    if (value_is_null(list)) return refuse_null_list(r, s->columns[0], list);
     if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
     uint32_t n = load_u32(list.p);
     if (n > (uint32_t)list.n / 4) return err_invalid(r->err, "Not enough bytes to read a list");
@@ -60,15 +72,32 @@ static int bind_values(struct cql_request *r, struct bound_filter *f) {
     f->n_values = in ? s->n_values : 1;
     f->values = ARENA_ARRAY(r->arena, (size_t)f->n_values * s->n_columns + 2, struct value);
     if (!f->values) return err_nomem(r->err);
-    for (uint32_t i = 0; i < f->n_values; i++) {
+    uint32_t n = f->n_values;
+    f->n_values = 0;
+    for (uint32_t i = 0; i < n; i++) {
         struct value v;
         if (term_eval(in ? s->values[i] : s->term, r, &v)) return -1;
-        if (split(r, s, s->tuple, s->n_columns, v, f->values + (size_t)i * s->n_columns)) return -1;
+        if (value_is_unset(v) && takes_nulls(s)) continue;
+        if (value_is_null(v) && takes_nulls(s)) break;
+        if (split(r, s, s->tuple, s->n_columns, v, f->values + (size_t)f->n_values * s->n_columns)) return -1;
+        f->n_values++;
     }
-    if (s->kind != STEP_ELEMENT) return 0;
-    f->values[1] = f->values[0];
-    if (term_eval(s->element, r, &f->values[0])) return -1;
-    return value_is_null(f->values[0]) ? refuse_null(r, s->columns[0], f->values[0]) : 0;
+    return 0;
+}
+
+/* m[key] = value */
+static int bind_entry(struct cql_request *r, struct bound_filter *f) {
+    const struct where_step *s = f->step;
+    f->n_values = 1;
+    f->values = ARENA_ARRAY(r->arena, 2, struct value);
+    if (!f->values) return err_nomem(r->err);
+    for (int i = 0; i < 2; i++) {
+        if (term_eval(i ? s->term : s->element, r, &f->values[i])) return -1;
+        if (value_is_null(f->values[i]))
+            return err_invalid(r->err, "Unsupported %s map %s for column %s", value_is_unset(f->values[i]) ? "unset" : "null", i ? "value" : "key",
+                               s->columns[0]->name);
+    }
+    return 0;
 }
 
 static int bind_bound(struct cql_request *r, const struct where_step *s, const struct where_bound *b, struct value **out) {
@@ -77,6 +106,13 @@ static int bind_bound(struct cql_request *r, const struct where_step *s, const s
     *out = ARENA_ARRAY(r->arena, b->n + 1, struct value);
     if (!*out) return err_nomem(r->err);
     return term_eval(b->term, r, &v) || split(r, s, b->tuple, b->n, v, *out) ? -1 : 0;
+}
+
+static int bind_filter(struct cql_request *r, struct bound_filter *f) {
+    const struct where_step *s = f->step;
+    if (s->kind == STEP_ELEMENT) return bind_entry(r, f);
+    if (s->kind != STEP_RANGE) return bind_values(r, f);
+    return bind_bound(r, s, &s->from, &f->from) || bind_bound(r, s, &s->to, &f->to) ? -1 : 0;
 }
 
 struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_request *r) {
@@ -93,8 +129,7 @@ struct where_filters *where_filters_bind(const struct where_plan *w, struct cql_
         for (const struct where_step *s = w->filters[i]; s; s = s->next) {
             struct bound_filter *b = &f->filters[f->n++];
             b->step = s;
-            int rc = s->kind == STEP_RANGE ? bind_bound(r, s, &s->from, &b->from) || bind_bound(r, s, &s->to, &b->to) : bind_values(r, b);
-            if (rc) return NULL;
+            if (bind_filter(r, b)) return NULL;
         }
     }
     return f;

@@ -57,7 +57,7 @@ static int compile_field(struct compile *c, const struct ast_relation *rel, stru
 
 static int compile_contains(struct compile *c, struct condition *out, const char **name) {
     const struct schema_column *col = out->column;
-    bool key = out->op == OP_CONTAINS_KEY || out->op == OP_NOT_CONTAINS_KEY;
+    bool key = out->op == OP_CONTAINS_KEY;
     if (!cql_type_is_collection(col->type)) return err_invalid(c->err, "Cannot use %s on non-collection column %s", ast_op_text(out->op), col->name);
     if (key && col->type->id != CQL_MAP) return err_invalid(c->err, "Cannot use %s on non-map column %s", ast_op_text(out->op), col->name);
     out->type = col->type->args[col->type->id == CQL_MAP && !key ? 1 : 0];

@@ -117,6 +117,8 @@ static bool adds_to_list(const struct modify_op *op) {
 static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v) {
     if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
     if (v.n != 8) return err_invalid(w->r->err, "Expected 8 or 0 byte long (%d)", v.n);
+    if (op->negative && load_u64(v.p) == (uint64_t)INT64_MIN)
+        return err_invalid(w->r->err, "The negation of %lld overflows supported counter precision (signed 8 bytes integer)", (long long)INT64_MIN);
     uint64_t by = load_u64(v.p) * (op->column->kind == COLUMN_STATIC ? static_times(w) : 1);
     uint8_t *p = arena_alloc(w->r->arena, 8);
     if (!p) return err_nomem(w->r->err);
@@ -157,7 +159,7 @@ static void measure(struct mutation *m, const struct eng_row *row) {
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
 static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c, struct eng_row *out) {
     struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng, .now_us = w->r->now_us, .ts = w->ts,
-                             .overwrite_ts = w->ts - 1, .deletion_ts = w->deletion_ts, .now = w->now, .ttl = w->ttl};
+                             .overwrite_ts = w->ts - 1, .deletion_ts = w->deletion_ts, .now = w->now, .ttl = w->ttl, .repeats = w->plan->repeats};
     if (cells_init(&cw, to - from)) return -1;
     for (uint32_t i = from; i < to; i++) {
         const struct modify_op *op = &w->plan->ops[i];

@@ -304,7 +304,6 @@ static int set_element(struct builder *b, struct modify_op *op, const struct ast
 }
 
 static int update_counter(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    if (a->value->kind == EXPR_NULL) return err_invalid(b->c->err, "Invalid null value for counter increment/decrement");
     struct modify_op *op = new_op(b, MODIFY_COUNT, col);
     op->negative = a->op == ASSIGN_SUB;
     return set_value(b, op, a->value, col->name, col->type);

@@ -227,10 +227,24 @@ const struct eng_cell *cells_of(const struct eng_row *row, const struct schema_c
     return *n ? &row->cells[i] : NULL;
 }
 
+/* The list as it is for the next operation. */
+static int list_now(struct cell_writer *w, const struct schema_column *c, const struct eng_row *current, const struct eng_cell **cells, uint32_t *n) {
+    *cells = cells_of(current, c, n);
+    if (!w->repeats) return 0;
+    struct list_view *v = &w->list;
+    if (v->column != c && list_view_open(v, c, *cells, *n, w->arena, w->err)) return -1;
+    for (; v->seen < w->n; v->seen++)
+        if (w->cells[v->seen].column == c->id && list_view_apply(v, &w->cells[v->seen], w->arena, w->err)) return -1;
+    *cells = v->cells;
+    *n = v->n;
+    return 0;
+}
+
 static int subtract_from_list(struct cell_writer *w, const struct schema_column *c, struct slice v, const struct eng_row *current) {
     uint32_t n;
-    const struct eng_cell *cells = cells_of(current, c, &n);
+    const struct eng_cell *cells;
     const struct cql_type *t = c->type->args[0];
+    if (list_now(w, c, current, &cells, &n)) return -1;
     w->unsorted = true;
     for (uint32_t i = 0; i < n; i++) {
         struct cql_elems it;
@@ -269,7 +283,8 @@ int cells_put(struct cell_writer *w, const struct schema_column *c, struct value
 int cells_list_set(struct cell_writer *w, const struct schema_column *c, struct value index, struct value v,
                    const struct eng_row *current, bool deleting) {
     uint32_t n;
-    const struct eng_cell *cells = cells_of(current, c, &n);
+    const struct eng_cell *cells;
+    if (list_now(w, c, current, &cells, &n)) return -1;
     int32_t at = index.n == 4 ? (int32_t)load_u32(index.p) : -1;
     if (n == 0) {
         return deleting ? err_invalid(w->err, "Attempted to delete an element from a list which is null")

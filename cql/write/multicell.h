@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "cql/write/list_view.h"
 #include "engine/engine.h"
 #include "system_schema/schema.h"
 
@@ -20,6 +21,8 @@ struct cell_writer {
     int64_t now;        /* seconds: when tombstones are made */
     int32_t ttl;        /* seconds; 0: none */
     bool unsorted;
+    bool repeats;       /* two operations may be on one column */
+    struct list_view list; /* of the list that was looked at last; column NULL: none */
     uint32_t n, capacity;
     struct eng_cell *cells;
 };

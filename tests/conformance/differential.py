@@ -96,7 +96,7 @@ class Side:
 
     def connect(self):
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM,
-                                   row_factory=tuple_factory, request_timeout=30)
+                                   row_factory=tuple_factory, request_timeout=120)
         self.cluster = Cluster([self.host], port=int(self.port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}, schema_metadata_enabled=False)
         self.session = self.cluster.connect()
         self.session.use_client_timestamp = False

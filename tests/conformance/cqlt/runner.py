@@ -134,9 +134,10 @@ class Run:
             answer = ask(state)
             self.session.settle(client, answer)
             shown = self.show(statement, answer, page)
-            if not shown and lines:
+            if lines and all(line.startswith("~ ") for line in shown):
                 lines.pop()                  # the empty last page that the README speaks of
-            lines += shown
+            else:
+                lines += shown
             state = answer.columns.paging_state if answer.kind == "rows" else None
             if state is None:
                 break

@@ -1,0 +1,61 @@
+#include "cql/write/list_view.h"
+
+/* Elements that the operations of one statement may move: each that takes one out or puts one in moves those behind it. */
+enum { MOVED_MAX = 1 << 24 };
+
+int list_view_open(struct list_view *v, const struct schema_column *c, const struct eng_cell *cells, uint32_t n, struct arena *a, struct err *e) {
+    uint32_t capacity = n + 16;
+    *v = (struct list_view){.column = c, .n = n, .capacity = capacity, .moved = v->moved, .cells = ARENA_ARRAY(a, capacity, struct eng_cell)};
+    if (!v->cells) return err_nomem(e);
+    if (n) memcpy(v->cells, cells, n * sizeof *cells);
+    return 0;
+}
+
+static int grow(struct list_view *v, struct arena *a, struct err *e) {
+    if (v->n < v->capacity) return 0;
+    struct eng_cell *more = ARENA_ARRAY(a, 2 * (size_t)v->capacity, struct eng_cell);
+    if (!more) return err_nomem(e);
+    memcpy(more, v->cells, v->n * sizeof *more);
+    v->cells = more;
+    v->capacity *= 2;
+    return 0;
+}
+
+static uint32_t place(const struct list_view *v, struct slice path) {
+    uint32_t a = 0, b = v->n;
+    while (a < b) {
+        uint32_t mid = (a + b) / 2;
+        if (slice_cmp(v->cells[mid].path, path) < 0) a = mid + 1;
+        else b = mid;
+    }
+    return a;
+}
+
+/* As rows are reconciled (engine/row.h). */
+static bool wins(const struct eng_cell *cell, const struct eng_cell *over) {
+    if (cell->ts != over->ts) return cell->ts > over->ts;
+    return (cell->flags & ENG_CELL_TOMBSTONE) || slice_cmp(cell->value, over->value) > 0;
+}
+
+static int count_moves(struct list_view *v, uint32_t at, struct err *e) {
+    v->moved += v->n - at;
+    return v->moved <= MOVED_MAX ? 0 : err_invalid(e, "The list operations of one statement may not move more than %d elements", MOVED_MAX);
+}
+
+int list_view_apply(struct list_view *v, const struct eng_cell *cell, struct arena *a, struct err *e) {
+    uint32_t at = place(v, cell->path);
+    bool there = at < v->n && slice_eq(v->cells[at].path, cell->path), dead = cell->flags & ENG_CELL_TOMBSTONE;
+    struct eng_cell *here = &v->cells[at];
+    if (there && !wins(cell, here)) return 0;
+    if (there && !dead) {
+        *here = *cell;
+        return 0;
+    }
+    if (!there && dead) return 0;
+    if (count_moves(v, at, e) || (!dead && grow(v, a, e))) return -1;
+    here = &v->cells[at];
+    memmove(dead ? here : here + 1, dead ? here + 1 : here, (v->n - at - dead) * sizeof *here);
+    if (!dead) *here = *cell;
+    v->n = dead ? v->n - 1 : v->n + 1;
+    return 0;
+}
