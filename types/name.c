@@ -71,12 +71,28 @@ const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t
     return copy;
 }
 
+/* As Cassandra tells types that it is still reading: a tuple is never in frozen<>. */
+static void print_read(const struct cql_type *t, struct buf *out) {
+    bool frozen = t->frozen && t->id != CQL_VECTOR && t->id != CQL_TUPLE;
+    if (!t->n_args || t->id == CQL_UDT) {
+        cql_type_print(t, out);
+        return;
+    }
+    buf_printf(out, "%s%s<", frozen ? "frozen<" : "", cqlt_type_info(t->id)->cql);
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (i) buf_put_str(out, ", ");
+        print_read(t->args[i], out);
+    }
+    if (t->id == CQL_VECTOR) buf_printf(out, ", %u", t->dimension);
+    buf_put_str(out, frozen ? ">>" : ">");
+}
+
 static int refuse_multicell(const struct cql_type *whole, const struct cql_type *arg, struct err *e) {
     const char *what = arg->id == CQL_COUNTER ? "Counters" : arg->id == CQL_UDT ? "Non-frozen UDTs" : "Non-frozen collections";
     struct buf text;
     buf_init(&text, 4096);
     buf_printf(&text, "%s are not allowed inside collections: ", what);
-    cql_type_print(whole, &text);
+    print_read(whole, &text);
     return err_set_buf(e, ERR_INVALID, &text);
 }
 

@@ -45,6 +45,7 @@ struct modify_plan {
     const struct where_plan *where; /* UPDATE, DELETE */
     const struct term *json;  /* INSERT JSON: keys and operations take their values from it */
     bool json_unset;          /* DEFAULT UNSET */
+    const uint32_t *json_order; /* ordinals of all columns, as they are looked at */
     bool repeats;             /* two operations on one column */
     bool whole;               /* gives every regular column of the row a value, and either all static columns or none */
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
@@ -113,7 +114,10 @@ void modify_order(struct modify_write *w, bool conditional, int64_t ts);
 /* Whether the row and the static row are, after a statement with these values, what it writes: it has no need to read them to be sized. */
 bool modify_is_whole(const struct modify_plan *p, enum size_model model, const struct value *values, uint32_t n_values);
 
-/* modify_json.c: values by ordinal of the table's columns. */
+/* modify_json.c: the columns in the order in which Cassandra looks at them, that of a hash table: of several wrong values it tells the first. NULL: no
+ * memory. */
+const uint32_t *modify_json_order(const struct schema_table *t, struct arena *a) MUST_CHECK;
+/* Values by ordinal of the table's columns. */
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) MUST_CHECK;
 
 /* modify_change.c: all rows of the write become changes of its partitions' mutations, and what they cost goes to the request's op_cost. */

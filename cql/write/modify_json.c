@@ -3,6 +3,7 @@
 #include "cql/write/modify.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "types/json_text.h"
 
@@ -105,11 +106,22 @@ static const char *column_name(struct cql_request *r, struct slice json) {
     return name;
 }
 
-static int set_member(struct cql_request *r, const struct schema_table *t, struct slice key, struct slice json, struct value *values) {
+/* What an object says of the columns, before it is decoded. */
+struct members {
+    struct slice *json;  /* by ordinal; p NULL: nothing */
+    const char *unknown; /* the first name that is no column's */
+};
+
+static int note_member(struct cql_request *r, const struct schema_table *t, struct slice key, struct slice json, struct members *m) {
     const char *name = column_name(r, key);
     if (!name) return -1;
     const struct schema_column *col = schema_column_find(t, name);
-    if (!col) return err_invalid(r->err, "JSON values map contains unrecognized column: %s", name);
+    if (col) m->json[col->ordinal] = json;
+    else if (!m->unknown) m->unknown = name;
+    return 0;
+}
+
+static int set_column(struct cql_request *r, const struct schema_column *col, struct slice json, struct value *values) {
     struct buf b;
     buf_init(&b, r->arena->limit);
     int rc = cql_value_from_json(col->type, json, &b, r->err);
@@ -131,18 +143,61 @@ static int set_member(struct cql_request *r, const struct schema_table *t, struc
 }
 
 /* text has been checked: it is an object. */
-static int read_object(struct cql_request *r, const struct modify_plan *p, struct slice text, struct value *values) {
+static int read_object(struct cql_request *r, const struct modify_plan *p, struct slice text, struct members *m) {
     struct scan s = {.p = text.p, .end = text.p + text.n};
     struct slice key, json;
     if (!take(&s, '{')) return -1;
     bool more = !take(&s, '}');
     while (more) {
         if (!take_string(&s, &key) || !take(&s, ':') || !take_value(&s, &json)) return -1;
-        if (set_member(r, p->table, key, json, values)) return -1;
+        if (note_member(r, p->table, key, json, m)) return -1;
         if (take(&s, '}')) more = false;
         else if (!take(&s, ',')) return -1;
     }
     return 0;
+}
+
+/* Of several faults the one is told that Cassandra comes to first. */
+static int decode(struct cql_request *r, const struct modify_plan *p, struct slice object, struct value *values) {
+    struct members m = {.json = ARENA_ARRAY(r->arena, p->table->n_columns, struct slice)};
+    if (!m.json) return err_nomem(r->err);
+    if (read_object(r, p, object, &m)) return -1;
+    for (uint32_t i = 0; i < p->table->n_columns; i++) {
+        const struct schema_column *col = &p->table->columns[p->json_order[i]];
+        if (m.json[col->ordinal].p && set_column(r, col, m.json[col->ordinal], values)) return -1;
+    }
+    return m.unknown ? err_invalid(r->err, "JSON values map contains unrecognized column: %s", m.unknown) : 0;
+}
+
+/* ---- the order of columns ---- */
+
+/* Where Java's HashMap keeps a ByteBuffer with the name. */
+static uint32_t bucket_of(const char *name, uint32_t buckets) {
+    uint32_t h = 1;
+    for (size_t i = strlen(name); i-- > 0;) h = 31 * h + (uint32_t)(int32_t)(int8_t)name[i];
+    return (h ^ h >> 16) & (buckets - 1);
+}
+
+struct placed {
+    uint32_t bucket, ordinal;
+};
+
+static int by_bucket(const void *a, const void *b) {
+    const struct placed *x = a, *y = b;
+    if (x->bucket != y->bucket) return x->bucket < y->bucket ? -1 : 1;
+    return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+const uint32_t *modify_json_order(const struct schema_table *t, struct arena *a) {
+    uint32_t n = t->n_columns, buckets = 16;
+    struct placed *placed = ARENA_ARRAY(a, n, struct placed);
+    uint32_t *order = ARENA_ARRAY(a, n, uint32_t);
+    if (!placed || !order) return NULL;
+    while (n > buckets / 4 * 3) buckets *= 2;
+    for (uint32_t i = 0; i < n; i++) placed[i] = (struct placed){.bucket = bucket_of(t->columns[i].name, buckets), .ordinal = i};
+    qsort(placed, n, sizeof *placed, by_bucket);
+    for (uint32_t i = 0; i < n; i++) order[i] = placed[i].ordinal;
+    return order;
 }
 
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) {
@@ -156,5 +211,5 @@ int modify_json_values(struct cql_request *r, const struct modify_plan *p, const
     for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = p->json_unset ? VALUE_UNSET : VALUE_NULL;
     *out = values;
     struct slice object;
-    return check_object(r, value_slice(text), &object) < 0 ? -1 : read_object(r, p, object, values);
+    return check_object(r, value_slice(text), &object) < 0 ? -1 : decode(r, p, object, values);
 }
