@@ -84,7 +84,8 @@ static int bind_rows(struct write *w, uint32_t i) {
     use_values(w, i);
     if (w->conditional && check_rows(w, i)) return -1;
     if (modify_bind_rows(&w->writes[i])) return -1;
-    if (!w->conditional && modify_bind_times(&w->writes[i], &w->times)) return -1;
+    if (w->conditional) w->writes[i].ts = w->times.server;
+    else if (modify_bind_times(&w->writes[i], &w->times)) return -1;
     if (write_rules_bound(w->items[i].statement, &w->writes[i], w->times.server)) return -1;
     w->writes[i].whole = is_whole(w, i);
     return w->conditional ? cas_add(w->cas, &w->writes[i]) : 0;
