@@ -81,14 +81,16 @@ static uint64_t count_expiring(const struct row_view *v) {
     return n;
 }
 
-static bool has_own_ttl(const struct row_view *v) {
-    return v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired || v->row->n_expired;
+static void add_ttl(struct size_parts *p, const struct row_view *v) {
+    uint64_t cells = v->layout->has_ttl ? count_cells(v) : count_expiring(v);
+    if (!v->layout->has_ttl && !cells && !v->row->live_ttl && !v->row->marker_expired) return;
+    p->ttl_rows++;
+    p->ttl_cells += cells + v->layout->table->n_partition_key + v->layout->table->n_clustering;
 }
 
-static void add_ttl(struct size_parts *p, const struct row_view *v) {
-    p->ttl_rows++;
-    p->ttl_cells += v->layout->has_ttl ? count_cells(v) : count_expiring(v);
-    p->ttl_cells += v->layout->table->n_partition_key + v->layout->table->n_clustering;
+/* Whether it is worth a look; flags may be those of the static row, which was looked at before. */
+static bool may_have_ttl(const struct row_view *v) {
+    return v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired || v->row->n_expired;
 }
 
 void row_size_add(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
@@ -96,7 +98,7 @@ void row_size_add(struct size_parts *p, const struct op_cost *rules, const struc
     add_columns(p, rules->size_model, v, COLUMN_REGULAR);
     if (UNLIKELY(v->row->n_expired)) add_expired(p, rules->size_model, v, v->row);
     if (UNLIKELY(v->layout->has_timestamps)) p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns);
-    if (UNLIKELY(v->layout->has_ttl || has_own_ttl(v))) add_ttl(p, v);
+    if (UNLIKELY(may_have_ttl(v))) add_ttl(p, v);
 }
 
 void row_size_add_static(struct size_parts *p, const struct row_view *v) {

@@ -173,8 +173,9 @@ static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const 
     return 0;
 }
 
-/* What a row takes beside its values. */
+/* What a row takes beside its values; a deletion leaves none. */
 static void cost_extras(const struct modify_write *w, struct op_write *c, const struct eng_row *row) {
+    if (w->plan->kind == OP_DELETE) return;
     if (w->plan->has_timestamps) c->row.timestamp_bytes += w->r->cost->timestamp_size * c->row.n_columns;
     if (!w->ttl && !w->plan->has_ttl) return;
     c->row.ttl_rows = 1;

@@ -1,0 +1,308 @@
+"""Random statements, and what each costs by a model of its own: rows as dictionaries, sizes by the words of docs/metering.md.
+
+Both figures of a write (by the row, by what is written) and its units, charges of reads, and at the end the table's billable size are compared, under
+both size models and both write sizes, on a plain table, one with TTL and one with client-side timestamps.
+"""
+import random
+import re
+
+import pytest
+from cassandra.query import BatchStatement, BatchType, SimpleStatement
+
+from tally_server import Server, create_keyspace
+from test_metering import charge
+
+COLUMNS = "pk int, ck int, a blob, b int, l list<int>, m map<int, blob>, s blob static, u int static, PRIMARY KEY (pk, ck)"
+REGULAR, STATIC = ("a", "b", "l", "m"), ("s", "u")
+KINDS = {"plain": "", "ttl": " WITH CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}",
+         "stamped": " WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}"}
+LONG = 1000000
+
+
+def number(n, model):
+    digits = str(abs(n)).rstrip("0") or "0"
+    return 4 if model == "documented-2022" else (len(digits) + 1) // 2 + 1
+
+
+def value_size(column, v, model):
+    """Of a value, without its column's id; elements are (value, ttl) or key: (value, ttl)."""
+    current = model == "current"
+    if v is None:
+        return 1 if current else 0
+    if column == "l":
+        return 3 * current + sum(number(x, model) + current for x, _ in v)
+    if column == "m":
+        return 3 * current + sum(number(k, model) + len(x) + current for k, (x, _) in v.items())
+    return number(v[0], model) if column in ("b", "u") else len(v[0])
+
+
+def cells(column, v):
+    """The times to live of the cells that a value is."""
+    if v is None:
+        return []
+    return [t for _, t in (v if column == "l" else v.values())] if column in ("l", "m") else [v[1]]
+
+
+class Model:
+    def __init__(self, model, kind):
+        self.model, self.kind = model, kind
+        self.rows, self.statics = {}, {}  # (pk, ck): row; pk: static row. A row: {"": marker's ttl or absent, column: value}
+
+    def row_size(self, pk, ck, values, marker_ttl=0):
+        """Of columns with values; explicit nulls are columns, too."""
+        current = self.model == "current"
+        p, c = number(pk, self.model), number(ck, self.model)
+        size = 2 * p + 1 + 3 + 2 * c + -(-c // 5) + 1 if current else p + 3 + c + 4 + 100
+        size += sum(value_size(k, v, self.model) + current for k, v in values.items())
+        size += 20 * len(values) * (self.kind == "stamped")
+        ttls = [t for k, v in values.items() for t in cells(k, v)]
+        if current and (self.kind == "ttl" or marker_ttl or any(ttls)):
+            size += 8 * (1 + 2 + (len(ttls) if self.kind == "ttl" else sum(1 for t in ttls if t)))
+        return size
+
+    def key_size(self, pk, ck=None):
+        """What a deletion writes: the key and what a row adds."""
+        current, p = self.model == "current", number(pk, self.model)
+        c = None if ck is None else number(ck, self.model)
+        size = 2 * p + 1 + 3 if current else p + 3 + 100
+        return size if c is None else size + (2 * c + -(-c // 5) + 1 if current else c + 4)
+
+    def static_size(self, values):
+        old = "documented-2022"
+        return 4 + 3 + 104 + sum(value_size(k, v, old) for k, v in values.items())
+
+    def stored_row(self, pk, ck):
+        row = self.rows.get((pk, ck))
+        return None if row is None else self.row_size(pk, ck, {k: v for k, v in row.items() if k}, row.get("", 0))
+
+    def stored_static(self, pk):
+        values = self.statics.get(pk)
+        return self.static_size(values) if values else None
+
+    def settle(self, pk, ck=None):
+        for store, key in ((self.rows, (pk, ck)), (self.statics, pk)):
+            if key in store and not store[key]:
+                del store[key]
+
+
+def kib(size):
+    return max(1, -(-size // 1024))
+
+
+class Figure:
+    """What writes come to by one way of sizing."""
+    def __init__(self):
+        self.rows = self.statics = self.units = 0
+
+    def add(self, rows, static, factor):
+        """rows: sizes, each rounded alone, or None: no row is written; static likewise, one."""
+        if rows is not None:
+            self.rows += sum(rows)
+            self.units += factor * max(1, sum(kib(r) for r in rows))
+        if static is not None:
+            self.statics += static
+            self.units += factor * kib(static)
+
+    def told(self):
+        return {"row_bytes": self.rows, "static_bytes": self.statics, "units": self.units}
+
+
+class Write:
+    """A statement: its text, and how it changes and is sized by a model."""
+    def __init__(self, rng, model):
+        self.rng, self.model = rng, model
+        self.pk, self.ck = rng.randrange(1, 4), rng.choice([1, 22, 333])
+        self.ttl = rng.choice([0, 0, LONG])
+        self.using = f" USING TTL {self.ttl}" if self.ttl else ""
+        self.touched = set()
+
+    def blob(self):
+        return self.rng.randbytes(self.rng.choice([0, 5, 300, 900, 1500]))
+
+    def value(self, column):
+        if self.rng.random() < 0.1:
+            return None
+        if column in ("b", "u"):
+            return (self.rng.choice([0, 7, -120, 4500, 123456]), self.ttl)
+        if column == "l":
+            return [(n, self.ttl) for n in self.rng.choices([1, 20, 300], k=self.rng.randrange(1, 4))]
+        if column == "m":
+            return {k: (self.blob(), self.ttl) for k in self.rng.sample([1, 2, 30], self.rng.randrange(1, 3))}
+        return (self.blob(), self.ttl)
+
+    @staticmethod
+    def literal(column, v):
+        if v is None:
+            return "null"
+        if column == "l":
+            return "[" + ", ".join(str(x) for x, _ in v) + "]"
+        if column == "m":
+            return "{" + ", ".join(f"{k}: 0x{x.hex()}" for k, (x, _) in v.items()) + "}"
+        return str(v[0]) if column in ("b", "u") else "0x" + v[0].hex()
+
+    def choose(self, columns, at_least):
+        n = self.rng.choice([at_least, len(columns), self.rng.randrange(at_least, len(columns) + 1)])
+        chosen = self.rng.sample(columns, n)
+        return {c: self.value(c) for c in columns if c in chosen}
+
+    def apply_values(self, values, statics, insert):
+        m = self.model
+        if insert or any(v is not None for v in values.values()):
+            row = m.rows.setdefault((self.pk, self.ck), {})
+            if insert:
+                row[""] = self.ttl
+        for store, key, given in ((m.rows, (self.pk, self.ck), values), (m.statics, self.pk, statics)):
+            for column, v in given.items():
+                if v is None:
+                    store.get(key, {}).pop(column, None)
+                else:
+                    store.setdefault(key, {})[column] = v
+        m.settle(self.pk, self.ck)
+
+
+def insert_or_update(rng, model):
+    w, insert = Write(rng, model), rng.random() < 0.5
+    statics = w.choose(STATIC, 1) if rng.random() < 0.3 else {}
+    values = w.choose(REGULAR, 0 if insert or statics else 1)
+    given = {**values, **statics}
+    if insert:
+        names, literals = ", ".join(["pk", "ck", *given]), ", ".join([str(w.pk), str(w.ck), *(w.literal(c, v) for c, v in given.items())])
+        w.text = f"INSERT INTO w.t ({names}) VALUES ({literals}){w.using}"
+    elif values:
+        w.text = f"UPDATE w.t{w.using} SET {', '.join(f'{c} = {w.literal(c, v)}' for c, v in given.items())} WHERE pk = {w.pk} AND ck = {w.ck}"
+    else:
+        w.text = f"UPDATE w.t{w.using} SET {', '.join(f'{c} = {w.literal(c, v)}' for c, v in given.items())} WHERE pk = {w.pk}"
+    writes_row = insert or bool(values)
+    whole = (not writes_row or len(values) == len(REGULAR)) and len(statics) in (0, len(STATIC))
+    if not insert and model.model == "current" and model.kind != "ttl":
+        whole = False  # the row's marker may have a TTL
+    w.touched = {(w.pk, w.ck, c) for c in values} | {(w.pk, None, c) for c in statics} | ({(w.pk, w.ck, "")} if writes_row else set())
+    w.touched |= {(w.pk, w.ck, "insert")} if insert else set()  # of two markers of one moment the one with the longer life wins
+
+    def apply(row, written, factor):
+        w.apply_values(values, statics, insert)
+        factor *= 2 if writes_row and statics else 1
+        as_written = ([model.row_size(w.pk, w.ck, values, w.ttl)] if writes_row else None, model.static_size(statics) if statics else None)
+        written.add(*as_written, factor)
+        size, static = model.stored_row(w.pk, w.ck), model.stored_static(w.pk)
+        after = (([] if size is None else [size]) if writes_row else None, (static or 0) if statics else None)
+        row.add(*(as_written if whole else after), factor)
+
+    w.apply = apply
+    return w
+
+
+def delete_row_or_columns(rng, model):
+    w = Write(rng, model)
+    columns = rng.sample(REGULAR, rng.randrange(1, 3)) if rng.random() < 0.4 else []
+    w.text = f"DELETE {', '.join(columns)} FROM w.t WHERE pk = {w.pk} AND ck = {w.ck}"
+    w.touched = {(w.pk, w.ck, c) for c in ("", *REGULAR)}
+
+    def apply(row, written, factor):
+        before = model.stored_row(w.pk, w.ck)
+        row.add([] if before is None else [before], None, factor)
+        written.add([model.key_size(w.pk, w.ck)], None, factor)
+        if columns:
+            for c in columns:
+                model.rows.get((w.pk, w.ck), {}).pop(c, None)
+            model.settle(w.pk, w.ck)
+        else:
+            model.rows.pop((w.pk, w.ck), None)
+
+    w.apply = apply
+    return w
+
+
+def delete_statics(rng, model):
+    w = Write(rng, model)
+    w.text = f"DELETE s FROM w.t WHERE pk = {w.pk}"
+    w.touched = {(w.pk, None, "s")}
+
+    def apply(row, written, factor):
+        row.add(None, model.stored_static(w.pk) or 0, factor)
+        written.add(None, model.static_size({}), factor)
+        model.statics.get(w.pk, {}).pop("s", None)
+        model.settle(w.pk)
+
+    w.apply = apply
+    return w
+
+
+def delete_range(rng, model):
+    w = Write(rng, model)
+    partition = rng.random() < 0.5
+    w.text = f"DELETE FROM w.t WHERE pk = {w.pk}" + ("" if partition else f" AND ck > {w.ck}")
+    w.touched = {(w.pk, ck, c) for ck in (1, 22, 333) for c in ("", *REGULAR)} | {(w.pk, None, c) for c in STATIC}
+
+    def apply(row, written, factor):
+        gone = [k for k in model.rows if k[0] == w.pk and (partition or k[1] > w.ck)]
+        row.add([model.stored_row(*k) for k in gone], model.stored_static(w.pk) if partition else None, factor)
+        written.add([model.key_size(w.pk)], None, factor)
+        for k in gone:
+            del model.rows[k]
+        if partition:
+            model.statics.pop(w.pk, None)
+
+    w.apply = apply
+    return w
+
+
+MAKERS = [insert_or_update] * 6 + [delete_row_or_columns] * 2 + [delete_statics, delete_range]
+
+
+def run_writes(session, rng, model, write_size):
+    """One statement, or a batch of some that touch no column twice."""
+    kind, statements, touched = rng.choice([None, None, None, BatchType.UNLOGGED, BatchType.LOGGED]), [], set()
+    for _ in range(1 if kind is None else rng.randrange(2, 5)):
+        w = rng.choice(MAKERS)(rng, model)
+        if not w.touched & touched:
+            statements.append(w)
+            touched |= {t for t in w.touched if t[2]} if w.text.startswith(("INSERT", "UPDATE")) else w.touched
+    if kind is None:
+        request = statements[0].text
+    else:
+        request = BatchStatement(batch_type=kind)
+        for w in statements:
+            request.add(SimpleStatement(w.text))
+    row, written = Figure(), Figure()
+    for w in statements:
+        w.apply(row, written, 2 if kind == BatchType.LOGGED else 1)
+    c = charge(session, request)
+    text = re.sub(r"0x(\w*)", lambda m: f"blob({len(m[1]) // 2})", "; ".join(w.text for w in statements))
+    assert c["written"] == written.told(), text
+    if write_size == "row":
+        assert c["row"] == row.told(), text
+    assert c.units == (row if write_size == "row" else written).units, text
+
+
+def run_read(session, rng, model):
+    pk, ck = rng.randrange(1, 4), rng.choice([1, 22, 333])
+    point = rng.random() < 0.5
+    c = charge(session, f"SELECT * FROM w.t WHERE pk = {pk}" + (f" AND ck = {ck}" if point else ""))
+    rows = [model.stored_row(*k) for k in model.rows if k[0] == pk and (not point or k[1] == ck)]
+    static = model.stored_static(pk)
+    assert (c["row_bytes"], c["static_bytes"]) == (sum(rows), static or 0)
+    assert c["rows_read"] == len(rows) + (static is not None)
+    assert c.units == max(1, -(-(sum(rows) + (static or 0)) // 4096))
+
+
+@pytest.mark.parametrize("write_size", ["row", "written"])
+@pytest.mark.parametrize("size_model", ["documented-2022", "current"])
+def test_random_charges_are_those_of_a_model(tmp_path, size_model, write_size):
+    server = Server(tmp_path, "--ddl-delay", "none", "--size-model", size_model, "--write-size", write_size).start()
+    with server.cluster(protocol_version=4) as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "w")
+        for kind, options in KINDS.items():
+            s.execute(f"CREATE TABLE w.t ({COLUMNS}){options}")
+            model, rng = Model(size_model, kind), random.Random(f"{size_model} {write_size} {kind}")
+            for _ in range(200):
+                run_writes(s, rng, model, write_size)
+                if rng.random() < 0.4:
+                    run_read(s, rng, model)
+            stored = sum(model.stored_row(*k) + 100 * (size_model == "current") for k in model.rows)
+            stored += sum(model.stored_static(pk) for pk in model.statics)
+            size = s.execute("SELECT billable_bytes FROM system_metering.storage WHERE keyspace_name = 'w' AND table_name = 't'").one()[0]
+            assert size == stored
+            s.execute("DROP TABLE w.t")
+    server.stop()
