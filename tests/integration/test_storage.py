@@ -144,3 +144,22 @@ def test_every_table_of_a_keyspace_and_of_all(served):
     sizes = {r.table_name: r.billable_bytes for r in s.execute("SELECT * FROM system_metering.storage") if r.keyspace_name == "b"}
     assert set(sizes) == {"one", "two"} and sizes["one"] == sizes["two"] == billable(s, "one")[0]
     assert Charge(s, "SELECT * FROM system_metering.storage").units == 0
+
+
+def test_ttl_deletes_are_units_of_their_own(served):
+    """1 for each started KiB of the row as it was, when it is taken away or loses columns: 2.5 KB are 3, 3.5 KB are 4."""
+    s, model = served
+    s.execute("CREATE TABLE b.mortal (pk int PRIMARY KEY, v blob, w int) WITH gc_grace_seconds = 1")
+    s.execute(s.prepare("INSERT INTO b.mortal (pk, v) VALUES (1, ?) USING TTL 1"), (bytes(2500),))
+    s.execute("INSERT INTO b.mortal (pk, w) VALUES (2, 1)")
+    s.execute(s.prepare("UPDATE b.mortal USING TTL 1 SET v = ? WHERE pk = 2"), (bytes(3500),))
+    before = billable(s, "mortal")
+    consumed = "SELECT ttl_deletes, read_units, write_units FROM system_metering.tables WHERE keyspace_name = 'b' AND table_name = 'mortal'"
+    assert s.execute(consumed).one()[0] == 0
+    units = s.execute(consumed).one()[1:]
+    deadline = time.monotonic() + 90  # the reclaimer comes by in its own time
+    while billable(s, "mortal")[1] == 2 or billable(s, "mortal")[0] > before[0] - 6000:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert s.execute(consumed).one() == (3 + 4, *units)
+    assert agrees(s, "mortal", model)[1] == 1

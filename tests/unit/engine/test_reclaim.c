@@ -295,6 +295,60 @@ static void test_reclaiming_beside_writers_and_readers(void **state) {
     w->seconds = START;
 }
 
+/* ---- who is told ---- */
+
+struct told { uint32_t rows, cells, live; };
+
+static void take_expiry(void *arg, const struct eng_expiry *x) {
+    struct told *t = arg;
+    t->rows++;
+    t->cells += x->row.n_cells;
+    t->live += x->row.live_ts != ENG_NO_TS;
+    assert_int_equal(x->part.table, TABLE);
+}
+
+static uint32_t take_changed(struct world *w) {
+    uint32_t n = 0;
+    for (uint16_t i = 0; i < ENG_BUCKETS; i++) n += eng_changed_take(w->eng, TABLE, i);
+    return n;
+}
+
+static void test_expiry_is_told_once_with_the_row_as_it_was(void **state) {
+    struct world *w = *state;
+    struct told told = {0};
+    eng_on_expiry(w->eng, take_expiry, &told);
+    put(w, "a", "1", 100, 10);
+    put(w, "a", "2", 100, 0);
+    w->seconds += 11;
+    assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
+    assert_int_equal(told.rows, 0); /* gc_grace is not over */
+    w->seconds += GC_GRACE + 1;
+    assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
+    assert_int_equal(told.rows, 1);
+    assert_int_equal(told.cells, 1);
+    assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
+    assert_int_equal(told.rows, 1);
+    eng_on_expiry(w->eng, NULL, NULL);
+}
+
+static void test_a_bucket_has_changed_when_it_was_written_or_reclaimed(void **state) {
+    struct world *w = *state;
+    assert_int_equal(take_changed(w), ENG_BUCKETS); /* nothing is known of what was there before */
+    assert_int_equal(take_changed(w), 0);
+    put(w, "a", "1", 100, 10);
+    assert_int_equal(take_changed(w), 1);
+    w->seconds += GC_GRACE + 12;
+    assert_int_equal(take_changed(w), 0);
+    assert_int_equal(eng_reclaim(w->eng, &w->e), 0);
+    assert_int_equal(take_changed(w), 1);
+    assert_int_equal(eng_compact(w->eng, &w->e), 0);
+    assert_int_equal(take_changed(w), ENG_BUCKETS);
+    eng_changed_put(w->eng, TABLE, 7);
+    assert_int_equal(take_changed(w), 1);
+    assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
+    assert_int_equal(take_changed(w), ENG_BUCKETS);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -304,6 +358,8 @@ int main(void) {
         TEST(test_one_far_timestamp_does_not_end_puts),
         TEST(test_a_failing_store_leaves_all_as_it_was),
         TEST(test_reclaiming_beside_writers_and_readers),
+        TEST(test_expiry_is_told_once_with_the_row_as_it_was),
+        TEST(test_a_bucket_has_changed_when_it_was_written_or_reclaimed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
