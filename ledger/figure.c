@@ -7,7 +7,7 @@ static const struct figure_info infos[] = {
 };
 
 static const struct figure_info operation_infos[] = {
-#define OPERATION_FIGURE(id_, cloudwatch_, unit_, what_) {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = 1},
+#define OPERATION_FIGURE(id_, scale_, cloudwatch_, unit_, what_) {.id = #id_, .cloudwatch = cloudwatch_, .unit = unit_, .what = what_, .scale = scale_},
 #include "ledger/operation_figure.def"
 #undef OPERATION_FIGURE
 };

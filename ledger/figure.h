@@ -18,7 +18,7 @@ enum operation {
 };
 
 enum operation_figure {
-#define OPERATION_FIGURE(id, cloudwatch, unit, what) OF_##id,
+#define OPERATION_FIGURE(id, scale, cloudwatch, unit, what) OF_##id,
 #include "ledger/operation_figure.def"
 #undef OPERATION_FIGURE
     OPERATION_FIGURES

@@ -59,8 +59,7 @@ static void get_name(struct rd *r, char name[BOOK_NAME]) {
     snprintf(name, BOOK_NAME, "%.*s", (int)s.n, s.p ? (const char *)s.p : "");
 }
 
-/* -1: no memory; 1: not a record. */
-static int take_record(struct book *b, struct slice payload, uint32_t *latest) {
+int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) {
     char keyspace[BOOK_NAME], name[BOOK_NAME];
     struct figures f = {0};
     struct rd r = rd_of(payload);
@@ -88,13 +87,12 @@ static int take_record(struct book *b, struct slice payload, uint32_t *latest) {
 
 /* ---- reading ---- */
 
-/* Bytes of whole, sound records; -1: no memory. */
-static int64_t take_all(struct book *b, struct slice all, uint32_t *latest) {
+int64_t journal_take(struct book *b, struct slice all, uint32_t *latest) {
     size_t at = 0;
     while (all.n - at > HEAD) {
         uint32_t n = load_u32(all.p + at);
         if (n > RECORD_MAX || n > all.n - at - HEAD || crc32c(0, slice_of(all.p + at + HEAD, n)) != load_u32(all.p + at + 4)) break;
-        int rc = take_record(b, slice_of(all.p + at + HEAD, n), latest);
+        int rc = journal_take_record(b, slice_of(all.p + at + HEAD, n), latest);
         if (rc < 0) return -1;
         if (rc) break;
         at += HEAD + n;
@@ -110,7 +108,7 @@ static int load(struct journal *j, size_t size, struct book *b, uint32_t *latest
     uint8_t *all = malloc(size ? size : 1);
     if (!all) return err_nomem(e);
     ssize_t got = pread(j->fd, all, size, 0);
-    int64_t sound = got == (ssize_t)size ? take_all(b, slice_of(all, size), latest) : 0;
+    int64_t sound = got == (ssize_t)size ? journal_take(b, slice_of(all, size), latest) : 0;
     free(all);
     if (got != (ssize_t)size) return cannot(e, "read", j->path);
     if (sound < 0) return err_nomem(e);

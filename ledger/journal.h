@@ -29,6 +29,11 @@ struct journal {
 int journal_open(struct journal *j, const char *path, struct book *b, uint32_t *latest, struct err *e) MUST_CHECK;
 void journal_close(struct journal *j);
 
+/* Takes the records of a file into the book, up to the first that is none. Bytes that were taken; -1: no memory. */
+int64_t journal_take(struct book *b, struct slice all, uint32_t *latest) MUST_CHECK;
+/* One of them, behind its length and checksum. 0; 1: it is none; -1: no memory. */
+int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) MUST_CHECK;
+
 /* What has changed since it was last put; all: every minute that is kept, after a write that failed. */
 void journal_put_changes(struct buf *out, struct book *b, bool all);
 void journal_put_drop(struct buf *out, const struct book *b, uint32_t object);

@@ -282,6 +282,7 @@ static bool all_answered(const struct np_loop *l) {
 static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     (void)revents;
     struct np_loop *l = w->data;
+    l->ended_us = 0;
     commit(l);
     flush_dirty(l);
     if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);

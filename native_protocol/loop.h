@@ -97,6 +97,7 @@ struct np_loop {
     ev_timer tick, accept_again;
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
+    int64_t ended_us; /* wall clock, when a request of this wake-up ended last, which is when the next one begins; 0: none has */
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic bool evicts; /* a budget chose connections of this loop */
 

@@ -62,8 +62,8 @@ void npi_post(struct np_call *call) {
         .now_us = call->r.now_us,
         .connection = &c->account,
     };
-    int64_t took = clock_wall_us(o->clock) - q.now_us;
-    q.took_us = took > 0 ? took : 0;
+    c->loop->ended_us = clock_wall_us(o->clock);
+    q.took_us = c->loop->ended_us > q.now_us ? c->loop->ended_us - q.now_us : 0;
     name_statement(call, &q);
     if (UNLIKELY(call->r.verdict != NULL)) note_verdict(call->r.verdict, &call->cost, &q);
     ledger_post(o->ledger, c->loop->number, &q);

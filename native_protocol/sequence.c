@@ -21,7 +21,7 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
         .cost = &call->cost,
         .sink = &call->rows.sink,
         .batch = batch,
-        .now_us = clock_wall_us(o->clock),
+        .now_us = !blocking && call->conn->loop->ended_us ? call->conn->loop->ended_us : clock_wall_us(o->clock),
         .blocking = blocking,
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,

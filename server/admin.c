@@ -9,8 +9,10 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "server/ledger_metrics.h"
+
 /* Connections that stay open at once; a few more while those sent off are being closed. */
-enum { VISITORS = 64 };
+enum { VISITORS = 64, METRICS_MAX = 64 << 20 };
 
 /* A connection to the admin port, from its first moment to its last. All of it on the daemon's one thread. */
 struct visitor {
@@ -25,6 +27,7 @@ struct admin {
     unsigned n_visitors;
     struct np_front *front;
     struct eng *eng;
+    struct system_metering *metering;
 };
 
 static void put_header(struct buf *out, const char *name, const char *type, const char *help) {
@@ -86,8 +89,10 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, struct 
 
 static enum MHD_Result answer_metrics(struct admin *a, struct MHD_Connection *c) {
     struct buf b;
-    buf_init(&b, 1 << 20);
+    buf_init(&b, METRICS_MAX);
+    const char *per = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "per");
     admin_metrics(a->front, a->eng, &b);
+    ledger_metrics(a->metering, per && !strcmp(per, "table"), &b);
     enum MHD_Result rc = answer(c, buf_failed(&b) ? MHD_HTTP_INTERNAL_SERVER_ERROR : MHD_HTTP_OK, buf_slice(&b), "text/plain; version=0.0.4");
     buf_fini(&b);
     return rc;
@@ -140,7 +145,7 @@ static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum
     if (++a->n_visitors > VISITORS) send_off_eldest(a);
 }
 
-int admin_start(struct admin **out, uint16_t port, struct np_front *front, struct eng *eng, struct err *e) {
+int admin_start(struct admin **out, uint16_t port, struct np_front *front, struct eng *eng, struct system_metering *metering, struct err *e) {
     enum { CONNECTIONS = 2 * VISITORS, IDLE_SECONDS = 10, MEMORY = 16 << 10 };
     *out = NULL;
     if (!port) return 0;
@@ -148,6 +153,7 @@ int admin_start(struct admin **out, uint16_t port, struct np_front *front, struc
     if (!a) return err_nomem(e);
     a->front = front;
     a->eng = eng;
+    a->metering = metering;
     TAILQ_INIT(&a->visitors);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     a->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, port, NULL, NULL, on_request, a, MHD_OPTION_SOCK_ADDR,

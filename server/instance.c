@@ -114,7 +114,7 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     if (np_port_pick(s->listen, &in->settings.port, e)) return -1;
     in->settings.node.port = in->settings.port;
     if (!open_engine(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
-        !admin_start(&in->admin, s->admin_port, in->front, in->eng, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
+        !admin_start(&in->admin, s->admin_port, in->front, in->eng, &in->metering, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
         return 0;
     instance_close(in);
     return -1;

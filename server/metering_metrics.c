@@ -1,6 +1,7 @@
 /* system_metering.metrics: the ledger's minutes under the names and dimensions of CloudWatch's namespace AWS/Cassandra ("Amazon Keyspaces metrics and dimensions",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/metrics-dimensions.html). A figure that has none of its own least and most (ConsumedReadCapacityUnits has, and the
  * latencies) was counted one by one: each of its samples is 1. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/system_metering.h"
@@ -76,6 +77,50 @@ static int take_table(void *arg, const struct book_table *t, uint32_t second) {
     return 0;
 }
 
+/* What is no count: the capacity of provisioned tables and the account's quotas, as they are in this minute. */
+static int put_gauge(struct metrics *all, const struct figure_info *info, uint32_t minute, const char *keyspace, const char *table, int64_t value) {
+    struct metric m = {.info = info, .operation = "", .minute = minute, .sum = (double)value, .least = (double)value, .most = (double)value, .samples = 1};
+    snprintf(m.keyspace, sizeof(m.keyspace), "%s", keyspace);
+    snprintf(m.table, sizeof(m.table), "%s", table);
+    return put(all, &m);
+}
+
+static const struct figure_info provisioned_read = {.cloudwatch = "ProvisionedReadCapacityUnits", .unit = "Count"};
+static const struct figure_info provisioned_write = {.cloudwatch = "ProvisionedWriteCapacityUnits", .unit = "Count"};
+
+struct gauges {
+    struct metrics *all;
+    uint32_t minute;
+};
+
+static int take_provisioned(void *arg, const struct limit_table *t) {
+    struct gauges *g = arg;
+    if (!t->read.provisioned) return 0;
+    if (put_gauge(g->all, &provisioned_read, g->minute, t->keyspace, t->table, capacity_rate(&t->read, INT64_MAX))) return -1;
+    return put_gauge(g->all, &provisioned_write, g->minute, t->keyspace, t->table, capacity_rate(&t->write, INT64_MAX));
+}
+
+static int put_quotas(struct gauges *g, const struct limit_values *values) {
+    static const struct {
+        struct figure_info info;
+        enum limit_id limit;
+    } quotas[] = {
+        {{.cloudwatch = "AccountMaxReads", .unit = "Count"}, LIMIT_ACCOUNT_READ},
+        {{.cloudwatch = "AccountMaxWrites", .unit = "Count"}, LIMIT_ACCOUNT_WRITE},
+        {{.cloudwatch = "AccountMaxTableLevelReads", .unit = "Count"}, LIMIT_TABLE_READ},
+        {{.cloudwatch = "AccountMaxTableLevelWrites", .unit = "Count"}, LIMIT_TABLE_WRITE},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
+        if (put_gauge(g->all, &quotas[i].info, g->minute, "", "", values->of[quotas[i].limit])) return -1;
+    return 0;
+}
+
+static int put_gauges(struct metrics *all, const struct system_metering *m) {
+    struct gauges g = {.all = all, .minute = (uint32_t)(clock_wall_us(m->clock) / 60000000)};
+    if (admission_tables(m->admission, take_provisioned, &g)) return -1;
+    return put_quotas(&g, &admission_options(m->admission)->values);
+}
+
 static int by_name(const void *a, const void *b) {
     const struct metric *x = a, *y = b;
     int c = strcmp(x->info->cloudwatch, y->info->cloudwatch);
@@ -106,7 +151,8 @@ YIELDS_METERING(metrics) {
     struct row_out ro;
     struct metrics all = {0};
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    int rc = ledger_tables(metering_of(table)->ledger, take_table, &all) ? err_nomem(ctx->err) : 0;
+    const struct system_metering *m = metering_of(table);
+    int rc = ledger_tables(m->ledger, take_table, &all) || put_gauges(&all, m) ? err_nomem(ctx->err) : 0;
     if (all.n) qsort(all.list, all.n, sizeof(*all.list), by_name);
     for (size_t i = 0; !rc && i < all.n; i++)
         if (row_out_wants(&ro, 0, all.list[i].info->cloudwatch)) rc = emit(&ro, &all.list[i]);

@@ -68,7 +68,7 @@ step_unit() {
 }
 step_threads() {
     build_preset tsan || { count "threads (build)" 0 1 0 0; return; }
-    counted threads ctests tsan -R 'engine|system_schema|cql_test_(cas|modify|select|stmt)|native_protocol|server'
+    counted threads ctests tsan -R 'engine|system_schema|cql_test_(cas|modify|select|stmt)|native_protocol|ledger|server'
 }
 step_replay() {
     build_preset asan || { count "replay (build)" 0 1 0 0; return; }

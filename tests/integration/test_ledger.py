@@ -3,6 +3,7 @@ import time
 
 import pytest
 from cassandra import ConsistencyLevel, InvalidRequest
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.query import BatchStatement, SimpleStatement
 
 from tally_server import await_active, create_keyspace, create_table
@@ -176,3 +177,16 @@ def test_the_bill_is_kept_across_restarts(new_server, end):
         create_table(s, "led", "gone", "pk int PRIMARY KEY, v int")  # of the same name, and another one
         assert account(s, "gone").write_units == 0
     server.stop()
+
+
+def test_who_logs_in_is_charged_as_that_role(new_server):
+    server = new_server("--auth", "password", "--mode", "cassandra")
+    login = PlainTextAuthProvider("cassandra", "cassandra")
+    with server.cluster(protocol_version=4, auth_provider=login) as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "led")
+        create_table(s, "led", "roles", "pk int PRIMARY KEY, v int")
+        for i in range(5):
+            s.execute("INSERT INTO led.roles (pk, v) VALUES (%s, 1)", (i,))
+        assert s.execute("SELECT write_units FROM system_metering.roles WHERE role = 'cassandra'").one().write_units == 5
+        assert {r.role for r in s.execute("SELECT role FROM system_metering.connections")} == {"cassandra"}

@@ -3,8 +3,10 @@
 A write that costs more than a bucket holds is let through when the bucket is full, and leaves it in debt for seconds: so the next one is refused, however slow the machine.
 """
 import json
+import socket
 import struct
 import time
+import urllib.request
 
 import pytest
 from cassandra import ConsistencyLevel, InvalidRequest, ReadTimeout, WriteTimeout
@@ -60,6 +62,12 @@ def limited(new_server):
     yield make
     for m in made:
         m.cluster.shutdown()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def refusal_of(future):
@@ -261,6 +269,36 @@ def test_every_limit_is_shown_with_its_source(limited):
     assert (rows["connection"].value, rows["connection"].default_value) == (7000, 3000)
     assert (rows["partition-read"].value, rows["partition-write"].value, rows["table-write"].value) == (3000, 1000, 40000)
     assert all("https://" in r.source and r.confidence in ("documented", "recalled", "inferred", "seen") for r in rows.values())
+
+
+def scrape(server, query=""):
+    with urllib.request.urlopen(f"http://{server.admin}/metrics{query}") as answer:
+        lines = answer.read().decode().splitlines()
+    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if line and not line.startswith("#")}
+
+
+def test_prometheus_has_cloudwatchs_names_over_all_tables_and_by_table_when_asked(limited):
+    l = limited("--limits", "enforce", "--limit-values", "on-demand-write=10", "--admin-port", str(free_port()))
+    options = "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}"
+    l.table("t")
+    l.table("p", options=options)
+    l.insert("t", 1, 1, BIG)
+    l.insert("p", 1, 1)
+    with pytest.raises(WriteTimeout):
+        l.insert("t", 1, 1)
+    low = scrape(l.server)
+    assert low["aws_cassandra_consumed_write_capacity_units_total"] == 50
+    assert low['aws_cassandra_write_throttle_events_total{operation="INSERT"}'] == 1
+    assert low['tally_limit_refusals_total{limit="on-demand-write",enforced="true"}'] == 1 == low["tally_throttled_total"]
+    assert not any("table_name" in k for k in low)
+    by_table = scrape(l.server, "?per=table")
+    assert by_table['aws_cassandra_consumed_write_capacity_units_total{keyspace="lim",table_name="t"}'] == 49
+    assert by_table['aws_cassandra_successful_request_count_total{keyspace="lim",table_name="p",operation="INSERT"}'] == 1
+    assert by_table['aws_cassandra_ttl_deletes_total{keyspace="lim",table_name="p"}'] == 0
+    l.session.execute("DROP TABLE lim.t")
+    assert scrape(l.server)["aws_cassandra_consumed_write_capacity_units_total"] == 50, "what a dropped table was charged stays in the sum"
+    shown = {r.metric_name: r.sum for r in l.session.execute("SELECT * FROM system_metering.metrics") if r.table_name in ("p", "")}
+    assert (shown["ProvisionedReadCapacityUnits"], shown["ProvisionedWriteCapacityUnits"], shown["AccountMaxReads"]) == (10, 20, 80000)
 
 
 @pytest.mark.parametrize("flags, words", [

@@ -153,7 +153,10 @@ static void test_refusals_are_strict_in_keyspaces_mode_unless_asked(void **state
 
 static void test_settings_refuse_features_that_are_absent(void **state) {
     (void)state;
-    refuse("--limits", "enforce", "--limits enforce: throughput limits are not built yet; only off works");
+    refuse("--limits", "hard", "--limits must be off, shadow or enforce, not 'hard'");
+    refuse("--guidance", "shadow", "--guidance must be off, warn or enforce, not 'shadow'");
+    refuse("--limit-values", "conection=1", "--limit-values: there is no limit 'conection'");
+    refuse("--table-limits", "t=off", "--table-limits: 't' is not keyspace.table or keyspace.*");
     refuse("--auth", "sigv4", "--auth sigv4: authentication is not built yet; only none works");
 }
 

@@ -1,0 +1,127 @@
+#include "server/ledger_metrics.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct total {
+    char keyspace[BOOK_NAME], table[BOOK_NAME];
+    struct figures f;
+};
+struct totals {
+    bool per_table;
+    size_t n, cap;
+    struct total *list;
+};
+
+static int take(void *arg, const struct book_table *t, uint32_t second) {
+    struct totals *all = arg;
+    (void)second;
+    if (!all->per_table && all->n) {
+        figures_add(&all->list[0].f, &t->total);
+        return 0;
+    }
+    if (all->n == all->cap) {
+        size_t cap = all->cap ? 2 * all->cap : 16;
+        struct total *list = realloc(all->list, cap * sizeof(*list));
+        if (!list) return -1;
+        all->list = list;
+        all->cap = cap;
+    }
+    struct total *to = &all->list[all->n++];
+    *to = (struct total){.f = t->total};
+    memcpy(to->keyspace, t->keyspace, sizeof(to->keyspace));
+    memcpy(to->table, t->name, sizeof(to->table));
+    return 0;
+}
+
+/* ConsumedReadCapacityUnits becomes aws_cassandra_consumed_read_capacity_units_total. */
+static void put_name(struct buf *out, const char *cloudwatch) {
+    buf_put_str(out, "aws_cassandra");
+    for (const char *c = cloudwatch; *c; c++) {
+        bool begins = isupper((unsigned char)*c) && (c == cloudwatch || !isupper((unsigned char)c[-1]) || islower((unsigned char)c[1]));
+        if (begins) buf_put_str(out, "_");
+        buf_u8(out, (uint8_t)tolower((unsigned char)*c));
+    }
+    buf_put_str(out, "_total");
+}
+
+static void put_label(struct buf *out, const char *name, const char *value, bool *first) {
+    buf_printf(out, "%s%s=", *first ? "{" : ",", name);
+    buf_json_str(out, slice_str(value));
+    *first = false;
+}
+
+static void put_value(struct buf *out, const struct totals *all, const struct total *t, const struct figure_info *info, const char *operation, uint64_t n) {
+    bool first = true;
+    put_name(out, info->cloudwatch);
+    if (all->per_table) {
+        put_label(out, "keyspace", t->keyspace, &first);
+        put_label(out, "table_name", t->table, &first);
+    }
+    if (operation) put_label(out, "operation", operation, &first);
+    buf_printf(out, "%s %.15g\n", first ? "" : "}", (double)n * info->scale);
+}
+
+static void put_header(struct buf *out, const struct figure_info *info) {
+    buf_put_str(out, "# HELP ");
+    put_name(out, info->cloudwatch);
+    buf_printf(out, " %s (%s, %s)\n# TYPE ", info->cloudwatch, info->what, info->unit);
+    put_name(out, info->cloudwatch);
+    buf_put_str(out, " counter\n");
+}
+
+static void put_all(const struct totals *all, struct buf *out) {
+    for (unsigned f = 0; f < FIGURES; f++) {
+        const struct figure_info *info = figure_info(f);
+        if (!*info->cloudwatch) continue;
+        put_header(out, info);
+        for (size_t i = 0; i < all->n; i++) put_value(out, all, &all->list[i], info, NULL, all->list[i].f.n[f]);
+    }
+    for (unsigned f = 0; f < OPERATION_FIGURES; f++) {
+        const struct figure_info *info = operation_figure_info(f);
+        put_header(out, info);
+        for (size_t i = 0; i < all->n; i++)
+            for (unsigned o = 0; o < OPERATIONS; o++) put_value(out, all, &all->list[i], info, operation_name(o), all->list[i].f.of[o][f]);
+    }
+}
+
+/* What the limits refused, by limit. */
+struct refusals {
+    uint64_t refused[LIMITS], shadowed[LIMITS];
+};
+
+static int take_refusals(void *arg, const struct limit_table *t) {
+    struct refusals *r = arg;
+    for (int i = 0; i < LIMITS; i++) {
+        r->refused[i] += t->counts[i].refused;
+        r->shadowed[i] += t->counts[i].shadowed;
+    }
+    return 0;
+}
+
+static void put_refusals(struct system_metering *m, struct buf *out) {
+    struct refusals r = {0};
+    (void)admission_tables(m->admission, take_refusals, &r); /* never ends early */
+    buf_put_str(out, "# HELP tally_limit_refusals_total Requests over a limit: enforced, or only counted\n# TYPE tally_limit_refusals_total counter\n");
+    for (int i = 0; i < LIMITS; i++) {
+        if (!r.refused[i] && !r.shadowed[i]) continue;
+        const char *name = limit_info((enum limit_id)i)->name;
+        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"true\"} %llu\n", name, (unsigned long long)r.refused[i]);
+        buf_printf(out, "tally_limit_refusals_total{limit=\"%s\",enforced=\"false\"} %llu\n", name, (unsigned long long)r.shadowed[i]);
+    }
+}
+
+void ledger_metrics(struct system_metering *m, bool per_table, struct buf *out) {
+    struct totals all = {.per_table = per_table};
+    if (ledger_tables(m->ledger, take, &all)) out->failed = true;
+    if (!all.n && !per_table) { /* nothing was posted yet: zeros */
+        struct book_table none = {0};
+        if (take(&all, &none, 0)) out->failed = true;
+    }
+    struct figures dropped = ledger_dropped(m->ledger);
+    if (!per_table && all.n) figures_add(&all.list[0].f, &dropped);
+    put_all(&all, out);
+    put_refusals(m, out);
+    free(all.list);
+}
