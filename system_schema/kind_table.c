@@ -127,8 +127,7 @@ static bool has_old_keys(const void *definition) {
 /* What compiled statements rely on: columns, times to live and whose timestamps count. */
 static bool same_shape(const void *a, const void *b) {
     const struct schema_table *x = a, *y = b;
-    if (x->n_columns != y->n_columns || x->default_ttl != y->default_ttl) return false;
-    if (schema_has_ttl(x) != schema_has_ttl(y) || schema_has_client_timestamps(x) != schema_has_client_timestamps(y)) return false;
+    if (x->n_columns != y->n_columns) return false;
     for (uint32_t i = 0; i < x->n_columns; i++) {
         const struct schema_column *p = &x->columns[i], *q = &y->columns[i];
         if (p->id != q->id || p->kind != q->kind || p->position != q->position || p->desc != q->desc) return false;

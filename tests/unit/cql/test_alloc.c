@@ -97,7 +97,7 @@ static void test_reads_survive_each_failed_allocation(void **state) {
         "SELECT count(*), max(v), sum(ck) FROM t GROUP BY pk",
         "SELECT JSON * FROM t",
         "SELECT v AS x, writetime(v), ttl(v), cast(ck AS text), token(pk), toJson(m), ck + 1 FROM t WHERE pk IN (1, 2)",
-        "SELECT (blob)v, (varint)max(ck), min([1]), sum(1.5), toJson((1, 'a')) FROM t WHERE pk = 1",
+        "SELECT (blob)v, (varint)max(ck), min([1]), sum((double)1.5), toJson((1, 'a')) FROM t WHERE pk = 1",
         "SELECT * FROM t WHERE pk IN (1, 2) ORDER BY ck",
         "SELECT * FROM t WHERE v = 'one' AND ck > 0 ALLOW FILTERING",
         "SELECT * FROM t WHERE l CONTAINS 1 AND m['a'] = 1 ALLOW FILTERING",

@@ -396,6 +396,8 @@ static void test_select_charges_each_partition_of_an_in_apart(void **state) {
     for (const struct op_read *r = h->cost.reads; r; r = r->next) n++;
     assert_int_equal(n, 3);
     assert_int_equal(h->cost.reads->rows.rows, 4);
+    assert_int_equal(h->cost.reads->statics.rows, 0); /* static data is read where it is asked for */
+    run_ok(h, "SELECT v, s FROM t WHERE k IN (1, 2, 3)");
     assert_int_equal(h->cost.reads->statics.rows, 1);
 }
 

@@ -151,13 +151,20 @@ static void test_refusals_are_strict_in_keyspaces_mode_unless_asked(void **state
     refuse("--compatibility", "loose", "--compatibility must be off, report or strict, not 'loose'");
 }
 
-static void test_settings_refuse_features_that_are_absent(void **state) {
+static void test_settings_of_limits_are_named(void **state) {
     (void)state;
     refuse("--limits", "hard", "--limits must be off, shadow or enforce, not 'hard'");
     refuse("--guidance", "shadow", "--guidance must be off, warn or enforce, not 'shadow'");
     refuse("--limit-values", "conection=1", "--limit-values: there is no limit 'conection'");
     refuse("--table-limits", "t=off", "--table-limits: 't' is not keyspace.table or keyspace.*");
-    refuse("--auth", "sigv4", "--auth sigv4: authentication is not built yet; only none works");
+}
+
+static void test_settings_refuse_logins_that_nobody_could_have(void **state) {
+    (void)state;
+    refuse("--auth", "sigv4", "--auth sigv4 needs --credentials: a file with access keys");
+    refuse("--auth", "password", "--auth password needs --credentials: in keyspaces mode no statement makes logins");
+    refuse("--credentials", "file", "--credentials is of no use with --auth none");
+    refuse("--auth", "on", "--auth must be none, password or sigv4, not 'on'");
 }
 
 static void test_data_dir_is_private_and_locked(void **state) {
@@ -190,7 +197,8 @@ int main(void) {
         cmocka_unit_test(test_config_refuses_what_it_does_not_know),
         cmocka_unit_test(test_settings_refuse_bad_values_by_name),
         cmocka_unit_test(test_refusals_are_strict_in_keyspaces_mode_unless_asked),
-        cmocka_unit_test(test_settings_refuse_features_that_are_absent),
+        cmocka_unit_test(test_settings_of_limits_are_named),
+        cmocka_unit_test(test_settings_refuse_logins_that_nobody_could_have),
         cmocka_unit_test(test_data_dir_is_private_and_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
