@@ -25,6 +25,7 @@ static const struct statement_ops *const ops_of_kind[STMT_KINDS] = {
     [STMT_ALTER_TABLE] = &alter_table_ops,
     [STMT_DROP_TABLE] = &drop_table_ops,
     [STMT_RESTORE_TABLE] = &restore_table_ops,
+    [STMT_TRUNCATE] = &truncate_ops,
     [STMT_CREATE_TYPE] = &create_type_ops,
     [STMT_ALTER_TYPE] = &alter_type_ops,
     [STMT_DROP_TYPE] = &drop_type_ops,

@@ -60,7 +60,11 @@ struct engi_table *engi_table(struct eng *eng, uint32_t id) {
 static void tables_free(struct eng *eng) {
     for (int i = 0; i < ENGI_TABLE_BLOCKS; i++) {
         _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);
-        for (int j = 0; block && j < ENGI_TABLE_BLOCK; j++) free(atomic_load(&block[j]));
+        for (int j = 0; block && j < ENGI_TABLE_BLOCK; j++) {
+            struct engi_table *t = atomic_load(&block[j]);
+            if (t) engi_dropped_free(atomic_load(&t->dropped));
+            free(t);
+        }
         free(block);
     }
 }

@@ -43,6 +43,7 @@ struct held {
 struct stored {
     struct slice bytes;
     struct arena *cells; /* where they are decoded to */
+    const struct engi_dropped *dropped; /* of the table */
 };
 
 static void let_go(void *p) {
@@ -91,6 +92,7 @@ static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t
     if (cost) {
         cost->bytes_read += key_n + s->bytes.n;
     }
+    engi_dropped_hide(s->dropped, row);
     if (now == ENG_AS_STORED) {
         row->del_ts = later(row->del_ts, del_ts);
         return 1;
@@ -229,6 +231,7 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     buf_init(&w.seek, 0);
     int got = take_row(&w, walk_to_row(&w, e), a, &stored, e);
     row->newest_ts = w.del_ts;
+    stored.dropped = engi_dropped_of(eng, load_u32(key.p));
     if (got > 0) got = resolve(&stored, key.n, w.del_ts, now, row, cost, e);
     end_walk(eng, &w, got, cost, e);
     return got;
@@ -241,6 +244,7 @@ static int get_plain(struct eng *eng, enum eng_tier tier, struct slice key, int6
     if (got <= 0) return got;
     struct stored stored;
     if (keep_value(eng, &value, a, &stored, e)) return -1;
+    stored.dropped = engi_dropped_of(eng, load_u32(key.p));
     return resolve(&stored, key.n, ENG_NO_TS, now, row, cost, e);
 }
 
@@ -275,11 +279,14 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
 /* A row that is not visible may have expired alone. */
 static int resolve_expired(const struct stored *s, int64_t del_ts, struct eng_pair *out, struct err *e) {
     if (eng_row_decode(s->bytes, s->cells, &out->row, e)) return -1;
+    engi_dropped_hide(s->dropped, &out->row);
     out->expired = eng_row_resolve(&out->row, del_ts, ENG_NEVER_EXPIRES, NULL);
     return 0;
 }
 
-static int resolve_pair(struct walk *w, const struct stored *row, int64_t now, struct eng_pair *out, struct op_cost *cost, struct err *e) {
+static int resolve_pair(struct walk *w, struct stored *row, int64_t now, struct eng_pair *out, struct op_cost *cost, struct err *e) {
+    w->statics.dropped = engi_dropped_of(w->eng, load_u32(w->key.p));
+    if (row) row->dropped = w->statics.dropped;
     if (w->statics.bytes.p) {
         int got = resolve(&w->statics, w->statics_key_n, w->partition_ts, now, &out->statics, cost, e);
         if (got < 0) return got;

@@ -18,6 +18,7 @@ enum state { AT_SEEK /* a partition is to be sought */, AT_SLICE /* its current 
 struct eng_scan {
     struct eng *eng;
     struct eng_scan_spec spec;
+    const struct engi_dropped *dropped; /* of the table */
     enum eng_tier tier;
     size_t rows_left, bytes_left; /* that may be passed: in the cache tier, what a loop may be held for */
     struct op_cost *cost, unused_cost;
@@ -94,6 +95,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     if (!s) return err_nomem(e), NULL;
     s->eng = eng;
     s->spec = *spec;
+    s->dropped = engi_dropped_of(eng, spec->table);
     s->tier = tier;
     s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
     s->bytes_left = tier == ENG_TIER_CACHE ? CACHE_BYTES_MAX : SIZE_MAX;
@@ -166,6 +168,7 @@ static void seek_kind(struct eng_scan *s, enum engi_kind kind) {
 /* Decodes the value that the iterator stands on; 1: visible at now. */
 static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row, struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
+    engi_dropped_hide(s->dropped, row);
     s->cost->rows_read++;
     s->cost->bytes_read += s->it->key.n + bytes.n;
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
@@ -401,6 +404,7 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     s->expired = false;
     if (!visible && s->spec.expired) {
         if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
+        engi_dropped_hide(s->dropped, &s->row);
         visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
         s->expired = visible > 0;
     }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/dropped.h"
 #include "engine/fold.h"
 #include "engine/history.h"
 #include "engine/key.h"
@@ -27,6 +28,7 @@ struct engi_table {
     _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last came by */
     _Atomic int64_t as_of;        /* seconds: what has expired later has not yet; INT64_MAX: the clock alone counts */
     _Atomic(struct engi_history *) history; /* every write goes there, too; NULL: it has none */
+    _Atomic(struct engi_dropped *) dropped; /* NULL: none */
 };
 
 struct engi_commit {
@@ -76,6 +78,11 @@ static inline void engi_changed(struct engi_table *t, uint16_t bucket) {
     if (t && !(atomic_load_explicit(&t->changed[bucket / 64], memory_order_relaxed) >> (bucket % 64) & 1)) engi_mark_put(t->changed, bucket, true);
 }
 void engi_changed_all(struct eng *eng, uint32_t table);
+
+static inline const struct engi_dropped *engi_dropped_of(struct eng *eng, uint32_t table) {
+    struct engi_table *t = engi_table(eng, table);
+    return t ? atomic_load_explicit(&t->dropped, memory_order_acquire) : NULL;
+}
 
 /* Everything that was proven of the table is off, until the engine is opened again. */
 void engi_table_forget(struct eng *eng, uint32_t table);

@@ -46,7 +46,7 @@ static void resume(struct catalog *c) {
 static void tell_engine(struct catalog *c) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct schema_table *t = c->entries[i]->shown;
-        if (t && t->status != SCHEMA_DELETING) eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
+        if (t && t->status != SCHEMA_DELETING) table_tell_engine(c, c->entries[i]);
     }
 }
 
@@ -78,7 +78,7 @@ static int open_parts(struct catalog *c, struct err *e) {
     if (settle_host_id(c, e) || entries_load(c, e) || history_prune(c, e) || system_tables_build(c, e)) return -1;
     if (recovery_load(c, e)) return -1;
     resume(c);
-    if (catalog_publish(c, e)) return -1;
+    if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
     tell_engine(c);
     (void)catalog_step(c);
     return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;

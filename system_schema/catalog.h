@@ -70,7 +70,7 @@ void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg);
 
 /* ---- DDL ---- */
 
-enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_RESTORE_TABLE, CATALOG_CREATE_TYPE, CATALOG_ALTER_TYPE, CATALOG_DROP_TYPE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
+enum catalog_op { CATALOG_CREATE_KEYSPACE, CATALOG_ALTER_KEYSPACE, CATALOG_DROP_KEYSPACE, CATALOG_CREATE_TABLE, CATALOG_ALTER_TABLE, CATALOG_DROP_TABLE, CATALOG_RESTORE_TABLE, CATALOG_TRUNCATE_TABLE, CATALOG_CREATE_TYPE, CATALOG_ALTER_TYPE, CATALOG_DROP_TYPE, CATALOG_CREATE_OBJECT, CATALOG_DROP_OBJECT };
 
 struct catalog_column {
     const char *name;
@@ -95,6 +95,9 @@ struct catalog_change {
     uint8_t id[16];
     uint32_t n_columns; /* CREATE: key columns first, in key order; ALTER: the added ones */
     const struct catalog_column *columns; /* of a type: its fields, of which names and types count */
+    uint32_t n_drops; /* columns of a table */
+    const char *const *drops;
+    int64_t drop_us; /* the write time of the drop; ENG_NO_TS: now */
     uint32_t n_renames;
     const char *const *rename_from, *const *rename_to;
     uint32_t n_options; /* tables: set these (a map option given replaces all entries of that map); keyspaces: tags */

@@ -449,8 +449,9 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
             return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table", ch->keyspace, ch->name, col->name);
         if (!counter && t->is_counter)
             return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a non counter column (\"%s\") in a counter table", ch->keyspace, ch->name, col->name);
-        parts->columns[parts->n_columns++] =
-            (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .id = parts->n_column_ids++};
+        int64_t id = apply_column_id(a, t, col, parts);
+        if (id < 0) return -1;
+        parts->columns[parts->n_columns++] = (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id};
     }
     return 0;
 }
@@ -464,7 +465,8 @@ static int alter_table(struct apply *a) {
     altered.created_ms = t->created_ms;
     memcpy(altered.id, t->id, sizeof t->id);
     struct table_parts parts = {.name = t->name};
-    if (add_columns(a, t, &parts) || apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
+    if (add_columns(a, t, &parts) || apply_drop_columns(a, t, &parts) || apply_rename_columns(a, t, &parts)) return -1;
+    if (apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
     drop_autoscaling(a->change, &parts);
     if (stamp_settings(a, t, &parts)) return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
@@ -477,6 +479,13 @@ static int drop_table(struct apply *a) {
     struct entry *x = existing_table(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     return apply_begin_drop(a, x);
+}
+
+static int truncate_table(struct apply *a) {
+    struct entry *x = existing_table(a);
+    if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
+    if (x->shown && schema_has_pitr(x->shown)) return err_invalid(a->err, "A table with point-in-time recovery cannot be truncated: switch it off first");
+    return apply_truncate_table(a, x) ? -1 : NOTHING_TO_DO;
 }
 
 /* ---- objects of further kinds ---- */
@@ -511,6 +520,7 @@ static int check_and_change(struct apply *a) {
     static int (*const ops[])(struct apply *) = {
         [CATALOG_CREATE_KEYSPACE] = create_keyspace, [CATALOG_ALTER_KEYSPACE] = alter_keyspace, [CATALOG_DROP_KEYSPACE] = drop_keyspace,
         [CATALOG_CREATE_TABLE] = create_table,       [CATALOG_ALTER_TABLE] = alter_table,       [CATALOG_DROP_TABLE] = drop_table,
+        [CATALOG_TRUNCATE_TABLE] = truncate_table,
         [CATALOG_CREATE_TYPE] = apply_create_type,   [CATALOG_ALTER_TYPE] = apply_alter_type,   [CATALOG_DROP_TYPE] = apply_drop_type,
         [CATALOG_RESTORE_TABLE] = apply_restore_table,
         [CATALOG_CREATE_OBJECT] = create_object,     [CATALOG_DROP_OBJECT] = drop_object,
@@ -568,7 +578,7 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     forget_failures(c, x->id);
     if (record_begin(a, x) || catalog_publish(c, a->err)) return -1;
     fault_dies(FAULT_DDL);
-    if (x->status == SCHEMA_ACTIVE && x->shown) eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
+    if (x->status == SCHEMA_ACTIVE) table_tell_engine(c, x);
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
     pthread_cond_broadcast(&c->moved);
     if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;

@@ -199,7 +199,7 @@ static const struct cql_type *find_type_or_name(void *arg, struct arena *a, cons
 struct object_place entry_place(struct catalog *c, const struct entry *x) {
     struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
     if (!ks) return (struct object_place){.keyspace = x->kind->in_keyspace ? "" : x->name, .name = x->name};
-    bool deleting = x->status == SCHEMA_DELETING;
+    bool deleting = x->status == SCHEMA_DELETING || entry_is_gone(x);
     return (struct object_place){.keyspace = ks->name, .name = x->name, .find = deleting ? find_type_or_name : find_type, .arg = ks};
 }
 

@@ -191,6 +191,20 @@ int apply_begin_drop(struct apply *a, struct entry *x);
 
 int apply_restore_table(struct apply *a);
 
+/* ---- catalog_column.c: columns that come, go and get other names ---- */
+
+/* The id for a column that is added, that of the dropped one of its name when there is one, which must have been such a column; else -1. */
+int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col, struct table_parts *parts);
+/* parts holds the table's columns as they are. */
+int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
+int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
+
+/* ---- catalog_truncate.c ---- */
+
+int apply_truncate_table(struct apply *a, struct entry *x);
+/* Truncations that a stop cut in two are done: no table has rows that are being freed. */
+int truncate_resume(struct catalog *c, struct err *e);
+
 /* ---- catalog_type.c: DDL of user types ---- */
 
 int apply_create_type(struct apply *a);
@@ -220,6 +234,8 @@ void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
 void entry_fail_with(struct entry *x, const char *words);
 /* Moves what is due and frees what is gone; returns when something is due next (monotonic), INT64_MAX: nothing is. Takes the lock. */
 int64_t catalog_step(struct catalog *c);
+/* Tells the engine what it has to know of a table that is shown. */
+void table_tell_engine(struct catalog *c, const struct entry *x);
 int worker_start(struct catalog *c, struct err *e) MUST_CHECK;
 void worker_stop(struct catalog *c);
 /* A statement is under way on it. */

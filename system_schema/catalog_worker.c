@@ -111,8 +111,16 @@ void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_be
     entry_fail_with(x, NULL);
 }
 
-static void tell_engine(struct catalog *c, const struct entry *x) {
-    if (x->shown) eng_table_set(c->eng, x->storage, x->shown->gc_grace_seconds);
+void table_tell_engine(struct catalog *c, const struct entry *x) {
+    const struct schema_table *t = x->shown;
+    struct err e = {0};
+    if (!t) return;
+    eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
+    struct eng_dropped *dropped = t->n_dropped ? calloc(t->n_dropped, sizeof *dropped) : NULL;
+    for (uint32_t i = 0; dropped && i < t->n_dropped; i++) dropped[i] = (struct eng_dropped){t->dropped[i].id, t->dropped[i].dropped_us};
+    if ((t->n_dropped && !dropped) || eng_table_set_dropped(c->eng, t->storage, t->n_dropped, dropped, &e))
+        log_error("catalog: there is no memory to hide the dropped columns of %s", t->name);
+    free(dropped);
 }
 
 /* A drop was told when it began: one that failed brings the object back. */
@@ -140,7 +148,7 @@ static void move_on(struct catalog *c, struct entry *x) {
     entry_finish_keep(c, x, &before);
     recovery_follow(c, x, before.status == SCHEMA_CREATING);
     if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
-    else if (!entry_is_gone(x)) tell_engine(c, x);
+    else if (!entry_is_gone(x)) table_tell_engine(c, x);
     fault_dies(FAULT_DDL);
     tell_clients(c, x, before.status, failed);
     pthread_cond_broadcast(&c->moved);

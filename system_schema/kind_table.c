@@ -1,16 +1,16 @@
-/* Tables. Form, version 1:
+/* Tables. Form, version 2 when columns were dropped, else version 1, which ends with the options:
  *
  *   version u8 | id 16 | created_ms u64 | ids given uvarint | columns uvarint, each: name | type as CQL | kind u8 |
- *   position uvarint | desc u8 | id uvarint | options
+ *   position uvarint | desc u8 | id uvarint | options | dropped columns uvarint, by id, each: name | type as CQL | kind u8 | id uvarint | dropped_us u64
  */
 #include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"
 
-enum { FORM_VERSION = 1 };
+enum { FORM_VERSION = 1, FORM_WITH_DROPPED = 2 };
 
 static void encode(const void *definition, struct buf *out) {
     const struct schema_table *t = definition;
-    buf_u8(out, FORM_VERSION);
+    buf_u8(out, t->n_dropped ? FORM_WITH_DROPPED : FORM_VERSION);
     buf_put(out, t->id, sizeof t->id);
     buf_u64(out, (uint64_t)t->created_ms);
     buf_uvarint(out, t->n_column_ids);
@@ -25,6 +25,37 @@ static void encode(const void *definition, struct buf *out) {
         buf_uvarint(out, col->id);
     }
     form_put_options(out, t->n_options, t->options);
+    if (t->n_dropped) buf_uvarint(out, t->n_dropped);
+    for (uint32_t i = 0; i < t->n_dropped; i++) {
+        const struct schema_dropped *d = &t->dropped[i];
+        form_put_text(out, d->name);
+        form_put_text(out, d->type);
+        buf_u8(out, (uint8_t)d->kind);
+        buf_uvarint(out, d->id);
+        buf_u64(out, (uint64_t)d->dropped_us);
+    }
+}
+
+static int get_dropped(struct rd *rd, struct arena *a, struct table_parts *parts, struct err *e) {
+    uint64_t n = rd_uvarint(rd);
+    if (n == 0 || n > DEFINITION_COLUMNS_MAX || n > rd_left(rd)) rd->bad = true;
+    struct schema_dropped *all = rd->bad ? NULL : ARENA_ARRAY(a, n, struct schema_dropped);
+    if (!all && !rd->bad) return err_nomem(e);
+    for (uint64_t i = 0; i < n && !rd->bad; i++) {
+        struct schema_dropped *d = &all[i];
+        d->name = form_get_text(rd, a, e);
+        d->type = form_get_text(rd, a, e);
+        uint8_t kind = rd_u8(rd);
+        uint64_t id = rd_uvarint(rd);
+        d->dropped_us = (int64_t)rd_u64(rd);
+        if ((kind != COLUMN_STATIC && kind != COLUMN_REGULAR) || id >= parts->n_column_ids || (i && id <= all[i - 1].id)) rd->bad = true;
+        d->kind = (enum schema_column_kind)kind;
+        d->id = (uint32_t)id;
+    }
+    if (rd->bad) return e->set ? -1 : 0;
+    parts->n_dropped = (uint32_t)n;
+    parts->dropped = all;
+    return 0;
 }
 
 static int get_column(struct rd *rd, const struct object_place *at, struct arena *a, struct schema_column *col, struct err *e) {
@@ -64,7 +95,7 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     if (id.p) memcpy(t->id, id.p, sizeof t->id);
     t->created_ms = (int64_t)rd_u64(&rd);
     uint64_t ids = rd_uvarint(&rd), n = rd_uvarint(&rd);
-    if (rd.bad || version != FORM_VERSION || ids > DEFINITION_COLUMNS_MAX || n > ids || n > rd_left(&rd)) goto damaged;
+    if (rd.bad || (version != FORM_VERSION && version != FORM_WITH_DROPPED) || ids > DEFINITION_COLUMNS_MAX || n > ids || n > rd_left(&rd)) goto damaged;
     parts.n_column_ids = (uint32_t)ids;
     parts.n_columns = (uint32_t)n;
     parts.columns = ARENA_ARRAY(a, n + 1, struct schema_column);
@@ -72,6 +103,7 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     for (uint64_t i = 0; i < n && !rd.bad; i++)
         if (get_column(&rd, at, a, &parts.columns[i], e)) return -1;
     parts.options = form_get_options(&rd, a, &parts.n_options, e);
+    if (version == FORM_WITH_DROPPED && !rd.bad && get_dropped(&rd, a, &parts, e)) return -1;
     if (rd.bad || rd_left(&rd)) goto damaged;
     if (table_assemble(a, &parts, t, e)) return -1;
     if (is_sound(t)) return 0;
@@ -127,7 +159,7 @@ static bool has_old_keys(const void *definition) {
 /* What compiled statements rely on: columns, times to live and whose timestamps count. */
 static bool same_shape(const void *a, const void *b) {
     const struct schema_table *x = a, *y = b;
-    if (x->n_columns != y->n_columns) return false;
+    if (x->n_columns != y->n_columns || x->lacks_dropped != y->lacks_dropped) return false;
     for (uint32_t i = 0; i < x->n_columns; i++) {
         const struct schema_column *p = &x->columns[i], *q = &y->columns[i];
         if (p->id != q->id || p->kind != q->kind || p->position != q->position || p->desc != q->desc) return false;

@@ -163,6 +163,13 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     out->columns = parts->columns;
     out->n_column_ids = parts->n_column_ids;
     out->column_ordinals = ordinals;
+    out->n_dropped = parts->n_dropped;
+    out->dropped = parts->dropped;
+    out->lacks_dropped = false;
+    for (uint32_t i = 0; i < parts->n_dropped; i++) {
+        if (parts->dropped[i].id >= parts->n_column_ids) return err_set(e, ERR_SERVER, "damaged schema of table %s", parts->name);
+        if (ordinals[parts->dropped[i].id] == UINT32_MAX) out->lacks_dropped = true;
+    }
     out->n_options = parts->n_options;
     out->options = parts->options;
     count_columns(out);

@@ -42,6 +42,14 @@ struct schema_option {
     const char *value; /* plain text: 0.01, a comment */
 };
 
+/* A column that was dropped; it may be there again. */
+struct schema_dropped {
+    const char *name, *type; /* type: as CQL, user types as the tuples that they were */
+    enum schema_column_kind kind;
+    uint32_t id;        /* of its cells; when it is added again it gets this one */
+    int64_t dropped_us; /* write time up to which what is stored of it is gone */
+};
+
 struct schema_virtual; /* system_schema/virtual.h */
 struct schema_owner;   /* system_schema/snapshot.h: counts who holds a definition */
 
@@ -59,6 +67,9 @@ struct schema_table {
     const struct schema_column *columns;
     uint32_t n_column_ids;          /* ids given so far: the next added column gets this one */
     const uint32_t *column_ordinals; /* by column id: index in columns; UINT32_MAX: no such column now */
+    uint32_t n_dropped; /* by id */
+    const struct schema_dropped *dropped;
+    bool lacks_dropped; /* one of them is not there again */
     uint32_t n_options; /* those that differ from the default, by name */
     const struct schema_option *options;
     int32_t default_ttl;      /* seconds; 0: none */

@@ -76,6 +76,8 @@ struct table_parts {
     const char *name;
     uint32_t n_columns, n_column_ids;
     struct schema_column *columns; /* sorted in place; become the table's */
+    uint32_t n_dropped; /* by id */
+    const struct schema_dropped *dropped;
     uint32_t n_options;
     const struct schema_option *options;
 };

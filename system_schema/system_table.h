@@ -19,6 +19,7 @@ YIELDS(schema_keyspaces);
 YIELDS(schema_tables);
 YIELDS(schema_columns);
 YIELDS(schema_types);
+YIELDS(schema_dropped_columns);
 YIELDS(mcs_keyspaces);
 YIELDS(mcs_tables);
 YIELDS(mcs_tables_history);

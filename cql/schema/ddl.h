@@ -65,4 +65,4 @@ int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool a
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) MUST_CHECK;
 
 extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops, alter_table_ops, drop_table_ops, restore_table_ops, describe_ops;
-extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops;
+extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops, truncate_ops;

@@ -57,7 +57,6 @@ static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, str
     const struct ast_alter_type *a = &ast->other->alter_type;
     struct catalog_change *change = ddl_change_new(c, CATALOG_ALTER_TYPE, out);
     if (!change || !(change->keyspace = ddl_keyspace(c, &a->name))) return -1;
-    if (!c->schema->cassandra_mode) return ddl_refuse(c, "ALTER TYPE");
     change->name = a->name.name;
     change->conditional = a->if_exists;
     change->column_conditional = a->field_if_exists || a->field_if_not_exists;

@@ -213,7 +213,7 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
 static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
     uint32_t columns = 0;
     for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
-    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p;
+    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p && !p->table->lacks_dropped;
 }
 
 static void set_liveness(const struct modify_write *w, struct eng_row *row) {

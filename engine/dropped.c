@@ -1,0 +1,52 @@
+#include "engine/dropped.h"
+
+#include <stdlib.h>
+
+#include "engine/store.h"
+
+static bool hides(const struct engi_dropped *d, const struct eng_cell *cell) {
+    uint32_t from = 0, to = d->n;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (d->items[mid].column < cell->column) from = mid + 1;
+        else to = mid;
+    }
+    return from < d->n && d->items[from].column == cell->column && cell->ts <= d->items[from].ts;
+}
+
+void engi_dropped_take(const struct engi_dropped *d, struct eng_row *row) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < row->n_cells; i++)
+        if (!hides(d, &row->cells[i])) row->cells[kept++] = row->cells[i];
+    row->n_cells = kept;
+}
+
+void engi_dropped_free(struct engi_dropped *d) {
+    while (d) {
+        struct engi_dropped *older = d->older;
+        free(d);
+        d = older;
+    }
+}
+
+static bool same(const struct engi_dropped *d, uint32_t n, const struct eng_dropped *items) {
+    if (!d) return n == 0;
+    bool all = d->n == n;
+    for (uint32_t i = 0; i < n && all; i++) all = d->items[i].column == items[i].column && d->items[i].ts == items[i].ts;
+    return all;
+}
+
+/* One thread at a time tells (the catalogue's lock). */
+int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) {
+    struct engi_table *t = engi_table(eng, table);
+    if (!t) return err_nomem(e);
+    struct engi_dropped *now = atomic_load(&t->dropped);
+    if (same(now, n, items)) return 0;
+    struct engi_dropped *d = malloc(sizeof *d + n * sizeof *items);
+    if (!d) return err_nomem(e);
+    d->older = now;
+    d->n = n;
+    for (uint32_t i = 0; i < n; i++) d->items[i] = items[i];
+    atomic_store(&t->dropped, d);
+    return 0;
+}

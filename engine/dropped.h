@@ -1,0 +1,21 @@
+/* Columns that were dropped: what is stored of them and is not newer than the drop is hidden, also from a column that gets the name and the id
+ * again. Private to engine/ but for struct eng_dropped (engine.h).
+ *
+ * A table's list is replaced as a whole, at a change of the schema; readers may hold an old one, so lists stay until the engine is closed.
+ */
+#pragma once
+
+#include "engine/engine.h"
+
+struct engi_dropped {
+    struct engi_dropped *older;
+    uint32_t n;
+    struct eng_dropped items[]; /* by column */
+};
+
+/* Takes out of a row as it was decoded what the list hides. */
+void engi_dropped_take(const struct engi_dropped *d, struct eng_row *row);
+static inline void engi_dropped_hide(const struct engi_dropped *d, struct eng_row *row) {
+    if (UNLIKELY(d != NULL) && row->n_cells) engi_dropped_take(d, row);
+}
+void engi_dropped_free(struct engi_dropped *d);

@@ -1,0 +1,155 @@
+/* ALTER TABLE: columns that are dropped, that come back, and that get other names. The words are Cassandra's (AlterTableStatement). */
+#include <stdlib.h>
+
+#include "system_schema/catalog_state.h"
+
+/* ---- columns that come back ---- */
+
+static const struct schema_dropped *dropped_of(const struct schema_table *t, const char *name) {
+    for (uint32_t i = t->n_dropped; i > 0; i--)
+        if (strcmp(t->dropped[i - 1].name, name) == 0) return &t->dropped[i - 1];
+    return NULL;
+}
+
+/* Are the bytes of values of the one such of the other, at any place (AbstractType.isSerializationCompatibleWith)? */
+static bool serializes_as(const struct cql_type *t, const struct cql_type *old) {
+    if (cql_type_eq(t, old)) return true;
+    if (t->id == CQL_TEXT) return old->id == CQL_ASCII;
+    if (t->id == CQL_BLOB) return old->id == CQL_ASCII || old->id == CQL_TEXT;
+    if (t->id == CQL_BIGINT || t->id == CQL_TIMESTAMP) return old->id == CQL_BIGINT || old->id == CQL_TIMESTAMP;
+    return t->id == CQL_LIST && old->id == CQL_LIST && t->frozen == old->frozen && serializes_as(t->args[0], old->args[0]);
+}
+
+static int refuse_type(struct apply *a, const struct catalog_column *col, const struct schema_dropped *old) {
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "Cannot add a column '%s' of type ", col->name);
+    cql_type_print(col->type, &text);
+    buf_printf(&text, ", incompatible with previously dropped column '%s' of type %s", col->name, old->type);
+    return err_set_buf(a->err, ERR_INVALID, &text);
+}
+
+static int check_comes_back(struct apply *a, const struct catalog_column *col, const struct schema_dropped *old) {
+    static const char *const kinds[] = {[COLUMN_STATIC] = "STATIC", [COLUMN_REGULAR] = "REGULAR"};
+    const struct cql_type *was = cql_type_parse(&a->arena, slice_str(old->type), NULL, NULL, NULL, a->err);
+    if (!was) return -1;
+    if (!serializes_as(col->type, was)) return refuse_type(a, col, old);
+    if (col->type->id == CQL_COUNTER) return err_invalid(a->err, "Cannot re-add previously dropped counter column %s", col->name);
+    if (col->kind == old->kind) return 0;
+    return err_invalid(a->err, "Cannot re-add previously dropped column '%s' of kind %s, incompatible with previous kind %s", col->name, kinds[col->kind],
+                       kinds[old->kind]);
+}
+
+int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col, struct table_parts *parts) {
+    const struct schema_dropped *old = dropped_of(t, col->name);
+    if (!old) return parts->n_column_ids++;
+    return check_comes_back(a, col, old) ? -1 : (int64_t)old->id;
+}
+
+/* ---- columns that go ---- */
+
+/* The type with tuples in the place of user types, which may go, too. */
+static const struct cql_type *without_names(struct apply *a, const struct cql_type *t) {
+    if (t->n_args == 0) return t;
+    const struct cql_type **args = ARENA_ARRAY(&a->arena, t->n_args, const struct cql_type *);
+    if (!args) return err_nomem(a->err), NULL;
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (!(args[i] = without_names(a, t->args[i]))) return NULL;
+    return cql_type_new(&a->arena, t->id == CQL_UDT ? CQL_TUPLE : t->id, t->frozen, args, t->n_args, t->dimension, a->err);
+}
+
+static const char *type_text(struct apply *a, const struct cql_type *t) {
+    const struct cql_type *plain = without_names(a, t);
+    struct buf text;
+    if (!plain) return NULL;
+    buf_init(&text, 0);
+    cql_type_print(plain, &text);
+    struct slice copy = buf_failed(&text) ? (struct slice){0} : arena_dup(&a->arena, buf_slice(&text));
+    buf_fini(&text);
+    if (!copy.p) err_nomem(a->err);
+    return (const char *)copy.p;
+}
+
+static int by_id(const void *a, const void *b) {
+    uint32_t x = ((const struct schema_dropped *)a)->id, y = ((const struct schema_dropped *)b)->id;
+    return (x > y) - (x < y);
+}
+
+/* Notes the drop in the place of an earlier one of the column. */
+static int note(struct apply *a, const struct schema_column *col, struct schema_dropped *all, uint32_t *n) {
+    uint32_t at = 0;
+    while (at < *n && all[at].id != col->id) at++;
+    int64_t when = a->change->drop_us == ENG_NO_TS ? eng_write_us(a->c->eng, clock_wall_us(a->c->clock)) : a->change->drop_us;
+    if (at == *n) ++*n;
+    else if (all[at].dropped_us > when) when = all[at].dropped_us; /* what was gone once stays gone */
+    all[at] = (struct schema_dropped){.name = col->name, .type = type_text(a, col->type), .kind = col->kind, .id = col->id, .dropped_us = when};
+    return all[at].type ? 0 : -1;
+}
+
+static int check_drop(struct apply *a, const struct schema_table *t, const struct schema_column *col, const char *name) {
+    const struct catalog_change *ch = a->change;
+    if (!col) return err_invalid(a->err, "Column %s was not found in table '%s.%s'", name, ch->keyspace, t->name);
+    if (schema_column_is_key(col)) return err_invalid(a->err, "Cannot drop PRIMARY KEY column %s", name);
+    if (col->type->id == CQL_UDT && !col->type->frozen)
+        return err_invalid(a->err, "Cannot drop non-frozen column %s of user type %s", name, col->type->name);
+    return 0;
+}
+
+int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
+    const struct catalog_change *ch = a->change;
+    parts->n_dropped = t->n_dropped;
+    parts->dropped = t->dropped;
+    if (ch->n_drops == 0) return 0;
+    struct schema_dropped *all = ARENA_ARRAY(&a->arena, t->n_dropped + ch->n_drops, struct schema_dropped);
+    bool *gone = ARENA_ARRAY(&a->arena, t->n_columns, bool);
+    uint32_t n = t->n_dropped, kept = 0;
+    if (!all || !gone) return err_nomem(a->err);
+    if (n) memcpy(all, t->dropped, n * sizeof *all);
+    for (uint32_t i = 0; i < ch->n_drops; i++) {
+        const struct schema_column *col = schema_column_find(t, ch->drops[i]);
+        if (!col && ch->column_conditional) continue;
+        if (check_drop(a, t, col, ch->drops[i])) return -1;
+        if (!gone[col->ordinal] && note(a, col, all, &n)) return -1;
+        gone[col->ordinal] = true;
+    }
+    qsort(all, n, sizeof *all, by_id);
+    for (uint32_t i = 0; i < parts->n_columns; i++)
+        if (!gone[i]) parts->columns[kept++] = parts->columns[i];
+    parts->n_columns = kept;
+    parts->n_dropped = n;
+    parts->dropped = all;
+    return 0;
+}
+
+/* ---- other names ---- */
+
+static struct schema_column *find(struct table_parts *parts, const char *name) {
+    for (uint32_t i = 0; i < parts->n_columns; i++)
+        if (strcmp(parts->columns[i].name, name) == 0) return &parts->columns[i];
+    return NULL;
+}
+
+static bool is_renamed_away(const struct catalog_change *ch, uint32_t before, const char *name) {
+    for (uint32_t i = 0; i < before; i++)
+        if (strcmp(ch->rename_from[i], name) == 0) return true;
+    return false;
+}
+
+/* One after the other, as Cassandra does it; a name is looked up in the table as it was. */
+int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
+    const struct catalog_change *ch = a->change;
+    for (uint32_t i = 0; i < ch->n_renames; i++) {
+        const char *from = ch->rename_from[i], *to = ch->rename_to[i];
+        struct schema_column *col = is_renamed_away(ch, i, from) ? NULL : find(parts, from);
+        if (!col) {
+            if (ch->column_conditional) continue;
+            return err_invalid(a->err, "Undefined column name %s in table %s.%s", from, ch->keyspace, t->name);
+        }
+        if (!schema_column_is_key(col)) return err_invalid(a->err, "Cannot rename non PRIMARY KEY column %s", from);
+        if (schema_column_find(t, to) || find(parts, to))
+            return err_invalid(a->err, "Cannot rename column %s to %s in table '%s.%s'; another column with that name already exists", from, to,
+                               ch->keyspace, t->name);
+        col->name = to;
+    }
+    return 0;
+}

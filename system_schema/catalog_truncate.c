@@ -1,0 +1,60 @@
+/* TRUNCATE: the table gets another place for its rows, at once for all readers, and what was in the old one is freed behind them.
+ *
+ * The old place stands in a record of its own, a table that is DELETED, so that a stop does not leave it behind: it is recorded first, and
+ * freed as a dropped table is. A stop between the two records leaves a table whose rows are about to go; it gets its new place at the start.
+ */
+#include "base/fault.h"
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+
+/* What was under way with the old place when it was left writes there, and is freed with it. */
+static const int64_t last_writers_us = 1000000;
+
+static int move_out(struct catalog *c, struct entry *x, struct err *e) {
+    if (entry_next_id(c, &x->storage, e)) return -1;
+    return entry_save(c, x, e);
+}
+
+/* Takes the rows that x has, in memory and on disk. */
+static struct entry *remains_new(struct apply *a, const struct entry *x) {
+    uint32_t id;
+    if (entry_next_id(a->c, &id, a->err)) return NULL;
+    struct entry *y = entry_add(a->c, x->kind, id, x->keyspace_id, x->name, a->err);
+    if (!y) return NULL;
+    y->storage = x->storage;
+    entry_restore_status(a->c, y, SCHEMA_DELETED);
+    if (form_set(&y->form, x->form, a->err) == 0 && entry_save(a->c, y, a->err) == 0) return y;
+    entry_remove(a->c, y);
+    return NULL;
+}
+
+int apply_truncate_table(struct apply *a, struct entry *x) {
+    uint32_t old = x->storage;
+    struct entry *y = remains_new(a, x);
+    if (!y) return -1;
+    fault_dies(FAULT_DDL);
+    if (move_out(a->c, x, a->err)) {
+        struct err ignored = {0};
+        x->storage = old;
+        if (entry_erase(a->c, y, &ignored)) log_error("catalog: a truncation of %s that failed ends at the next start: %s", x->name, ignored.text);
+        entry_remove(a->c, y);
+        return -1;
+    }
+    fault_dies(FAULT_DDL);
+    entry_touch(a->c, x);
+    y->due_us = clock_mono_us(a->c->clock) + last_writers_us;
+    int rc = catalog_publish(a->c, a->err);
+    table_tell_engine(a->c, x);
+    pthread_cond_broadcast(&a->c->moved);
+    return rc;
+}
+
+int truncate_resume(struct catalog *c, struct err *e) {
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        struct entry *y = c->entries[i];
+        if (!y->kind->has_rows || !entry_is_gone(y)) continue;
+        struct entry *x = entry_find(c, y->kind, y->keyspace_id, y->name);
+        if (x && x->storage == y->storage && move_out(c, x, e)) return -1;
+    }
+    return 0;
+}
