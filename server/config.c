@@ -56,6 +56,8 @@ static int take_flag(struct config *c, int argc, char **argv, int *at, struct er
     const char *arg = argv[*at];
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return c->help = true, 0;
     if (!strcmp(arg, "--version")) return c->version = true, 0;
+    if (!strcmp(arg, "--check-config")) return c->check = true, 0;
+    if (!strcmp(arg, "--print-config")) return c->print = true, 0;
     if (strncmp(arg, "--", 2)) return err_set(e, ERR_CONFIG, "unexpected argument '%s'; see tallyd --help", arg);
     const char *name = arg + 2, *eq = strchr(name, '=');
     int o = find_option(name, eq ? (size_t)(eq - name) : strlen(name));
@@ -137,6 +139,15 @@ void config_fini(struct config *c) {
     for (int o = 0; o < CONFIG_OPTIONS; o++) free(c->values[o]);
 }
 
+void config_print(const struct config *c) {
+    for (int o = 0; o < CONFIG_OPTIONS; o++) {
+        if (o == CONFIG_CONFIG) continue; /* a file does not name itself */
+        printf("# %s\n%s: '", rows[o].help, rows[o].flag);
+        for (const char *p = c->values[o]; *p; p++) printf(*p == '\'' ? "''" : "%c", *p);
+        printf("'\n\n");
+    }
+}
+
 void config_print_help(void) {
     printf("tallyd " TALLY_VERSION ": a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs\n\n"
            "usage: tallyd [--flag value]...   each flag is also TALLY_<FLAG> in the environment and a key of the YAML file\n\n");
@@ -145,5 +156,7 @@ void config_print_help(void) {
         if (*rows[o].text) printf(" (%s)", rows[o].text);
         printf("\n");
     }
-    printf("  --version\n  --help\n");
+    printf("  --check-config\n        say whether the settings are sound, and end\n"
+           "  --print-config\n        print all settings as they are, as a YAML file, and end\n"
+           "  --version\n  --help\n");
 }

@@ -12,12 +12,14 @@ enum config_option {
 
 struct config {
     char *values[CONFIG_OPTIONS]; /* owned */
-    bool help, version;           /* --help, --version was given */
+    bool help, version, check, print; /* --help, --version, --check-config, --print-config was given */
 };
 
 /* ERR_CONFIG: an unknown flag or key, a missing argument, an unreadable file. */
 int config_load(struct config *c, int argc, char **argv, struct err *e) MUST_CHECK;
 void config_fini(struct config *c);
+/* Every setting as it is now, as a YAML file that says the same; each with its help. */
+void config_print(const struct config *c);
 /* --help as text, printed from config.def. */
 void config_print_help(void);
 const char *config_flag(enum config_option o);

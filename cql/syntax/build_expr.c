@@ -197,7 +197,7 @@ struct ast_expr *cqli_field(struct parse *p, struct ast_expr *of, const char *fi
 struct ast_expr *cqli_cast(struct parse *p, struct token first, struct ast_expr *x, struct ast_type *t) {
     struct ast_expr *c = cqli_expr1(p, EXPR_CAST, first.text.p, x);
     c->type = t;
-    if (!p->failed && (t->quoted_class || t->keyspace || t->n_args || !cqli_type_is_native(t->name))) 
+    if (!p->failed && (t->quoted_class || t->keyspace || t->n_args || !cqli_type_is_native(t->name)))
         cqli_reject(p, (struct token){.code = 1, .text = t->source}, NULL);
     return c;
 }

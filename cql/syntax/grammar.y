@@ -43,7 +43,7 @@
 %type names {struct seq *}
 %type cnames {struct seq *}
 
-input ::= one. 
+input ::= one.
 input ::= one semis.
 semis ::= SEMI.
 semis ::= semis SEMI.

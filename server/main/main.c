@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stddef.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -49,6 +52,19 @@ static void say_metering(const struct settings *s) {
              size_model_name(s->size_model), write_size_name(s->write_size), size_model_name(SIZE_CURRENT));
 }
 
+/* Type=notify of systemd: a line to the socket that the environment names, or nothing where there is none. */
+static void notify_systemd(const char *line) {
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (!path || strlen(path) >= sizeof(to.sun_path) || (*path != '/' && *path != '@')) return;
+    memcpy(to.sun_path, path, strlen(path));
+    if (*path == '@') to.sun_path[0] = 0; /* an abstract one */
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (fd < 0 || sendto(fd, line, strlen(line), MSG_NOSIGNAL, (struct sockaddr *)&to, n) < 0) log_warn("systemd could not be told %s: %s", line, strerror(errno));
+    if (fd >= 0) close(fd);
+}
+
 static int serve(const struct config *c) {
     struct settings s;
     struct err e = {0};
@@ -69,9 +85,24 @@ static int serve(const struct config *c) {
     }
     say_metering(&s);
     say_ready(&in);
+    notify_systemd("READY=1");
     while (sigwait(&set, &sig)) continue;
+    notify_systemd("STOPPING=1");
     log_info("stopping: %s", sig == SIGTERM ? "SIGTERM" : "SIGINT");
     instance_close(&in);
+    return EXIT_FINE;
+}
+
+/* --check-config and --print-config: nothing is opened. */
+static int look(const struct config *c) {
+    struct settings s;
+    struct err e = {0};
+    if (settings_read(&s, c, &e)) {
+        fprintf(stderr, "tallyd: %s\n", e.text);
+        return EXIT_USAGE;
+    }
+    if (c->print) config_print(c);
+    else printf("tallyd: the settings are sound\n");
     return EXIT_FINE;
 }
 
@@ -83,7 +114,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         rc = EXIT_USAGE;
     } else if (c.help) config_print_help();
-    else if (c.version) printf("tallyd %s\n", TALLY_VERSION);
+    else if (c.version) printf("tallyd %s (%s)\n", TALLY_VERSION, TALLY_COMMIT);
+    else if (c.check || c.print) rc = look(&c);
     else rc = serve(&c);
     config_fini(&c);
     return rc;

@@ -106,6 +106,26 @@ def check(path):
         yield f"{path}: a file is one noun, not {name}"
 
 
+TABS = (".c", ".h", ".y", ".def", ".py", ".sh")
+
+
+def check_text(path):
+    """What .editorconfig asks of a file that people write."""
+    with open(os.path.join(ROOT, path), "rb") as f:
+        content = f.read()
+    if path.startswith("tests/") and path.endswith(".txt"):
+        return  # recorded words
+    if b"\r" in content:
+        yield f"{path}: lines end with LF"
+    if content and not content.endswith(b"\n"):
+        yield f"{path}: the last line has an end"
+    if path.endswith(TABS) and b"\t" in content:
+        yield f"{path}: no tabs"
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line != line.rstrip():
+            yield f"{path}:{number}: blanks at the end"
+
+
 def sources():
     """Files of the tree that people write, without what builds leave beside them."""
     for folder, folders, names in os.walk(ROOT):
@@ -166,7 +186,7 @@ def main():
         print("a ring inside a room: " + " -> ".join(ring))
         failed += 1
     for path in sources():
-        breaches = list(check(path))
+        breaches = list(check(path)) + list(check_text(path))
         for b in breaches:
             print(b)
         failed += bool(breaches)
