@@ -137,7 +137,7 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     struct ast_stmt *ast = cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
     r->stmt_kind = ast->kind;
-    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = r->db->options.compat, .err = r->err};
+    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = compat_in(r, &r->db->options.compat), .err = r->err};
     return cql_compile(&c, ast);
 }
 
@@ -161,6 +161,11 @@ static enum cql_outcome run_prepare(struct cql_request *r) {
     return CQL_DONE;
 }
 
+static void again(struct cql_request *r, const struct cql_statement *s) {
+    struct compat k = compat_in(r, &s->compat);
+    compat_again(&k);
+}
+
 static enum cql_outcome run_execute(struct cql_request *r) {
     r->statement = prepared_get(r->db, r->prepared_id, r->err);
     if (!r->statement) return CQL_FAILED;
@@ -171,7 +176,7 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
     if (cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
-    if (UNLIKELY(s->compat.mode == COMPAT_REPORT)) compat_again(&s->compat);
+    if (UNLIKELY(r->notes != NULL)) again(r, s);
     return statement_run(r, s);
 }
 
@@ -255,15 +260,7 @@ enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome) {
     return outcome != CQL_FAILED && cql_permit_creator(r) ? CQL_FAILED : outcome;
 }
 
-enum cql_outcome cql_run(struct cql_request *r) {
-    cql_request_fini(r); /* of a run that ended in OFFLOAD */
-    r->admitted = false;
-    r->verdict = NULL;
-    r->commit_seq = 0;
-    r->result = (struct cql_result){.kind = RESULT_VOID};
-    r->n_warnings = 0;
-    r->stmt_kind = STMT_KINDS;
-    r->fingerprint = NULL;
+static enum cql_outcome run(struct cql_request *r) {
     if (loop_share_exceeded(r)) return CQL_OFFLOAD;
     switch (r->kind) {
     case REQUEST_QUERY: return say_disowned(r, run_query(r));
@@ -273,4 +270,26 @@ enum cql_outcome cql_run(struct cql_request *r) {
     }
     err_set(r->err, ERR_PROTOCOL, "Unknown kind of request");
     return CQL_FAILED;
+}
+
+/* What runs anew on another thread is noted there. */
+static enum cql_outcome run_reported(struct cql_request *r) {
+    struct compat_notes notes = {.arena = r->arena};
+    r->notes = &notes;
+    enum cql_outcome outcome = run(r);
+    r->notes = NULL;
+    if (outcome != CQL_OFFLOAD) compat_notes_give(&notes, r->db->options.compat.report);
+    return outcome;
+}
+
+enum cql_outcome cql_run(struct cql_request *r) {
+    cql_request_fini(r); /* of a run that ended in OFFLOAD */
+    r->admitted = false;
+    r->verdict = NULL;
+    r->commit_seq = 0;
+    r->result = (struct cql_result){.kind = RESULT_VOID};
+    r->n_warnings = 0;
+    r->stmt_kind = STMT_KINDS;
+    r->fingerprint = NULL;
+    return UNLIKELY(r->db->options.compat.mode == COMPAT_REPORT) ? run_reported(r) : run(r);
 }

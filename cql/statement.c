@@ -59,6 +59,7 @@ struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast)
     struct cql_statement *s = statement_compile(c, ast, ops);
     if (!s || compat_check(c, ast)) return NULL;
     s->compat = c->compat;
+    s->compat.notes = NULL;
     return s;
 }
 

@@ -12,11 +12,27 @@ static int say_no(enum refusal_id id, struct err *e, va_list ap) {
     return err_set(e, r.code, "%s%s%s", words, *r.instead ? " " : "", r.instead);
 }
 
+/* Without memory for a note it goes to the report at once, and may be counted twice. */
+static void note(struct compat *c, enum refusal_id id) {
+    struct compat_note *n = c->notes ? ARENA_NEW(c->notes->arena, struct compat_note) : NULL;
+    if (!n) {
+        compat_report_note(c->report, id, c->keyspace, c->table, c->statement);
+        return;
+    }
+    *n = (struct compat_note){.next = c->notes->first, .id = id, .keyspace = c->keyspace, .table = c->table, .statement = c->statement};
+    c->notes->first = n;
+}
+
+void compat_notes_give(struct compat_notes *n, struct compat_report *report) {
+    for (const struct compat_note *x = n->first; x; x = x->next) compat_report_note(report, x->id, x->keyspace, x->table, x->statement);
+    n->first = NULL;
+}
+
 int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...) {
     if (!c || c->mode == COMPAT_OFF || c->exempt) return 0;
     if (c->mode == COMPAT_REPORT) {
         c->uses.words[id / 64] |= (uint64_t)1 << id % 64;
-        compat_report_note(c->report, id, c->keyspace, c->table, c->statement);
+        note(c, id);
         return 0;
     }
     va_list ap;
@@ -34,7 +50,7 @@ void compat_is_of(struct compat *c, const char *keyspace, const char *table) {
     for (size_t i = 0; keyspace && i < ARRAY_LEN(own); i++) c->exempt = c->exempt || strcmp(keyspace, own[i]) == 0;
 }
 
-void compat_again(const struct compat *c) {
+void compat_again(struct compat *c) {
     for (int i = 0; i < REFUSALS; i++)
-        if (c->uses.words[i / 64] >> i % 64 & 1) compat_report_note(c->report, (enum refusal_id)i, c->keyspace, c->table, c->statement);
+        if (c->uses.words[i / 64] >> i % 64 & 1) note(c, (enum refusal_id)i);
 }

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "keyspaces/refusal.h"
 
 enum compat_mode { COMPAT_OFF, COMPAT_REPORT, COMPAT_STRICT };
@@ -19,10 +20,23 @@ struct refusal_set {
     uint64_t words[REFUSAL_WORDS];
 };
 
+/* The uses of one request, kept until it is known that it does not begin anew on another thread. */
+struct compat_note {
+    struct compat_note *next;
+    enum refusal_id id;
+    const char *keyspace, *table;
+    struct slice statement;
+};
+struct compat_notes {
+    struct arena *arena;
+    struct compat_note *first;
+};
+
 struct compat {
     enum compat_mode mode;
     bool exempt;                  /* Tally's own: a table that Keyspaces does not have */
     struct compat_report *report; /* mode REPORT: shared by all threads */
+    struct compat_notes *notes;   /* mode REPORT: where uses go first; NULL: to the report at once */
     struct slice statement;       /* whose use it is; may be empty */
     const char *keyspace, *table; /* or NULL */
     struct refusal_set uses;      /* mode REPORT: what was asked of this copy */
@@ -34,4 +48,6 @@ int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...);
 /* This copy is asked for a statement on that table: of a keyspace that Amazon Keyspaces does not have, nothing is refused. */
 void compat_is_of(struct compat *c, const char *keyspace, const char *table);
 /* Notes once more what this copy was asked: a prepared statement runs again. */
-void compat_again(const struct compat *c);
+void compat_again(struct compat *c);
+/* Gives the notes to the report, once. */
+void compat_notes_give(struct compat_notes *n, struct compat_report *report);

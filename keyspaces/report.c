@@ -64,16 +64,38 @@ static size_t after_number(struct slice s, size_t i) {
     return i;
 }
 
+/* 8-4-4-4-12 hexadecimal digits, which may begin with a letter. */
+static bool is_uuid(struct slice s, size_t i) {
+    enum { LENGTH = 36 };
+    if (s.n - i < LENGTH) return false;
+    for (size_t k = 0; k < LENGTH; k++) {
+        bool dash = k == 8 || k == 13 || k == 18 || k == 23;
+        if (dash ? s.p[i + k] != '-' : !isxdigit(s.p[i + k])) return false;
+    }
+    return true;
+}
+
+/* The end of the value that begins at i; 0: none does. */
+static size_t after_value(struct slice s, size_t i, bool in_word) {
+    if (s.p[i] == '\'') return after_quote(s, i, '\'');
+    return !in_word && (isdigit(s.p[i]) || is_uuid(s, i)) ? after_number(s, i) : 0;
+}
+
 /* to has room for REPORT_TEXT and a NUL. */
 static void without_values(struct slice s, char *to) {
     size_t n = 0, i = 0;
     bool in_word = false;
     while (i < s.n && n < REPORT_TEXT) {
         uint8_t c = s.p[i];
-        size_t end = c == '\'' ? after_quote(s, i, c) : isdigit(c) && !in_word ? after_number(s, i) : 0;
+        size_t end = after_value(s, i, in_word);
         if (end) {
             to[n++] = '?';
             i = end;
+            in_word = false;
+            continue;
+        }
+        if (c == '"') { /* a name is no value, whatever it holds */
+            for (end = after_quote(s, i, c); i < end && n < REPORT_TEXT; i++) to[n++] = (char)s.p[i];
             in_word = false;
             continue;
         }

@@ -25,7 +25,8 @@ static int open_ledger(struct instance *in, struct err *e) {
     struct ledger_options o = {.clock = &in->clock.clock, .n_shards = np_front_loops(in->settings.threads), .path = dir ? path : NULL};
     in->ledger = ledger_open(&o, e);
     if (!in->ledger) return -1;
-    in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock};
+    if (in->settings.compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
+    in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock, .report = in->report};
     system_metering_tables(&in->metering, in->tables);
     system_auth_tables(&in->auth, in->tables + METERING_TABLES);
     return 0;
@@ -46,7 +47,6 @@ static int open_access(struct instance *in, struct err *e) {
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    if (s->compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
                                  .node = s->node,
                                  .n_tables = METERING_TABLES + (s->mode == MODE_CASSANDRA ? AUTH_TABLES : 0), .tables = in->tables};

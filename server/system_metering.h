@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cql/cql.h"
+#include "keyspaces/report.h"
 #include "ledger/ledger.h"
 #include "server/admission.h"
 #include "system_schema/catalog.h"
@@ -16,6 +17,7 @@ struct system_metering {
     struct clock *clock;
     struct cql_db *db; /* NULL until it is open: nobody reads before */
     struct admission *admission;
+    struct compat_report *report; /* NULL: --compatibility is not report */
     struct catalog *catalog; /* that is watched; NULL: none yet */
 };
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test; ends with one line of totals.
 #   tools/test.sh [STEP...]    all steps when none is named:
-#     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine
+#     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; docs/compatibility.md is what the tables of
+#                  rules say, and every rule has a test
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
@@ -61,7 +62,10 @@ ctests() {
     return $rc
 }
 
-step_layers() { counted layers python3 tests/layer/check_layers.py; }
+step_layers() {
+    counted layers python3 tests/layer/check_layers.py
+    counted "rules" python3 tools/docs/rules.py --check
+}
 step_unit() {
     build_preset asan || { count "unit (build)" 0 1 0 0; return; }
     counted unit ctests asan

@@ -14,7 +14,7 @@ struct keys {
 };
 
 static int check_product(struct cql_request *r, uint64_t n) {
-    struct compat k = r->compiled->compat;
+    struct compat k = compat_in(r, &r->compiled->compat);
     if (LIKELY(n <= QUOTA_IN_SUBQUERIES)) return 0;
     return compat_refuse(&k, REFUSE_IN_SUBQUERIES, r->err, n > INT32_MAX ? INT32_MAX : (int)n, QUOTA_IN_SUBQUERIES);
 }

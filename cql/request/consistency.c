@@ -37,7 +37,7 @@ static int check_compat(const struct cql_request *r, enum consistency_use use, s
 int consistency_check(const struct cql_request *r, enum consistency_use use, const struct schema_table *t, const struct compat *k) {
     uint16_t level = r->params.consistency;
     if (use == CONSISTENCY_CONDITION && check_serial(r)) return -1;
-    if (UNLIKELY(level != CL_LOCAL_QUORUM && k->mode != COMPAT_OFF) && check_compat(r, use, *k)) return -1;
+    if (UNLIKELY(level != CL_LOCAL_QUORUM && k->mode != COMPAT_OFF) && check_compat(r, use, compat_in(r, k))) return -1;
     bool usual = level == CL_LOCAL_QUORUM || level == CL_LOCAL_ONE || level == CL_ONE || level == CL_QUORUM; /* no row has these */
     if (LIKELY(usual) || r->db->options.mode != MODE_CASSANDRA) return 0;
 #define CONSISTENCY(id, replicas)

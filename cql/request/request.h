@@ -178,6 +178,7 @@ struct cql_request {
     uint32_t n_warnings;
     const char **warnings; /* in the arena; cql_warn appends */
     const struct schema *schema; /* the current one, referenced while the request runs; NULL when an EXECUTE needs none */
+    struct compat_notes *notes;  /* --compatibility report; else NULL */
     struct cql_prepared *statement; /* referenced while the request runs */
     uint32_t n_item_statements;     /* those of a batch's items, likewise */
     struct cql_prepared **item_statements;
@@ -198,6 +199,13 @@ struct cql_request {
 /* Between two parts, and wherever a request has waited: -1 and an error when nobody waits for it any more (ERR_SERVER) or its
  * deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT). A write that has begun to commit does not ask. */
 int cql_check_running(struct cql_request *r) MUST_CHECK;
+
+/* What is asked of Keyspaces' refusals while a statement runs: a copy of its own. */
+static inline struct compat compat_in(const struct cql_request *r, const struct compat *of) {
+    struct compat k = *of;
+    k.notes = r->notes;
+    return k;
+}
 
 /* Adds a warning to the response. */
 int cql_warn(struct cql_request *r, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -20,6 +20,7 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
     if (ops->compile(c, ast, s)) return NULL;
     s->tables = c->tables;
     s->compat = c->compat;
+    s->compat.notes = NULL; /* it may outlive the request */
     if (s->table) compat_is_of(&s->compat, s->table->keyspace->name, s->table->name);
     s->binds = *c->binds;
     for (uint32_t i = 0; i < s->binds.n && !s->binds_collections; i++)

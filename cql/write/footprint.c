@@ -263,7 +263,7 @@ static const struct row_view_layout *layout_of(struct cql_request *r, const stru
 }
 
 static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k) {
-    struct footprint f = {.r = r, .m = m, .compat = *k};
+    struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k)};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
     assert(eng_holds(r->db->options.eng, &m->part));
     const struct row_view_layout *layout = layout_of(r, m->table);

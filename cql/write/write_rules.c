@@ -9,9 +9,9 @@
 
 /* ---- batches ---- */
 
-static struct compat compat_of_batch(enum ast_batch_kind kind, const struct cql_statement *first) {
+static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch_kind kind, const struct cql_statement *first) {
     static const char *const words[] = {[BATCH_LOGGED] = "BEGIN BATCH", [BATCH_UNLOGGED] = "BEGIN UNLOGGED BATCH", [BATCH_COUNTER] = "BEGIN COUNTER BATCH"};
-    struct compat k = first->compat;
+    struct compat k = compat_in(r, &first->compat);
     k.statement = slice_str(words[kind]);
     return k;
 }
@@ -22,7 +22,7 @@ static bool is_range(const struct modify_plan *p) { return p->where && !p->stati
 static int check_items(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         const struct modify_plan *p = modify_plan_of(items[i].statement);
-        struct compat k = items[i].statement->compat;
+        struct compat k = compat_in(r, &items[i].statement->compat);
         if (kind != BATCH_LOGGED && p->conditional && compat_refuse(&k, REFUSE_BATCH_CONDITION, r->err)) return -1;
         if (kind == BATCH_LOGGED && is_range(p) && compat_refuse(&k, REFUSE_BATCH_RANGE, r->err)) return -1;
     }
@@ -33,7 +33,7 @@ int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const str
     bool logged = kind == BATCH_LOGGED;
     uint32_t most = logged ? QUOTA_LOGGED_STATEMENTS : QUOTA_UNLOGGED_STATEMENTS;
     if (LIKELY(!write_rules_on(r))) return 0;
-    struct compat k = compat_of_batch(kind, items[0].statement);
+    struct compat k = compat_of_batch(r, kind, items[0].statement);
     if (n > most && compat_refuse(&k, logged ? REFUSE_LOGGED_STATEMENTS : REFUSE_UNLOGGED_STATEMENTS, r->err, (int)n, (int)most)) return -1;
     return check_items(r, kind, items, n);
 }
@@ -67,7 +67,7 @@ int write_rules_rows(struct cql_request *r, const struct write_item *items, cons
     }
     qsort(all, n, sizeof *all, by_address);
     for (uint32_t i = 1; i < n; i++) {
-        struct compat k = items[all[i].item].statement->compat;
+        struct compat k = compat_in(r, &items[all[i].item].statement->compat);
         if (by_address(&all[i - 1], &all[i]) == 0 && compat_refuse(&k, REFUSE_BATCH_SAME_ROW, r->err)) return -1;
     }
     return 0;
@@ -138,7 +138,7 @@ static int check_window(const struct modify_write *w, int64_t server_ts, struct 
 
 int write_rules_bound(const struct cql_statement *s, const struct modify_write *w, int64_t server_ts) {
     if (LIKELY(!write_rules_on(w->r))) return 0;
-    struct compat k = s->compat;
+    struct compat k = compat_in(w->r, &s->compat);
     if (check_window(w, server_ts, &k) || check_partition_keys(w, &k) || check_varints(w, &k)) return -1;
     for (uint32_t i = 0; i < w->n_keys; i++)
         if (check_clustering_key(w, &w->keys[i], &k)) return -1;
@@ -161,7 +161,7 @@ static int check_size(struct cql_request *r, struct compat *k, const struct op_w
 int write_rules_sized(struct cql_request *r, const struct compat *k) {
     if (LIKELY(!write_rules_on(r))) return 0;
     for (const struct op_write *c = r->cost->writes; c; c = c->next) {
-        struct compat of = *k;
+        struct compat of = compat_in(r, k);
         compat_is_of(&of, c->keyspace, c->table);
         if (c->kind != OP_DELETE && check_size(r, &of, c)) return -1;
     }

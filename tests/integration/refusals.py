@@ -14,6 +14,7 @@ ELSEWHERE = {
     "keyspaces-quota": "test_keyspaces_and_tables_are_256",
     "tables-quota": "test_keyspaces_and_tables_are_256",
     "concurrent-ddl": "test_fifty_changes_of_the_schema_at_once",
+    "concurrent-restores": "test_four_restores_at_once",
 }
 
 

@@ -1,4 +1,4 @@
-"""Real cqlsh, driven as a person does: cqlsh 6.2.2 in cassandra mode, cqlsh-expansion in keyspaces mode."""
+"""Real cqlsh, driven as a person does: cqlsh 6.2.2 in cassandra mode, cqlsh-expansion in keyspaces mode as a newcomer meets it, and each in the other's."""
 import subprocess
 import sys
 import time
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cqlsh_shell import MORE, Shell
-from tally_server import ROOT
+from tally_server import ROOT, Server
 
 HERE = ROOT / "tests" / "integration"
 
@@ -25,9 +25,19 @@ def shell(cqlsh, cassandra_server, tmp_path):
     s.child.close(force=True)
 
 
+@pytest.fixture(scope="module")
+def strict_server(tmp_path_factory):
+    """What Amazon Keyspaces refuses is refused: the default of keyspaces mode."""
+    s = Server(tmp_path_factory.mktemp("server"), "--compatibility", "strict", "--ddl-delay", "100").start()
+    yield s
+    assert s.alive(), f"tallyd died:\n{s.log_tail()}"
+    s.stop()
+
+
 @pytest.fixture
-def keyspaces_shell(expansion, server, tmp_path):
-    s = Shell(expansion, server, tmp_path)
+def keyspaces_shell(expansion, strict_server, tmp_path):
+    s = Shell(expansion, strict_server, tmp_path)
+    s.do("CONSISTENCY LOCAL_QUORUM")
     yield s
     s.child.close(force=True)
 
@@ -249,3 +259,28 @@ def test_expansion_words_an_unknown_table_as_keyspaces_does(keyspaces_shell):
     assert "unconfigured table early.nosuch" in keyspaces_shell.do("SELECT * FROM early.nosuch;")
     await_table(keyspaces_shell, "early", "t")
     assert "(0 rows)" in keyspaces_shell.do("SELECT * FROM early.t;")
+
+
+def test_expansion_is_told_what_keyspaces_refuses(keyspaces_shell):
+    fill(keyspaces_shell, "shell_refusals")
+    out = keyspaces_shell.do("SELECT COUNT(*) FROM people;")
+    assert "countRows is not yet supported." in out
+    assert "TTL is not yet supported. Turn it on for the table: ALTER TABLE" in keyspaces_shell.do("UPDATE people USING TTL 60 SET age = 1 WHERE town = 'ulm' AND name = 'n1';")
+    keyspaces_shell.do("CONSISTENCY ONE")
+    out = keyspaces_shell.do("INSERT INTO people (town, name) VALUES ('x', 'y');")
+    assert "Consistency level ONE is not supported for this operation. Supported consistency levels are: LOCAL_QUORUM" in out
+    assert keyspaces_shell.leave() == 0
+
+
+def test_cassandras_cqlsh_works_where_refusals_are_strict(cqlsh, strict_server, tmp_path):
+    """It sends DESCRIBE to servers of release 4 and later only."""
+    s = Shell(cqlsh, strict_server, tmp_path)
+    s.do("CONSISTENCY LOCAL_QUORUM")
+    s.do(keyspace("shell_strict"))
+    repeat_until(s, "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = 'shell_strict';", "(1 rows)")
+    s.do("CREATE TABLE shell_strict.t (p int PRIMARY KEY, v text);")
+    repeat_until(s, "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = 'shell_strict' AND table_name = 't';", "ACTIVE")
+    s.do("INSERT INTO shell_strict.t (p, v) VALUES (1, 'x');")
+    repeat_until(s, "SELECT * FROM shell_strict.t;", "(1 rows)")  # cqlsh itself hears of the keyspace a moment later
+    assert "DISTINCT is not yet supported." in s.do("SELECT DISTINCT p FROM shell_strict.t;")
+    assert s.leave() == 0

@@ -15,9 +15,17 @@ HERE = ROOT / "tests" / "integration"
 BUILD = ROOT / "build" / "drivers"
 
 
-@pytest.fixture(scope="module", params=["keyspaces", "cassandra"])
+FLAGS = {
+    "keyspaces": ["--mode", "keyspaces", "--ddl-delay", "100"],
+    "strict": ["--mode", "keyspaces", "--ddl-delay", "100", "--compatibility", "strict"],
+    "cassandra": ["--mode", "cassandra"],
+}
+
+
+@pytest.fixture(scope="module", params=FLAGS)
 def either_server(request, tmp_path_factory):
-    s = Server(tmp_path_factory.mktemp("server"), "--mode", request.param, *(["--ddl-delay", "100"] if request.param == "keyspaces" else [])).start()
+    s = Server(tmp_path_factory.mktemp("server"), *FLAGS[request.param]).start()
+    s.compatibility = request.param
     yield s
     assert s.alive(), f"tallyd died:\n{s.log_tail()}"
     s.stop()
@@ -39,7 +47,7 @@ def build(folder, *command, **env):
 
 
 def run(server, *command):
-    done = subprocess.run([str(c) for c in command] + [server.host, str(server.port)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([str(c) for c in command] + [server.host, str(server.port), server.compatibility], capture_output=True, text=True, timeout=300)
     print(done.stdout)
     totals = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
     assert totals, done.stdout + done.stderr

@@ -176,6 +176,20 @@ def test_fifty_changes_of_the_schema_at_once(tmp_path):
     s.stop()
 
 
+def test_four_restores_at_once(tmp_path):
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none", "--ddl-rules", "RESTORE TABLE * = held").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        session.execute("CREATE TABLE k.t (p int PRIMARY KEY) WITH CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}")
+        await_active(session, "k", "t")
+        for i in range(4):
+            session.execute(f"RESTORE TABLE k.r{i} FROM TABLE k.t")
+        refused(session, "RESTORE TABLE k.r4 FROM TABLE k.t",
+                "The quota of 4 concurrent restores has been exceeded. Wait until restored tables are ACTIVE.")
+    s.stop()
+
+
 def test_every_rule_has_a_case():
     assert sorted(set(rules()) - {c.rule for c in CASES} - set(ELSEWHERE)) == []
     assert [name for name in ELSEWHERE.values() if name not in globals()] == []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts tallyd on a scratch folder, runs the founding examples through the Python driver, and prints what each statement cost.
+"""Starts tallyd on a scratch folder, runs the founding examples through the Python driver, and prints what each statement cost and what is refused.
 
 usage: demo.py PATH_OF_TALLYD [tallyd options]
 """
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from cassandra import ConsistencyLevel
+from cassandra import ConsistencyLevel, InvalidRequest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 from cassandra.query import SimpleStatement
@@ -38,6 +38,13 @@ STATEMENTS = [
     ("SELECT ck, reg, st FROM mykeyspace.wide WHERE pk = 1", None, QUORUM),
     ("SELECT * FROM mykeyspace.mytable", None, QUORUM),
     ("UPDATE mykeyspace.mytable SET reg_col1 = 9 WHERE pk_col1 = 2 AND pk_col2 = 3 AND ck_col1 = 4 AND ck_col2 = 5 IF reg_col1 = 6", None, QUORUM),
+]
+
+# What Amazon Keyspaces refuses.
+REFUSED = [
+    ("SELECT COUNT(*) FROM mykeyspace.mytable", QUORUM),
+    ("UPDATE mykeyspace.wide USING TTL 60 SET reg = 'x' WHERE pk = 1 AND ck = 1", QUORUM),
+    ("INSERT INTO mykeyspace.wide (pk, ck) VALUES (2, 2)", ONE),
 ]
 
 
@@ -83,6 +90,17 @@ def run(session, text, parameters, consistency):
     return charge, json.loads(future.custom_payload["capacity"])
 
 
+def print_refusals(session):
+    print("\nrefused, as on Amazon Keyspaces")
+    for text, consistency in REFUSED:
+        try:
+            session.execute(SimpleStatement(text, consistency_level=consistency))
+            words = "not refused: --compatibility is not strict"
+        except InvalidRequest as e:
+            words = str(e).split('message="', 1)[1].rsplit('"', 1)[0]
+        print(f"{text.replace('mykeyspace.', '')}  at {ConsistencyLevel.value_to_name[consistency]}\n    {words}")
+
+
 def bytes_of(c):
     parts = []
     if c["static_bytes"]:
@@ -117,6 +135,7 @@ def main():
                 level = ConsistencyLevel.value_to_name[consistency]
                 short = shorten(text.replace("mykeyspace.", ""), width)
                 print(f"{short:{width}} {level:13} {bytes_of(c):>23} {charge:6g}  {', '.join(c['rules'])}")
+            print_refusals(session)
     finally:
         process.terminate()
         process.wait()

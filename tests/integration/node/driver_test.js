@@ -1,4 +1,4 @@
-// Tally through the Node driver: node driver_test.js HOST PORT
+// Tally through the Node driver: node driver_test.js HOST PORT [strict]
 // Prints "ok NAME" or "FAILED NAME: why" for every check and a line of totals; exits non-zero when a check failed.
 'use strict';
 const assert = require('assert');
@@ -6,6 +6,7 @@ const cassandra = require('cassandra-driver');
 const { types } = cassandra;
 
 const [host, port] = [process.argv[2], Number(process.argv[3])];
+const strict = process.argv[4] === 'strict'; // what Amazon Keyspaces refuses is refused
 const KS = 'node_driver';
 let passed = 0;
 let failed = 0;
@@ -51,8 +52,9 @@ const scalars = {
   date: types.LocalDate.fromString('2026-11-21'), decimal: types.BigDecimal.fromString('-12345.678900'), double: -1.5e300, float: 0.5,
   inet: types.InetAddress.fromString('2001:db8::1'), int: -2147483648, smallint: -32768, text: 'naïve ☃ 𝄞',
   time: types.LocalTime.fromString('23:59:59.999999999'), timestamp: new Date(1763700000123), timeuuid: types.TimeUuid.now(), tinyint: -128,
-  uuid: types.Uuid.random(), varint: types.Integer.fromString('-170141183460469231731687303715884105728'), duration: types.Duration.fromString('1y2mo3d4h5m6s7ns'),
+  uuid: types.Uuid.random(), varint: types.Integer.fromString('-100000000000000000000000000000000000000'), duration: types.Duration.fromString('1y2mo3d4h5m6s7ns'),
 };
+if (strict) delete scalars.duration;
 
 async function scalarRoundTrip(client) {
   const names = Object.keys(scalars);
@@ -113,6 +115,7 @@ async function errors(client) {
     assert.ok(e.message.includes(text), e.message);
   };
   await fails('SELEC 1', types.responseErrorCodes.syntaxError, "line 1:0 no viable alternative at input 'SELEC'");
+  if (strict) await fails('SELECT COUNT(*) FROM system.local', types.responseErrorCodes.invalid, 'countRows is not yet supported.');
   await fails(`SELECT * FROM ${KS}.nowhere`, types.responseErrorCodes.invalid, 'nowhere');
   await fails(`CREATE KEYSPACE ${KS} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`, types.responseErrorCodes.alreadyExists, KS);
 }

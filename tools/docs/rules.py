@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Writes docs/compatibility.md from the tables of rules: what is refused, the published numbers, what is charged, what is limited, each with its source and test.
+
+usage: rules.py [--check]     --check writes nothing, and fails when the page is not what the tables say, or a rule has no test
+"""
+import ast
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "compatibility.md"
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+from refusals import ELSEWHERE, cases  # noqa: E402 the cases are read as the tests read them
+
+HEAD = """# What Amazon Keyspaces refuses, charges and limits, and where each rule comes from
+
+This page is written by `tools/docs/rules.py` from the tables of rules in the code; the step `layers` of `tools/test.sh` fails when it is not what they say. Change a table, then run the script.
+
+In keyspaces mode `--compatibility strict` is the default: what Amazon Keyspaces refuses is refused, and the error ends with what to do instead. `off` allows what Tally can do.
+`report` (in cassandra mode, too) refuses nothing, notes every use of what would be refused, and lists it in `system_metering.compatibility`:
+
+```
+ rule      | keyspace_name | table_name | statement                                  | first_seen | last_seen | uses | instead
+-----------+---------------+------------+--------------------------------------------+------------+-----------+------+--------
+ aggregate | shop          | orders     | SELECT COUNT(*) FROM orders WHERE id = ?   | ...        | ...       |   42 | Count or sum up in the application, ...
+```
+
+Statements that differ in their values alone are one row. Each rule keeps 64 statements; uses by further ones are counted in one row of that rule, without statement and table. A prepared statement counts when it is prepared and
+with every execution.
+
+Words are *documented* (published by AWS), *seen* (in a report or the source of a tool), *ours* (the rule is published, its text is not: ours is of the same style), or *inferred* (the rule, too, follows from what is published:
+the construct is in no grammar or list). The words come first and what to do instead follows them, so a client that looks for the beginning of a text finds it.
+"""
+
+
+# ---- tables ----
+
+def tokens(text):
+    """Strings, words, numbers and punctuation of a .def file, without comments."""
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    return re.findall(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*|0x[0-9a-fA-F]+|\d+|[-+*(),]', text)
+
+
+def value_of(part, macros):
+    if all(t.startswith('"') for t in part):
+        return "".join(ast.literal_eval(t) for t in part)
+    text = " ".join(macros.get(t, t) for t in part)
+    return str(eval(text)) if re.fullmatch(r"[\d\s*+-]+", text) else text  # a product of numbers
+
+
+def rows(path, macro):
+    """The arguments of each macro(...) of a table."""
+    text = path.read_text(encoding="utf-8")
+    macros = {m[1]: ast.literal_eval(m[2]) for m in re.finditer(r'^#define (\w+) ("(?:[^"\\]|\\.)*")$', text, re.M)}
+    found, all_tokens = [], tokens(re.sub(r"^#.*$", "", text, flags=re.M))
+    at = 0
+    while at < len(all_tokens):
+        if all_tokens[at] != macro:
+            at += 1
+            continue
+        parts, depth, at = [[]], 1, at + 2
+        while depth:
+            t = all_tokens[at]
+            depth += (t == "(") - (t == ")")
+            if t == "," and depth == 1:
+                parts.append([])
+            elif depth:
+                parts[-1].append(t)
+            at += 1
+        found.append([value_of(p, macros) for p in parts])
+    return found
+
+
+# ---- tests ----
+
+def functions():
+    """(path, name of the test, its text) of every test."""
+    for path in sorted((ROOT / "tests").rglob("*")):
+        if path.suffix not in (".py", ".c") or "bench" in path.parts or "fuzz" in path.parts:
+            continue
+        start = r"^(?=def test_|@pytest|class |def )" if path.suffix == ".py" else r"^(?=static |int main)"
+        for part in re.split(start, path.read_text(encoding="utf-8"), flags=re.M):
+            name = re.match(r"(?:@pytest[^\n]*\n)*(?:def|static [\w ]+?\*?) ?(\w+)\(", part)
+            yield path.relative_to(ROOT), name[1] if name else None, part
+
+
+def tests_of(names, quoted=False):
+    """By name of a rule: the first test that names it, or the file that does; quoted: where the name is a common word."""
+    found = {}
+    for path, function, text in functions():
+        for name in names:
+            named = rf"[\"']{re.escape(name)}[\"'=]|\b{re.escape(name)}=\d" if quoted else rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+            if name not in found and re.search(named, text):
+                found[name] = f"`{path}`" + (f": `{function}`" if function else "")
+    return found
+
+
+def refusal_tests():
+    """By rule: where it is tested, and an example of its words."""
+    found = {rule: (f"`tests/integration/test_refusals.py`: `{test}`", None) for rule, test in ELSEWHERE.items()}
+    for case in cases():
+        if not case.words.endswith("...") and case.rule not in found:
+            found[case.rule] = (f"`tests/integration/refusals.txt`: `rule {case.rule}`", case.words)
+    return found
+
+
+def words_of(words, instead, example):
+    """The words of a case in the place of a format, without what to do instead."""
+    if example is None:
+        return words
+    return example[:-len(instead) - 1] if instead and example.endswith(instead) else example
+
+
+# ---- the page ----
+
+def cell(text):
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(head, lines):
+    return "\n".join(["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(map(cell, line)) + " |" for line in lines]) + "\n"
+
+
+def link(title, address):
+    return f"[{title}]({address})"
+
+
+def linked(source):
+    """"Title, address; title, address" as links."""
+    return "; ".join(re.sub(r"^(.*), (https?://\S+)$", r"[\1](\2)", s) for s in source.split("; "))
+
+
+def page():
+    pages = {r[0]: link(r[1], r[2]) for r in rows(ROOT / "keyspaces" / "page.def", "PAGE")}
+    codes = {r[0]: r[1] for r in rows(ROOT / "base" / "err.def", "ERR")}
+    tests, missing, out = refusal_tests(), [], [HEAD]
+    refusals = rows(ROOT / "keyspaces" / "refusal.def", "REFUSAL")
+    missing += [r[1] for r in refusals if r[1] not in tests]
+    out.append("## Refused\n")
+    out.append(table(["rule", "what is refused", "error", "instead", "source", "words", "since", "test"],
+                     [[f"`{n}`", checks, f"{codes[code]}: {words_of(words, instead, tests.get(n, ('', None))[1])}", instead, pages[at], confidence, since,
+                       tests.get(n, ("",))[0]] for _, n, checks, words, instead, code, at, confidence, since in refusals]))
+    out.append("## Numbers\n")
+    out.append(table(["number", "what", "source"], [[f"{int(v):,}", what, pages[at]] for _, v, what, at in rows(ROOT / "keyspaces" / "quota.def", "QUOTA")]))
+    charges = rows(ROOT / "metering" / "rule.def", "RULE")
+    tests = tests_of([r[1] for r in charges])
+    out.append("## Charged\n")
+    out.append(table(["rule", "what it says", "source", "confidence", "test"],
+                     [[f"`{n}`", text, linked(source), confidence, tests.get(n, "")] for _, n, _, text, source, confidence in charges]))
+    missing += [r[1] for r in charges if r[1] not in tests]
+    limits = ROOT / "limits" / "limit.def"
+    if limits.exists():
+        found = rows(limits, "LIMIT")
+        tests = tests_of([r[1] for r in found], quoted=True)
+        out.append("## Limited\n")
+        out.append(table(["limit", "value", "what it says", "source", "confidence", "test"],
+                         [[f"`{n}`", f"{int(v):,} {unit}", what, linked(source), confidence, tests.get(n, "")] for _, n, v, unit, what, confidence, source in found]))
+        missing += [r[1] for r in found if r[1] not in tests]
+    return "\n".join(out), missing
+
+
+def main():
+    text, missing = page()
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(text, encoding="utf-8")
+        print(f"{PAGE.relative_to(ROOT)} written; rules without a test: {', '.join(missing) or 'none'}")
+        return 0
+    stale = not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text
+    if stale:
+        print(f"{PAGE.relative_to(ROOT)} is not what the tables say: run tools/docs/rules.py")
+    for name in missing:
+        print(f"the rule {name} has no test")
+    failed = stale + len(missing)
+    print(f"{1 - stale} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
