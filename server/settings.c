@@ -131,12 +131,13 @@ static void read_node(struct settings *s, const struct config *c) {
     bool any = !strcmp(s->listen, "0.0.0.0") || !strcmp(s->listen, "::");
     s->node = (struct node_info){
         .cluster_name = or_default(c->values[CONFIG_CLUSTER_NAME], keyspaces ? "Amazon Keyspaces" : "Test Cluster"),
-        .datacenter = c->values[CONFIG_DATACENTER],
+        .datacenter = or_default(c->values[CONFIG_DATACENTER], or_default(c->values[CONFIG_REGION], "datacenter1")),
         .rack = c->values[CONFIG_RACK],
         .release_version = or_default(c->values[CONFIG_RELEASE_VERSION], keyspaces ? "3.11.2" : "5.0.0"),
         .cql_version = keyspaces ? "3.4.4" : "3.4.7",
         .listen_address = any ? "127.0.0.1" : s->listen,
         .port = s->port,
+        .peers = c->values[CONFIG_PEERS],
     };
 }
 
@@ -178,6 +179,7 @@ static int read_ddl(struct settings *s, const struct config *c, struct err *e) {
     s->control = control;
     s->ddl_delay = or_default(c->values[CONFIG_DDL_DELAY], s->mode == MODE_KEYSPACES ? keyspaces_ddl_delay : "none");
     s->ddl_rules = c->values[CONFIG_DDL_RULES];
+    if (peers_check(c->values[CONFIG_PEERS], e)) return -1;
     if (ddl_rules_init(&rules, s->ddl_delay, s->ddl_rules, 0, e)) return -1;
     ddl_rules_fini(&rules);
     return 0;

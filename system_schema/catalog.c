@@ -75,7 +75,7 @@ static int open_rules(struct catalog *c, const struct catalog_options *o, struct
 static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     if (!c->traces) return err_nomem(e);
-    if (settle_host_id(c, e) || entries_load(c, e) || history_prune(c, e) || system_tables_build(c, e)) return -1;
+    if (settle_host_id(c, e) || entries_load(c, e) || history_prune(c, e) || partitioner_load(c, e) || system_tables_build(c, e)) return -1;
     if (recovery_load(c, e)) return -1;
     resume(c);
     if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
@@ -106,7 +106,8 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     const struct node_info *n = &o->node;
     c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name), arena_strdup(&c->arena, n->datacenter),
                                  arena_strdup(&c->arena, n->rack), arena_strdup(&c->arena, n->release_version),
-                                 arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port};
+                                 arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port,
+                                 arena_strdup(&c->arena, n->peers ? n->peers : "none")};
     if (gather_kinds(c, o, e) || open_rules(c, o, e) || open_parts(c, e)) {
         catalog_close(c);
         return NULL;

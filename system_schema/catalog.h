@@ -21,7 +21,10 @@ struct node_info {
     const char *cluster_name, *datacenter, *rack, *release_version, *cql_version;
     const char *listen_address; /* numeric */
     uint16_t port;
+    const char *peers; /* what system.peers shows: none, keyspaces (nine addresses, those behind listen_address), or numeric addresses; NULL: none */
 };
+/* ERR_CONFIG: it is none of these. */
+int peers_check(const char *setting, struct err *e) MUST_CHECK;
 
 struct object_kind; /* object_kind.h */
 

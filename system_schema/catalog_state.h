@@ -64,6 +64,7 @@ struct catalog {
     enum tally_mode mode;
     char *ddl_delay; /* the configuration's */
     bool control;
+    atomic_uint partitioner; /* that is reported: system_local.c */
     struct node_info node;
     uint32_t n_kinds;  /* in the order of dependency */
     const struct object_kind **kinds;
@@ -260,6 +261,10 @@ int replication_check(const struct catalog *c, const char *keyspace, uint32_t n,
 /* ---- system_table.c ---- */
 
 int system_tables_build(struct catalog *c, struct err *e) MUST_CHECK;
+
+/* ---- system_local.c ---- */
+
+int partitioner_load(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_trace.c ---- */
 

@@ -1,12 +1,79 @@
+/* This node: system.local, its peers, and the partitioner that is reported. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/murmur3.h"
 #include "system_schema/system_table.h"
 
-/* One node owns the ring: one token, and the address that the client reached is the address it goes on using. */
+static const char *const partitioners[] = {
+    "org.apache.cassandra.dht.Murmur3Partitioner",
+    "org.apache.cassandra.dht.RandomPartitioner",
+    "com.amazonaws.cassandra.DefaultPartitioner",
+};
+
+/* ---- the ring: this node, and whoever is shown beside it ---- */
+
+/* Tokens that are as far from each other as can be: of Murmur3 between -2^63 and 2^63, of the others from 0 on. */
+static const char *token_text(struct row_out *ro, uint32_t i, uint32_t n) {
+    struct catalog *c = (struct catalog *)ro->ctx->catalog;
+    uint64_t step = UINT64_MAX / n;
+    bool murmur = atomic_load(&c->partitioner) == 0;
+    if (murmur) return arena_printf(ro->ctx->arena, "%lld", (long long)((uint64_t)i * step));
+    return arena_printf(ro->ctx->arena, "%llu", (unsigned long long)((uint64_t)i * step));
+}
+
+static void put_token(struct row_out *ro, uint32_t i, uint32_t n) {
+    const char *token = token_text(ro, i, n);
+    if (token) row_texts(ro, "tokens", 1, &token);
+    else ro->failed = true;
+}
+
+/* The addresses of --peers, in the arena. -1: no memory. */
+struct addresses {
+    uint32_t n;
+    const char **all;
+};
+
+enum { KEYSPACES_PEERS = 9 };
+
+static int following(struct row_out *ro, struct addresses *out) {
+    const struct catalog *c = ro->ctx->catalog;
+    struct in_addr first;
+    if (inet_pton(AF_INET, c->node.listen_address, &first) != 1) inet_pton(AF_INET, "127.0.0.1", &first);
+    for (uint32_t i = 1; i <= KEYSPACES_PEERS; i++) {
+        struct in_addr a = {.s_addr = htonl(ntohl(first.s_addr) + i)};
+        char text[INET_ADDRSTRLEN];
+        inet_ntop(AF_INET, &a, text, sizeof text);
+        if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
+    }
+    return 0;
+}
+
+static int listed(struct row_out *ro, const char *list, struct addresses *out) {
+    char *copy = arena_strdup(ro->ctx->arena, list), *rest = NULL;
+    for (char *p = copy ? strtok_r(copy, ", ", &rest) : NULL; p; p = strtok_r(NULL, ", ", &rest)) out->all[out->n++] = p;
+    return copy ? 0 : -1;
+}
+
+static int find_peers(struct row_out *ro, struct addresses *out) {
+    const struct catalog *c = ro->ctx->catalog;
+    const char *setting = c->node.peers ? c->node.peers : "none";
+    *out = (struct addresses){.all = ARENA_ARRAY(ro->ctx->arena, strlen(setting) + KEYSPACES_PEERS, const char *)};
+    if (!out->all) return -1;
+    if (strcmp(setting, "none") == 0) return 0;
+    return strcmp(setting, "keyspaces") == 0 ? following(ro, out) : listed(ro, setting, out);
+}
+
+/* ---- system.local: the address that the client reached is the address it goes on using ---- */
+
 int yield_local(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
     const struct catalog *c = ctx->catalog;
-    const char *token = "0";
     struct row_out ro;
+    struct addresses peers;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     if (!row_out_wants(&ro, 0, "local")) return 0;
+    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
     const char *address = ctx->local_address ? ctx->local_address : c->node.listen_address;
     row_out_begin(&ro);
     row_text(&ro, "key", "local");
@@ -21,13 +88,107 @@ int yield_local(const struct virtual_context *ctx, const struct schema_table *ta
     row_inet(&ro, "listen_address", address);
     row_int(&ro, "listen_port", 7000);
     row_text(&ro, "native_protocol_version", c->mode == MODE_CASSANDRA ? "5" : "4");
-    row_text(&ro, "partitioner", "org.apache.cassandra.dht.Murmur3Partitioner");
+    row_text(&ro, "partitioner", partitioners[atomic_load(&((struct catalog *)c)->partitioner)]);
     row_text(&ro, "rack", c->node.rack);
     row_text(&ro, "release_version", c->node.release_version);
     row_inet(&ro, "rpc_address", address);
     row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : c->node.port);
     row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
     row_text(&ro, "thrift_version", "20.1.0");
-    row_texts(&ro, "tokens", 1, &token);
+    put_token(&ro, 0, peers.n + 1);
     return row_out_emit(&ro);
+}
+
+/* ---- peers ---- */
+
+/* Of this node's id and the address, so that it is the same after a restart. */
+static void put_host_id(struct row_out *ro, const char *address) {
+    uint8_t id[16];
+    struct buf b;
+    buf_init(&b, 256);
+    for (int i = 0; i < 2; i++) {
+        b.n = 0;
+        buf_u8(&b, (uint8_t)i);
+        buf_put(&b, ro->ctx->catalog->host_id, 16);
+        buf_put_str(&b, address);
+        store_u64(id + 8 * i, murmur3_hash(buf_slice(&b)));
+    }
+    ro->failed = ro->failed || buf_failed(&b);
+    buf_fini(&b);
+    id[6] = (uint8_t)((id[6] & 0x0f) | 0x30);
+    id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+    row_bytes(ro, "host_id", arena_dup(ro->ctx->arena, slice_of(id, 16)));
+}
+
+/* They are addresses of the same service, as those that Amazon Keyspaces lists are: peers for every client but the one that it reached. */
+YIELDS(peers) {
+    const struct catalog *c = ctx->catalog;
+    struct row_out ro;
+    struct addresses peers;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
+    for (uint32_t i = 0; i < peers.n; i++) {
+        if (ctx->local_address && strcmp(peers.all[i], ctx->local_address) == 0) continue;
+        row_out_begin(&ro);
+        row_inet(&ro, "peer", peers.all[i]);
+        row_int(&ro, "peer_port", 7000);
+        row_text(&ro, "data_center", c->node.datacenter);
+        put_host_id(&ro, peers.all[i]);
+        row_inet(&ro, "native_address", peers.all[i]);
+        row_int(&ro, "native_port", c->node.port);
+        row_text(&ro, "rack", c->node.rack);
+        row_text(&ro, "release_version", c->node.release_version);
+        row_inet(&ro, "rpc_address", peers.all[i]);
+        row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
+        put_token(&ro, i + 1, peers.n + 1);
+        if (row_out_emit(&ro)) return -1;
+    }
+    return 0;
+}
+
+int peers_check(const char *setting, struct err *e) {
+    uint8_t bytes[16];
+    if (strcmp(setting, "none") == 0 || strcmp(setting, "keyspaces") == 0) return 0;
+    char *copy = strdup(setting), *rest = NULL;
+    if (!copy) return err_nomem(e);
+    bool any = false;
+    for (char *p = strtok_r(copy, ", ", &rest); p && !e->set; p = strtok_r(NULL, ", ", &rest)) {
+        any = true;
+        if (inet_pton(AF_INET, p, bytes) != 1 && inet_pton(AF_INET6, p, bytes) != 1) err_set(e, ERR_CONFIG, "'%s' is no numeric address", p);
+    }
+    free(copy);
+    if (!any && !e->set) err_set(e, ERR_CONFIG, "there is no address in '%s'", setting);
+    return e->set ? -1 : 0;
+}
+
+/* ---- the partitioner ---- */
+
+static const char partitioner_key[] = "catalog/partitioner";
+
+static int take_partitioner(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct catalog *c = arg;
+    (void)key, (void)e;
+    if (value.n == 1 && value.p[0] < ARRAY_LEN(partitioners)) atomic_store(&c->partitioner, value.p[0]);
+    return 0;
+}
+
+int partitioner_load(struct catalog *c, struct err *e) { return eng_meta_scan(c->eng, slice_str(partitioner_key), take_partitioner, c, e); }
+
+/* UPDATE system.local SET partitioner = '...' WHERE key = 'local' is how an account changes it (Working with partitioners,
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): what clients are told changes, no row moves. Nothing else may be
+ * written here. */
+WRITES(local) {
+    struct catalog *c = ctx->catalog;
+    const struct schema_column *col = schema_column_find(table, "partitioner");
+    struct value v = change->values[col->ordinal];
+    bool alone = change->kind == VIRTUAL_UPDATE && slice_is(value_slice(change->values[0]), "local");
+    for (uint32_t i = 1; i < table->n_columns && alone; i++) alone = (i == col->ordinal) == !value_is_unset(change->values[i]);
+    if (!alone) return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
+    for (uint8_t i = 0; i < ARRAY_LEN(partitioners); i++) {
+        if (!slice_is(value_slice(v), partitioners[i])) continue;
+        if (eng_meta_put(c->eng, slice_str(partitioner_key), slice_of(&i, 1), ctx->err)) return -1;
+        atomic_store(&c->partitioner, i);
+        return 0;
+    }
+    return err_invalid(ctx->err, "'%.*s' is no partitioner: %s, %s or %s", SLICE_FMT(value_slice(v)), partitioners[0], partitioners[1], partitioners[2]);
 }

@@ -62,7 +62,9 @@ void put_table(struct row_out *ro, const struct schema_table *t) {
     row_out_begin(ro);
     row_text(ro, "keyspace_name", t->keyspace->name);
     row_text(ro, "table_name", t->name);
-    for (uint32_t i = 0; i < n_table_options; i++) put_option(ro, t, &table_options[i], ro->ctx->schema->cassandra_mode);
+    bool schema_table = strcmp(ro->table->keyspace->name, "system_schema") == 0;
+    bool since_4 = schema_table ? schema_column_find(ro->table, "additional_write_policy") != NULL : ro->ctx->schema->cassandra_mode;
+    for (uint32_t i = 0; i < n_table_options; i++) put_option(ro, t, &table_options[i], since_4);
     row_texts(ro, "flags", t->is_counter ? 2 : 1, flags);
     row_bytes(ro, "id", slice_of(t->id, 16));
 }

@@ -6,7 +6,10 @@
 
 #include "base/murmur3.h"
 
-enum { V3 = 1, V5 = 2, ALL = 3 };
+enum {
+    V3 = 1, C3 = 2, V40 = 4, V41 = 8, V50 = 16, KEYSPACES = 32,
+    V41_TO = V41 | V50, V4_TO = V40 | V41_TO, C3_V4_TO = C3 | V4_TO, ALL = V3 | V4_TO,
+};
 
 struct row {
     int releases;
@@ -18,8 +21,8 @@ struct row {
 static const struct row rows[] = {
 #define SYSTEM_TABLE(releases, keyspace, table, from, gc_grace, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from}, #gc_grace, comment, columns},
-#define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .blocks = true}, "0", comment, columns},
+#define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, blocks_, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .blocks = blocks_}, "0", comment, columns},
 #define SYSTEM_TABLE_STORED(releases, keyspace, table, from, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, "604800", comment, columns},
 #include "system_schema/system_table.def"
@@ -117,7 +120,7 @@ static struct schema_keyspace *make_definition(struct arena *a, const char *name
         return NULL;
     }
     replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
-    const char *factor = release == V3 ? "3" : strcmp(name, "system_traces") == 0 ? "2" : "1";
+    const char *factor = release & KEYSPACES ? "3" : strcmp(name, "system_traces") == 0 ? "2" : "1";
     replication[1] = (struct schema_option){"replication_factor", factor};
     *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
     ks->n_replication = 2;
@@ -145,6 +148,9 @@ static struct row *all_rows(struct catalog *c, size_t *n) {
     if (!all) return NULL;
     memcpy(all, rows, sizeof rows);
     *n = ARRAY_LEN(rows);
+    /* Only on Amazon Keyspaces may anything of the node be written. */
+    for (size_t i = 0; i < *n && c->mode == MODE_CASSANDRA; i++)
+        if (strcmp(all[i].keyspace, "system") == 0) all[i].virt.write = NULL;
     for (uint32_t i = 0; i < c->n_tables; i++) {
         const struct virtual_table *t = &c->tables[i];
         all[(*n)++] = (struct row){.releases = ALL, .keyspace = t->keyspace, .table = t->name, .virt = t->virt, .gc_grace = "0",
@@ -153,8 +159,19 @@ static struct row *all_rows(struct catalog *c, size_t *n) {
     return all;
 }
 
+/* What is shown for the release that is reported, and in this mode. */
+static int releases_shown(const struct catalog *c) {
+    const char *v = c->node.release_version;
+    bool keyspaces = c->mode == MODE_KEYSPACES;
+    int more = keyspaces ? KEYSPACES : 0;
+    if (strncmp(v, "4.0", 3) == 0) return V40 | more;
+    if (*v == '4') return V41 | more;
+    if (*v >= '1' && *v <= '3' && v[1] == '.') return V3 | (keyspaces ? KEYSPACES : C3);
+    return V50 | more;
+}
+
 int system_tables_build(struct catalog *c, struct err *e) {
-    int release = c->mode == MODE_CASSANDRA ? V5 : V3;
+    int release = releases_shown(c);
     size_t n;
     const struct row *all = all_rows(c, &n);
     if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, struct space *))) return err_nomem(e);

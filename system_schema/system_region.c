@@ -1,0 +1,140 @@
+/* system_multiregion_info.*: the Regions of keyspaces that have several, which this one node stands for
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
+#include "system_schema/system_table.h"
+#include "system_schema/table_option.h"
+
+typedef int (*region_fn)(struct row_out *ro, const struct schema_space *space, const char *region);
+
+/* Replication options come by name behind 'class': so do the rows. */
+static int each_region(struct row_out *ro, region_fn fn) {
+    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
+        const struct schema_keyspace *ks = space->keyspace;
+        if (ks->is_system || schema_regions(ks) < 2 || !row_out_wants(ro, 0, ks->name)) continue;
+        for (uint32_t r = 0; r < ks->n_replication; r++)
+            if (strcmp(ks->replication[r].name, "class") != 0 && fn(ro, space, ks->replication[r].name)) return -1;
+    }
+    return 0;
+}
+
+/* "Active", as the page prints them. */
+static const char *status_word(struct row_out *ro, enum schema_status status) {
+    char *word = arena_strdup(ro->ctx->arena, schema_status_name(status));
+    if (!word) ro->failed = true;
+    for (char *p = word ? word + 1 : NULL; p && *p; p++) *p |= *p >= 'A' && *p <= 'Z' ? 0x20 : 0;
+    return word;
+}
+
+static int emit_keyspace(struct row_out *ro, const struct schema_space *space, const char *region) {
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", space->keyspace->name);
+    row_text(ro, "region", region);
+    row_text(ro, "status", status_word(ro, space->keyspace->status));
+    row_text(ro, "tables_replication_progress", space->keyspace->status == SCHEMA_ACTIVE ? "100%" : "0%");
+    return row_out_emit(ro);
+}
+
+YIELDS(region_keyspaces) {
+    struct row_out ro;
+    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_region(&ro, emit_keyspace);
+}
+
+/* The same by tables and types: of each all Regions. */
+typedef int (*part_fn)(struct row_out *ro, const struct schema_space *space);
+
+static int each_space(struct row_out *ro, part_fn fn) {
+    for (uint32_t i = 0; i < ro->ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ro->ctx->schema->spaces[i];
+        if (space->keyspace->is_system || schema_regions(space->keyspace) < 2 || !row_out_wants(ro, 0, space->keyspace->name)) continue;
+        if (fn(ro, space)) return -1;
+    }
+    return 0;
+}
+
+static int emit_regions(struct row_out *ro, const struct schema_keyspace *ks, const char *column, const char *name, enum schema_status status) {
+    for (uint32_t r = 0; r < ks->n_replication; r++) {
+        if (strcmp(ks->replication[r].name, "class") == 0) continue;
+        row_out_begin(ro);
+        row_text(ro, "keyspace_name", ks->name);
+        row_text(ro, column, name);
+        row_text(ro, "region", ks->replication[r].name);
+        row_text(ro, "status", schema_status_name(status));
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
+static int emit_tables(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        if (emit_regions(ro, space->keyspace, "table_name", t->name, t->status)) return -1;
+    return 0;
+}
+
+static int emit_types(struct row_out *ro, const struct schema_space *space) {
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (emit_regions(ro, space->keyspace, "type_name", space->types[i]->type->name, space->types[i]->status)) return -1;
+    return 0;
+}
+
+YIELDS(region_tables) {
+    struct row_out ro;
+    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_tables);
+}
+
+YIELDS(region_types) {
+    struct row_out ro;
+    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_types);
+}
+
+/* ---- auto scaling: what is said for all Regions, and over it what is said for one ---- */
+
+static const struct schema_option *settings_of(struct row_out *ro, const struct schema_table *t, const char *update, const char *region, uint32_t *n) {
+    static const char replica[] = "replica_updates.";
+    struct arena *a = ro->ctx->arena;
+    uint32_t n_all, n_own;
+    const char *prefix = arena_printf(a, "autoscaling_settings.%s.", update);
+    const struct schema_option *all = prefix ? option_entries(t->options, t->n_options, prefix, a, &n_all) : NULL;
+    const char *own_prefix = all ? arena_printf(a, "%s%s%s.", prefix, replica, region) : NULL;
+    const struct schema_option *own = own_prefix ? option_entries(t->options, t->n_options, own_prefix, a, &n_own) : NULL;
+    struct schema_option *out = own ? ARENA_ARRAY(a, n_all + n_own + 1, struct schema_option) : NULL;
+    *n = 0;
+    for (uint32_t i = 0; out && i < n_all; i++) {
+        const char *over = option_find(own, n_own, all[i].name);
+        if (strncmp(all[i].name, replica, sizeof replica - 1) != 0) out[(*n)++] = (struct schema_option){all[i].name, over ? over : all[i].value};
+    }
+    for (uint32_t i = 0; out && i < n_own; i++)
+        if (!option_find(all, n_all, own[i].name)) out[(*n)++] = own[i];
+    return out;
+}
+
+static int emit_scaling(struct row_out *ro, const struct schema_table *t, const char *region) {
+    static const char *const columns[] = {"provisioned_read_capacity_autoscaling_update", "provisioned_write_capacity_autoscaling_update"};
+    bool any = false;
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+    row_text(ro, "region", region);
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++) {
+        uint32_t n;
+        const struct schema_option *settings = settings_of(ro, t, columns[i], region, &n);
+        if (!settings) return err_nomem(ro->ctx->err);
+        if (n) row_map(ro, columns[i], n, settings);
+        any = any || n;
+    }
+    return any ? row_out_emit(ro) : 0;
+}
+
+static int emit_autoscaling(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    const struct schema_keyspace *ks = space->keyspace;
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        for (uint32_t r = 0; r < ks->n_replication; r++)
+            if (strcmp(ks->replication[r].name, "class") != 0 && emit_scaling(ro, t, ks->replication[r].name)) return -1;
+    return 0;
+}
+
+YIELDS(region_autoscaling) {
+    struct row_out ro;
+    return row_out_init(&ro, ctx, table, row, arg) ? -1 : each_space(&ro, emit_autoscaling);
+}

@@ -1,0 +1,190 @@
+"""The system keyspaces as the reported release has them, and as Amazon Keyspaces fills them."""
+import pytest
+from cassandra import InvalidRequest, Unauthorized
+
+from tally_server import create_keyspace
+
+CASSANDRA = {  # tables of keyspace system, from SystemKeyspace of each release
+    "3.11.10": {"IndexInfo", "available_ranges", "batches", "built_views", "compaction_history", "local", "paxos", "peer_events", "peers", "prepared_statements",
+                "range_xfers", "size_estimates", "sstable_activity", "transferred_ranges", "views_builds_in_progress"},
+    "4.0.9": {"IndexInfo", "available_ranges", "available_ranges_v2", "batches", "built_views", "compaction_history", "local", "paxos", "peer_events", "peer_events_v2",
+              "peers", "peers_v2", "prepared_statements", "repairs", "size_estimates", "sstable_activity", "table_estimates", "transferred_ranges",
+              "transferred_ranges_v2", "view_builds_in_progress"},
+}
+CASSANDRA["4.1.3"] = CASSANDRA["4.0.9"] | {"paxos_repair_history", "sstable_activity_v2", "top_partitions"}
+CASSANDRA["5.0.8"] = CASSANDRA["4.1.3"]
+TABLE_COLUMNS = {  # of system_schema.tables: some that came or went
+    "3.11.10": ({"dclocal_read_repair_chance"}, {"additional_write_policy", "memtable", "incremental_backups"}),
+    "4.0.9": ({"additional_write_policy", "read_repair"}, {"memtable", "incremental_backups"}),
+    "4.1.3": ({"additional_write_policy", "memtable"}, {"incremental_backups"}),
+    "5.0.8": ({"memtable", "incremental_backups", "allow_auto_snapshot"}, set()),
+}
+PARTITIONERS = ["org.apache.cassandra.dht.RandomPartitioner", "com.amazonaws.cassandra.DefaultPartitioner", "org.apache.cassandra.dht.Murmur3Partitioner"]
+
+
+@pytest.fixture
+def connect(new_server):
+    clusters = []
+
+    def start(*flags, metadata=False):
+        server = new_server("--ddl-delay", "none", *flags)
+        clusters.append(server.cluster(schema_metadata_enabled=metadata))
+        return server, clusters[-1], clusters[-1].connect()
+
+    yield start
+    for c in clusters:
+        c.shutdown()
+
+
+def tables_of(session, keyspace):
+    return {r.table_name for r in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (keyspace,))}
+
+
+def columns_of(session, keyspace, table):
+    return {r.column_name for r in session.execute("SELECT column_name FROM system_schema.columns WHERE keyspace_name = %s AND table_name = %s", (keyspace, table))}
+
+
+@pytest.mark.parametrize("release", sorted(CASSANDRA))
+def test_a_release_shows_its_tables_and_columns(connect, release):
+    _, cluster, session = connect("--mode", "cassandra", "--release-version", release, metadata=True)
+    assert session.execute("SELECT release_version FROM system.local").one().release_version == release
+    assert tables_of(session, "system") == CASSANDRA[release]
+    there, absent = TABLE_COLUMNS[release]
+    columns = columns_of(session, "system_schema", "tables")
+    assert there <= columns and not absent & columns
+    for table in sorted(CASSANDRA[release]):  # each of them can be read, by what it says of itself
+        row = session.execute(f'SELECT * FROM system."{table}"').one()
+        assert row is None or set(row._fields) == columns_of(session, "system", table)
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v text)")
+    cluster.refresh_schema_metadata()  # the driver reads what it knows of this release
+    assert list(cluster.metadata.keyspaces["k"].tables["t"].columns) == ["p", "v"]
+
+
+def test_keyspaces_shows_what_aws_lists_and_4_1_when_asked(connect, tmp_path):
+    _, _, session = connect()
+    assert {"local", "peers", "size_estimates", "prepared_statements"} <= tables_of(session, "system")
+    assert "compaction_history" not in tables_of(session, "system")
+    assert tables_of(session, "system_multiregion_info") == {"keyspaces", "tables", "types", "autoscaling"}
+
+
+def test_keyspaces_may_report_another_release(connect):
+    _, cluster, session = connect("--release-version", "4.1.3", metadata=True)
+    assert "peers_v2" in tables_of(session, "system") and "system_multiregion_info" in cluster.metadata.keyspaces
+    create_keyspace(session, "k")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
+    row = session.execute("SELECT * FROM system_schema.tables WHERE keyspace_name = 'k'").one()
+    assert row.additional_write_policy == "99p" and row.read_repair == "BLOCKING"
+
+
+def test_the_region_is_the_data_centre_and_peers_are_nine(connect):
+    server, cluster, session = connect("--region", "us-east-1", "--peers", "keyspaces")
+    local = session.execute("SELECT * FROM system.local").one()
+    rows = session.execute("SELECT * FROM system.peers").all()
+    assert local.data_center == "us-east-1" and {r.data_center for r in rows} == {"us-east-1"}
+    assert sorted(r.peer for r in rows) == sorted(f"127.0.0.{i}" for i in range(2, 11))
+    assert len({r.host_id for r in rows} | {local.host_id}) == 10
+    assert {r.schema_version for r in rows} == {local.schema_version}  # nobody has to wait for agreement
+    tokens = [t for r in rows for t in r.tokens] + list(local.tokens)
+    assert len(set(tokens)) == 10 and all(-2**63 <= int(t) < 2**63 for t in tokens)
+    ids = {r.peer: r.host_id for r in rows}
+    server.kill9()
+    server.start()
+    with server.cluster(schema_metadata_enabled=False) as again:
+        assert {r.peer: r.host_id for r in again.connect().execute("SELECT peer, host_id FROM system.peers")} == ids
+
+
+def test_peers_may_be_listed_or_none(connect, new_server):
+    server, _, session = connect()
+    assert session.execute("SELECT * FROM system.peers").all() == []
+    server.kill9()
+    server, _, session = connect("--peers", "10.0.0.5, ::1,127.0.0.1")
+    assert [r.peer for r in session.execute("SELECT peer FROM system.peers")] == ["10.0.0.5", "::1"]  # the address that was reached is no peer
+    server.kill9()
+    for wrong in ("some", "10.0.0", ","):
+        with pytest.raises(AssertionError, match="is no numeric address|there is no address"):
+            new_server("--peers", wrong)
+
+
+
+def test_the_partitioner_is_switched_by_an_update(connect):
+    server, _, session = connect()
+    session.execute("UPDATE system.local SET partitioner = 'org.apache.cassandra.dht.RandomPartitioner' WHERE key = 'local'")
+    for partitioner in PARTITIONERS:
+        session.execute("UPDATE system.local SET partitioner = %s WHERE key = 'local'", (partitioner,))
+        row = session.execute("SELECT partitioner, tokens FROM system.local WHERE key = 'local'").one()
+        assert row.partitioner == partitioner
+    session.execute("UPDATE system.local SET partitioner = %s WHERE key = 'local'", (PARTITIONERS[1],))
+    with pytest.raises(InvalidRequest, match="'Byte' is no partitioner: org.apache.cassandra.dht.Murmur3Partitioner"):
+        session.execute("UPDATE system.local SET partitioner = 'Byte' WHERE key = 'local'")
+    server.kill9()
+    server.start()
+    with server.cluster(schema_metadata_enabled=False) as again:
+        assert again.connect().execute("SELECT partitioner FROM system.local").one().partitioner == PARTITIONERS[1]
+
+
+READ_ONLY = [
+    "INSERT INTO system.local (key, cluster_name) VALUES ('local', 'mine')", "UPDATE system.local SET cluster_name = 'mine' WHERE key = 'local'",
+    "UPDATE system.local SET partitioner = 'org.apache.cassandra.dht.RandomPartitioner', rack = 'r' WHERE key = 'local'", "DELETE FROM system.local WHERE key = 'local'",
+    "DELETE partitioner FROM system.local WHERE key = 'local'",
+    "INSERT INTO system.peers (peer) VALUES ('10.0.0.1')", "UPDATE system_schema.tables SET comment = 'x' WHERE keyspace_name = 'system' AND table_name = 'local'",
+    "INSERT INTO system_schema_mcs.tags (resource_id) VALUES ('x')", "DELETE FROM system_multiregion_info.keyspaces WHERE keyspace_name = 'k'",
+    "DROP TABLE system.local", "ALTER TABLE system_schema_mcs.tables ADD x int", "CREATE TABLE system_schema_mcs.t (p int PRIMARY KEY)", "DROP KEYSPACE system_multiregion_info",
+]
+
+
+@pytest.mark.parametrize("mode", ["keyspaces", "cassandra"])
+def test_system_keyspaces_are_read_only(connect, mode):
+    _, _, session = connect("--mode", mode)
+    for statement in READ_ONLY:
+        if mode == "cassandra" and ("multiregion" in statement or "partitioner FROM" in statement):
+            continue
+        with pytest.raises((Unauthorized, InvalidRequest), match=r"keyspace is not user-modifiable|'partitioner'|null|'' is no partitioner"):
+            session.execute(statement)
+    if mode == "cassandra":
+        with pytest.raises(Unauthorized, match="system keyspace is not user-modifiable"):
+            session.execute("UPDATE system.local SET partitioner = 'org.apache.cassandra.dht.RandomPartitioner' WHERE key = 'local'")
+
+
+def test_keyspaces_of_several_regions(connect):
+    _, _, session = connect("--region", "us-east-1")
+    session.execute("CREATE KEYSPACE one WITH replication = {'class': 'SingleRegionStrategy'}")
+    session.execute("CREATE KEYSPACE two WITH replication = {'class': 'NetworkTopologyStrategy', 'us-east-1': '3', 'eu-west-1': '3'}")
+    session.execute("CREATE TABLE one.t (p int PRIMARY KEY)")
+    session.execute("CREATE TYPE two.address (street text)")
+    scaling = ("{'autoscaling_disabled': false, 'minimum_units': 5, 'maximum_units': %d, 'scaling_policy': {'target_tracking_scaling_policy_configuration': {'target_value': 70}}, "
+               "'replica_updates': {'eu-west-1': {'maximum_units': 99}}}")
+    session.execute("CREATE TABLE two.t (p int PRIMARY KEY, a frozen<address>) WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', "
+                    "'read_capacity_units': 5, 'write_capacity_units': 5}, 'replica_updates': {'eu-west-1': {'read_capacity_units': 7}}} "
+                    "AND AUTOSCALING_SETTINGS = {'provisioned_read_capacity_autoscaling_update': %s}" % (scaling % 50))
+    info = "SELECT * FROM system_multiregion_info."
+    assert [(r.keyspace_name, r.region, r.status, r.tables_replication_progress) for r in session.execute(info + "keyspaces")] == [
+        ("two", "eu-west-1", "Active", "100%"), ("two", "us-east-1", "Active", "100%")]
+    assert [(r.table_name, r.region, r.status) for r in session.execute(info + "tables WHERE keyspace_name = 'two'")] == [
+        ("t", "eu-west-1", "ACTIVE"), ("t", "us-east-1", "ACTIVE")]
+    assert [(r.type_name, r.region, r.status) for r in session.execute(info + "types")] == [("address", "eu-west-1", "ACTIVE"), ("address", "us-east-1", "ACTIVE")]
+    most = {r.region: r.provisioned_read_capacity_autoscaling_update["maximum_units"] for r in session.execute(info + "autoscaling")}
+    assert most == {"eu-west-1": "99", "us-east-1": "50"}
+    session.execute("INSERT INTO two.t (p) VALUES (1) USING TIMESTAMP 5000")  # client-side timestamps are implied
+    assert session.execute(info + "keyspaces WHERE keyspace_name = 'one'").all() == []
+
+
+def test_size_estimates_tell_what_there_is(connect):
+    _, _, session = connect()
+    create_keyspace(session, "k")
+    session.execute("CREATE TABLE k.small (p int, c int, v text, PRIMARY KEY (p, c))")
+    session.execute("CREATE TABLE k.empty (p int PRIMARY KEY)")
+    session.execute("CREATE TABLE k.many (p int PRIMARY KEY, v text)")
+    put = session.prepare("INSERT INTO k.small (p, c, v) VALUES (?, ?, ?)")
+    for i in range(300):
+        session.execute(put, (i % 100, i, "x" * 50))
+    put = session.prepare("INSERT INTO k.many (p, v) VALUES (?, ?)")
+    futures = [session.execute_async(put, (i, "y")) for i in range(9000)]
+    for f in futures:
+        f.result()
+    rows = session.execute("SELECT * FROM system.size_estimates WHERE keyspace_name = 'k'").all()
+    assert [(r.range_start, r.range_end) for r in rows] == [("-9223372036854775808", "0"), ("0", "-9223372036854775808")] * 3
+    count = {name: sum(r.partitions_count for r in rows if r.table_name == name) for name in ("small", "empty", "many")}
+    assert count["small"] == 100 and count["empty"] == 0  # counted
+    assert 8000 < count["many"] < 10000  # of 9000, from a part of them
+    assert all(150 < r.mean_partition_size < 400 for r in rows if r.table_name == "small")
