@@ -205,7 +205,10 @@ static void tell_expiry(struct eng *eng, struct slice key, size_t n, struct slic
     struct eng_expiry x = {.part = engi_prefix_part(slice_of(key.p, n))};
     eng_row_init(&x.row, key.p[n] == ENGI_STATIC ? ENG_STATIC : ENG_ROW, slice_of(key.p + n + 1, key.n - n - 1));
     if (!eng_row_decode(value, &a, &x.row, &e)) {
-        if (covered_ts > x.row.del_ts) x.row.del_ts = covered_ts;
+        if (covered_ts > x.row.del_ts) {
+            x.row.del_ts = covered_ts;
+            x.row.del_at = ENG_COVERED;
+        }
         eng->expiry(eng->expiry_arg, &x);
     }
     arena_fini(&a);

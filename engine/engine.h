@@ -178,6 +178,7 @@ struct eng_scan_spec {
     bool statics;                     /* deliver static rows (with the partition item) */
     bool rows;                        /* deliver rows; false: partitions and static rows only */
     bool expired;                     /* deliver rows whose time to live has ended, as they are still stored, too */
+    bool deletions;                   /* and rows of which nothing but deletions is stored, as ENG_ITEM_EXPIRED */
     int64_t now;                      /* seconds */
     /* Where a page left off; resume_key.p NULL: from the start. */
     struct slice resume_key; /* partition */

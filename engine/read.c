@@ -94,6 +94,7 @@ static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t
     }
     engi_dropped_hide(s->dropped, row);
     if (now == ENG_AS_STORED) {
+        if (del_ts > row->del_ts) row->del_at = ENG_COVERED;
         row->del_ts = later(row->del_ts, del_ts);
         return 1;
     }

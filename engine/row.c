@@ -106,7 +106,7 @@ int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struc
     r->del_ts = rd.head.del_ts;
     r->del_at = rd.head.del_at;
     r->covers_below = 0;
-    r->n_expired = 0;
+    r->n_expired = r->n_deletions = 0;
     r->marker_expired = false;
     r->n_cells = rd.head.n_cells;
     r->cells = NULL;
@@ -152,6 +152,7 @@ static void drop_cells(struct eng_row *r, struct rowi_shadow *shadow, int64_t no
         if (expired || rowi_is_deletion(c)) {
             ++*dead;
             r->n_expired += expired;
+            r->n_deletions += (c->flags & ENG_CELL_TOMBSTONE) != 0;
             if (expired) c->flags |= ENG_CELL_EXPIRED;
             continue;
         }
@@ -168,6 +169,7 @@ bool eng_row_resolve(struct eng_row *r, int64_t del_ts, int64_t now, uint64_t *t
     struct rowi_shadow shadow = {.row_ts = r->del_ts > del_ts ? r->del_ts : del_ts, .column_ts = ENG_NO_TS};
     uint64_t dead = r->del_ts != ENG_NO_TS;
     r->n_expired = 0;
+    r->n_deletions = r->del_ts != ENG_NO_TS && r->del_ts > del_ts && r->del_at != ENG_COVERED;
     if (r->live_ts != ENG_NO_TS && (r->live_ts <= shadow.row_ts || r->live_expiry <= now)) {
         r->marker_expired = r->live_ts > shadow.row_ts;
         dead += r->marker_expired;

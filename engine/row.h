@@ -13,6 +13,7 @@
 #define ENG_NO_TS INT64_MIN  /* no timestamp: never written, never deleted */
 #define ENG_NO_EXPIRY INT64_MAX
 #define ENG_NEVER_EXPIRES INT64_MIN /* as now: nothing has expired yet */
+#define ENG_COVERED (-1) /* as del_at: del_ts is that of a deletion which covers the row, and not its own */
 #define ENG_AS_STORED (INT64_MIN + 1) /* as now, of eng_row_get: nothing is dropped; del_ts is the newest deletion that covers the row, its own or another */
 
 enum eng_row_kind { ENG_STATIC, ENG_ROW };
@@ -53,6 +54,7 @@ struct eng_row {
     uint32_t n_cells;
     uint32_t n_expired;   /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
     bool marker_expired;  /* and so has the row marker */
+    uint32_t n_deletions; /* of a resolved row: deletions of it and of its plain columns and elements that stand in it, covered by no other */
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };
 

@@ -402,10 +402,11 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     int visible = decode(s, s->it->value, &s->row_arena, del_ts, &s->row, e);
     if (visible < 0) return -1;
     s->expired = false;
-    if (!visible && s->spec.expired) {
+    if (!visible && (s->spec.expired || s->spec.deletions)) {
         if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
         engi_dropped_hide(s->dropped, &s->row);
         visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
+        if (!visible && s->spec.deletions) visible = s->row.n_deletions > 0;
         s->expired = visible > 0;
     }
     s->state = visible ? AT_PENDING : AT_NEXT;

@@ -118,7 +118,8 @@ static int get_pair(struct engine_source *s, struct point *out) {
     if (!pair) return err_nomem(r->err);
     int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, now_seconds(r), r->arena, pair, r->cost, r->err);
     if (rc < 0) return rc;
-    *out = (struct point){.visible = pair->has_row, .row = pair->has_row || pair->expired ? &pair->row : NULL,
+    bool dead = pair->expired || (s->view.layout->has_timestamps && pair->row.n_deletions);
+    *out = (struct point){.visible = pair->has_row, .row = pair->has_row || dead ? &pair->row : NULL,
                           .statics = pair->has_statics || pair->statics.n_expired ? &pair->statics : NULL, .has_statics = pair->has_statics};
     return 0;
 }
@@ -136,7 +137,7 @@ static int get_row(struct engine_source *s, struct point *out) {
     if (rc > 0 || r->cost->tombstones == dead) return 0;
     /* Counted already: what it passed is looked at once more, as it was before it expired. */
     rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, row, NULL, r->err);
-    if (rc > 0) out->row = row;
+    if (rc > 0 || (rc == 0 && s->view.layout->has_timestamps && row->n_deletions)) out->row = row;
     return rc < 0 ? rc : 0;
 }
 
@@ -176,7 +177,8 @@ static int start_scan(struct engine_source *s) {
     const struct paging_state *resume = p->resume;
     s->scan_spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage, .part = p->part, .slices = p->slices, .n_slices = p->n_slices,
                                           .token_from = p->token_from, .token_to = p->token_to, .reverse = s->spec.plan->reversed,
-                                          .statics = s->spec.plan->wants_statics, .rows = true, .expired = true, .now = now_seconds(s->spec.r)};
+                                          .statics = s->spec.plan->wants_statics, .rows = true, .expired = true,
+                                          .deletions = s->view.layout->has_timestamps, .now = now_seconds(s->spec.r)};
     if (resume) {
         s->scan_spec.resume_key = resume->key;
         s->scan_spec.resume_ck = resume->ck;

@@ -97,7 +97,7 @@ void row_size_add(struct size_parts *p, const struct op_cost *rules, const struc
     uint64_t columns = p->n_columns;
     add_columns(p, rules->size_model, v, COLUMN_REGULAR);
     if (UNLIKELY(v->row->n_expired)) add_expired(p, rules->size_model, v, v->row);
-    if (UNLIKELY(v->layout->has_timestamps)) p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns);
+    if (UNLIKELY(v->layout->has_timestamps)) p->timestamp_bytes += rules->timestamp_size * (p->n_columns - columns + v->row->n_deletions);
     if (UNLIKELY(may_have_ttl(v))) add_ttl(p, v);
 }
 

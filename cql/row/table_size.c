@@ -91,7 +91,7 @@ static int add_items(struct count *c, struct eng_scan *scan, const struct virtua
 static int count_bucket(const struct table_sizes *s, const struct schema_table *t, uint16_t bucket, const struct virtual_patience *patience,
                         struct table_size *out, struct err *e) {
     struct eng_scan_spec spec = {.table = t->storage, .token_from = eng_bucket_from(bucket), .token_to = eng_bucket_to(bucket), .statics = true, .rows = true,
-                                 .now = ENG_NEVER_EXPIRES};
+                                 .deletions = schema_has_client_timestamps(t), .now = ENG_NEVER_EXPIRES};
     struct count c;
     int rc = count_init(&c, s, t, e);
     struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);

@@ -77,7 +77,10 @@ static int load(struct footprint *f, const struct eng_row *address) {
     arena_reset(&f->rows);
     int rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, &row, NULL, r->err);
     if (rc < 0) return -1;
-    if (rc == 0) row.del_ts = row.newest_ts;
+    if (rc == 0) {
+        row.del_ts = row.newest_ts;
+        row.del_at = ENG_COVERED;
+    }
     f->state.n = 0;
     return rc || row.del_ts != ENG_NO_TS ? encode(f, &row) : 0;
 }
@@ -102,7 +105,8 @@ static int size_state(struct footprint *f, const struct eng_row *address, struct
     to->stood.known = STOOD_FOUND;
     if (f->state.n == 0) return 0;
     if (decode(f, address->kind, address->ck, &row)) return -1;
-    return remains(&row, ENG_NO_TS) ? add_size(f, to, &row) : 0;
+    bool any = remains(&row, ENG_NO_TS) || (row.kind == ENG_ROW && f->view.layout->has_timestamps && row.n_deletions);
+    return any ? add_size(f, to, &row) : 0;
 }
 
 static int size_one(struct footprint *f, const struct change *c) {
@@ -140,7 +144,10 @@ static int sweep_state(struct footprint *f, const struct eng_row *address, const
     if (decode(f, address->kind, address->ck, &row)) return -1;
     if (remains(&row, ENG_NO_TS) && is_hit(&row, sweep->row.del_ts) && add_size(f, sweep->cost, &row)) return -1;
     if (decode(f, address->kind, address->ck, &row)) return -1;
-    if (sweep->row.del_ts > row.del_ts) row.del_ts = sweep->row.del_ts;
+    if (sweep->row.del_ts > row.del_ts) {
+        row.del_ts = sweep->row.del_ts;
+        row.del_at = ENG_COVERED;
+    }
     return encode(f, &row);
 }
 
@@ -149,7 +156,8 @@ static int walk(struct footprint *f, const struct touch *t, uint32_t n) {
     const struct eng_row *address = &t->change->row;
     uint32_t next = 0;
     f->state.n = 0;
-    bool bare = !f->n_sweeps && address->covers_below; /* what is under the first one does not show */
+    /* What is under the first one does not show, but for deletions that stay where they count. */
+    bool bare = !f->n_sweeps && address->covers_below && !f->view.layout->has_timestamps;
     if (!bare && load(f, address)) return -1;
     for (uint32_t i = 0; i < n; i++) {
         for (; next < f->n_sweeps && f->sweeps[next].at < t[i].at; next++)

@@ -11,7 +11,7 @@
 #include "tests/bench/ceiling.h"
 #include "tests/bench/proc.h"
 
-enum { SERVER_CONFIG = FSYNC | LOOPS4, FEW_CONNECTIONS = 8, SCANNERS = 50, TURNS = 6 };
+enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNTOLD | WRITTEN, FEW_CONNECTIONS = 8, SCANNERS = 50, TURNS = 6 };
 static const unsigned configs[] = {0, LOOPS4, FSYNC};
 
 const char *target_name(const struct bench_options *o, enum target t) {
@@ -37,7 +37,7 @@ bool workload_asked(const struct bench_options *o, enum workload w) {
 
 static bool runs(const struct bench_options *o, enum target t, enum workload w, unsigned config) {
     unsigned wanted = workload_rows[w].config;
-    if (!workload_asked(o, w)) return false;
+    if (!workload_asked(o, w) || wanted & PAIRED) return false;
     if (t == OTHER) return true;
     if (t == CANNED || t == ROCKSDB) return (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
     return (wanted & SERVER_CONFIG) == config;
@@ -64,10 +64,11 @@ static void progress(const struct bench_options *o, enum target t, const char *w
 
 static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
     struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC};
-    const char *durability = config & FSYNC ? "fsync" : "periodic", *threads = config & LOOPS4 ? MEASURE_LOOPS : "1";
+    struct proc_flags f = {.durability = config & FSYNC ? "fsync" : "periodic", .threads = config & LOOPS4 ? MEASURE_LOOPS : "1",
+                           .capacity_payload = config & UNTOLD ? "off" : NULL, .write_size = config & WRITTEN ? "written" : NULL};
     *p = (struct proc){0};
     if (t == CANNED || t == ROCKSDB) return proc_start_child(p, ceiling_main, &c);
-    if (t != OTHER) return proc_start_tallyd(p, t == AGAINST ? o->against : o->tallyd, durability, threads);
+    if (t != OTHER) return proc_start_tallyd(p, t == AGAINST ? o->against : o->tallyd, &f);
     p->pid = o->pid;
     p->port = o->port;
     snprintf(p->host, sizeof(p->host), "%s", o->host);
@@ -196,6 +197,23 @@ static int measure_against(const struct bench_options *o, unsigned config, measu
     return rc ? -1 : 0;
 }
 
+/* A workload and the one behind it, as measure_against does it with two programs. */
+static int measure_pair(const struct bench_options *o, enum workload first, measures m) {
+    struct proc p[2] = {0};
+    if (!workload_asked(o, first) && !workload_asked(o, first + 1)) return 0;
+    int rc = 0;
+    for (int i = 0; i < 2 && !rc; i++)
+        rc = start(o, TALLYD, workload_rows[first + i].config & SERVER_CONFIG, &p[i]) || fill(o, TALLYD, &p[i], workload_rows[first + i].fills);
+    progress(o, TALLYD, workload_rows[first].name);
+    for (int turn = 0; turn < TURNS * 2 && !rc; turn++) {
+        int who = (turn ^ turn >> 1) & 1;
+        rc = run(o, TALLYD, &p[who], first + who, o->seconds / TURNS, &m[first + who][TALLYD]);
+    }
+    stop(TALLYD, &p[0]);
+    stop(TALLYD, &p[1]);
+    return rc ? -1 : 0;
+}
+
 int measure_all(const struct bench_options *o, measures m) {
     int rc = 0;
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
@@ -206,6 +224,11 @@ int measure_all(const struct bench_options *o, measures m) {
         for (int t = CANNED; t <= TALLYD; t++)
             if (measure_target(o, (enum target)t, configs[i], m)) rc = -1;
     }
+    for (int w = 0; w < WORKLOADS && !o->against; w++) {
+        if (!(workload_rows[w].config & PAIRED)) continue;
+        if (measure_pair(o, (enum workload)w, m)) rc = -1;
+        w++;
+    }
     if (o->host && measure_target(o, OTHER, 0, m)) rc = -1;
     return rc;
 }
@@ -213,7 +236,8 @@ int measure_all(const struct bench_options *o, measures m) {
 int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_kib) {
     struct proc p = {0};
     double t0 = now_seconds();
-    if (proc_start_tallyd(&p, o->tallyd, "fsync", "1")) return -1;
+    const struct proc_flags f = {.durability = "fsync", .threads = "1"};
+    if (proc_start_tallyd(&p, o->tallyd, &f)) return -1;
     struct load *l = load_open(p.host, p.port, 1, 1, true);
     *seconds = now_seconds() - t0;
     *rss_kib = proc_rss_kib(p.pid);

@@ -68,7 +68,26 @@ static uint16_t free_port(void) {
     return bound ? ntohs(a.sin_port) : 0;
 }
 
-int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability, const char *threads) {
+/* The process is tallyd from here on. */
+static void become_tallyd(const struct proc *p, const char *tallyd, const char *admin, const struct proc_flags *f) {
+    const char *args[32] = {tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", admin, "--threads", f->threads, "--mode", "keyspaces",
+                            "--compatibility", "off", "--ddl-delay", "none", "--durability", f->durability};
+    size_t n = 0;
+    while (args[n]) n++;
+    if (f->capacity_payload) {
+        args[n++] = "--capacity-payload";
+        args[n++] = f->capacity_payload;
+    }
+    if (f->write_size) {
+        args[n++] = "--write-size";
+        args[n++] = f->write_size;
+    }
+    execv(tallyd, (char *const *)(uintptr_t)args);
+    perror(tallyd);
+    _exit(127);
+}
+
+int proc_start_tallyd(struct proc *p, const char *tallyd, const struct proc_flags *flags) {
     int fds[2];
     if (make_dir(p) || pipe(fds)) return -1;
     char admin[8];
@@ -81,10 +100,7 @@ int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability
         dup2(fds[1], 1);
         give_memory();
         close(fds[0]);
-        execl(tallyd, tallyd, "--data-dir", p->dir, "--port", "0", "--admin-port", admin, "--threads", threads, "--mode", "keyspaces", "--compatibility", "off",
-              "--ddl-delay", "none", "--durability", durability, (char *)NULL);
-        perror(tallyd);
-        _exit(127);
+        become_tallyd(p, tallyd, admin, flags);
     }
     close(fds[1]);
     char line[512];

@@ -13,8 +13,13 @@ struct proc {
     double ready_seconds; /* from fork to the ready line */
 };
 
-/* Starts tallyd on a scratch folder with so many event loops and waits for its ready line. 0 / -1 with a message on stderr. */
-int proc_start_tallyd(struct proc *p, const char *tallyd, const char *durability, const char *threads);
+/* How tallyd is started: texts of its flags. */
+struct proc_flags {
+    const char *durability, *threads;
+    const char *capacity_payload, *write_size; /* NULL: the default */
+};
+/* Starts tallyd on a scratch folder and waits for its ready line. 0 / -1 with a message on stderr. */
+int proc_start_tallyd(struct proc *p, const char *tallyd, const struct proc_flags *flags);
 /* Forks a child that runs main_fn(port_fd, arg): the child writes its port as text and a newline to port_fd. */
 int proc_start_child(struct proc *p, int (*main_fn)(int port_fd, const char *dir, void *arg), void *arg);
 void proc_stop(struct proc *p);

@@ -43,7 +43,8 @@ class Server:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0"],
+        self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0",
+                                         "--write-size", random.choice(["row", "written"])],  # written by another path, with the same outcome
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for line in self.process.stdout:
             if line.startswith("tallyd ready"):

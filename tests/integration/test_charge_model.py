@@ -46,15 +46,16 @@ def cells(column, v):
 class Model:
     def __init__(self, model, kind):
         self.model, self.kind = model, kind
-        self.rows, self.statics = {}, {}  # (pk, ck): row; pk: static row. A row: {"": marker's ttl or absent, column: value}
+        # (pk, ck): row; pk: static row. A row: {"": marker's ttl or absent, "#": its deletions that are stored, column: value}
+        self.rows, self.statics = {}, {}
 
-    def row_size(self, pk, ck, values, marker_ttl=0):
-        """Of columns with values; explicit nulls are columns, too."""
+    def row_size(self, pk, ck, values, marker_ttl=0, deletions=()):
+        """Of columns with values; explicit nulls are columns, too. With client-side timestamps columns and deletions have one."""
         current = self.model == "current"
         p, c = number(pk, self.model), number(ck, self.model)
         size = 2 * p + 1 + 3 + 2 * c + -(-c // 5) + 1 if current else p + 3 + c + 4 + 100
         size += sum(value_size(k, v, self.model) + current for k, v in values.items())
-        size += 20 * len(values) * (self.kind == "stamped")
+        size += 20 * (len(values) + len(deletions)) * (self.kind == "stamped")
         ttls = [t for k, v in values.items() for t in cells(k, v)]
         if current and (self.kind == "ttl" or marker_ttl or any(ttls)):
             size += 8 * (1 + 2 + (len(ttls) if self.kind == "ttl" else sum(1 for t in ttls if t)))
@@ -73,7 +74,21 @@ class Model:
 
     def stored_row(self, pk, ck):
         row = self.rows.get((pk, ck))
-        return None if row is None else self.row_size(pk, ck, {k: v for k, v in row.items() if k}, row.get("", 0))
+        if row is None:
+            return None
+        return self.row_size(pk, ck, {k: v for k, v in row.items() if k not in ("", "#")}, row.get("", 0), row.get("#", ()))
+
+    def is_alive(self, key):
+        return any(k != "#" for k in self.rows[key])
+
+    def delete(self, pk, ck, column):
+        """Of a column (collections leave nothing), or of the row."""
+        row = self.rows.setdefault((pk, ck), {})
+        row.pop(column, None)
+        if column == "row":
+            row.clear()
+        if self.kind == "stamped" and column in ("a", "b", "row"):
+            row.setdefault("#", set()).add(column)
 
     def stored_static(self, pk):
         values = self.statics.get(pk)
@@ -81,6 +96,8 @@ class Model:
 
     def settle(self, pk, ck=None):
         for store, key in ((self.rows, (pk, ck)), (self.statics, pk)):
+            if key in store and not store[key].get("#", True):
+                del store[key]["#"]
             if key in store and not store[key]:
                 del store[key]
 
@@ -153,10 +170,13 @@ class Write:
                 row[""] = self.ttl
         for store, key, given in ((m.rows, (self.pk, self.ck), values), (m.statics, self.pk, statics)):
             for column, v in given.items():
-                if v is None:
+                if v is None and column in REGULAR:
+                    m.delete(self.pk, self.ck, column)
+                elif v is None:
                     store.get(key, {}).pop(column, None)
                 else:
                     store.setdefault(key, {})[column] = v
+                    store[key].get("#", set()).discard(column)
         m.settle(self.pk, self.ck)
 
 
@@ -202,12 +222,9 @@ def delete_row_or_columns(rng, model):
         before = model.stored_row(w.pk, w.ck)
         row.add([] if before is None else [before], None, factor)
         written.add([model.key_size(w.pk, w.ck)], None, factor)
-        if columns:
-            for c in columns:
-                model.rows.get((w.pk, w.ck), {}).pop(c, None)
-            model.settle(w.pk, w.ck)
-        else:
-            model.rows.pop((w.pk, w.ck), None)
+        for c in columns or ["row"]:
+            model.delete(w.pk, w.ck, c)
+        model.settle(w.pk, w.ck)
 
     w.apply = apply
     return w
@@ -236,7 +253,7 @@ def delete_range(rng, model):
 
     def apply(row, written, factor):
         gone = [k for k in model.rows if k[0] == w.pk and (partition or k[1] > w.ck)]
-        row.add([model.stored_row(*k) for k in gone], model.stored_static(w.pk) if partition else None, factor)
+        row.add([model.stored_row(*k) for k in gone if model.is_alive(k)], model.stored_static(w.pk) if partition else None, factor)
         written.add([model.key_size(w.pk)], None, factor)
         for k in gone:
             del model.rows[k]
