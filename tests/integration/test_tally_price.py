@@ -1,0 +1,177 @@
+"""tally explain, check and gate: prices without a server are what a server charges, what they refuse is what it refuses."""
+import json
+import random
+import re
+import struct
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+from cassandra import InvalidRequest
+from cassandra.query import SimpleStatement
+
+from tally_server import TALLYD, Server, create_keyspace
+from test_charge_model import COLUMNS, KINDS, MAKERS, Model
+
+TALLY = TALLYD.parent / "tally"
+SCHEMA = """
+-- the documentation's example
+CREATE KEYSPACE shop WITH replication = {'class': 'SingleRegionStrategy'};
+USE shop;
+CREATE TABLE mytable (pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, static_col1 int static,
+    PRIMARY KEY ((pk_col1, pk_col2), ck_col1, ck_col2)); -- a remark; with a semicolon
+"""
+
+
+def tally(*arguments):
+    return subprocess.run([TALLY, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def explain(schema, statement, *flags):
+    run = tally("explain", "--schema", schema, "--statement", statement, "--json", *flags)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.fixture
+def schema(tmp_path):
+    file = tmp_path / "schema.cql"
+    file.write_text(SCHEMA)
+    return file
+
+
+def test_documented_examples_cost_what_the_documentation_says(schema):
+    static = explain(schema, "INSERT INTO mytable (pk_col1, pk_col2, static_col1) VALUES (1, 2, 6)")
+    assert (static["static_bytes"], static["row_bytes"], static["units"]) == (122, 0, 1)
+    both = explain(schema, "INSERT INTO mytable (pk_col1, pk_col2, ck_col1, ck_col2, reg_col1, static_col1) VALUES (1, 2, 3, 4, 5, 6)")
+    assert (both["static_bytes"], both["row_bytes"], both["units"]) == (122, 134, 4)
+    assert "written apart" in both["advice"]
+    row = explain(schema, "INSERT INTO mytable (pk_col1, pk_col2, ck_col1, ck_col2, reg_col1) VALUES (1, 2, 3, 4, 5)", "--size-model", "current")
+    assert (row["row_bytes"], row["units"]) == (31, 1)
+
+
+@pytest.mark.parametrize("where, level, kind, units", [
+    ("", "LOCAL_QUORUM", "table_scan", 4),
+    ("", "local_one", "table_scan", 2),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2", "LOCAL_QUORUM", "row_range", 1),
+    (" WHERE pk_col1 = 1 AND pk_col2 = 2 AND ck_col1 = 3 AND ck_col2 = 4", "LOCAL_ONE", "point", 0.5),
+])
+def test_reads_have_their_class_and_units(schema, tmp_path, where, level, kind, units):
+    data = tmp_path / "data.cql"
+    data.write_text("INSERT INTO mytable (pk_col1, pk_col2, ck_col1, ck_col2) VALUES (1, 2, 3, 4);\n"
+                    "BEGIN UNLOGGED BATCH INSERT INTO mytable (pk_col1, pk_col2, ck_col1, ck_col2) VALUES (1, 2, 3, 5); APPLY BATCH;\n")
+    answer = explain(schema, "SELECT * FROM mytable" + where, "--data", data, "--consistency", level)
+    assert (answer["query_class"], answer["units"]) == (kind, units)
+    assert bool(answer["advice"]) == (kind == "table_scan")
+
+
+def test_pages_are_charged_each(schema, tmp_path):
+    data = tmp_path / "data.cql"
+    data.write_text("".join(f"INSERT INTO mytable (pk_col1, pk_col2, ck_col1, ck_col2) VALUES (1, 2, 3, {i});\n" for i in range(10)))
+    answer = explain(schema, "SELECT * FROM mytable WHERE pk_col1 = 1 AND pk_col2 = 2", "--data", data, "--page-size", 3)
+    assert (answer["rows_returned"], answer["units"]) == (10, answer["pages"]) and answer["pages"] in (4, 5)
+
+
+@pytest.mark.parametrize("write_size", ["row", "written"])
+@pytest.mark.parametrize("size_model", ["documented-2022", "current"])
+def test_what_is_predicted_is_what_a_server_charges(tmp_path, size_model, write_size):
+    """Random statements, one after the other: each finds what those before it left."""
+    keyspace, kinds = "CREATE KEYSPACE w WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n", dict(KINDS)
+    for kind, options in kinds.items():
+        model, rng, statements = Model(size_model, kind), random.Random(f"{size_model} {write_size} {kind}"), []
+        for _ in range(150):
+            statements.append(rng.choice(MAKERS)(rng, model).text)
+            if rng.random() < 0.4:
+                statements.append(f"SELECT * FROM w.t WHERE pk = {rng.randrange(1, 4)}" + rng.choice(["", f" AND ck = {rng.choice([1, 22, 333])}", " AND ck > 1 AND ck < 333"]))
+            if rng.random() < 0.05:
+                statements.append("SELECT * FROM w.t")
+        (tmp_path / "schema.cql").write_text(keyspace + f"CREATE TABLE w.t ({COLUMNS}){options};\n")
+        (tmp_path / "gate.cql").write_text("".join(f"-- at most 1000000 units\n{s};\n" for s in statements))
+        run = tally("gate", "--file", tmp_path / "gate.cql", "--schema", tmp_path / "schema.cql", "--size-model", size_model, "--write-size", write_size, "--json")
+        predicted = [(s["statement"], s["units"], s["error"]) for s in json.loads(run.stdout)["statements"]]
+        folder = tmp_path / kind.replace(" ", "-")
+        folder.mkdir()
+        server = Server(folder, "--ddl-delay", "none", "--size-model", size_model, "--write-size", write_size, "--compatibility", "strict").start()
+        with server.cluster(protocol_version=4) as cluster:
+            session = cluster.connect()
+            create_keyspace(session, "w")
+            session.execute(f"CREATE TABLE w.t ({COLUMNS}){options}")
+            for text, units, refused in predicted:
+                future = session.execute_async(SimpleStatement(text))
+                if refused:
+                    with pytest.raises(InvalidRequest) as e:
+                        future.result()
+                    assert refused.removeprefix("refused: ") in str(e.value)
+                    continue
+                future.result()
+                charged = struct.unpack(">d", future.custom_payload["RequestCharge"])[0]
+                assert charged == units, re.sub(r"0x\w{40,}", "0x...", text)
+        server.stop()
+        assert len(predicted) > 150 and sum(not refused for _, _, refused in predicted) > 100
+
+
+def test_what_keyspaces_refuses_is_told_from_what_is_wrong(schema, tmp_path):
+    file = tmp_path / "app.cql"
+    file.write_text("SELECT count(*) FROM mytable;\n\nSELECT * FROM nowhere;\n"
+                    "BEGIN BATCH\n  INSERT INTO mytable (pk_col1, pk_col2, static_col1) VALUES (1, 2, 9);\nAPPLY BATCH;\n"
+                    "CREATE MATERIALIZED VIEW v AS SELECT * FROM mytable WHERE pk_col1 IS NOT NULL PRIMARY KEY (pk_col1);\nSELEC;\n")
+    run = tally("check", "--file", file, "--schema", schema, "--json")
+    found = json.loads(run.stdout)
+    assert (run.returncode, found["ok"], found["statements"]) == (1, False, 5)
+    assert [(f["line"], f["refused_by"]) for f in found["refused"]] == [(1, "keyspaces"), (3, "everybody"), (7, "keyspaces"), (8, "everybody")]
+    text = tally("check", "--file", file, "--schema", schema)
+    assert text.returncode == 1 and f"{file}:3: wrong CQL: unconfigured table shop.nowhere" in text.stdout and text.stdout.endswith("5 statements, 4 refused\n")
+    file.write_text("SELECT * FROM mytable;")
+    fine = tally("check", "--file", file, "--schema", schema)
+    assert (fine.returncode, fine.stdout) == (0, "1 statements, 0 refused\n")
+
+
+def test_the_words_of_check_are_the_servers(new_server, tmp_path):
+    server = new_server("--ddl-delay", "none", "--compatibility", "strict")
+    statement = "SELECT DISTINCT pk FROM w.t"
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "w")
+        session.execute("CREATE TABLE w.t (pk int PRIMARY KEY)")
+        with pytest.raises(InvalidRequest) as e:
+            session.execute(statement)
+    (tmp_path / "s.cql").write_text("CREATE KEYSPACE w WITH replication = {'class': 'SingleRegionStrategy'}; CREATE TABLE w.t (pk int PRIMARY KEY);")
+    (tmp_path / "q.cql").write_text(statement)
+    (found,) = json.loads(tally("check", "--file", tmp_path / "q.cql", "--schema", tmp_path / "s.cql", "--json").stdout)["refused"]
+    assert found["words"] in str(e.value) and found["code"] == "0x2200"
+
+
+def test_a_gate_fails_what_costs_more_than_it_may(schema, tmp_path):
+    file, junit = tmp_path / "gate.cql", tmp_path / "junit.xml"
+    file.write_text("-- at most 1 unit\nSELECT * FROM mytable WHERE pk_col1 = 1 AND pk_col2 = 2;\n-- at most 2 units\nSELECT * FROM mytable;\n"
+                    "-- at most 0.5 units\nINSERT INTO mytable (pk_col1, pk_col2, static_col1) VALUES (1, 2, 9);\n"
+                    "-- at most 9 units\nSELECT pk_col1 FROM mytable WHERE reg_col1 = 1;\n")
+    run = tally("gate", "--file", file, "--schema", schema, "--junit", junit)
+    assert run.returncode == 1 and f"{file}:4: costs 4 units, 2 more than the 2 that it may" in run.stdout
+    assert "costs 1 units, 0.5 more than the 0.5 that it may" in run.stdout and f"{file}:8: refused: " in run.stdout
+    suite = xml.etree.ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures"), len(suite.findall("testcase/failure"))) == ("4", "3", 3)
+    file.write_text("-- at most 4 units\nSELECT * FROM mytable;\n")
+    assert tally("gate", "--file", file, "--schema", schema).returncode == 0
+
+
+@pytest.mark.parametrize("arguments, status, words", [
+    (["explain"], 2, "--statement is needed"),
+    (["explain", "--statement", "SELECT * FROM t", "--schema", "/nowhere"], 1, "cannot read /nowhere"),
+    (["explain", "--statement", "SELECT * FROM shop.mytable", "--size-model", "old"], 1, "--size-model must be documented-2022 or current, not 'old'"),
+    (["explain", "--statement", "SELECT * FROM shop.mytable", "--consistency", "MANY"], 1, "there is no level 'MANY'"),
+    (["check", "--file", "/nowhere"], 1, "cannot read /nowhere"),
+    (["gate"], 2, "--file is needed"),
+    (["gate", "--file", "SCHEMA"], 1, "schema.cql:3: there is no remark"),
+    (["gate", "--file", "SCHEMA", "--page-size", "x"], 2, "not a number: 'x'"),
+])
+def test_what_is_wrong_is_named(schema, arguments, status, words):
+    run = tally(*[schema if a == "SCHEMA" else a for a in arguments])
+    assert run.returncode == status and words in run.stderr, run.stdout + run.stderr
+
+
+def test_a_schema_that_is_wrong_is_named_with_its_line(tmp_path):
+    file = tmp_path / "schema.cql"
+    file.write_text("CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'};\n\nCREATE TABLE k.t (p int PRIMARY KEY, v nosuch);\n")
+    run = tally("explain", "--schema", file, "--statement", "SELECT * FROM k.t")
+    assert run.returncode == 1 and f"{file}:3: " in run.stderr and "nosuch" in run.stderr

@@ -1,0 +1,80 @@
+/* tally check: what Amazon Keyspaces would refuse of the statements of a file, in its words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tally/pricing.h"
+#include "tools/tally/script.h"
+
+struct findings {
+    uint32_t statements, refused;
+    bool json;
+    struct buf out;
+};
+
+static void note(struct findings *f, const struct script *s, const struct script_statement *at, const struct err *e, bool everywhere) {
+    f->refused++;
+    if (!f->json) {
+        printf("%s:%u: %s%s\n    %.*s\n", s->path, at->line, everywhere ? "wrong CQL: " : "", e->text, (int)(at->text.n < 160 ? at->text.n : 160), (const char *)at->text.p);
+        return;
+    }
+    buf_printf(&f->out, "%s{\"line\":%u,\"code\":\"0x%04x\",\"refused_by\":\"%s\",\"words\":", f->refused > 1 ? "," : "", at->line, (unsigned)e->code,
+               everywhere ? "everybody" : "keyspaces");
+    buf_json_str(&f->out, slice_str(e->text));
+    buf_put_str(&f->out, ",\"statement\":");
+    buf_json_str(&f->out, at->text);
+    buf_put_str(&f->out, "}");
+}
+
+/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. */
+static void check_one(struct world *strict, struct world *lenient, struct findings *f, const struct script *s, const struct script_statement *at) {
+    const struct world_request q = {.text = at->text, .consistency = CL_LOCAL_QUORUM};
+    struct world_answer ignored;
+    struct err e = {0}, other = {0};
+    f->statements++;
+    bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
+    if (!world_run(strict, &q, &ignored, &e)) return;
+    note(f, s, at, &e, wrong && !strcmp(e.text, other.text));
+}
+
+static void finish(const struct findings *f, const char *path) {
+    if (f->json)
+        printf("{\"ok\":%s,\"file\":\"%s\",\"statements\":%u,\"refused\":[%.*s]}\n", f->refused ? "false" : "true", path, f->statements, SLICE_FMT(buf_slice(&f->out)));
+    else printf("%u statements, %u refused\n", f->statements, f->refused);
+}
+
+static int check(const struct pricing *p, const char *path, struct err *e) {
+    struct findings f = {.json = p->json};
+    struct script s;
+    struct script_statement at;
+    struct world *strict = pricing_world(p, true, e), *lenient = strict ? pricing_world(p, false, e) : NULL;
+    int rc = strict && lenient ? script_open(&s, path, e) : -1;
+    buf_init(&f.out, 0);
+    if (!rc) {
+        while (script_next(&s, &at)) check_one(strict, lenient, &f, &s, &at);
+        finish(&f, path);
+        script_close(&s);
+        rc = f.refused ? 1 : 0;
+    }
+    buf_fini(&f.out);
+    if (strict) world_free(strict);
+    if (lenient) world_free(lenient);
+    return rc;
+}
+
+int tally_check(int argc, char **argv) {
+    struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
+    const char *path = NULL;
+    const struct flag flags[] = {
+        {.name = "file", .argument = "FILE", .text = &path, .help = "the statements; - is standard input"},
+        {.name = "schema", .argument = "FILE", .text = &p.schema, .help = "CQL that makes the keyspaces and tables that they need, when they do not themselves"},
+        {.name = "json", .on = &p.json, .help = "the answer as JSON"}};
+    struct err e = {0};
+    int rc = flags_read("check", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!path) {
+        fprintf(stderr, "tally check: --file is needed; see tally check --help\n");
+        return EXIT_USAGE;
+    }
+    rc = check(&p, path, &e);
+    return rc < 0 ? say_no(p.json, "check", &e) : rc;
+}

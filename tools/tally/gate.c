@@ -1,0 +1,127 @@
+/* tally gate: statements with the most units that each may cost, for CI: one that costs more fails. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tally/pricing.h"
+#include "tools/tally/script.h"
+
+/* The file: statements, and above each a remark "-- at most 2 units" (also: 0.5). */
+struct gate {
+    const struct pricing *p;
+    const char *path, *junit;
+    uint32_t statements, failed;
+    struct buf json, xml;
+};
+
+/* The number of the newest remark in front of a statement; -1: there is none. */
+static double limit_before(const uint8_t *statement, const uint8_t *from) {
+    static const char mark[] = "-- at most ";
+    double limit = -1;
+    for (const uint8_t *p = from; p + sizeof(mark) < statement; p++) {
+        if (memcmp(p, mark, sizeof(mark) - 1)) continue;
+        char number[32] = "", *end;
+        size_t n = (size_t)(statement - p) - (sizeof(mark) - 1);
+        memcpy(number, p + sizeof(mark) - 1, n < sizeof(number) - 1 ? n : sizeof(number) - 1);
+        limit = strtod(number, &end);
+        if (end == number) limit = -1;
+    }
+    return limit;
+}
+
+static void put_xml(struct buf *out, struct slice text) {
+    for (size_t i = 0; i < text.n; i++) {
+        uint8_t c = text.p[i];
+        if (c == '<') buf_put_str(out, "&lt;");
+        else if (c == '>') buf_put_str(out, "&gt;");
+        else if (c == '&') buf_put_str(out, "&amp;");
+        else if (c == '"') buf_put_str(out, "&quot;");
+        else buf_u8(out, c < ' ' ? ' ' : c);
+    }
+}
+
+static void note(struct gate *g, const struct script_statement *at, double limit, double units, const char *why) {
+    g->statements++;
+    g->failed += why != NULL;
+    buf_printf(&g->json, "%s{\"line\":%u,\"ok\":%s,\"limit\":%g,\"units\":%g,\"error\":", g->statements > 1 ? "," : "", at->line, why ? "false" : "true", limit, units);
+    if (why) buf_json_str(&g->json, slice_str(why));
+    else buf_put_str(&g->json, "null");
+    buf_put_str(&g->json, ",\"statement\":");
+    buf_json_str(&g->json, at->text);
+    buf_put_str(&g->json, "}");
+    buf_printf(&g->xml, "  <testcase classname=\"tally.gate\" name=\"line %u: ", at->line);
+    put_xml(&g->xml, at->text);
+    buf_put_str(&g->xml, why ? "\"><failure message=\"" : "\"/>\n");
+    if (why) put_xml(&g->xml, slice_str(why));
+    if (why) buf_put_str(&g->xml, "\"/></testcase>\n");
+    if (!g->p->json && why) printf("%s:%u: %s\n    %.*s\n", g->path, at->line, why, SLICE_FMT(at->text));
+}
+
+static void gate_one(struct gate *g, struct world *w, const struct script_statement *at, double limit) {
+    struct world_answer a;
+    struct err e = {0};
+    char why[ERR_TEXT_MAX + 64];
+    if (pricing_run(w, g->p, at->text, &a, &e)) {
+        snprintf(why, sizeof(why), "refused: %s", e.text);
+        note(g, at, limit, 0, why);
+    } else if (a.charge.total > limit) {
+        snprintf(why, sizeof(why), "costs %g units, %g more than the %g that it may", a.charge.total, a.charge.total - limit, limit);
+        note(g, at, limit, a.charge.total, why);
+    } else {
+        note(g, at, limit, a.charge.total, NULL);
+    }
+}
+
+static int write_junit(const struct gate *g, struct err *e) {
+    FILE *f = g->junit ? fopen(g->junit, "we") : NULL;
+    if (!g->junit) return 0;
+    if (!f) return err_set(e, ERR_CONFIG, "cannot write %s", g->junit);
+    fprintf(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"tally gate\" tests=\"%u\" failures=\"%u\">\n%.*s</testsuite>\n", g->statements, g->failed,
+            SLICE_FMT(buf_slice(&g->xml)));
+    return fclose(f) ? err_set(e, ERR_CONFIG, "cannot write %s", g->junit) : 0;
+}
+
+static int run(struct gate *g, struct world *w, struct script *s, struct err *e) {
+    struct script_statement at;
+    const uint8_t *from = s->text.p;
+    while (!e->set && script_next(s, &at)) {
+        double limit = limit_before(at.text.p, from);
+        from = at.text.p + at.text.n;
+        if (limit < 0) return err_set(e, ERR_CONFIG, "%s:%u: there is no remark \"-- at most N units\" above the statement", g->path, at.line);
+        gate_one(g, w, &at, limit);
+    }
+    return write_junit(g, e);
+}
+
+static int gate(const struct pricing *p, const char *path, const char *junit, struct err *e) {
+    struct gate g = {.p = p, .path = path, .junit = junit};
+    struct script s;
+    struct world *w = pricing_world(p, true, e);
+    int rc = w ? script_open(&s, path, e) : -1;
+    buf_init(&g.json, 0), buf_init(&g.xml, 0);
+    if (!rc) {
+        rc = run(&g, w, &s, e);
+        if (!rc && p->json) printf("{\"ok\":%s,\"statements\":[%.*s]}\n", g.failed ? "false" : "true", SLICE_FMT(buf_slice(&g.json)));
+        if (!rc && !p->json) printf("%u statements, %u cost more than they may\n", g.statements, g.failed);
+        script_close(&s);
+    }
+    if (w) world_free(w);
+    buf_fini(&g.json), buf_fini(&g.xml);
+    return rc ? -1 : g.failed ? 1 : 0;
+}
+
+int tally_gate(int argc, char **argv) {
+    struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
+    const char *path = NULL, *junit = NULL;
+    const struct flag flags[] = {{.name = "file", .argument = "FILE", .text = &path, .help = "statements, above each: -- at most N units"},
+                                 {.name = "junit", .argument = "FILE", .text = &junit, .help = "also write the outcome as JUnit XML"}, PRICING_FLAGS(&p)};
+    struct err e = {0};
+    int rc = flags_read("gate", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!path) {
+        fprintf(stderr, "tally gate: --file is needed; see tally gate --help\n");
+        return EXIT_USAGE;
+    }
+    rc = gate(&p, path, junit, &e);
+    return rc < 0 ? say_no(p.json, "gate", &e) : rc;
+}

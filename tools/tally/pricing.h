@@ -1,0 +1,34 @@
+/* What the sub-commands that price statements share: their flags, and the answer as a table and as JSON. */
+#pragma once
+
+#include "tools/tally/subcommand.h"
+#include "tools/tally/world.h"
+
+/* The flags of a world that statements are priced in; what is not given is as tallyd has it in keyspaces mode. */
+struct pricing {
+    const char *schema, *data, *consistency, *size_model, *write_size;
+    uint32_t page_size, timestamp_size;
+    bool json;
+};
+enum { PRICING_TIMESTAMP_SIZE = 20 };
+#define PRICING_FLAGS(p) \
+    {.name = "schema", .argument = "FILE", .text = &(p)->schema, .help = "CQL that makes keyspaces and tables"}, \
+    {.name = "data", .argument = "FILE", .text = &(p)->data, .help = "CQL that fills them"}, \
+    {.name = "consistency", .argument = "LEVEL", .text = &(p)->consistency, .help = "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"}, \
+    {.name = "page-size", .argument = "N", .number = &(p)->page_size, .help = "rows of a page (5000)"}, \
+    {.name = "size-model", .argument = "NAME", .text = &(p)->size_model, .help = "documented-2022 or current (documented-2022), as of tallyd"}, \
+    {.name = "write-size", .argument = "NAME", .text = &(p)->write_size, .help = "row or written (row), as of tallyd"}, \
+    {.name = "timestamp-size", .argument = "N", .number = &(p)->timestamp_size, .help = "bytes of a column's client-side timestamp (20), as of tallyd"}, \
+    {.name = "json", .on = &(p)->json, .help = "the answer as JSON"}
+
+/* The world that the flags ask for, with schema and data. NULL: e says which file and line, or which flag. */
+struct world *pricing_world(const struct pricing *p, bool strict, struct err *e) MUST_CHECK;
+/* Prices a statement in it. -1: e. */
+int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out, struct err *e) MUST_CHECK;
+
+/* Units as people write them: 2, or 0.5. */
+void put_units(struct buf *out, double units);
+/* The answer's fields, without braces. */
+void pricing_json(const struct world_answer *a, struct buf *out);
+/* What could be better about it: a line each, or nothing. */
+void pricing_advice(const struct world_answer *a, struct buf *out);

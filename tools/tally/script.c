@@ -1,0 +1,73 @@
+#include "tools/tally/script.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+
+void script_of(struct script *s, const char *path, struct slice text) {
+    *s = (struct script){.path = path, .text = text};
+    token_reader_init(&s->reader, text, &s->scratch);
+}
+
+int script_open(struct script *s, const char *path, struct err *e) {
+    bool standard = !strcmp(path, "-");
+    FILE *f = standard ? stdin : fopen(path, "re");
+    struct buf b;
+    *s = (struct script){.path = path};
+    if (!f) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
+    buf_init(&b, SCRIPT_MAX);
+    for (uint8_t *room; (room = buf_reserve(&b, 64 << 10));) {
+        size_t n = fread(room, 1, 64 << 10, f);
+        buf_advance(&b, n);
+        if (!n) break;
+    }
+    bool bad = ferror(f);
+    if (!standard) fclose(f);
+    if (bad || buf_failed(&b)) {
+        buf_fini(&b);
+        return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, bad ? strerror(errno) : "it is larger than 256 MiB");
+    }
+    script_of(s, path, buf_slice(&b));
+    if (!b.p) s->text = (struct slice){0};
+    return 0;
+}
+
+void script_close(struct script *s) { free((void *)s->text.p); }
+
+static bool is_word(const struct token *t, const char *word) { return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n); }
+
+/* What cannot be read as a token belongs to the statement: the reader goes on behind it, and the parser says what is wrong. */
+static bool next(struct script *s, struct token *t) {
+    *t = token_next(&s->reader);
+    if (t->code != T_ERROR) return t->code != 0;
+    err_clear(&s->scratch);
+    if (s->reader.at >= s->reader.text.n) return false;
+    t->text = slice_of(s->reader.text.p + s->reader.at, 1);
+    s->reader.at++;
+    return true;
+}
+
+bool script_next(struct script *s, struct script_statement *out) {
+    struct token t, before = {0};
+    bool begun = false, batch = false, applied = false;
+    *out = (struct script_statement){0};
+    while (next(s, &t)) {
+        bool end = is_word(&t, ";");
+        if (!begun && end) continue;
+        if (!begun) {
+            begun = true;
+            batch = is_word(&t, "BEGIN");
+            out->text.p = t.text.p;
+            out->line = token_place(s->text, t.text.p).line;
+        }
+        if (batch && is_word(&t, "BATCH") && before.text.p && is_word(&before, "APPLY")) applied = true;
+        if (end && (!batch || applied)) return true;
+        if (!end) out->text.n = (size_t)(t.text.p + t.text.n - out->text.p);
+        before = t;
+    }
+    return begun;
+}
