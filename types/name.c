@@ -71,28 +71,12 @@ const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t
     return copy;
 }
 
-/* As Cassandra tells types that it is still reading: a tuple is never in frozen<>. */
-static void print_read(const struct cql_type *t, struct buf *out) {
-    bool frozen = t->frozen && t->id != CQL_VECTOR && t->id != CQL_TUPLE;
-    if (!t->n_args || t->id == CQL_UDT) {
-        cql_type_print(t, out);
-        return;
-    }
-    buf_printf(out, "%s%s<", frozen ? "frozen<" : "", cqlt_type_info(t->id)->cql);
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        if (i) buf_put_str(out, ", ");
-        print_read(t->args[i], out);
-    }
-    if (t->id == CQL_VECTOR) buf_printf(out, ", %u", t->dimension);
-    buf_put_str(out, frozen ? ">>" : ">");
-}
-
 static int refuse_multicell(const struct cql_type *whole, const struct cql_type *arg, struct err *e) {
     const char *what = arg->id == CQL_COUNTER ? "Counters" : arg->id == CQL_UDT ? "Non-frozen UDTs" : "Non-frozen collections";
     struct buf text;
     buf_init(&text, 4096);
     buf_printf(&text, "%s are not allowed inside collections: ", what);
-    print_read(whole, &text);
+    cql_type_print(whole, &text);
     return err_set_buf(e, ERR_INVALID, &text);
 }
 
@@ -138,14 +122,6 @@ enum cql_type_id cql_type_generic(struct slice name) {
 }
 
 uint32_t cql_type_parameters(enum cql_type_id id) { return id == CQL_MAP ? 2 : id == CQL_TUPLE ? 0 : 1; }
-
-const struct cql_type *cql_type_by_class(struct slice name) {
-    size_t n = strlen(MARSHAL_PACKAGE);
-    if (name.n > n && memcmp(name.p, MARSHAL_PACKAGE, n) == 0) name = slice_of(name.p + n, name.n - n);
-    for (int id = 0; id < CQL_LIST; id++)
-        if (slice_is(name, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
-    return NULL;
-}
 
 struct parser {
     struct arena *arena;

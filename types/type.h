@@ -64,9 +64,11 @@ const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) 
 uint32_t cql_type_field(const struct cql_type *t, struct slice name);
 /* Is it the user type of that name, or made of it at any depth? */
 bool cql_type_uses(const struct cql_type *t, const char *user_type);
-/* A scalar by its name in CQL, in any case ("varchar" is text), or by its marshal class with or without the package; NULL: none. */
+/* A scalar by its name in CQL, in any case ("varchar" is text); NULL: none. */
 const struct cql_type *cql_type_by_name(struct slice name);
-const struct cql_type *cql_type_by_class(struct slice name);
+/* By the name of Cassandra's class, with or without the package: Int32Type, ListType(UTF8Type), FrozenType(...). Lives in the arena. NULL with
+ * ERR_SYNTAX in Cassandra's words, or ERR_INVALID for a class that is no type of CQL. (class_name.c) */
+const struct cql_type *cql_type_by_class(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
 /* The kind of types made of others that has the name, in any case: list, set, map, tuple, vector; CQL_TYPES: none. */
 enum cql_type_id cql_type_generic(struct slice name);
 /* Of how many types one is made; 0: of one or more. */

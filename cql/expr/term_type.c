@@ -11,6 +11,57 @@ enum { AST_TYPE_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
 
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth);
 
+/* ---- what is not frozen inside of collections ---- */
+
+static bool is_frozen_of(const struct ast_type *t) { return !t->keyspace && !t->quoted_class && t->n_args == 1 && strcasecmp(t->name, "frozen") == 0; }
+
+static enum cql_type_id kind_of(const struct ast_type *t) {
+    return t->keyspace || t->quoted_class || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
+}
+
+static bool is_collection(enum cql_type_id kind) { return kind == CQL_LIST || kind == CQL_SET || kind == CQL_MAP; }
+
+/* What is not known to be anything else is the name of a user type, whether it is there or not. */
+static bool is_user_type(const struct ast_type *t) {
+    return !t->quoted_class && !t->n_args && (t->keyspace || !cql_type_by_name(slice_str(t->name)));
+}
+
+/* A type as Cassandra tells it while it reads it: inside of what is frozen all is, and a tuple never says so. */
+static void print_read(const struct ast_type *t, bool frozen, struct buf *out) {
+    enum cql_type_id kind = kind_of(t);
+    if (is_frozen_of(t)) {
+        print_read(t->args[0], true, out);
+        return;
+    }
+    bool shown = frozen && (is_collection(kind) || is_user_type(t));
+    if (shown) buf_put_str(out, "frozen<");
+    if (kind == CQL_TYPES) ast_print_type(t, out);
+    else buf_printf(out, "%s<", t->name);
+    for (uint32_t i = 0; kind != CQL_TYPES && i < t->n_args; i++) {
+        if (i) buf_put_str(out, ", ");
+        print_read(t->args[i], (frozen && kind != CQL_VECTOR) || kind == CQL_TUPLE, out);
+    }
+    if (kind == CQL_VECTOR) buf_printf(out, ", %u", t->dimension);
+    if (kind != CQL_TYPES) buf_u8(out, '>');
+    if (shown) buf_u8(out, '>');
+}
+
+/* The outermost collection with such an element is told. */
+static int check_elements(struct compile *c, const struct ast_type *t, enum cql_type_id kind, bool frozen) {
+    for (uint32_t i = 0; !frozen && is_collection(kind) && i < t->n_args; i++) {
+        bool collection = is_collection(kind_of(t->args[i]));
+        if (!collection && !is_user_type(t->args[i])) continue;
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_printf(&text, "Non-frozen %s are not allowed inside collections: ", collection ? "collections" : "UDTs");
+        print_read(t, false, &text);
+        return err_set_buf(c->err, ERR_INVALID, &text);
+    }
+    return 0;
+}
+
+/* ---- types as written ---- */
+
 static const struct cql_type *resolve_made(struct compile *c, const struct ast_type *t, enum cql_type_id kind, bool frozen, uint32_t depth) {
     bool inner = frozen || kind == CQL_TUPLE;
     uint32_t wanted = cql_type_parameters(kind);
@@ -23,6 +74,7 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
         err_invalid(c->err, "Invalid number of parameters for type %s", t->name);
         return NULL;
     }
+    if (check_elements(c, t, kind, frozen)) return NULL;
     for (uint32_t i = 0; i < t->n_args; i++) {
         args[i] = resolve(c, t->args[i], inner && kind != CQL_VECTOR, depth + 1);
         if (!args[i]) return NULL;
@@ -56,8 +108,8 @@ static const struct cql_type *resolve(struct compile *c, const struct ast_type *
         return NULL;
     }
     if (t->quoted_class) {
-        const struct cql_type *class = cql_type_by_class(slice_str(t->name));
-        if (!class) err_invalid(c->err, "Unable to find abstract-type class '%s'", t->name);
+        const struct cql_type *class = cql_type_by_class(c->arena, slice_str(t->name), c->err);
+        if (class && frozen && !(class = cql_type_freeze(c->arena, class))) err_nomem(c->err);
         return class;
     }
     if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1) return resolve_frozen(c, t->args[0], depth);

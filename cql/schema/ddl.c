@@ -121,8 +121,8 @@ static int refuse_type(struct compile *c, const char *words, const struct cql_ty
 /* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). */
 static int check_elements(struct compile *c, const struct cql_type *t) {
     for (uint32_t i = 0; i < t->n_args; i++) {
-        if (t->args[i]->id == CQL_COUNTER && !cql_type_is_collection(t)) return err_invalid(c->err, "Counters are not allowed inside tuples");
-        if (t->args[i]->id == CQL_COUNTER) return refuse_type(c, "Counters are not allowed inside collections", t);
+        if (t->args[i]->id == CQL_COUNTER && !cql_type_is_collection(t) && t->id != CQL_VECTOR) return err_invalid(c->err, "Counters are not allowed inside tuples");
+        if (t->args[i]->id == CQL_COUNTER && t->id != CQL_VECTOR) return refuse_type(c, "Counters are not allowed inside collections", t);
         if (check_elements(c, t->args[i])) return -1;
     }
     if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed inside sets", t);

@@ -1,0 +1,154 @@
+/* Types by the names of Cassandra's classes, as quoted type names have them: 'Int32Type', 'ListType(UTF8Type)' (TypeParser). What has a name in CQL
+ * is that type. */
+#include "types/family.h"
+
+#include <ctype.h>
+
+#define PACKAGE "org.apache.cassandra.db.marshal."
+
+struct reader {
+    struct arena *arena;
+    struct slice text;
+    size_t at;
+};
+
+static void skip_blanks(struct reader *r) {
+    while (r->at < r->text.n && isspace(r->text.p[r->at])) r->at++;
+}
+
+static bool take(struct reader *r, char c) {
+    skip_blanks(r);
+    bool there = r->at < r->text.n && r->text.p[r->at] == c;
+    r->at += there;
+    return there;
+}
+
+static struct slice read_word(struct reader *r) {
+    skip_blanks(r);
+    size_t from = r->at;
+    while (r->at < r->text.n && (isalnum(r->text.p[r->at]) || strchr("-+._&", r->text.p[r->at]))) r->at++;
+    return slice_of(r->text.p + from, r->at - from);
+}
+
+static struct slice without_package(struct slice name) {
+    size_t n = strlen(PACKAGE);
+    return name.n > n && memcmp(name.p, PACKAGE, n) == 0 ? slice_of(name.p + n, name.n - n) : name;
+}
+
+static const struct cql_type *scalar_of(struct slice class) {
+    static const struct { const char *class; enum cql_type_id id; } old[] = {{"DateType", CQL_TIMESTAMP}, {"LegacyTimeUUIDType", CQL_TIMEUUID}, {"", CQL_BLOB}};
+    for (size_t i = 0; i < ARRAY_LEN(old); i++)
+        if (slice_is(class, old[i].class)) return cql_type_scalar(old[i].id);
+    for (int id = 0; id < CQL_LIST; id++)
+        if (slice_is(class, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
+    return NULL;
+}
+
+static enum cql_type_id generic_of(struct slice class) {
+    static const enum cql_type_id all[] = {CQL_LIST, CQL_SET, CQL_MAP, CQL_TUPLE, CQL_VECTOR};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (slice_is(class, cqlt_type_info(all[i])->marshal)) return all[i];
+    return CQL_TYPES;
+}
+
+/* Classes of Cassandra that are no types of CQL: nothing here stores them. */
+static bool is_foreign(struct slice class) {
+    static const char *const all[] = {"LexicalUUIDType", "CompositeType", "DynamicCompositeType", "EmptyType", "PartitionerDefinedOrder", "UserType"};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (slice_is(class, all[i])) return true;
+    return false;
+}
+
+enum { ARGS_MAX = 64 };
+
+static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct err *e);
+
+static int refuse_definition(struct slice class, struct err *e) {
+    err_clear(e);
+    return err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class));
+}
+
+static uint32_t read_dimension(struct reader *r) {
+    struct slice digits = read_word(r);
+    uint32_t n = 0;
+    for (size_t i = 0; i < digits.n; i++) {
+        if (!isdigit(digits.p[i]) || n > UINT32_MAX / 10 - 1) return 0;
+        n = n * 10 + (uint32_t)(digits.p[i] - '0');
+    }
+    return n;
+}
+
+/* (A,B): how many, or -1. */
+static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_type **args, uint32_t *dimension, uint32_t depth, struct err *e) {
+    int n = 0;
+    *dimension = 0;
+    if (!take(r, '(')) return -1;
+    do {
+        if (kind == CQL_VECTOR && n == 1) {
+            *dimension = read_dimension(r);
+            if (!*dimension) return -1;
+            continue;
+        }
+        const struct cql_type *t = n < ARGS_MAX ? read_type(r, depth + 1, e) : NULL;
+        if (!t) return -1;
+        args[n] = kind == CQL_TYPES ? t : cql_type_freeze(r->arena, t);
+        if (!args[n++]) return -1;
+    } while (take(r, ','));
+    return take(r, ')') ? n : -1;
+}
+
+/* What stands in parentheses behind a class that takes none is not looked at. */
+static void skip_args(struct reader *r) {
+    int open = 0;
+    skip_blanks(r);
+    if (r->at == r->text.n || r->text.p[r->at] != '(') return;
+    do {
+        open += r->text.p[r->at] == '(' ? 1 : r->text.p[r->at] == ')' ? -1 : 0;
+        r->at++;
+    } while (open && r->at < r->text.n);
+}
+
+static const struct cql_type *read_generic(struct reader *r, struct slice class, enum cql_type_id kind, uint32_t depth, struct err *e) {
+    const struct cql_type *args[ARGS_MAX];
+    uint32_t dimension, wanted = kind == CQL_MAP ? 2 : kind == CQL_TUPLE ? 0 : 1;
+    int n = read_args(r, kind, args, &dimension, depth, e);
+    bool fits = n > 0 && (!wanted || (uint32_t)n == wanted) && (kind != CQL_VECTOR || dimension);
+    const struct cql_type *t = fits ? cql_type_new(r->arena, kind, false, args, (uint32_t)n, dimension, e) : NULL;
+    if (!fits) refuse_definition(class, e);
+    return t;
+}
+
+/* FrozenType(X), ReversedType(X): the order of a reversed type is that of its column. */
+static const struct cql_type *read_wrapped(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
+    const struct cql_type *arg;
+    uint32_t dimension;
+    if (read_args(r, CQL_TYPES, &arg, &dimension, depth, e) != 1) return refuse_definition(class, e), NULL;
+    return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, arg) : arg;
+}
+
+static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct err *e) {
+    struct slice name = read_word(r), class = without_package(name);
+    if (depth > CQL_TYPE_DEPTH_MAX) {
+        err_set(e, ERR_INVALID, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
+        return NULL;
+    }
+    const struct cql_type *scalar = depth && !name.n ? NULL : scalar_of(class);
+    if (scalar) return skip_args(r), scalar;
+    enum cql_type_id kind = generic_of(class);
+    if (kind != CQL_TYPES) return read_generic(r, class, kind, depth, e);
+    if (slice_is(class, "FrozenType") || slice_is(class, "ReversedType")) return read_wrapped(r, class, depth, e);
+    if (is_foreign(class)) err_set(e, ERR_INVALID, "The type class %.*s has no type of CQL and is not supported", SLICE_FMT(class));
+    else err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE, SLICE_FMT(name));
+    return NULL;
+}
+
+const struct cql_type *cql_type_by_class(struct arena *a, struct slice text, struct err *e) {
+    struct reader r = {.arena = a, .text = text};
+    struct err why = {0};
+    const struct cql_type *t = read_type(&r, 0, &why);
+    if (t) return t;
+    if (why.code == ERR_SYNTAX) err_set(e, ERR_SYNTAX, "Error setting type %.*s: %s", SLICE_FMT(text), why.text);
+    else if (why.set) err_set(e, why.code, "%s", why.text);
+    else err_nomem(e);
+    return NULL;
+}
