@@ -17,6 +17,8 @@ bool function_type_fits(const struct cql_type *to, const struct cql_type *from) 
     case CQL_UUID: return from->id == CQL_TIMEUUID;
     case CQL_BIGINT: return from->id == CQL_TIMESTAMP;
     case CQL_TIMESTAMP: return from->id == CQL_BIGINT;
+    case CQL_TIME: return from->id == CQL_BIGINT;
+    case CQL_DATE: return from->id == CQL_INT;
     case CQL_VARINT: return from->id == CQL_INT || from->id == CQL_BIGINT || from->id == CQL_TIMESTAMP;
     default: return false;
     }

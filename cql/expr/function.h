@@ -49,6 +49,7 @@ struct function_args {
     enum match (*fits)(void *arg, uint32_t i, const struct cql_type *t);
     const struct cql_type *(*type)(void *arg, uint32_t i); /* NULL when unknown */
     struct slice (*text)(void *arg, uint32_t i);           /* for error texts */
+    uint32_t (*items)(void *arg, uint32_t i);              /* of a list as it is written; 0: it is none */
     void *arg;
 };
 /* Of native functions, aggregates too, and of "_negate", the negation. to: what the value is for; its type may be NULL, as may to itself.
@@ -76,6 +77,9 @@ int function_concat(const struct function_in *in, struct buf *out);
 
 /* function_collection.c: functions of any collection. 1 when name (lower case) is one of them (then *out, or NULL with ERR_INVALID). */
 int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
+
+/* function_vector.c: likewise, of vectors of floats. */
+int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
 
 /* function_number.c */
 int function_cast_number(const struct function_in *in, struct buf *out);

@@ -157,13 +157,13 @@ int function_concat(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
-static int fail_day_precision(const struct function_in *in) {
+static int fail_precision(const struct function_in *in, const char *what, const char *precision) {
     struct buf text;
     buf_init(&text, 256);
     cql_value_text(cql_type_scalar(CQL_DURATION), value_slice(in->args[1]), &text);
     struct slice s = buf_slice(&text);
-    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation 'date %c duration' failed: The duration must have a day precision. Was: %.*s",
-            in->f->op == EXPR_ADD ? '+' : '-', SLICE_FMT(s));
+    err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%s %c duration' failed: The duration must have a %s precision. Was: %.*s", what,
+            in->f->op == EXPR_ADD ? '+' : '-', precision, SLICE_FMT(s));
     buf_fini(&text);
     return -1;
 }
@@ -173,7 +173,8 @@ int function_move_time(const struct function_in *in, struct buf *out) {
     bool date = in->f->args[0]->id == CQL_DATE;
     int64_t ms = to_ms(in), sign = in->f->op == EXPR_ADD ? 1 : -1, days;
     if (cql_duration_read(value_slice(in->args[1]), &d) < 0) return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
-    if (date && d.ns) return fail_day_precision(in);
+    if (date && d.ns) return fail_precision(in, "date", "day");
+    if (d.ns % 1000000) return fail_precision(in, "timestamp", "millisecond");
     if (d.months) ms = calendar_add_months_ms(ms, sign * d.months);
     if (__builtin_mul_overflow(sign * DAY_MS, (int64_t)d.days, &days) || __builtin_add_overflow(ms, days, &ms) ||
         __builtin_add_overflow(ms, sign * (d.ns / 1000000), &ms))

@@ -34,6 +34,11 @@ static struct slice argument_text(void *arg, uint32_t i) {
     return cqli_expr_text(a->c, a->args[i]);
 }
 
+static uint32_t argument_items(void *arg, uint32_t i) {
+    struct arguments *a = arg;
+    return a->args[i]->kind == EXPR_LIST ? a->args[i]->n_args : 0;
+}
+
 static const struct function *find_cast(struct compile *c, const struct ast_expr *x, struct arguments *a, const struct function_args *args) {
     const struct cql_type *type = compile_type(c, x->type);
     if (!type) return NULL;
@@ -49,7 +54,7 @@ static const struct function *find_cast(struct compile *c, const struct ast_expr
 const struct function *cqli_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known, const struct receiver *to,
                                       uint32_t depth) {
     struct arguments a = {.c = c, .args = x->args, .known = known, .near = to, .depth = depth};
-    struct function_args args = {.n = x->n_args, .fits = argument_fits, .type = argument_type, .text = argument_text, .arg = &a};
+    struct function_args args = {.n = x->n_args, .fits = argument_fits, .type = argument_type, .text = argument_text, .items = argument_items, .arg = &a};
     if (depth > TERM_DEPTH_MAX || x->n_args > FUNCTION_ARGS_MAX) {
         err_invalid(c->err, "Too many arguments, or calls nested too deep");
         return NULL;
