@@ -24,6 +24,7 @@
 #include "engine/kv_check.h"
 #include "engine/kv_load.h"
 #include "engine/kv_log.h"
+#include "engine/kv_trim.h"
 
 struct rocks {
     struct kv kv;
@@ -39,6 +40,7 @@ struct rocks {
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
     _Atomic uint64_t loads;  /* begun */
     _Atomic uint32_t filters; /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
+    struct kv_trim trim;
     /* Of the thread that syncs. */
     bool sync_failed;        /* then nothing may be said to be on disk any more */
     struct kv_stamp stamp;   /* the last one written */
@@ -384,6 +386,18 @@ static struct kv_load *load_new(struct kv *kv, struct err *e) {
                                               .number = atomic_fetch_add(&r->loads, 1)}, e);
 }
 
+/* What less than this is left of goes with ordinary compactions. */
+enum { TRIMMED_FROM = 8 << 20 };
+
+static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
+    const char *start = chars(from), *limit = chars(to);
+    char *text = NULL;
+    uint64_t n = 0;
+    rocksdb_approximate_sizes(((struct rocks *)kv)->db, 1, &start, &from.n, &limit, &to.n, &n, &text);
+    if (text) rocksdb_free(text);
+    return text ? 0 : n;
+}
+
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
@@ -394,20 +408,12 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     batch_delete_range(b, from, to);
     int rc = kv_write_patiently(kv, b, e);
     batch_free(b);
+    if (rc == 0 && bytes(kv, from, to) > TRIMMED_FROM) kv_trim_add(&r->trim, from, to);
     return rc;
 }
 
 static int backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
     return kv_backup_make(((struct rocks *)kv)->db, folder, keep, out, e);
-}
-
-static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
-    const char *start = chars(from), *limit = chars(to);
-    char *text = NULL;
-    uint64_t n = 0;
-    rocksdb_approximate_sizes(((struct rocks *)kv)->db, 1, &start, &from.n, &limit, &to.n, &n, &text);
-    if (text) rocksdb_free(text);
-    return text ? 0 : n;
 }
 
 static int compact(struct kv *kv, struct err *e) {
@@ -427,6 +433,7 @@ static int compact(struct kv *kv, struct err *e) {
 static void close_store(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
     if (r->db) {
+        kv_trim_fini(&r->trim);
         renew_stamp(r);
         rocksdb_close(r->db);
     }
@@ -640,6 +647,7 @@ static int open_store(struct rocks *r, struct err *e) {
     char *text = NULL;
     r->db = rocksdb_open(r->options, r->rows, &text);
     if (text) return failed(text, "cannot open the data folder", e);
+    kv_trim_init(&r->trim, r->db);
     return write_stamp(r, e);
 }
 

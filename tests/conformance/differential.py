@@ -150,13 +150,14 @@ class Round:
     def __init__(self, sides, server, keyspace, seed):
         self.rng, self.sides, self.server, self.seed = random.Random(seed), sides, server, seed
         self.table = Table(self.rng, f"{keyspace}.t{seed}")
-        self.history = [self.table.ddl()]
+        self.history = self.table.ddl()
         for side in sides:
-            try:
-                side.session.execute(self.table.ddl())
-            except NoHostAvailable:  # the driver has given the connection up
-                side.reconnect()
-                side.session.execute(self.table.ddl())
+            for statement in self.history:
+                try:
+                    side.session.execute(statement)
+                except NoHostAvailable:  # the driver has given the connection up
+                    side.reconnect()
+                    side.session.execute(statement)
 
     def restart(self):
         self.server.restart(self.rng.choice([signal.SIGTERM, signal.SIGKILL]))

@@ -30,15 +30,55 @@ def nested_type(rng, levels):
                        f"frozen<list<{inner}>>", f"frozen<tuple<{inner}>>"])
 
 
+class UserTypes:
+    """The user types of a table: one of plain fields, one that has it within it."""
+
+    def __init__(self, rng, values, table):
+        keyspace, name = table.split(".")
+        self.rng, self.values, self.keyspace, self.inner, self.outer, self.fields = rng, values, keyspace, f"u{name}", f"w{name}", 0
+        values.user_types = {}
+        values.user_types[self.inner] = [self.field(KEY_TYPES) for _ in range(rng.choice([1, 2, 3]))]
+        values.user_types[self.outer] = [self.field(KEY_TYPES), self.field([f"frozen<{self.inner}>", f"frozen<list<{self.inner}>>", "frozen<set<int>>"])]
+
+    def field(self, types):
+        self.fields += 1
+        return f"f{self.fields}", self.rng.choice(types)
+
+    def ddl(self):
+        return [f"CREATE TYPE {self.keyspace}.{u} ({', '.join(f'{n} {t}' for n, t in fields)})" for u, fields in self.values.user_types.items()]
+
+    def columns(self):
+        u, w = self.inner, self.outer
+        return [u, w, f"frozen<{u}>", f"frozen<{w}>", f"list<frozen<{u}>>", f"map<int, frozen<{w}>>", f"set<frozen<{u}>>", f"tuple<int, frozen<{u}>>"]
+
+    def keys(self):
+        return [f"frozen<{self.inner}>"]
+
+    def is_multicell(self, type_):
+        return type_ in self.values.user_types
+
+    def a_field(self, type_):
+        return self.rng.choice(self.values.user_types[type_])
+
+    def alter(self, in_partition_key):
+        u = self.rng.choice([self.inner, self.outer])
+        name, type_ = self.field(KEY_TYPES)
+        if not in_partition_key:
+            self.values.user_types[u].append((name, type_))
+        return f"ALTER TYPE {self.keyspace}.{u} ADD {name} {type_}"
+
+
 class Table:
     def __init__(self, rng, name):
         self.rng, self.name, self.values = rng, name, Values(rng)
+        self.types = UserTypes(rng, self.values, name)
+        self.dropped = []
         self.clock = rng.choice(["explicit", "explicit", "server"])
         self.counters = rng.random() < 0.1
         self.pk = [(f"p{i}", rng.choice(KEY_TYPES)) for i in range(rng.choice([1, 1, 2]))]
-        self.ck = [(f"c{i}", rng.choice(KEY_TYPES * 3 + FROZEN_KEYS)) for i in range(rng.choice([0, 1, 1, 2, 2, 3]))]
+        self.ck = [(f"c{i}", rng.choice(KEY_TYPES * 3 + FROZEN_KEYS + self.types.keys() * 4)) for i in range(rng.choice([0, 1, 1, 2, 2, 3]))]
         self.desc = [rng.random() < 0.4 for _ in self.ck]
-        kinds = ["counter"] if self.counters else KEY_TYPES + COLLECTIONS * 2
+        kinds = ["counter"] if self.counters else KEY_TYPES + COLLECTIONS * 2 + self.types.columns() * 2
         self.regular = [(f"r{i}", rng.choice(kinds)) for i in range(rng.randrange(1 if self.counters else 0, 4))]
         self.static = [(f"s{i}", rng.choice(kinds)) for i in range(rng.randrange(3))] if self.ck else []
         self.partitions = [self.key(self.pk) for _ in range(3)]
@@ -58,6 +98,9 @@ class Table:
         return tuple(values)
 
     def ddl(self):
+        return self.types.ddl() + [self.table_ddl()]
+
+    def table_ddl(self):
         columns = [f"{n} {t}" for n, t in self.pk + self.ck + self.regular] + [f"{n} {t} static" for n, t in self.static]
         key = f"({', '.join(n for n, _ in self.pk)})" + "".join(f", {n}" for n, _ in self.ck)
         order = ", ".join(f"{n} {'DESC' if d else 'ASC'}" for (n, _), d in zip(self.ck, self.desc))
@@ -203,6 +246,9 @@ class Table:
             if self.chance(0.03):
                 amounts[-1] = self.rng.choice(["null", "9223372036854775807", "9223372036854775808", "'1'"])
             return ", ".join(f"{name} = {name} {self.rng.choice('+-')} {amount}" for amount in amounts)
+        if self.types.is_multicell(type_) and self.chance(0.6):
+            field, of = self.types.a_field(type_)
+            return f"{name}.{field} = {values.maybe(of)}"
         if not is_multicell(type_) or self.chance(0.25):
             return f"{name} = {values.maybe(type_)}"
         if type_.startswith("set<"):
@@ -227,6 +273,9 @@ class Table:
         values, op = self.values, self.rng.choice(["=", "=", "!=", "<", "<=", ">", ">=", "IN"])
         if type_ == "counter":
             return f"{name} = 1"
+        if type_.replace("frozen<", "").replace(">", "") in self.values.user_types and self.chance(0.6):
+            field, type_ = self.types.a_field(type_.replace("frozen<", "").replace(">", ""))
+            name = f"{name}.{field}"
         if is_multicell(type_) and self.chance(0.5) and not type_.startswith("set<"):
             inner = parameters(type_)
             key = str(self.rng.randrange(-1 if alone else 0, 3)) if type_.startswith("list<") else values.literal(inner[0])
@@ -270,6 +319,8 @@ class Table:
                     name = f"{name}[{self.values.literal(parameters(type_)[0])}]"
                 elif type_.startswith("list<") and self.chance(0.6):
                     name = f"{name}[{self.rng.randrange(-1, 3)}]"
+                elif self.types.is_multicell(type_) and self.chance(0.6):
+                    name = f"{name}.{self.types.a_field(type_)[0]}"
                 what.append(name)
             where += [] if statics else self.row_relations()
         else:
@@ -312,7 +363,11 @@ class Table:
     def selector(self):
         name, type_ = self.rng.choice(self.columns)
         kind, writable = self.rng.random(), (name, type_) in self.regular + self.static
-        if kind < 0.4:
+        bare = type_.replace("frozen<", "").replace(">", "")
+        if bare in self.values.user_types and kind < 0.6:
+            part = f"{name}.{self.types.a_field(bare)[0]}"
+            return self.rng.choice([part, part, f"toJson({name})"] + ([f"WRITETIME({part})", f"MAXWRITETIME({name})"] if writable and self.clock == "explicit" else []))
+        if kind < 0.4 or bare in self.values.user_types:
             return name
         if kind < 0.55 and writable:
             return self.rng.choice([f"TTL({name})"] * (not is_multicell(type_)) + ([f"MAXWRITETIME({name})"] if self.clock == "explicit" and not self.counters else [name]) + ([f"WRITETIME({name})"] if self.clock == "explicit" and not self.counters else []))
@@ -394,13 +449,33 @@ class Table:
                 + (" ALLOW FILTERING" if filtering and self.chance(0.95) or self.chance(0.1) else ""))
 
     def alter(self):
-        """A column of any type, which no statement writes and every SELECT * reads."""
+        """A field more of a user type; a column that goes and one that comes back; a column of any type, which no statement writes and every SELECT * reads."""
+        kind = self.rng.random()
+        if kind < 0.3:
+            return self.types.alter(False)
+        if kind < 0.6 and not self.counters and (self.dropped or self.regular):
+            return self.drop_or_add()
         self.added += 1
         return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}"
 
+    def drop_or_add(self):
+        if self.dropped and self.chance(0.7):
+            name, type_ = self.dropped.pop()
+            self.regular.append((name, type_))
+            self.columns.append((name, type_))
+            return f"ALTER TABLE {self.name} ADD {name} {type_}"
+        droppable = [c for c in self.regular if not any(u in c[1] for u in self.values.user_types)]  # user types turn into tuples
+        if not droppable:
+            return f"ALTER TABLE {self.name} DROP {self.rng.choice(self.columns)[0]}_"
+        column = self.rng.choice(droppable)
+        self.regular.remove(column)
+        self.columns.remove(column)
+        self.dropped.append(column)
+        return f"ALTER TABLE {self.name} DROP {column[0]}" + (f" USING TIMESTAMP {self.rng.randrange(1, 12)}" if self.clock == "explicit" else "")
+
     def statement(self):
         makers = [self.insert, self.update, self.delete, self.batch, self.select, self.alter]
-        weights = [20, 18, 10, 8, 44, 0.5]
+        weights = [20, 18, 10, 8, 44, 1.5]
         if self.clock == "server" and not self.counters:
             makers, weights = makers + [self.lwt], weights + [15]
         return self.rng.choices(makers, weights)[0]()

@@ -80,11 +80,14 @@ class Values:
 
     def __init__(self, rng):
         self.rng, self.known, self.texts = rng, {("null", "null"): (None, "null")}, {}
+        self.user_types = {}  # name -> [(field, type)]
 
     def plain(self, type_, least=0):
         """The text of a random literal; a collection has at least so many elements."""
         if type_.startswith("frozen<"):
             return self.plain(type_[7:-1], least)
+        if type_ in self.user_types:
+            return self.user_value(type_)
         if "<" not in type_:
             text = self.rng.choice(LITERALS[type_])
             self.known[type_, text] = (scalar_value(type_, text), scalar_json(type_, text))
@@ -107,6 +110,17 @@ class Values:
             value = SortedSet(value) if kind == "set" else value  # Cassandra keeps what is bound in the order it came in
             js = f"[{', '.join(j for _, j in values)}]"
         self.known[type_, text] = (value, js)
+        return text
+
+    def user_value(self, type_):
+        """Of a user type: any of its fields, in any order; those that are left out are null."""
+        fields = self.user_types[type_]
+        given = {n: (t, self.plain(t)) for n, t in fields if self.rng.random() < 0.8}
+        values = [self.known[self.key(*given[n])] if n in given else (None, "null") for n, _ in fields]
+        order = self.rng.sample(sorted(given), len(given)) or [fields[0][0]]
+        text = "{%s}" % ", ".join(f"{n}: {given[n][1] if n in given else 'null'}" for n in order)
+        js = "{%s}" % ", ".join(f'"{n}": {v[1]}' for (n, _), v in zip(fields, values))
+        self.known[type_, text] = (tuple(v for v, _ in values), js)
         return text
 
     @staticmethod

@@ -1,0 +1,61 @@
+#include "engine/kv_trim.h"
+
+#include <string.h>
+
+void kv_trim_init(struct kv_trim *t, rocksdb_t *db) {
+    t->db = db;
+    pthread_mutex_init(&t->lock, NULL);
+}
+
+static void compact(rocksdb_t *db, const uint8_t *from, size_t from_n, const uint8_t *to, size_t to_n) {
+    rocksdb_compactoptions_t *o = rocksdb_compactoptions_create();
+    rocksdb_compactoptions_set_exclusive_manual_compaction(o, 0);
+    rocksdb_compactoptions_set_bottommost_level_compaction(o, 0); /* skip: file deletion has been there */
+    rocksdb_compact_range_opt(db, o, (const char *)from, from_n, (const char *)to, to_n);
+    rocksdb_compactoptions_destroy(o);
+}
+
+static void *work(void *arg) {
+    struct kv_trim *t = arg;
+    pthread_mutex_lock(&t->lock);
+    while (t->n && !t->closing) {
+        uint8_t from[KV_TRIM_KEY], to[KV_TRIM_KEY];
+        size_t from_n = t->ranges[0].from_n, to_n = t->ranges[0].to_n;
+        memcpy(from, t->ranges[0].from, from_n);
+        memcpy(to, t->ranges[0].to, to_n);
+        memmove(t->ranges, t->ranges + 1, --t->n * sizeof t->ranges[0]);
+        pthread_mutex_unlock(&t->lock);
+        compact(t->db, from, from_n, to, to_n);
+        pthread_mutex_lock(&t->lock);
+    }
+    t->running = false;
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+void kv_trim_add(struct kv_trim *t, struct slice from, struct slice to) {
+    pthread_mutex_lock(&t->lock);
+    if (t->n < KV_TRIM_RANGES && from.n <= KV_TRIM_KEY && to.n <= KV_TRIM_KEY && !t->closing) {
+        memcpy(t->ranges[t->n].from, from.p, from.n);
+        memcpy(t->ranges[t->n].to, to.p, to.n);
+        t->ranges[t->n].from_n = from.n;
+        t->ranges[t->n++].to_n = to.n;
+    }
+    if (t->n && !t->running) {
+        if (t->joinable) pthread_join(t->thread, NULL); /* it has let go of the lock for good */
+        t->joinable = t->running = pthread_create(&t->thread, NULL, work, t) == 0;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+void kv_trim_fini(struct kv_trim *t) {
+    pthread_mutex_lock(&t->lock);
+    t->closing = true;
+    bool joinable = t->joinable;
+    pthread_mutex_unlock(&t->lock);
+    if (joinable) {
+        rocksdb_disable_manual_compaction(t->db);
+        pthread_join(t->thread, NULL);
+    }
+    pthread_mutex_destroy(&t->lock);
+}
