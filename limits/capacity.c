@@ -6,7 +6,7 @@ enum { MINUTE_S = 60, US = 1000000 };
 /* Alarms of target tracking: this many minutes above the target, or well below it. */
 enum { ABOVE_MINUTES = 2, BELOW_MINUTES = 15, BELOW_PERCENT = 20 };
 
-void capacity_define(struct capacity *c, const struct capacity *definition, int64_t peak_new) {
+void capacity_define(struct capacity *c, const struct capacity *definition, int64_t begins) {
     bool was_provisioned = c->provisioned;
     int64_t former = capacity_rate(c, INT64_MAX);
     if (c->units != definition->units || c->provisioned != definition->provisioned) c->scaled = 0;
@@ -15,13 +15,16 @@ void capacity_define(struct capacity *c, const struct capacity *definition, int6
     c->warm = definition->warm;
     c->scaling = definition->scaling;
     c->per_unit = definition->per_unit;
-    if (c->peak < peak_new) c->peak = peak_new;
+    c->begins = begins;
     if (was_provisioned && !c->provisioned && c->peak < former / 2) c->peak = former / 2;
 }
 
+static int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+
 int64_t capacity_rate(const struct capacity *c, int64_t maximum) {
-    int64_t rate = c->provisioned ? (c->scaled ? c->scaled : c->units) : (2 * c->peak > c->warm ? 2 * c->peak : c->warm);
-    return rate < maximum ? rate : maximum;
+    int64_t provisioned = c->scaled ? c->scaled : c->units;
+    int64_t rate = c->provisioned ? provisioned : greatest(greatest(c->begins, 2 * c->peak), c->warm);
+    return greatest(rate < maximum ? rate : maximum, 1);
 }
 
 static int64_t within(int64_t n, const struct scaling *s) { return n < s->minimum ? s->minimum : n > s->maximum ? s->maximum : n; }

@@ -26,15 +26,16 @@ struct capacity {
     /* state */
     int64_t minute, in_minute;   /* of the clock; counts in it so far */
     int64_t window, window_best; /* of the clock; the highest mean of a minute in it, a second */
-    int64_t peak;                /* of windows that are over, or what a new table begins with */
+    int64_t begins;              /* a second: what a new on-demand table can take; at least 1 */
+    int64_t peak;                /* of windows that are over */
     int64_t scaled;              /* what auto scaling provides instead of units; 0: it did nothing yet */
     int64_t scaled_at_s;
     uint32_t minutes_above, minutes_below; /* the target, in a row */
 };
 
-/* scaled stays when the definition's units do; peak_new is what a new on-demand table begins with. */
-void capacity_define(struct capacity *c, const struct capacity *definition, int64_t peak_new);
+/* scaled stays when the definition's units do; begins is what a new on-demand table can take. */
+void capacity_define(struct capacity *c, const struct capacity *definition, int64_t begins);
 /* n counts were used; also with 0, to let time pass. scales: auto scaling is simulated. */
 void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales);
-/* Units a second now; at most the table's maximum. */
+/* Units a second now; at least 1, at most the table's maximum. */
 int64_t capacity_rate(const struct capacity *c, int64_t maximum);

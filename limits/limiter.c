@@ -93,8 +93,8 @@ int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, con
     struct capacity r = *read, w = *write;
     r.per_unit = HALVES;
     w.per_unit = 1;
-    capacity_define(&t->read, &r, l->o.values.of[LIMIT_ON_DEMAND_READ] / 2);
-    capacity_define(&t->write, &w, l->o.values.of[LIMIT_ON_DEMAND_WRITE] / 2);
+    capacity_define(&t->read, &r, l->o.values.of[LIMIT_ON_DEMAND_READ]);
+    capacity_define(&t->write, &w, l->o.values.of[LIMIT_ON_DEMAND_WRITE]);
     return 0;
 }
 
@@ -356,4 +356,34 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
         }
     }
     if (!over) note_use(&a);
+}
+
+/* Like draw, of nothing: is there any? */
+static bool is_in_debt(const struct asking *a, const struct draw *d, const struct limit_part *p) {
+    bucket_fill(d->bucket, a->ask->now_us, d->rate, d->cap, d->start);
+    int64_t needs = bucket_needs(0, d->cap, true);
+    if (bucket_has(d->bucket, needs)) return false;
+    say_over(a, d, p, bucket_wait_us(d->bucket, needs, d->rate));
+    return true;
+}
+
+bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct limit_verdict *out) {
+    struct limit_table *t = table_find(l, object);
+    *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
+    if (!t || t->mode != LIMITS_ENFORCE) return true;
+    const struct limit_part part = {.object = object, .keyspace = t->keyspace, .table = t->table};
+    const struct limit_ask ask = {.now_us = now_us};
+    const struct asking a = {.l = l, .ask = &ask, .over = &out->over};
+    const struct draw draws[] = {
+        second(l, LIMIT_ACCOUNT_READ, &l->account_read, 0, true),
+        second(l, LIMIT_TABLE_READ, &t->read_most, 0, true),
+        of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, 0),
+    };
+    for (size_t i = l->o.mode != LIMITS_ENFORCE; i < ARRAY_LEN(draws); i++) {
+        if (!is_in_debt(&a, &draws[i], &part)) continue;
+        out->over.enforced = true;
+        count(l, &ask, &out->over);
+        return false;
+    }
+    return true;
 }

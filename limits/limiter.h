@@ -46,7 +46,7 @@ struct limit_over {
     uint32_t object;   /* the table's; 0: of none */
     char keyspace[64], table[64];
     int64_t rate;      /* of the limit: units a second, or what there may be of it */
-    double asked;
+    double asked;      /* 0: a read that has not run */
     int64_t retry_us;  /* from now; 0: never, as it is */
 };
 struct limit_verdict {
@@ -91,6 +91,10 @@ int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, con
 void limiter_drop(struct limiter *l, uint32_t object);
 
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
+
+/* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse it, for the account or the table is in debt; *out says so, as limiter_ask
+ * would, and it is counted. Only where limits are enforced. */
+bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct limit_verdict *out) MUST_CHECK;
 
 /* For those who look: tables by object, with what they may now; i from 0, which is what is of no one table; NULL at the end. Valid until the next call that changes the limiter. */
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us);

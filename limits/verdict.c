@@ -31,7 +31,9 @@ static long long milliseconds(int64_t us) { return (long long)((us + 999) / 1000
 void limit_over_text(const struct limit_over *o, struct buf *out) {
     const struct limit_info *info = limit_info(o->limit);
     put_subject(o, out);
-    buf_printf(out, " (%s: %lld %s, asked %g)", info->name, (long long)o->rate, info->unit, o->asked);
+    buf_printf(out, " (%s: %lld %s", info->name, (long long)o->rate, info->unit);
+    if (o->asked > 0) buf_printf(out, ", asked %g", o->asked);
+    buf_put_str(out, ")");
     if (o->retry_us) buf_printf(out, "; retry in %lld ms", milliseconds(o->retry_us));
 }
 
@@ -43,7 +45,10 @@ void limit_over_json(const struct limit_over *o, struct buf *out) {
         snprintf(name, sizeof(name), "%s.%s", o->keyspace, o->table);
         buf_json_str(out, slice_str(name));
     } else buf_put_str(out, "null");
-    buf_printf(out, ",\"rate\":%lld,\"unit\":\"%s\",\"asked\":%g,\"retry_after_ms\":", (long long)o->rate, info->unit, o->asked);
+    buf_printf(out, ",\"rate\":%lld,\"unit\":\"%s\",\"asked\":", (long long)o->rate, info->unit);
+    if (o->asked > 0) buf_printf(out, "%g", o->asked);
+    else buf_put_str(out, "null");
+    buf_put_str(out, ",\"retry_after_ms\":");
     if (o->retry_us) buf_printf(out, "%lld}", milliseconds(o->retry_us));
     else buf_put_str(out, "null}");
 }

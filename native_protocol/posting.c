@@ -25,6 +25,12 @@ static enum ledger_outcome outcome_of(const struct err *e, const struct limit_ve
 /* A prepared statement is known by its id, another one by what it has in common with those that differ in their values. */
 static void name_statement(struct np_call *call, struct ledger_request *q) {
     const struct cql_request *r = &call->r;
+    if (r->kind == REQUEST_BATCH && call->cost.table) {
+        const char *text = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace, call->cost.table);
+        if (text) q->text = slice_str(text);
+        q->statement_id = text ? murmur3_hash(q->text) : 0;
+        return;
+    }
     if (r->kind == REQUEST_EXECUTE && r->fingerprint) {
         q->statement_id = load_u64(r->prepared_id.p);
         q->text = slice_str(r->fingerprint);

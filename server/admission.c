@@ -203,6 +203,16 @@ static int admit(void *arg, struct cql_request *r, struct err *e) {
     return answer(r, &v, e);
 }
 
+/* What would be refused when it has run need not run: it is the refused client's time that is spent, not the others'. */
+static int begin(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e) {
+    struct admission *a = arg;
+    struct limit_verdict v;
+    pthread_mutex_lock(&a->lock);
+    bool may = limiter_may_read(a->limiter, t->object, r->now_us, &v);
+    pthread_mutex_unlock(&a->lock);
+    return may ? 0 : answer(r, &v, e);
+}
+
 /* ---- life ---- */
 
 struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct err *e) {
@@ -233,8 +243,9 @@ const struct limiter_options *admission_options(const struct admission *a) { ret
 
 struct cql_admission admission_of(struct admission *a) {
     const struct limiter_options *o = admission_options(a);
-    bool limits = o->mode != LIMITS_OFF || o->rules.n || o->guidance != GUIDANCE_OFF;
-    return limits ? (struct cql_admission){.admit = admit, .arg = a} : (struct cql_admission){0};
+    bool limits = o->mode != LIMITS_OFF || o->rules.n;
+    if (!limits && o->guidance == GUIDANCE_OFF) return (struct cql_admission){0};
+    return (struct cql_admission){.admit = admit, .begin = limits ? begin : NULL, .arg = a};
 }
 
 int admission_tables(struct admission *a, admission_table_fn fn, void *arg) {

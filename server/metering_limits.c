@@ -88,6 +88,8 @@ YIELDS_METERING(throttles) {
 
 /* ---- capacity ---- */
 
+static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static int emit_capacity(struct row_out *ro, const struct limiter_options *o, const struct limit_table *t) {
     row_out_begin(ro);
     row_text(ro, "keyspace_name", t->keyspace);
@@ -99,8 +101,8 @@ static int emit_capacity(struct row_out *ro, const struct limiter_options *o, co
     row_long(ro, "read_capacity", capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
     row_long(ro, "write_capacity", capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));
     if (!t->read.provisioned) {
-        row_long(ro, "read_previous_peak", t->read.peak);
-        row_long(ro, "write_previous_peak", t->write.peak);
+        row_long(ro, "read_previous_peak", greater(t->read.peak, t->read.begins / 2));
+        row_long(ro, "write_previous_peak", greater(t->write.peak, t->write.begins / 2));
     }
     row_long(ro, "warm_read", t->read.warm ? t->read.warm : capacity_rate(&t->read, o->values.of[LIMIT_TABLE_READ]));
     row_long(ro, "warm_write", t->write.warm ? t->write.warm : capacity_rate(&t->write, o->values.of[LIMIT_TABLE_WRITE]));

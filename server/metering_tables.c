@@ -97,6 +97,8 @@ static int emit_table(struct row_out *ro, const struct schema_table *t, const st
     row_count(ro, "bytes_read", f->n[FIGURE_BYTES_READ]);
     row_count(ro, "condition_failed", f->n[FIGURE_CONDITION_FAILED]);
     row_count(ro, "entities", f->n[FIGURE_ENTITIES]);
+    row_count(ro, "entities_last_minute", a->last_minute.n[FIGURE_ENTITIES]);
+    row_count(ro, "entities_last_second", a->last_second.entities);
     enum order_pattern pattern = ledger_pattern(metering_of(ro->table)->ledger, t->object);
     row_text(ro, "pattern", pattern == ORDER_NONE ? NULL : order_pattern_name(pattern));
     row_count(ro, "read_throttles", sum_of(f, OF_READ_THROTTLES));
@@ -107,6 +109,8 @@ static int emit_table(struct row_out *ro, const struct schema_table *t, const st
     row_count(ro, "rows_read", sum_classes(f, FIGURE_POINT_SCANNED));
     row_count(ro, "rows_returned", sum_classes(f, FIGURE_POINT_RETURNED));
     row_double(ro, "static_write_units", (double)f->n[FIGURE_STATIC_WRITE_UNITS]);
+    row_count(ro, "throttles_last_minute", sum_of(&a->last_minute, OF_READ_THROTTLES) + sum_of(&a->last_minute, OF_WRITE_THROTTLES));
+    row_count(ro, "throttles_last_second", a->last_second.throttles);
     row_count(ro, "ttl_deletes", f->n[FIGURE_TTL_DELETES]);
     row_count(ro, "write_throttles", sum_of(f, OF_WRITE_THROTTLES));
     row_double(ro, "write_units", (double)f->n[FIGURE_WRITE_UNITS]);

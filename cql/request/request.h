@@ -19,6 +19,8 @@ struct access_control;
 /* Asked once for every request, when its cost (r->cost) is known and before anything is written: 0, or -1 with the error that it is
  * refused with. admit NULL allows all. On the thread that runs the request. */
 struct cql_admission {
+    /* Asked before a SELECT reads a table, on every thread that it comes to: -1 when it would be refused whatever it costs. NULL: nothing is. */
+    int (*begin)(void *arg, struct cql_request *r, const struct schema_table *t, struct err *e);
     int (*admit)(void *arg, struct cql_request *r, struct err *e);
     void *arg;
 };

@@ -102,6 +102,12 @@ def test_statements_are_known_by_their_shape(session):
     assert rows["SELECT * FROM led.shapes WHERE pk IN(?)"].executions == 2
     assert rows["SELECT * FROM led.shapes WHERE pk IN(?)"].read_units == 5
     assert rows["SELECT v FROM led.shapes WHERE pk = ?"].executions == 3
+    batch = BatchStatement()
+    for i in range(2):
+        batch.add(session.prepare("INSERT INTO led.shapes (pk, v) VALUES (?, ?)"), (i, "b"))
+    session.execute(batch)
+    rows = {r.statement: r for r in session.execute("SELECT * FROM system_metering.statements") if r.table_name == "shapes"}
+    assert (rows["BATCH of 2 on led.shapes"].executions, rows["BATCH of 2 on led.shapes"].write_units) == (1, 4)
 
 
 def test_connections_and_roles(server, session):

@@ -118,6 +118,22 @@ def test_a_read_is_paid_for_by_those_after_it(limited):
     assert l.account("t").read_throttles == 2
 
 
+def test_a_read_of_a_table_in_debt_does_not_run(limited):
+    l = limited("--limits", "enforce", "--limit-values", "on-demand-read=1,partition-write=40000", "--admin-port", str(free_port()))
+    l.table("t")
+    for ck in range(30):
+        l.insert("t", 1, ck, BIG)
+    scan = SimpleStatement("SELECT * FROM lim.t WHERE v = 0x01 ALLOW FILTERING", retry_policy=FallthroughRetryPolicy(), fetch_size=5000)
+    l.session.execute(scan)  # 256 units of a page: in debt for minutes
+    before = scrape(l.server)
+    for _ in range(20):
+        with pytest.raises(ReadTimeout, match="on-demand-read: 1 read units per second.; retry in 2[0-9]{5} ms"):
+            l.session.execute(scan)
+    after = scrape(l.server)
+    assert after["tally_offloaded_scans_total"] == before["tally_offloaded_scans_total"], "not one went to a worker"
+    assert l.account("t").read_throttles == 20 and l.throttles("on-demand-read")["lim", "t"].refused == 20
+
+
 def test_a_batch_is_refused_as_a_whole(limited):
     l = limited("--limits", "enforce", "--table-limits", "lim.free=off", "--limit-values", "on-demand-write=10")
     l.table("t")

@@ -99,6 +99,25 @@ static void test_reads_run_into_debt_and_those_after_pay(void **state) {
     limiter_free(w.l);
 }
 
+static void test_a_read_may_begin_unless_its_table_is_in_debt(void **state) {
+    (void)state;
+    struct limiter_options o = options("on-demand-read=10");
+    struct world w;
+    open_world(&w, &o);
+    assert_true(limiter_may_read(w.l, 1, w.now_us, &w.v));
+    assert_true(reads(&w, 1, 40));
+    assert_false(limiter_may_read(w.l, 1, w.now_us, &w.v));
+    struct limit_over said = w.v.over;
+    assert_false(reads(&w, 1, 1)); /* which says the same */
+    assert_int_equal(said.limit, w.v.over.limit);
+    assert_int_equal(said.retry_us, w.v.over.retry_us);
+    w.now_us += said.retry_us;
+    assert_true(limiter_may_read(w.l, 1, w.now_us, &w.v));
+    assert_true(reads(&w, 1, 1));
+    assert_int_equal(limiter_table(w.l, 1, w.now_us)->counts[LIMIT_ON_DEMAND_READ].refused, 2);
+    limiter_free(w.l);
+}
+
 static void test_a_refused_request_takes_nothing(void **state) {
     (void)state;
     struct limiter_options o = options("on-demand-write=100,partition-write=10,connection=1000");
@@ -161,6 +180,29 @@ static void test_on_demand_doubles_the_previous_peak_every_window(void **state) 
     w.now_us += (int64_t)1800 * S;
     assert_int_equal(write_capacity(&w), 14000);
     limiter_free(w.l);
+}
+
+static void test_every_number_from_1_is_a_limit(void **state) {
+    (void)state;
+    for (int id = 0; id < LIMITS; id++) {
+        struct limiter_options o = options("");
+        o.guidance = GUIDANCE_ENFORCE;
+        o.scales = true;
+        o.values.of[id] = 1;
+        struct world w;
+        open_world(&w, &o);
+        struct capacity one = {.provisioned = true, .units = 1, .scaling = {.enabled = true, .minimum = 1, .maximum = 1, .target_percent = 20}};
+        for (int provisioned = 0; provisioned < 2; provisioned++) {
+            for (int i = 0; i < 300; i++, w.now_us += S) {
+                (void)writes(&w, i % 3, 2000);
+                (void)reads(&w, i % 3, 20000);
+                bool begins = limiter_may_read(w.l, 1, w.now_us, &w.v);
+                assert_true(begins == (w.v.over.limit == LIMITS));
+            }
+            assert_int_equal(limiter_define(w.l, 1, "k", "t", &one, &one), 0);
+        }
+        limiter_free(w.l);
+    }
 }
 
 static void test_on_demand_after_provisioned_begins_with_half_of_it(void **state) {
@@ -410,9 +452,11 @@ int main(void) {
         cmocka_unit_test(test_a_second_holds_exactly_its_rate),
         cmocka_unit_test(test_a_write_larger_than_the_bucket_waits_until_it_is_full),
         cmocka_unit_test(test_reads_run_into_debt_and_those_after_pay),
+        cmocka_unit_test(test_a_read_may_begin_unless_its_table_is_in_debt),
         cmocka_unit_test(test_a_refused_request_takes_nothing),
         cmocka_unit_test(test_a_burst_is_what_was_not_used_up_to_300_seconds),
         cmocka_unit_test(test_on_demand_doubles_the_previous_peak_every_window),
+        cmocka_unit_test(test_every_number_from_1_is_a_limit),
         cmocka_unit_test(test_on_demand_after_provisioned_begins_with_half_of_it),
         cmocka_unit_test(test_auto_scaling_follows_its_target),
         cmocka_unit_test(test_the_innocent_table_and_partition_do_not_pay),
