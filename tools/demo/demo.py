@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts tallyd on a scratch folder, runs the founding examples through the Python driver, and prints what each statement cost and what is refused.
+"""Starts tallyd on a scratch folder, runs the founding examples through the Python driver, and prints what each statement cost, and what is refused or throttled.
 
 usage: demo.py PATH_OF_TALLYD [tallyd options]
 """
@@ -11,13 +11,15 @@ import sys
 import tempfile
 import time
 
-from cassandra import ConsistencyLevel, InvalidRequest
+from cassandra import ConsistencyLevel, InvalidRequest, WriteTimeout
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-from cassandra.policies import RoundRobinPolicy
+from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.query import SimpleStatement
 
 TABLE = """CREATE TABLE mykeyspace.mytable(pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, static_col1 int static,
              PRIMARY KEY ((pk_col1, pk_col2), ck_col1, ck_col2))"""
+SMALL = """CREATE TABLE mykeyspace.small(pk int PRIMARY KEY, v text)
+             WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, 'write_capacity_units': 5}}"""
 WIDE = "CREATE TABLE mykeyspace.wide(pk int, ck int, reg text, st text static, PRIMARY KEY (pk, ck))"
 
 QUORUM, ONE = ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.LOCAL_ONE
@@ -114,18 +116,30 @@ def shorten(text, width):
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
+def print_throttle(session):
+    """Five write units a second, and none saved yet: a write of twenty has to wait."""
+    print("\nthrottled, for the table is provisioned with 5 write units a second")
+    statement = SimpleStatement("INSERT INTO mykeyspace.small (pk, v) VALUES (1, %s)", retry_policy=FallthroughRetryPolicy())
+    try:
+        session.execute(statement, ("x" * 20000,))
+        words = "not throttled: --limits is off"
+    except WriteTimeout as e:
+        words = str(e).split('message="', 1)[1].rsplit('" info', 1)[0]
+    print(f"INSERT INTO small (pk, v) VALUES (1, '{'x' * 10}...')  at LOCAL_QUORUM\n    {words}")
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     folder = tempfile.mkdtemp(prefix="tally-demo-")
-    process, host, port = start(sys.argv[1], folder, sys.argv[2:])
+    process, host, port = start(sys.argv[1], folder, ["--table-limits", "mykeyspace.small=enforce", *sys.argv[2:]])
     try:
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=QUORUM)
         with Cluster([host], port=port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as cluster:
             session = cluster.connect()
             session.execute("CREATE KEYSPACE mykeyspace WITH replication = {'class': 'SingleRegionStrategy'}")
             await_keyspace(session, "mykeyspace")
-            for name, ddl in (("mytable", TABLE), ("wide", WIDE)):
+            for name, ddl in (("mytable", TABLE), ("wide", WIDE), ("small", SMALL)):
                 session.execute(ddl)
                 print(f"mykeyspace.{name}: {await_active(session, name)}")
             width = 60
@@ -136,6 +150,7 @@ def main():
                 short = shorten(text.replace("mykeyspace.", ""), width)
                 print(f"{short:{width}} {level:13} {bytes_of(c):>23} {charge:6g}  {', '.join(c['rules'])}")
             print_refusals(session)
+            print_throttle(session)
     finally:
         process.terminate()
         process.wait()
