@@ -92,6 +92,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     }
     c->eng = o->eng;
     c->clock = o->clock;
+    c->clock_control = o->clock_control;
     c->mode = o->mode;
     c->control = o->control;
     c->n_tables = o->n_tables;
