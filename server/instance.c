@@ -77,7 +77,7 @@ static int open_front(struct instance *in, struct err *e) {
         .ledger = in->ledger,
         .access = in->access,
         .keys = s->auth == AUTH_SIGV4 ? &in->keys : NULL,
-        .region = s->node.datacenter,
+        .region = s->region,
         .size_model = s->size_model,
         .write_size = s->write_size,
         .timestamp_size = s->timestamp_size,
