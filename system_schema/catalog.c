@@ -39,7 +39,7 @@ static void resume(struct catalog *c) {
             x->with_keyspace = true;
         }
         if (orphan && entry_is_gone(ks)) entry_set_status(c, x, SCHEMA_DELETED);
-        else if (!orphan && entry_is_pending(x)) entry_schedule(c, x);
+        else if (entry_is_pending(x) && !x->with_keyspace) entry_schedule(c, x);
     }
 }
 
