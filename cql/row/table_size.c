@@ -14,6 +14,7 @@ enum { CHUNK = 4096, ASK_AFTER = 512 };
 struct entry {
     struct entry *next;
     uint32_t object, shape, storage;
+    bool has_ttl, has_timestamps; /* which change what a row takes, and not the shape */
     char keyspace[64], name[224];
     uint32_t users; /* under the list's lock */
     pthread_mutex_t lock; /* of what follows */
@@ -169,15 +170,24 @@ static void give_entry(struct table_sizes *s, struct entry *x) {
     pthread_mutex_unlock(&s->lock);
 }
 
+/* What was counted of another definition is counted again. */
+static void note_table(struct entry *x, const struct schema_table *t) {
+    bool ttl = schema_has_ttl(t), timestamps = schema_has_client_timestamps(t);
+    bool same = x->shape == t->shape && x->storage == t->storage && x->has_ttl == ttl && x->has_timestamps == timestamps;
+    if (!same) memset(x->counted, 0, sizeof(x->counted));
+    x->shape = t->shape;
+    x->storage = t->storage;
+    x->has_ttl = ttl;
+    x->has_timestamps = timestamps;
+}
+
 int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
                          struct table_size *out, struct err *e) {
     *out = (struct table_size){0};
     if (t->virt) return 0;
     struct entry *x = take_entry(s, schema, t);
     if (!x) return err_nomem(e);
-    if (x->shape != t->shape || x->storage != t->storage) memset(x->counted, 0, sizeof(x->counted));
-    x->shape = t->shape;
-    x->storage = t->storage;
+    note_table(x, t);
     int rc = refresh(s, x, t, patience, e);
     for (uint32_t i = 0; i < ENG_BUCKETS; i++) {
         out->rows += x->sums[i].rows;

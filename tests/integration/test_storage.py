@@ -125,6 +125,17 @@ def test_asking_while_others_write_loses_nothing(served):
     agrees(s, "busy", model)
 
 
+def test_a_table_that_gets_ttl_is_counted_anew(served):
+    s, model = served
+    create_table(s, "b", "late", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    s.execute("INSERT INTO b.late (pk, ck, v) VALUES (1, 1, 0x00)")
+    before = agrees(s, "late", model)[0]
+    s.execute("ALTER TABLE b.late WITH CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}")
+    assert agrees(s, "late", model)[0] == before + (8 * (1 + 3) if model == "current" else 0)
+    s.execute("ALTER TABLE b.late WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}")
+    assert agrees(s, "late", model)[0] == before + (8 * (1 + 3) if model == "current" else 0) + 20
+
+
 def test_a_table_that_is_dropped_leaves_nothing(served):
     s, model = served
     for _ in range(2):
