@@ -65,9 +65,17 @@ static int decode(struct footprint *f, enum eng_row_kind kind, struct slice ck, 
     return eng_row_decode(buf_slice(&f->state), &f->rows, row, f->r->err);
 }
 
+static void advance(struct footprint *f) {
+    struct buf state = f->next;
+    f->next = f->state;
+    f->state = state;
+}
+
+/* What is in the row may point into the state that it replaces. */
 static int encode(struct footprint *f, const struct eng_row *row) {
-    f->state.n = 0;
-    eng_row_encode(row, &f->state);
+    f->next.n = 0;
+    eng_row_encode(row, &f->next);
+    advance(f);
     return buf_failed(&f->state) ? err_nomem(f->r->err) : 0;
 }
 
@@ -93,9 +101,7 @@ static int lay(struct footprint *f, const struct eng_row *delta) {
     f->next.n = 0;
     int rc = buf_failed(&one) || eng_row_merge(buf_slice(&f->state), buf_slice(&one), &f->next) || buf_failed(&f->next);
     buf_fini(&one);
-    struct buf merged = f->next;
-    f->next = f->state;
-    f->state = merged;
+    advance(f);
     return rc ? err_set(f->r->err, ERR_SERVER, "a stored row is damaged, or there is no memory to look at it") : 0;
 }
 
