@@ -186,14 +186,14 @@ static void pace_merge(struct pace *to, const struct pace *from, uint32_t second
     to->last_minute += p.last_minute;
 }
 
-static void partition_merge(struct ledger_partition *to, const struct shard_partition *p, const struct heavy_item *item, uint32_t second) {
-    to->load += item->load;
-    to->error += item->error;
-    to->p.read_halves += p->read_halves;
-    to->p.write_units += p->write_units;
-    to->p.entities += p->entities;
-    to->p.throttles += p->throttles;
-    pace_merge(&to->p.pace, &p->pace, second);
+static void partition_merge(struct ledger_partition *to, const struct ledger_partition *from, uint32_t second) {
+    to->load += from->load;
+    to->error += from->error;
+    to->p.read_halves += from->p.read_halves;
+    to->p.write_units += from->p.write_units;
+    to->p.entities += from->p.entities;
+    to->p.throttles += from->p.throttles;
+    pace_merge(&to->p.pace, &from->p.pace, second);
 }
 
 static int heavier_partition(const void *a, const void *b) {
@@ -206,22 +206,28 @@ static int heavier_statement(const void *a, const void *b) {
     return (x->load < y->load) - (x->load > y->load);
 }
 
-/* Of a shard, under its lock: its partitions join those of the shards before. */
-static size_t take_partitions(const struct shard *s, struct ledger_partition *all, size_t n, uint32_t second) {
-    size_t before = n;
+/* Of a shard, under its lock, which is held for the copying alone: its partitions, behind those of the shards before. */
+static size_t take_partitions(const struct shard *s, struct ledger_partition *all, size_t n) {
     for (uint32_t i = 0; i < SHARD_PARTITION_SETS * HEAVY_WAYS; i++) {
         struct heavy_item item = heavy_at(&s->partitions, i);
-        if (!item.load) continue;
-        struct ledger_partition *to = partition_of(all, before, &s->partition_infos[i]);
-        if (!to) {
-            to = &all[n++];
-            *to = (struct ledger_partition){.p = s->partition_infos[i]};
-            to->p.read_halves = to->p.write_units = to->p.entities = to->p.throttles = 0;
-            to->p.pace = (struct pace){0};
-        }
-        partition_merge(to, &s->partition_infos[i], &item, second);
+        if (item.load) all[n++] = (struct ledger_partition){.p = s->partition_infos[i], .load = item.load, .error = item.error};
     }
     return n;
+}
+
+/* Those from before on join the same ones of the shards before. */
+static size_t join_partitions(struct ledger_partition *all, size_t before, size_t n, uint32_t second) {
+    size_t kept = before;
+    for (size_t i = before; i < n; i++) {
+        struct ledger_partition *to = partition_of(all, before, &all[i].p);
+        if (to) partition_merge(to, &all[i], second);
+        else {
+            if (second > all[i].p.pace.second) pace_roll(&all[i].p.pace, second);
+            if (kept != i) all[kept] = all[i];
+            kept++;
+        }
+    }
+    return kept;
 }
 
 /* Where a shard does not keep a partition that another one does, it may have had as much as H2 says (heavy.h). */
@@ -234,9 +240,10 @@ struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n) {
     uint32_t second = running_second(l);
     for (unsigned i = 0; i < l->n_shards; i++) {
         pthread_mutex_lock(&l->shards[i].lock);
-        *n = take_partitions(&l->shards[i], all, *n, second);
+        size_t taken = take_partitions(&l->shards[i], all, *n);
         total += l->shards[i].partitions.total;
         pthread_mutex_unlock(&l->shards[i].lock);
+        *n = join_partitions(all, *n, taken, second);
     }
     for (size_t k = 0; k < *n; k++) {
         all[k].share = total ? (double)all[k].load / (double)total : 0;
@@ -255,33 +262,42 @@ static struct ledger_statement *statement_of(struct ledger_statement *all, size_
     return NULL;
 }
 
-static void statement_merge(struct ledger_statement *to, const struct shard_statement *s, const struct heavy_item *item, uint32_t second) {
-    to->load += item->load;
-    to->error += item->error;
-    to->s.executions += s->executions;
-    to->s.read_halves += s->read_halves;
-    to->s.write_units += s->write_units;
-    to->s.rows_read += s->rows_read;
-    to->s.rows_returned += s->rows_returned;
-    to->s.throttles += s->throttles;
-    pace_merge(&to->s.pace, &s->pace, second);
+static void statement_merge(struct ledger_statement *to, const struct ledger_statement *from, uint32_t second) {
+    to->load += from->load;
+    to->error += from->error;
+    to->s.executions += from->s.executions;
+    to->s.read_halves += from->s.read_halves;
+    to->s.write_units += from->s.write_units;
+    to->s.rows_read += from->s.rows_read;
+    to->s.rows_returned += from->s.rows_returned;
+    to->s.throttles += from->s.throttles;
+    pace_merge(&to->s.pace, &from->s.pace, second);
 }
 
-static size_t take_statements(const struct shard *s, struct ledger_statement *all, size_t n, uint32_t second) {
-    size_t before = n;
+static size_t take_statements(const struct shard *s, struct ledger_statement *all, size_t n) {
     for (uint32_t i = 0; i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) {
         struct heavy_item item = heavy_at(&s->statements, i);
         const struct shard_statement *from = &s->statement_infos[i];
         if (!item.load) continue;
-        struct ledger_statement *to = statement_of(all, before, item.key);
-        if (!to) {
-            to = &all[n++];
-            *to = (struct ledger_statement){.id = item.key, .s = {.object = from->object, .class = from->class}};
-            snprintf(to->text, sizeof(to->text), "%s", from->text ? from->text : "");
-        }
-        statement_merge(to, from, &item, second);
+        all[n] = (struct ledger_statement){.id = item.key, .s = *from, .load = item.load, .error = item.error};
+        all[n].s.text = NULL; /* the shard's */
+        snprintf(all[n++].text, sizeof(all->text), "%s", from->text ? from->text : "");
     }
     return n;
+}
+
+static size_t join_statements(struct ledger_statement *all, size_t before, size_t n, uint32_t second) {
+    size_t kept = before;
+    for (size_t i = before; i < n; i++) {
+        struct ledger_statement *to = statement_of(all, before, all[i].id);
+        if (to) statement_merge(to, &all[i], second);
+        else {
+            if (second > all[i].s.pace.second) pace_roll(&all[i].s.pace, second);
+            if (kept != i) all[kept] = all[i];
+            kept++;
+        }
+    }
+    return kept;
 }
 
 struct ledger_statement *ledger_statements(struct ledger *l, size_t *n) {
@@ -292,8 +308,9 @@ struct ledger_statement *ledger_statements(struct ledger *l, size_t *n) {
     uint32_t second = running_second(l);
     for (unsigned i = 0; i < l->n_shards; i++) {
         pthread_mutex_lock(&l->shards[i].lock);
-        *n = take_statements(&l->shards[i], all, *n, second);
+        size_t taken = take_statements(&l->shards[i], all, *n);
         pthread_mutex_unlock(&l->shards[i].lock);
+        *n = join_statements(all, *n, taken, second);
     }
     pthread_mutex_lock(&l->lock);
     for (size_t k = 0; k < *n; k++) names_of(l, all[k].s.object, all[k].keyspace, all[k].table);
@@ -355,6 +372,8 @@ struct ledger_role *ledger_roles(struct ledger *l, size_t *n) {
         struct ledger_role *r = role_of(roles, &n_roles, connections[i].role);
         role_add(r, &connections[i]);
         r->connections++;
+        r->last_second += connections[i].pace.last_second;
+        r->last_minute += connections[i].pace.last_minute;
     }
     free(connections);
     *n = n_roles;

@@ -53,7 +53,7 @@ struct ledger_partition {
 struct ledger_partition *ledger_partitions(struct ledger *l, size_t *n);
 
 struct ledger_statement {
-    struct shard_statement s; /* text: with the array, as long as it */
+    struct shard_statement s; /* but for its text */
     uint64_t id, load, error;
     char keyspace[BOOK_NAME], table[BOOK_NAME];
     char text[SHARD_TEXT + 1];
@@ -65,6 +65,7 @@ enum { LEDGER_ROLES = 256 };
 struct ledger_role {
     char name[64];
     uint64_t connections, statements, read_halves, write_units, throttles; /* connections: open now */
+    uint64_t last_second, last_minute; /* statements of open connections */
 };
 /* Those of closed connections, too; past LEDGER_ROLES the rest is together in one without a name. */
 struct ledger_role *ledger_roles(struct ledger *l, size_t *n);

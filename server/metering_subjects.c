@@ -115,6 +115,8 @@ static int emit_role(struct row_out *ro, const struct ledger_role *r) {
     row_count(ro, "connections", r->connections);
     row_double(ro, "read_units", (double)r->read_halves / 2);
     row_count(ro, "statements", r->statements);
+    row_count(ro, "statements_last_minute", r->last_minute);
+    row_count(ro, "statements_last_second", r->last_second);
     row_count(ro, "throttles", r->throttles);
     row_double(ro, "write_units", (double)r->write_units);
     return row_out_emit(ro);
