@@ -10,14 +10,22 @@ static int check_component(const struct schema_column *c, struct value v, struct
     return 0;
 }
 
+static int too_long(size_t bytes, struct err *e) {
+    return err_invalid(e, "Key length of %zu is longer than maximum of %d", bytes, KEY_MAX);
+}
+
+int row_key_check(const struct row_key *key, struct err *e) { return key->bytes > KEY_MAX ? too_long(key->bytes, e) : 0; }
+
 int row_key_partition(const struct schema_table *t, const struct value *values, struct arena *a, struct eng_part *out, struct err *e) {
-    size_t size = 0;
+    size_t size = 0, values_size = 0;
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
         if (check_component(schema_partition_key(t, i), values[i], e)) return -1;
         size += (size_t)values[i].n + (t->n_partition_key > 1 ? 3 : 0);
+        values_size += (size_t)values[i].n;
     }
     if (size == 0) return err_invalid(e, "Key may not be empty");
-    if (size > KEY_MAX) return err_invalid(e, "Key length of %zu is longer than maximum of %d", size, KEY_MAX);
+    if (values_size > KEY_MAX) return too_long(values_size, e); /* what Cassandra counts */
+    if (size > KEY_MAX) return too_long(size, e);
     out->table = t->storage;
     if (t->n_partition_key == 1) {
         out->key = value_slice(values[0]);
@@ -73,7 +81,7 @@ int row_key_clustering(const struct schema_table *t, const struct value *values,
         if (check_component(schema_clustering(t, i), values[i], e)) return -1;
         total += (size_t)values[i].n;
     }
-    if (total > KEY_MAX) return err_invalid(e, "The sum of all clustering columns is too long (%zu > %d)", total, KEY_MAX);
+    out->bytes = total;
     bool exact = true;
     uint8_t room[KEY_ROOM];
     struct buf b = buf_on(room);

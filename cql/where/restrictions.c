@@ -7,7 +7,7 @@
 #include "cql/request/request.h"
 
 /* More keys than this in one statement (a product of IN lists) are refused: each is memory and a read. */
-enum { WHERE_KEYS_MAX = 16384 };
+enum { WHERE_KEYS_MAX = 65536 };
 
 /* A growing list of combinations: each is one value per column so far. */
 struct product {

@@ -232,6 +232,7 @@ static void set_liveness(const struct modify_write *w, struct eng_row *row) {
 static int add_row(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct modify_plan *p = w->plan;
     const struct eng_row *current;
+    if (row_key_check(key, w->r->err)) return -1;
     struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
     if (!change) return -1;
     struct eng_row *row = &change->row;

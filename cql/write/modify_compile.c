@@ -204,6 +204,13 @@ static int note_insert_binds(struct builder *b, struct cql_statement *out) {
     return 0;
 }
 
+/* A literal is decoded when it is prepared, so its faults are told before those of anything that is bound. */
+static int check_json_literal(struct builder *b) {
+    struct cql_request r = {.arena = b->c->arena, .err = b->c->err};
+    const struct value *values;
+    return term_is_constant(b->plan->json) ? modify_json_values(&r, b->plan, &values) : 0;
+}
+
 static int insert_json(struct builder *b, const struct ast_insert *ast) {
     const struct schema_table *t = b->table;
     struct receiver to = receiver_of(t, "[json]", cql_type_scalar(CQL_TEXT));
@@ -211,6 +218,7 @@ static int insert_json(struct builder *b, const struct ast_insert *ast) {
     b->plan->json_unset = ast->json_default_unset;
     if (!b->plan->json) return -1;
     if (!(b->plan->json_order = modify_json_order(t, b->c->arena))) return err_nomem(b->c->err);
+    if (check_json_literal(b)) return -1;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) new_op(b, MODIFY_SET, &t->columns[i])->value_type = t->columns[i].type;
     return sort_ops(b->c, b->plan);
 }
