@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static int setup(void **state) {
     struct harness *h = test_calloc(1, sizeof *h);
@@ -34,6 +35,57 @@ static void test_insert_refuses_bad_keys(void **state) {
     assert_error(h, "INSERT INTO t (pk, ck, ck2, v) VALUES (1, 1, null, 1)", "Invalid null value in condition for column ck2");
     assert_error(h, "INSERT INTO tt (pk, v) VALUES ('', 1)", "Key may not be empty");
     assert_error(h, "INSERT INTO cn (pk, ck, c) VALUES (1, 1, 1)", "INSERT statements are not allowed on counter tables, use UPDATE instead");
+}
+
+/* A statement with a text of n bytes in the place of %s. */
+static char *with_text(const char *format, size_t n) {
+    char *text = malloc(n + 1), *out = malloc(n + strlen(format) + 1);
+    assert_non_null(text);
+    assert_non_null(out);
+    memset(text, 'x', n);
+    text[n] = 0;
+    sprintf(out, format, text);
+    free(text);
+    return out;
+}
+
+static void test_a_clustering_key_that_is_too_long_is_refused_or_not_there(void **state) {
+    struct harness *h = *state;
+    static const char *const writes[] = {"INSERT INTO t (pk, ck, ck2) VALUES (1, 1, '%s')", "UPDATE t SET v = 1 WHERE pk = 1 AND ck = 1 AND ck2 = '%s'",
+                                         "DELETE FROM t WHERE pk = 1 AND ck = 1 AND ck2 = '%s'"};
+    for (size_t i = 0; i < ARRAY_LEN(writes); i++) {
+        char *cql = with_text(writes[i], 65536 - 4); /* ck has four bytes of its own */
+        assert_error(h, cql, "Key length of 65536 is longer than maximum of 65535");
+        free(cql);
+    }
+    char *fits = with_text(writes[0], 65535 - 4), *read = with_text("SELECT v FROM t WHERE pk = 1 AND ck = 1 AND ck2 = '%s'", 65536);
+    run_ok(h, fits);
+    assert_rows(h, read, "");
+    free(fits);
+    free(read);
+}
+
+/* Each deletion of the first element moves all others; who asks for too much of that pays with an error. */
+static void test_list_operations_of_one_statement_have_a_bound(void **state) {
+    struct harness *h = *state;
+    enum { ELEMENTS = 6000, DELETIONS = 5000 };
+    struct buf cql;
+    buf_init(&cql, 0);
+    buf_put_str(&cql, "INSERT INTO t (pk, ck, ck2, l) VALUES (1, 1, 'a', [");
+    for (int i = 0; i < ELEMENTS; i++) buf_printf(&cql, "%s%d", i ? ", " : "", i);
+    buf_put_str(&cql, "])");
+    buf_u8(&cql, 0);
+    run_ok(h, (const char *)cql.p);
+    for (int n = 3; n <= DELETIONS; n += DELETIONS - 3) {
+        buf_clear(&cql, 0);
+        buf_put_str(&cql, "UPDATE t SET ");
+        for (int i = 0; i < n; i++) buf_printf(&cql, "%sl[0] = null", i ? ", " : "");
+        buf_put_str(&cql, " WHERE pk = 1 AND ck = 1 AND ck2 = 'a'");
+        buf_u8(&cql, 0);
+        if (n == 3) run_ok(h, (const char *)cql.p);
+        else assert_error(h, (const char *)cql.p, "The list operations of one statement may not move more than 16777216 elements");
+    }
+    buf_fini(&cql);
 }
 
 static void test_insert_static_only_makes_no_row(void **state) {
@@ -230,6 +282,8 @@ static void test_write_cost_of_founding_examples(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(test_insert_refuses_bad_keys),
+        CASE(test_a_clustering_key_that_is_too_long_is_refused_or_not_there),
+        CASE(test_list_operations_of_one_statement_have_a_bound),
         CASE(test_insert_static_only_makes_no_row),
         CASE(test_update_makes_no_row_marker),
         CASE(test_update_refuses_what_cassandra_refuses),
