@@ -39,7 +39,7 @@ static void resume(struct catalog *c) {
             x->with_keyspace = true;
         }
         if (orphan && entry_is_gone(ks)) entry_set_status(c, x, SCHEMA_DELETED);
-        else if (entry_is_pending(x) && !x->with_keyspace) entry_schedule(c, x);
+        else if (!orphan && entry_is_pending(x)) entry_schedule(c, x);
     }
 }
 
@@ -92,7 +92,6 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     }
     c->eng = o->eng;
     c->clock = o->clock;
-    c->clock_control = o->clock_control;
     c->mode = o->mode;
     c->control = o->control;
     c->n_tables = o->n_tables;

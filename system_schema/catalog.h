@@ -31,7 +31,6 @@ struct object_kind; /* object_kind.h */
 struct catalog_options {
     struct eng *eng;
     struct clock *clock;
-    struct clock_control *clock_control; /* the same, for system_control.clock; NULL: it cannot be moved */
     enum tally_mode mode;
     const char *ddl_delay; /* ddl_delay.h: how long an object stays CREATING, UPDATING or DELETING; NULL: none */
     const char *ddl_rules; /* ddl_rule.h; NULL: none */

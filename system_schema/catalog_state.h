@@ -61,7 +61,6 @@ struct trace_store;
 struct catalog {
     struct eng *eng;
     struct clock *clock;
-    struct clock_control *clock_control; /* the same, when it can be moved; or NULL */
     enum tally_mode mode;
     char *ddl_delay; /* the configuration's */
     bool control;

@@ -13,8 +13,6 @@ YIELDS(control_objects);
 WRITES(control_ddl);
 WRITES(control_objects);
 WRITES(local);
-YIELDS(control_clock);
-WRITES(control_clock);
 YIELDS(none);
 YIELDS(peers);
 YIELDS(size_estimates);

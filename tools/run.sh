@@ -29,6 +29,7 @@ Connect, when the line "tallyd ready" has appeared:
   pip install cqlsh-expansion && cqlsh-expansion 127.0.0.1 9042          (keyspaces mode, the default)
   pip install cqlsh && cqlsh 127.0.0.1 9042                              (with --mode cassandra)
   python: Cluster(["127.0.0.1"], port=9042).connect()
+In keyspaces mode writes are taken at LOCAL_QUORUM only, as on Amazon Keyspaces: in cqlsh say CONSISTENCY LOCAL_QUORUM first, and tell the driver (README).
 Stop it with Ctrl-C; the data stays. What each statement costs: tools/run.sh --demo
 
 TXT

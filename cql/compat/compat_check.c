@@ -1,5 +1,7 @@
 #include "cql/compat/compat_check.h"
 
+#include "keyspaces/quota.h"
+
 static const enum refusal_id NONE = REFUSALS;
 
 /* The rule of a kind that Keyspaces does not have; NONE: it has it. */
@@ -34,7 +36,28 @@ static enum refusal_id rule_of_form(const struct ast_stmt *ast) {
     return rule_of_kind(ast->kind);
 }
 
+static int check_operators(struct compile *c, const struct ast_name *table, const struct ast_where *where, const struct ast_conditions *conditions) {
+    (void)of_table(c, table);
+    if (compat_check_operators(c, where->relations, where->n, false)) return -1;
+    return conditions ? compat_check_operators(c, conditions->relations, conditions->n, true) : 0;
+}
+
+static int check_all_operators(struct compile *c, const struct ast_stmt *ast) {
+    switch (ast->kind) {
+    case STMT_SELECT: return check_operators(c, &ast->select.table, &ast->select.where, NULL);
+    case STMT_UPDATE: return check_operators(c, &ast->update.table, &ast->update.where, &ast->update.conditions);
+    case STMT_DELETE: return check_operators(c, &ast->delete_.table, &ast->delete_.where, &ast->delete_.conditions);
+    case STMT_BATCH: break;
+    default: return 0;
+    }
+    for (uint32_t i = 0; i < ast->batch.n; i++)
+        if (check_all_operators(c, ast->batch.stmts[i])) return -1;
+    return 0;
+}
+
 int compat_check_kind(struct compile *c, const struct ast_stmt *ast) {
+    if (LIKELY(c->compat.mode == COMPAT_OFF)) return 0;
+    if (check_all_operators(c, ast)) return -1;
     enum refusal_id rule = rule_of_form(ast);
     if (ast->kind == STMT_CREATE_TABLE) (void)of_table(c, &ast->create_table.table);
     if (ast->kind == STMT_ALTER_TABLE) (void)of_table(c, &ast->alter_table.table);
@@ -48,13 +71,24 @@ int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct er
     }
 }
 
+static const struct ast_name *written_table(const struct ast_stmt *ast) {
+    return ast->kind == STMT_INSERT ? &ast->insert.table : ast->kind == STMT_UPDATE ? &ast->update.table : &ast->delete_.table;
+}
+
+/* USING TIMESTAMP of the batch is that of each of its statements. */
 static int check_batch(struct compile *c, const struct ast_batch *ast) {
-    for (uint32_t i = 0; i < ast->n; i++)
+    for (uint32_t i = 0; i < ast->n; i++) {
+        const struct schema_table *t = of_table(c, written_table(ast->stmts[i]));
+        if (ast->using.timestamp && t && !schema_has_client_timestamps(t) && compat_refuse(&c->compat, REFUSE_TIMESTAMP, c->err)) return -1;
         if (compat_check(c, ast->stmts[i])) return -1;
+    }
     return 0;
 }
 
+/* A quoted name of a type may hold any characters. */
 static int check_create_type(struct compile *c, const struct ast_create_type *ast) {
+    const char *name = ast->name.name;
+    if (strlen(name) > QUOTA_NAME_LENGTH && compat_refuse(&c->compat, REFUSE_TYPE_NAME, c->err, QUOTA_NAME_LENGTH, name)) return -1;
     for (uint32_t i = 0; i < ast->n_fields; i++)
         if (compat_check_type(c, ast->field_types[i])) return -1;
     return 0;

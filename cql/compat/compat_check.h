@@ -7,7 +7,7 @@
 
 #include "cql/request/compile.h"
 
-/* Before it is compiled: statements that Keyspaces does not have, whether Tally runs them or not. */
+/* Before it is compiled: statements and operators that Keyspaces does not have, whether Tally has them or not. */
 int compat_check_kind(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
 /* Once it is compiled, so that what is wrong in itself is told as such. */
 int compat_check(struct compile *c, const struct ast_stmt *ast) MUST_CHECK;
@@ -29,5 +29,7 @@ int compat_check_expr(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 int compat_check_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
 /* Of a keyspace or table. */
 int compat_check_name(struct compile *c, const char *what, const char *name) MUST_CHECK;
-/* Operators of WHERE, or of IF. */
-int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t, bool conditions) MUST_CHECK;
+/* Operators of WHERE, or of IF, that are in no list: told before the statement is compiled, as Tally may not have them either. */
+int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n, bool conditions) MUST_CHECK;
+/* What relations compare, and with what. */
+int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t) MUST_CHECK;

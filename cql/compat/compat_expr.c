@@ -82,9 +82,16 @@ static bool is_known(enum ast_op op, bool condition) {
     return op == OP_EQ || op == OP_IN || is_inequality(op);
 }
 
-static int check_relation(struct compile *c, const struct ast_relation *rel, const struct schema_table *t, bool condition) {
-    if (rel->kind == REL_CUSTOM) return compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, "expr()");
-    if (!is_known(rel->op, condition) && compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, ast_op_text(rel->op))) return -1;
+int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n, bool conditions) {
+    for (uint32_t i = 0; i < n; i++) {
+        bool custom = relations[i]->kind == REL_CUSTOM;
+        const char *op = custom ? "expr()" : ast_op_text(relations[i]->op);
+        if ((custom || !is_known(relations[i]->op, conditions)) && compat_refuse(&c->compat, REFUSE_OPERATOR, c->err, op)) return -1;
+    }
+    return 0;
+}
+
+static int check_relation(struct compile *c, const struct ast_relation *rel, const struct schema_table *t) {
     const struct schema_column *col = t && rel->kind == REL_COLUMN && !rel->element && !rel->field ? schema_column_find(t, rel->lhs[0]) : NULL;
     bool whole = col && (cql_type_is_collection(col->type) || col->type->id == CQL_UDT);
     if (whole && is_inequality(rel->op) && compat_refuse(&c->compat, REFUSE_FROZEN_INEQUALITY, c->err, col->name)) return -1;
@@ -94,8 +101,8 @@ static int check_relation(struct compile *c, const struct ast_relation *rel, con
     return 0;
 }
 
-int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t, bool conditions) {
+int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t) {
     for (uint32_t i = 0; i < n; i++)
-        if (check_relation(c, relations[i], t, conditions)) return -1;
+        if (check_relation(c, relations[i], t)) return -1;
     return 0;
 }

@@ -44,6 +44,6 @@ static int check_in(struct compile *c, const struct ast_where *where, const stru
 int compat_check_select(struct compile *c, const struct ast_select *ast, const struct schema_table *t) {
     if (ask(c, ast->distinct, REFUSE_DISTINCT) || ask(c, ast->n_group_by, REFUSE_GROUP_BY)) return -1;
     if (ask(c, ast->per_partition_limit, REFUSE_PER_PARTITION_LIMIT) || check_selectors(c, ast, t)) return -1;
-    if (compat_check_relations(c, ast->where.relations, ast->where.n, t, false)) return -1;
+    if (compat_check_relations(c, ast->where.relations, ast->where.n, t)) return -1;
     return check_in(c, &ast->where, t) || compat_check_expr(c, ast->limit) ? -1 : 0;
 }

@@ -15,12 +15,12 @@ static int check_no_in(struct compile *c, struct ast_relation *const *relations,
 
 static int check_conditions(struct compile *c, const struct ast_conditions *ast, const struct schema_table *t, const char *words) {
     if (check_no_in(c, ast->relations, ast->n, words)) return -1;
-    return compat_check_relations(c, ast->relations, ast->n, t, true);
+    return compat_check_relations(c, ast->relations, ast->n, t);
 }
 
 static int check_where(struct compile *c, const struct ast_where *where, const struct schema_table *t, const char *words) {
     if (check_no_in(c, where->relations, where->n, words)) return -1;
-    return compat_check_relations(c, where->relations, where->n, t, false);
+    return compat_check_relations(c, where->relations, where->n, t);
 }
 
 static bool is_regular(const struct schema_table *t, const char *name) {

@@ -78,6 +78,14 @@ def cases():
     return found
 
 
+def rules_rows():
+    """(name, what is refused, words) of the rules of keyspaces/refusal.def."""
+    text = (ROOT / "keyspaces" / "refusal.def").read_text(encoding="utf-8")
+    string = r'"((?:[^"\\]|\\.)*)"'
+    found = re.findall(rf"^REFUSAL\(\w+, {string},\s*((?:{string}\s*)+),\s*{string}", text, re.M)
+    return [(row[0], row[1], row[-1].replace('\\"', '"')) for row in found]
+
+
 def rules():
-    """Names of the rules of keyspaces/refusal.def."""
-    return re.findall(r'^REFUSAL\(\w+, "([^"]+)"', (ROOT / "keyspaces" / "refusal.def").read_text(), re.M)
+    """Names of the rules."""
+    return [row[0] for row in rules_rows()]

@@ -26,6 +26,9 @@ In keyspaces mode `--compatibility strict` is the default: what Amazon Keyspaces
  aggregate | shop          | orders     | SELECT COUNT(*) FROM orders WHERE id = ?   | ...        | ...       |   42 | Count or sum up in the application, ...
 ```
 
+How large a row has grown to and how many rows a range deletion takes away is told by reading them: where refusals are strict or reported, a write of a part of its row reads the row, and a range deletion its rows,
+whatever `--write-size` says.
+
 Statements that differ in their values alone are one row. Each rule keeps 64 statements; uses by further ones are counted in one row of that rule, without statement and table. A prepared statement counts when it is prepared and
 with every execution.
 
@@ -77,20 +80,26 @@ def rows(path, macro):
 def functions():
     """(path, name of the test, its text) of every test."""
     for path in sorted((ROOT / "tests").rglob("*")):
-        if path.suffix not in (".py", ".c") or "bench" in path.parts or "fuzz" in path.parts:
+        if path.suffix not in (".py", ".c", ".txt") or path.name in ("CMakeLists.txt", "refusals.txt") or "bench" in path.parts or "fuzz" in path.parts:
             continue
-        start = r"^(?=def test_|@pytest|class |def )" if path.suffix == ".py" else r"^(?=static |int main)"
+        start = {".py": r"^(?=def test_|@pytest|class |def )", ".c": r"^(?=static |int main)", ".txt": r"(?!)"}[path.suffix]
         for part in re.split(start, path.read_text(encoding="utf-8"), flags=re.M):
             name = re.match(r"(?:@pytest[^\n]*\n)*(?:def|static [\w ]+?\*?) ?(\w+)\(", part)
             yield path.relative_to(ROOT), name[1] if name else None, part
 
 
+# What is tested without its name being said.
+UNNAMED = {
+    "on-demand-window": "`tests/unit/limits/test_limiter.c`: `test_on_demand_doubles_the_previous_peak_every_window`",
+}
+
+
 def tests_of(names, quoted=False):
     """By name of a rule: the first test that names it, or the file that does; quoted: where the name is a common word."""
-    found = {}
+    found = {name: test for name, test in UNNAMED.items() if name in names}
     for path, function, text in functions():
         for name in names:
-            named = rf"[\"']{re.escape(name)}[\"'=]|\b{re.escape(name)}=\d" if quoted else rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+            named = rf"[\"']{re.escape(name)}[\"'=]|\b{re.escape(name)}(?:=\d|: )" if quoted else rf"(?<![\w-]){re.escape(name)}(?![\w-])"
             if name not in found and re.search(named, text):
                 found[name] = f"`{path}`" + (f": `{function}`" if function else "")
     return found
