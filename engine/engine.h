@@ -180,6 +180,7 @@ struct eng_scan_spec {
     bool expired;                     /* deliver rows whose time to live has ended, as they are still stored, too */
     bool deletions;                   /* and rows of which nothing but deletions is stored, as ENG_ITEM_EXPIRED */
     int64_t now;                      /* seconds */
+    struct eng_layout *layout;        /* rows of plain cells are laid out there; NULL: every row has its cells */
     /* Where a page left off; resume_key.p NULL: from the start. */
     struct slice resume_key; /* partition */
     struct slice resume_ck;  /* p NULL: before the partition's first row; else after this row (in scan order) */
@@ -198,7 +199,7 @@ struct eng_item {
     bool static_expired;    /* PARTITION, when what has expired is delivered: statics has nothing visible, and n_expired cells */
     bool static_only;       /* PARTITION: no row of it follows */
     struct eng_row statics; /* of the partition; valid until the next partition item */
-    struct eng_row row;
+    struct eng_row *row;    /* of the scan, for the caller to change */
 };
 
 /* The spec is copied, what it points to must live as long as the scan. Cells are decoded into the arena's memory of the scan. */

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "types/value.h"
 
 #define ENG_NO_TS INT64_MIN  /* no timestamp: never written, never deleted */
 #define ENG_NO_EXPIRY INT64_MAX
@@ -51,11 +52,23 @@ struct eng_row {
     int64_t newest_ts; /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
     /* As decoded: each cell is the value of another column, without a path or a TTL, all with the first one's timestamp. False says nothing. */
     bool plain;
+    bool laid_out; /* its values are in an eng_layout, and there are no cells */
     uint32_t n_cells;
     uint32_t n_expired;   /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
     bool marker_expired;  /* and so has the row marker */
     uint32_t n_deletions; /* of a resolved row: deletions of it and of its plain columns and elements that stand in it, covered by no other */
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
+};
+
+/* Where the values of a row of plain cells are laid out as they lie in its bytes, in place of cells. */
+struct eng_layout {
+    const uint16_t *places;    /* by column id below n_ids: into values; UINT16_MAX: nowhere */
+    uint32_t n_ids;
+    struct value *values;
+    uint32_t from, to;         /* the values that are a row's: null where it has none */
+    /* Of the row laid out last. */
+    uint32_t n;                /* values that it has, */
+    uint64_t bytes;            /* and their bytes */
 };
 
 static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struct slice ck) {

@@ -83,6 +83,64 @@ uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) {
     return n;
 }
 
+/* Values of a row that has some, and not one for every column. */
+static void clear_values(struct eng_layout *to) {
+    for (uint32_t i = to->from; i < to->to; i++) to->values[i] = value_null();
+}
+
+/* A cell is looked at with one load: [SAME_TS][step below 128][size below 128] and one byte more; an empty last one is left to others. */
+static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to) {
+    const uint32_t shape = 0xFF808000, plain = (uint32_t)CELL_SAME_TS << 24;
+    const uint16_t *places = to->places;
+    struct value *restrict values = to->values;
+    uint32_t column = 0, n_ids = to->n_ids, taken = 0;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (UNLIKELY(end - p <= CELL_MIN_BYTES)) return false;
+        uint32_t head = load_u32(p), size = head >> 8 & 0x7F;
+        uint32_t step = head >> 16 & 0x7F;
+        if (UNLIKELY((head & shape) != plain || (!step && i))) return false;
+        column += step;
+        p += CELL_MIN_BYTES;
+        if (UNLIKELY(end - p < (ptrdiff_t)size)) return false;
+        uint16_t place = LIKELY(column < n_ids) ? places[column] : UINT16_MAX;
+        if (LIKELY(place != UINT16_MAX)) {
+            values[place].p = p;
+            values[place].n = (int32_t)size;
+            bytes += size;
+            taken++;
+        }
+        p += size;
+    }
+    to->n = taken;
+    to->bytes = bytes;
+    return p == end;
+}
+
+bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct eng_row *r) {
+    const uint8_t *p = bytes.p, *end = p + bytes.n;
+    if (UNLIKELY(bytes.n < HEAD_MIN_BYTES + 2 || p[0] != VERSION || p[1] & ~HEAD_LIVE)) return false;
+    bool live = p[1] & HEAD_LIVE;
+    int64_t base = (int64_t)load_u64(p + 2);
+    p += HEAD_MIN_BYTES;
+    if (live && *p++ != 0) return false;
+    uint32_t n = *p++;
+    if (UNLIKELY(n >= 0x80 || (!live && !n))) return false;
+    uint32_t columns = to->to - to->from;
+    if (n != columns) clear_values(to);
+    if (UNLIKELY(!lay_out_cells(p, end, n, to))) return false;
+    if (UNLIKELY(n == columns && to->n != columns)) { /* some are of columns that are gone */
+        clear_values(to);
+        if (!lay_out_cells(p, end, n, to)) return false;
+    }
+    if (UNLIKELY(!r->laid_out)) {
+        eng_row_init(r, r->kind, r->ck);
+        r->laid_out = r->plain = true;
+    }
+    r->live_ts = live ? base : ENG_NO_TS;
+    return true;
+}
+
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     struct rd *r = &rd->r;
     if (!rd->left) return rd_left(r) ? -1 : 0;

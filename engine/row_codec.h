@@ -42,6 +42,10 @@ int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) MUST_CHECK;
  * How many were read; rowi_next reads the rest. */
 uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 
+/* A row that has a marker without a TTL or none, is not deleted, and has plain cells: lays its values out, and fills in r. False: it is
+ * another one, or damaged; the values are anything then. */
+bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct eng_row *r) MUST_CHECK;
+
 struct rowi_writer {
     struct buf *out;
     struct rowi_head head;

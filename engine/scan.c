@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/murmur3.h"
+#include "engine/row_codec.h"
 #include "engine/store.h"
 #include "engine/tombstone.h"
 
@@ -27,6 +28,7 @@ struct eng_scan {
     struct engi_interval *slices, whole;
     uint32_t n_slices, slice; /* in scan order: counted from the end in reverse */
     struct buf prefix;        /* of the current partition */
+    struct eng_part part;     /* that is in it */
     struct buf seek;          /* scratch; also where AT_SEEK goes */
     struct buf lower, upper;
     struct engi_tombs tombs;   /* the partition's deletion and the loose range tombstones */
@@ -165,12 +167,16 @@ static void seek_kind(struct eng_scan *s, enum engi_kind kind) {
     buf_u8(&s->seek, (uint8_t)kind);
 }
 
+static void count_row(struct eng_scan *s) {
+    s->cost->rows_read++;
+    s->cost->bytes_read += s->it->key.n + s->it->value.n;
+}
+
 /* Decodes the value that the iterator stands on; 1: visible at now. */
 static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row, struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
     engi_dropped_hide(s->dropped, row);
-    s->cost->rows_read++;
-    s->cost->bytes_read += s->it->key.n + bytes.n;
+    count_row(s);
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
 }
 
@@ -286,6 +292,7 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     }
     size_t n = s->prefix.n;
     if (buf_failed(&s->prefix)) return err_nomem(e);
+    s->part = engi_prefix_part(buf_slice(&s->prefix));
     arena_reset(&s->partition_arena);
     engi_tombs_init(&s->tombs, &s->partition_arena);
     s->has_static = s->static_expired = s->delivered = false;
@@ -328,7 +335,7 @@ static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *
 static bool in_slice(const struct eng_scan *s, const struct engi_interval *slice) {
     if (!in_partition(s) || s->it->key.p[s->prefix.n] != ENGI_ROW) return false;
     struct slice ck = key_rest(s);
-    if (slice_cmp(ck, slice->from) < 0) return false;
+    if (s->spec.reverse && slice_cmp(ck, slice->from) < 0) return false; /* going forward, it has come from there */
     return slice->no_end || slice_cmp(ck, slice->to) < 0;
 }
 
@@ -382,26 +389,11 @@ static int load_window(struct eng_scan *s, struct err *e) {
     return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
 }
 
-/* AT_ROW */
-static int look_at_row(struct eng_scan *s, struct err *e) {
-    if (s->settled && !engi_window_knows(&s->window, key_rest(s))) {
-        int rc = load_window(s, e);
-        if (rc) return rc;
-    }
-    size_t n = s->it->value.n;
-    if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < n)) return ENG_INCOMPLETE;
-    if (s->rows_left == 0 || s->bytes_left == 0) return ENG_PAUSED;
-    s->rows_left--;
-    s->bytes_left -= n < s->bytes_left ? n : s->bytes_left;
+/* With cells. */
+static int decode_row(struct eng_scan *s, int64_t del_ts, struct err *e) {
     arena_reset(&s->row_arena);
-    struct slice ck = key_rest(s);
-    s->row.kind = ENG_ROW;
-    s->row.ck = ck;
-    int64_t del_ts = engi_tombs_at(&s->tombs, ck), settled_ts = s->settled ? engi_window_at(&s->window, ck) : ENG_NO_TS;
-    if (settled_ts > del_ts) del_ts = settled_ts;
     int visible = decode(s, s->it->value, &s->row_arena, del_ts, &s->row, e);
     if (visible < 0) return -1;
-    s->expired = false;
     if (!visible && (s->spec.expired || s->spec.deletions)) {
         if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
         engi_dropped_hide(s->dropped, &s->row);
@@ -413,8 +405,34 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
+/* AT_ROW */
+static int look_at_row(struct eng_scan *s, struct err *e) {
+    if (s->settled && !engi_window_knows(&s->window, key_rest(s))) {
+        int rc = load_window(s, e);
+        if (rc) return rc;
+    }
+    size_t n = s->it->value.n;
+    if (s->tier == ENG_TIER_CACHE && (s->rows_left == 0 || s->bytes_left < n)) return ENG_INCOMPLETE;
+    if (s->rows_left == 0 || s->bytes_left == 0) return ENG_PAUSED;
+    s->rows_left--;
+    s->bytes_left -= n < s->bytes_left ? n : s->bytes_left;
+    struct slice ck = key_rest(s);
+    s->row.kind = ENG_ROW;
+    s->row.ck = ck;
+    int64_t del_ts = engi_tombs_at(&s->tombs, ck), settled_ts = s->settled ? engi_window_at(&s->window, ck) : ENG_NO_TS;
+    if (settled_ts > del_ts) del_ts = settled_ts;
+    s->expired = false;
+    bool lays_out = s->spec.layout && !s->dropped && del_ts == ENG_NO_TS;
+    if (LIKELY(lays_out && rowi_lay_out(s->it->value, s->spec.layout, &s->row))) {
+        count_row(s);
+        s->state = AT_PENDING;
+        return 0;
+    }
+    return decode_row(s, del_ts, e);
+}
+
 static int give_partition(struct eng_scan *s, struct eng_item *item) {
-    *item = (struct eng_item){.kind = ENG_ITEM_PARTITION, .part = engi_prefix_part(buf_slice(&s->prefix)),
+    *item = (struct eng_item){.kind = ENG_ITEM_PARTITION, .part = s->part,
                               .has_static = s->has_static, .static_expired = s->static_expired, .statics = s->statics};
     s->delivered = true;
     if (!s->spec.rows) s->state = AT_PARTITION_END;
@@ -423,10 +441,10 @@ static int give_partition(struct eng_scan *s, struct eng_item *item) {
 
 static int give_row(struct eng_scan *s, struct eng_item *item) {
     item->kind = s->expired ? ENG_ITEM_EXPIRED : ENG_ITEM_ROW;
-    item->part = engi_prefix_part(buf_slice(&s->prefix));
+    item->part = s->part;
     item->has_static = s->has_static;
     if (s->has_static) item->statics = s->statics;
-    item->row = s->row;
+    item->row = &s->row;
     s->state = AT_NEXT;
     return 1;
 }

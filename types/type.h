@@ -136,6 +136,13 @@ int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf 
  * otherwise left alone; the row then keeps the original (struct eng_row.key_image). */
 int cql_key_encode(const struct cql_type *t, bool desc, struct slice v, struct buf *out, bool *exact, struct err *e) MUST_CHECK;
 /* Reads one form from key and appends its wire bytes to out; 0, or -1 when the bytes are no such form. */
+/* The same of a key that is one int and nothing else; false: it is an empty one, or not that. */
+MUST_CHECK static inline bool cql_key_decode_int(bool desc, struct slice key, uint8_t out[4]) {
+    uint32_t flip = desc ? UINT32_MAX : 0;
+    if (key.n != 5 || key.p[0] != (uint8_t)(1 ^ flip)) return false;
+    store_u32(out, load_u32(key.p + 1) ^ flip ^ 0x80000000);
+    return true;
+}
 int cql_key_decode(const struct cql_type *t, bool desc, struct rd *key, struct buf *out) MUST_CHECK;
 
 /* ---- elements of collections, tuples and UDTs ---- */

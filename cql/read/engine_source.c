@@ -178,7 +178,8 @@ static int start_scan(struct engine_source *s) {
     s->scan_spec = (struct eng_scan_spec){.table = s->spec.plan->table->storage, .part = p->part, .slices = p->slices, .n_slices = p->n_slices,
                                           .token_from = p->token_from, .token_to = p->token_to, .reverse = s->spec.plan->reversed,
                                           .statics = s->spec.plan->wants_statics, .rows = true, .expired = true,
-                                          .deletions = s->view.layout->has_timestamps, .now = now_seconds(s->spec.r)};
+                                          .deletions = s->view.layout->has_timestamps, .now = now_seconds(s->spec.r),
+                                          .layout = s->spec.plan->lays_out ? &s->view.laid : NULL};
     if (resume) {
         s->scan_spec.resume_key = resume->key;
         s->scan_spec.resume_ck = resume->ck;
@@ -251,10 +252,10 @@ static int take_item(struct engine_source *s, struct read_row *out) {
     if (s->base.skip_partition) return pass_unwanted(s);
     if (s->item.kind == ENG_ITEM_EXPIRED) {
         if (s->static_row_due && !s->statics_kept && keep_statics(s)) return READ_FAILED;
-        return pass_expired(s, &s->item.row);
+        return pass_expired(s, s->item.row);
     }
     s->static_row_due = false;
-    return give_row(s, &s->item.row, out);
+    return give_row(s, s->item.row, out);
 }
 
 static int read_scan(struct engine_source *s, struct read_row *out) {
@@ -280,7 +281,7 @@ static int read_bound(struct engine_source *s) {
     int rc = 1;
     while (rc == 1 && s->item.kind == ENG_ITEM_PARTITION) rc = eng_scan_next(s->scan, &s->item, r->err);
     if (rc == 1) {
-        if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, &s->item.row, r->err)) return READ_FAILED;
+        if (view_partition(s, s->piece.part->key, NULL) || row_view_row(&s->view, s->item.row, r->err)) return READ_FAILED;
         read_meter_bound(&s->meter, &s->view);
     }
     close_scan(s);

@@ -26,8 +26,8 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
     enum read_pull pull = read_next(p->below, row);
     if (pull != READ_ROW) return pull;
     const struct select_plan *plan = p->plan;
-    if (plan->all_columns) {
-        row->out = row->values;
+    if (plan->consecutive && row->values) {
+        row->out = row->values + plan->ordinals[0];
         return READ_ROW;
     }
     if (plan->ordinals && row->values) {

@@ -60,13 +60,14 @@ static int make_json(struct compile *c, struct select_plan *p, struct result_col
 static int find_ordinals(struct compile *c, struct select_plan *p) {
     uint32_t *ordinals = ARENA_ARRAY(c->arena, p->n_selectors + 1, uint32_t);
     if (!ordinals) return err_nomem(c->err);
-    p->all_columns = p->n_selectors == p->table->n_columns;
+    bool consecutive = true;
     for (uint32_t i = 0; i < p->n_selectors; i++) {
-        if (p->selectors[i]->kind != TERM_COLUMN) return p->all_columns = false, 0;
+        if (p->selectors[i]->kind != TERM_COLUMN) return 0;
         ordinals[i] = p->selectors[i]->column->ordinal;
-        if (ordinals[i] != i) p->all_columns = false;
+        consecutive = consecutive && ordinals[i] == ordinals[0] + i;
     }
     p->ordinals = ordinals;
+    p->consecutive = consecutive;
     return 0;
 }
 
@@ -246,6 +247,20 @@ static int compile_limits(struct compile *c, struct select_plan *p, const struct
     return p->limit ? 0 : -1;
 }
 
+static bool asks_for_times(const struct term *t) {
+    if (!t) return false;
+    bool asks = t->kind == TERM_WRITETIME || t->kind == TERM_MAX_WRITETIME || t->kind == TERM_TTL;
+    for (uint32_t i = 0; i < t->n_args && !asks; i++) asks = asks_for_times(t->args[i]);
+    return asks;
+}
+
+/* Values are laid out before the static row of a partition is given, which would take their place. */
+static bool lays_out(const struct select_plan *p) {
+    bool asks = false;
+    for (uint32_t i = 0; i < p->n_selectors; i++) asks = asks || asks_for_times(p->selectors[i]);
+    return p->layout->flat && !p->layout->has_ttl && !p->table->n_static && !asks;
+}
+
 /* Which parts of a partition a run has to read. */
 static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) {
     const struct schema_table *t = p->table;
@@ -257,7 +272,9 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     p->wants_statics = statics || p->static_only_rows;
     p->wanted = wanted;
     p->layout = row_view_layout_new(t, wanted, c->arena);
-    return p->layout ? 0 : err_nomem(c->err);
+    if (!p->layout) return err_nomem(c->err);
+    p->lays_out = lays_out(p);
+    return 0;
 }
 
 static const struct access_path *choose_path(const struct select_plan *p) {

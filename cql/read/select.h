@@ -11,13 +11,14 @@ struct select_plan {
     const struct access_path *path;
     struct where_plan *where;
     const struct row_view_layout *layout;
+    bool lays_out; /* nobody looks at the cells of rows: the engine may lay their values out */
     const bool *wanted; /* by column: what selectors and filters look at */
     uint32_t n_selectors;
     struct term **selectors;
     const uint32_t *ordinals; /* by selector, when all are columns as they are; else NULL */
     const char **json_names; /* JSON: the selectors' names, quoted for JSON */
     bool json, distinct, reversed, ordered; /* ordered: ORDER BY was given */
-    bool all_columns; /* the select list is the table's columns in their order: a row's values are its result */
+    bool consecutive; /* ordinals are: a row's values from the first one on are its result */
     uint32_t n_order;        /* leading clustering columns that rows of several partitions are sorted by */
     bool several_partitions; /* IN on the partition key */
     bool asks_statics;  /* selects or tests static columns: what they take is charged */

@@ -12,14 +12,17 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++)
         if (t->columns[i].id >= l->n_ids) l->n_ids = t->columns[i].id + 1;
     l->places = ARENA_ARRAY(a, l->n_ids + 1, struct row_view_place);
-    if (!l->places) return NULL;
-    for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = UINT16_MAX;
+    l->ordinals = ARENA_ARRAY(a, l->n_ids + 1, uint16_t);
+    if (!l->places || !l->ordinals) return NULL;
+    for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = l->ordinals[i] = UINT16_MAX;
+    l->key_is_int = t->n_clustering == 1 && schema_clustering(t, 0)->type->id == CQL_INT;
     l->flat = true;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
         const struct cql_type *type = t->columns[i].type;
         if (cql_type_is_collection(type) || type->id == CQL_UDT) l->flat = false;
         bool multicell = cql_type_is_multicell(t->columns[i].type);
         l->places[t->columns[i].id] = (struct row_view_place){.ordinal = (uint16_t)i, .multicell = multicell, .assembled = multicell && (!wanted || wanted[i])};
+        l->ordinals[t->columns[i].id] = (uint16_t)i;
     }
     return l;
 }
@@ -31,6 +34,8 @@ int row_view_init(struct row_view *v, const struct row_view_layout *layout, stru
     v->runs = ARENA_ARRAY(a, n, struct row_view_run);
     if (!v->values || !v->runs) return err_nomem(e);
     for (uint32_t i = 0; i < n; i++) v->values[i] = value_null();
+    v->laid = (struct eng_layout){.places = layout->ordinals, .n_ids = layout->n_ids, .values = v->values,
+                                  .from = n - layout->table->n_regular, .to = n};
     v->mark = v->row_mark = arena_mark(a);
     return 0;
 }
@@ -100,15 +105,35 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     return row_key_split(v->layout->table, key, v->values, e);
 }
 
+static void take_laid_out(struct row_view *v) {
+    v->measured = true;
+    v->row_flags = 0;
+    v->n_regular = v->laid.n;
+    v->regular_bytes = v->laid.bytes;
+}
+
+static int take_row(struct row_view *v, const struct eng_row *row, struct err *e) {
+    clear(v, COLUMN_REGULAR);
+    v->measured = row && row->plain && v->layout->flat;
+    if (v->measured) take_plain(v, row);
+    else if (row && row->n_cells) return take_cells(v, row, e);
+    return 0;
+}
+
+static bool take_int_key(struct row_view *v, const struct eng_row *row, struct value *key) {
+    if (row->key_image.p || !cql_key_decode_int(schema_clustering(v->layout->table, 0)->desc, row->ck, v->key_room)) return false;
+    *key = value_of(v->key_room, sizeof(v->key_room));
+    return true;
+}
+
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
     arena_rewind(v->arena, v->row_mark);
     v->row = row;
-    clear(v, COLUMN_REGULAR);
-    v->measured = row && row->plain && v->layout->flat;
-    if (v->measured) take_plain(v, row);
-    else if (row && row->n_cells && take_cells(v, row, e)) return -1;
+    if (LIKELY(row && row->laid_out)) take_laid_out(v);
+    else if (take_row(v, row, e)) return -1;
     struct value *keys = v->values + t->n_partition_key;
+    if (row && v->layout->key_is_int && take_int_key(v, row, keys)) return 0;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
     for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();
     return 0;

@@ -23,6 +23,8 @@ struct row_view_layout {
     bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     bool flat;            /* every regular column's value is one cell, and no collection or UDT */
     struct row_view_place *places; /* by column id */
+    uint16_t *ordinals;   /* the same alone, for the engine */
+    bool key_is_int;      /* the clustering key is an int */
 };
 
 /* The cells of a column: they follow one another. */
@@ -42,6 +44,8 @@ struct row_view {
     bool measured;
     uint32_t n_regular;      /* columns that have a value, */
     uint64_t regular_bytes;  /* and the bytes of those values */
+    struct eng_layout laid;  /* where the engine may lay rows out, when the layout is flat and nobody asks for cells */
+    uint8_t key_room[4];
 };
 
 /* What WRITETIME and TTL see of a column. */

@@ -83,7 +83,7 @@ static int add_items(struct count *c, struct eng_scan *scan, const struct virtua
     int rc;
     while ((rc = eng_scan_next(scan, &item, e)) == 1) {
         if (++n % ASK_AFTER == 0 && patience->ask && patience->ask(patience->arg)) return -1;
-        if (item.kind == ENG_ITEM_PARTITION ? add_partition(c, &item, e) : add_row(c, &item.row, e)) return -1;
+        if (item.kind == ENG_ITEM_PARTITION ? add_partition(c, &item, e) : add_row(c, item.row, e)) return -1;
     }
     return rc;
 }

@@ -159,10 +159,10 @@ static int read_first_row(struct cas *c) {
     struct eng_item item;
     int rc;
     do rc = eng_scan_next(scan, &item, r->err);
-    while (rc == 1 && (item.kind != ENG_ITEM_ROW || !is_there(c, &item.row)));
+    while (rc == 1 && (item.kind != ENG_ITEM_ROW || !is_there(c, item.row)));
     struct slice ck = {0};
     if (rc == 1) {
-        ck = arena_dup(r->arena, item.row.ck);
+        ck = arena_dup(r->arena, item.row->ck);
         if (!ck.p) rc = err_nomem(r->err);
     }
     eng_scan_close(scan);

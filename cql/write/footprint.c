@@ -212,7 +212,7 @@ static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
         if (++n % ASK_AFTER == 0 && cql_check_running(f->r)) return -1;
         if (item.kind == ENG_ITEM_PARTITION && !item.has_static) continue;
         uint64_t before = c->stood.row.rows;
-        if (sweep_row(f, i, item.kind == ENG_ITEM_PARTITION ? &item.statics : &item.row) || check_range(f, c, before)) return -1;
+        if (sweep_row(f, i, item.kind == ENG_ITEM_PARTITION ? &item.statics : item.row) || check_range(f, c, before)) return -1;
     }
     return rc;
 }

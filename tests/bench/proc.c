@@ -49,13 +49,14 @@ static int read_line(int fd, const char *prefix, char *line, size_t cap) {
     return rc;
 }
 
-/* By the environment: an older program need not know the setting. */
-static void give_memory(void) {
+/* By the environment: an older program need not know the settings. Some workloads are none of Keyspaces. */
+static void set_environment(void) {
     char cache[16], memtables[16];
     snprintf(cache, sizeof(cache), "%d", CEILING_CACHE_MB);
     snprintf(memtables, sizeof(memtables), "%d", CEILING_MEMTABLE_MB * CEILING_MEMTABLES);
     setenv("TALLY_BLOCK_CACHE", cache, 1);
     setenv("TALLY_MEMTABLES", memtables, 1);
+    setenv("TALLY_COMPATIBILITY", "off", 1);
 }
 
 /* A port that nobody listens on; 0: there is none. */
@@ -98,7 +99,7 @@ int proc_start_tallyd(struct proc *p, const char *tallyd, const struct proc_flag
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(fds[1], 1);
-        give_memory();
+        set_environment();
         close(fds[0]);
         become_tallyd(p, tallyd, admin, flags);
     }

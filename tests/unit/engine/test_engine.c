@@ -122,7 +122,7 @@ static const char *scan_text(struct world *w, const struct eng_scan_spec *spec) 
             buf_printf(&out, "%s%.*s", out.n ? "; " : "", SLICE_FMT(item.part.key));
             if (item.has_static) buf_printf(&out, "/%.*s", SLICE_FMT(item.statics.cells[0].value));
         } else {
-            buf_printf(&out, " %.*s=%.*s", SLICE_FMT(item.row.ck), SLICE_FMT(item.row.cells[0].value));
+            buf_printf(&out, " %.*s=%.*s", SLICE_FMT(item.row->ck), SLICE_FMT(item.row->cells[0].value));
         }
     }
     assert_int_equal(got, 0);
@@ -702,7 +702,7 @@ static void test_scan_gives_expired_rows_when_asked(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         assert_int_equal(eng_scan_next(s, &item, &w->e), 1);
         assert_int_equal(item.kind, kinds[i]);
-        if (item.kind != ENG_ITEM_PARTITION) assert_int_equal(item.row.n_cells, 1);
+        if (item.kind != ENG_ITEM_PARTITION) assert_int_equal(item.row->n_cells, 1);
     }
     assert_int_equal(eng_scan_next(s, &item, &w->e), 0);
     eng_scan_close(s);

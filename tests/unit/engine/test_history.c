@@ -130,8 +130,8 @@ static char *text_of(struct world *w, struct eng *eng, uint32_t table, int64_t n
             buf_put_str(&out, "\n");
         }
         if (item.kind != ENG_ITEM_ROW) continue;
-        buf_printf(&out, "%.*s %.*s ", SLICE_FMT(item.part.key), SLICE_FMT(item.row.ck));
-        put_cells(&item.row, &out);
+        buf_printf(&out, "%.*s %.*s ", SLICE_FMT(item.part.key), SLICE_FMT(item.row->ck));
+        put_cells(item.row, &out);
         buf_put_str(&out, "\n");
     }
     must(w, got);
@@ -399,7 +399,7 @@ static uint32_t count_rows(struct world *w, uint32_t table, uint32_t part) {
         char want[8];
         if (item.kind != ENG_ITEM_ROW) continue;
         snprintf(want, sizeof(want), "%05u", n++);
-        assert_true(slice_eq(item.row.ck, slice_str(want))); /* no number is left out before another */
+        assert_true(slice_eq(item.row->ck, slice_str(want))); /* no number is left out before another */
     }
     eng_scan_close(s);
     return n;

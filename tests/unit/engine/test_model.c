@@ -146,7 +146,7 @@ static void engine_slice(struct model *m, uint32_t part, struct eng_slice *slice
     int got;
     assert_non_null(s);
     while ((got = eng_scan_next(s, &item, &m->e)) > 0)
-        if (item.kind == ENG_ITEM_ROW) row_text(&item.row, out);
+        if (item.kind == ENG_ITEM_ROW) row_text(item.row, out);
     if (got < 0) fail_msg("%s", m->e.text);
     eng_scan_close(s);
     buf_u8(out, 0);

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "engine/row.h"
+#include "engine/row_codec.h"
 
 struct random { uint64_t s; };
 
@@ -270,6 +270,57 @@ static void test_plain_rows_resolve_as_all_others(void **state) {
     arena_fini(&arena);
 }
 
+/* Column ids to values: 1 is of no column any more, 2 and 3 change places, ids from 5 on are unknown. */
+static void test_rows_are_laid_out_as_they_are_decoded(void **state) {
+    (void)state;
+    enum { ROUNDS = 20000, FROM = 1, TO = 5 };
+    static const uint16_t places[] = {1, UINT16_MAX, 3, 2, 4};
+    struct random r = {.s = 11};
+    struct eng_cell cells[16];
+    struct value values[TO + 1];
+    struct err e = {0};
+    struct arena arena;
+    uint32_t laid = 0;
+    arena_init(&arena, 1024, 0);
+    for (uint32_t i = 0; i <= TO; i++) values[i] = value_of("kept", 4);
+    struct eng_row row, other;
+    eng_row_init(&other, ENG_ROW, slice_str(""));
+    for (int round = 0; round < ROUNDS; round++) {
+        struct buf stored = nearly_plain_row(&r, cells, pick(&r, 8));
+        if (pick(&r, 16) == 0) stored.p[pick(&r, (uint32_t)stored.n)] ^= (uint8_t)(1 << pick(&r, 8)); /* damaged */
+        struct eng_layout to = {.places = places, .n_ids = 5, .values = values, .from = FROM, .to = TO};
+        eng_row_init(&row, ENG_ROW, slice_str(""));
+        if (rowi_lay_out(buf_slice(&stored), &to, &other)) {
+            struct value wanted[TO];
+            uint32_t n = 0;
+            uint64_t bytes = 0;
+            assert_int_equal(eng_row_decode(buf_slice(&stored), &arena, &row, &e), 0);
+            assert_true(row.plain && other.plain && other.laid_out && !row.laid_out && other.n_cells == 0 && !row.key_image.p);
+            assert_true(row.live_ts == other.live_ts && !row.live_ttl && row.del_ts == ENG_NO_TS);
+            assert_true(eng_row_resolve(&row, ENG_NO_TS, 0, NULL));
+            for (uint32_t i = FROM; i < TO; i++) wanted[i] = value_null();
+            for (uint32_t i = 0; i < row.n_cells; i++) {
+                uint16_t place = row.cells[i].column < 5 ? places[row.cells[i].column] : UINT16_MAX;
+                if (place == UINT16_MAX) continue;
+                wanted[place] = value_of_slice(row.cells[i].value);
+                n++;
+                bytes += row.cells[i].value.n;
+            }
+            for (uint32_t i = FROM; i < TO; i++) assert_true(wanted[i].n == values[i].n && (wanted[i].n < 0 || wanted[i].p == values[i].p));
+            assert_true(to.n == n && to.bytes == bytes);
+            assert_true(values[0].n == 4 && values[TO].n == 4);
+            laid++;
+        } else if (pick(&r, 2)) {
+            eng_row_init(&other, ENG_ROW, slice_str("")); /* as when it was decoded meanwhile */
+        }
+        err_clear(&e);
+        buf_fini(&stored);
+        arena_reset(&arena);
+    }
+    assert_in_range(laid, ROUNDS / 10, ROUNDS - ROUNDS / 10);
+    arena_fini(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merge_is_a_join),
@@ -277,6 +328,7 @@ int main(void) {
         cmocka_unit_test(test_merge_breaks_ties_as_cassandra),
         cmocka_unit_test(test_decode_survives_damage),
         cmocka_unit_test(test_plain_rows_resolve_as_all_others),
+        cmocka_unit_test(test_rows_are_laid_out_as_they_are_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
