@@ -5,7 +5,7 @@
  * back. Life of a read: open a scan or get a row, in the cache-only tier on a loop (ENG_INCOMPLETE: try again in the
  * blocking tier on another thread), pull items, close.
  *
- * The engine knows bytes: table ids, serialised partition keys with their tokens, clustering keys in key form, column ids.
+ * The engine knows bytes: table ids, serialised partition keys with their tokens, clustering keys in key form, column ids, values as they are.
  */
 #pragma once
 

@@ -37,7 +37,7 @@ static int sample(const struct virtual_context *ctx, uint32_t storage, int64_t f
             out->last = item.part.token;
             out->bytes += item.part.key.n + (item.has_static ? bytes_of(&item.statics) : 0);
         } else {
-            out->bytes += bytes_of(&item.row);
+            out->bytes += bytes_of(item.row);
         }
     }
     if (scan) eng_scan_close(scan);
