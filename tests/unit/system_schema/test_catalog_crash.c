@@ -157,7 +157,7 @@ static void check_after_crash(const char *dir, int64_t nth, int acknowledged, in
     if (seen == acknowledged) check_under_way(&w, nth, seen);
     catalog_release_held(w.catalog);
     wait_until_settled(w.catalog);
-    int done = is_as_after(&w, acknowledged + 1) && acknowledged < (int)ARRAY_LEN(script) ? acknowledged + 1 : acknowledged;
+    int done = acknowledged < (int)ARRAY_LEN(script) && is_as_after(&w, acknowledged + 1) ? acknowledged + 1 : acknowledged;
     /* The same state may come of both. */
     if (!is_as_after(&w, acknowledged) && done == acknowledged) fail_msg("step %d: %d statements were acknowledged, and that is not what is there", (int)nth, acknowledged);
     if (done == acknowledged || !is_as_after(&w, acknowledged)) check_events(&w, done);
