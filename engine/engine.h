@@ -21,7 +21,7 @@ struct eng_scan;
 /* Returned, beside 0 / 1 / -1, by reads in the cache-only tier when the data is on disk only or is too much; err is not set. */
 enum { ENG_INCOMPLETE = -2, ENG_PAUSED = -3 /* eng_scan_allow */ };
 /* Returned by eng_batch_try_commit beside 0 and -1: the store wants writers to wait; other commits are writing the same rows. */
-enum { ENG_BUSY = -3, ENG_MET = -4 };
+enum { ENG_BUSY = -3, ENG_MET = -5 /* -4 is the store's: a condition does not hold */ };
 
 enum eng_durability {
     ENG_FSYNC,    /* a write is acknowledged when it is on disk */

@@ -88,6 +88,34 @@ async function collectionRoundTrip(client) {
   assert.deepStrictEqual(r.nested, { 7: ['u', 'v'] });
 }
 
+async function createType(client, name, definition) {
+  await client.execute(`CREATE TYPE ${KS}.${name} (${definition})`);
+  const query = 'SELECT status FROM system_schema_mcs.types WHERE keyspace_name = ? AND type_name = ?';
+  for (let i = 0; i < 600; i++) {
+    const row = (await client.execute(query, [KS, name], { prepare: true })).first();
+    if (row && row.status === 'ACTIVE') return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`${name} did not become ACTIVE`);
+}
+
+async function userTypes(client) {
+  await createType(client, 'address', 'street text, zip int');
+  await createType(client, 'person', 'name text, homes list<frozen<address>>');
+  await createTable(client, 'people', 'id int PRIMARY KEY, who frozen<person>, home address, places map<text, frozen<address>>');
+  const row = [1, { name: 'Ada', homes: [{ street: 'here', zip: 1 }, { street: 'there' }] }, { zip: 7 }, { x: { street: 'there', zip: 2 } }];
+  await client.execute(`INSERT INTO ${KS}.people (id, who, home, places) VALUES (?, ?, ?, ?)`, row, { prepare: true });
+  await client.execute(`UPDATE ${KS}.people SET home.street = ? WHERE id = 1`, ['new'], { prepare: true });
+  const r = (await client.execute(`SELECT who, home, places, who.name AS name FROM ${KS}.people WHERE id = 1`)).first();
+  assert.strictEqual(r.name, 'Ada');
+  assert.deepStrictEqual(r.who.homes.map((h) => [h.street, h.zip]), [['here', 1], ['there', null]]);
+  assert.deepStrictEqual([r.home.street, r.home.zip], ['new', 7]);
+  assert.strictEqual(r.places.x.zip, 2);
+  await client.metadata.refreshKeyspace(KS);
+  const udt = await client.metadata.getUdt(KS, 'person');
+  assert.deepStrictEqual(udt.fields.map((f) => f.name), ['name', 'homes']);
+}
+
 async function pagingAndBatch(client) {
   await createTable(client, 'pages', 'pk int, ck int, v text, PRIMARY KEY (pk, ck)');
   const insert = `INSERT INTO ${KS}.pages (pk, ck, v) VALUES (?, ?, ?)`;
@@ -142,6 +170,7 @@ async function main() {
   await check('create keyspace', () => createKeyspace(client));
   await check('scalar round trip', () => scalarRoundTrip(client));
   await check('collection round trip', () => collectionRoundTrip(client));
+  await check('user types', () => userTypes(client));
   await check('paging and batch', () => pagingAndBatch(client));
   await check('errors', () => errors(client));
   await check('charges', () => charges(client));

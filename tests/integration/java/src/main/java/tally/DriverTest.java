@@ -6,7 +6,9 @@ import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
 import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
 import com.datastax.oss.driver.api.core.cql.*;
 import com.datastax.oss.driver.api.core.data.CqlDuration;
+import com.datastax.oss.driver.api.core.data.UdtValue;
 import com.datastax.oss.driver.api.core.servererrors.*;
+import com.datastax.oss.driver.api.core.type.UserDefinedType;
 import com.datastax.oss.driver.api.core.uuid.Uuids;
 import java.math.BigDecimal;
 import java.math.BigInteger;
@@ -141,6 +143,38 @@ public final class DriverTest {
     same("nested", r.getObject("nested"), Map.of(7, List.of("u", "v")));
   }
 
+  private static void createType(CqlSession s, String name, String definition) throws InterruptedException {
+    s.execute("CREATE TYPE " + KS + "." + name + " (" + definition + ")");
+    PreparedStatement status = s.prepare("SELECT status FROM system_schema_mcs.types WHERE keyspace_name = ? AND type_name = ?");
+    for (int i = 0; i < 600; i++) {
+      Row r = s.execute(status.bind(KS, name)).one();
+      if (r != null && "ACTIVE".equals(r.getString(0))) return;
+      Thread.sleep(50);
+    }
+    throw new IllegalStateException(name + " did not become ACTIVE");
+  }
+
+  private static void userTypes(CqlSession s) throws Exception {
+    createType(s, "address", "street text, zip int");
+    createType(s, "person", "name text, homes list<frozen<address>>");
+    createTable(s, "people", "id int PRIMARY KEY, who frozen<person>, home address, places map<text, frozen<address>>");
+    s.refreshSchema();
+    UserDefinedType person = s.getMetadata().getKeyspace(KS).get().getUserDefinedType("person").get();
+    UserDefinedType address = s.getMetadata().getKeyspace(KS).get().getUserDefinedType("address").get();
+    same("fields", person.getFieldNames().toString(), "[name, homes]");
+    UdtValue here = address.newValue("here", 1), there = address.newValue().setString("street", "there");
+    PreparedStatement insert = s.prepare("INSERT INTO " + KS + ".people (id, who, home, places) VALUES (?, ?, ?, ?)");
+    s.execute(insert.bind(1, person.newValue("Ada", List.of(here, there)), address.newValue().setInt("zip", 7), Map.of("x", here)));
+    s.execute(s.prepare("UPDATE " + KS + ".people SET home.street = ? WHERE id = 1").bind("new"));
+    Row r = s.execute("SELECT who, home, places, who.name AS name FROM " + KS + ".people WHERE id = 1").one();
+    same("name", r.getString("name"), "Ada");
+    UdtValue who = r.getUdtValue("who"), home = r.getUdtValue("home");
+    same("homes", who.getList("homes", UdtValue.class).get(0).getInt("zip"), 1);
+    same("a null field", who.getList("homes", UdtValue.class).get(1).isNull("zip"), true);
+    same("home", home.getString("street") + home.getInt("zip"), "new7");
+    same("places", r.getMap("places", String.class, UdtValue.class).get("x").getString("street"), "here");
+  }
+
   private static void pagingAndBatch(CqlSession s) throws Exception {
     createTable(s, "pages", "pk int, ck int, v text, PRIMARY KEY (pk, ck)");
     PreparedStatement insert = s.prepare("INSERT INTO " + KS + ".pages (pk, ck, v) VALUES (?, ?, ?)");
@@ -232,6 +266,7 @@ public final class DriverTest {
       check("create keyspace", () -> createKeyspace(s));
       check("scalar round trip", () -> scalarRoundTrip(s));
       check("collection round trip", () -> collectionRoundTrip(s));
+      check("user types", () -> userTypes(s));
       check("paging and batch", () -> pagingAndBatch(s));
       check("errors", () -> errors(s));
       check("charges", () -> charges(s));
