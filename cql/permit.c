@@ -49,6 +49,8 @@ static struct need need_of(const struct cql_statement *s) {
     case STMT_CREATE_TABLE: case STMT_CREATE_TYPE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
     case STMT_ALTER_TABLE: return of_ddl(MAY_ALTER, RESOURCE_OF_TABLE, s);
     case STMT_DROP_TABLE: return of_ddl(MAY_DROP, RESOURCE_OF_TABLE, s);
+    case STMT_TRUNCATE: return of_ddl(MAY_MODIFY, RESOURCE_OF_TABLE, s);
+    case STMT_RESTORE_TABLE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
     case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
     case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
     case STMT_USE: case STMT_DESCRIBE: return (struct need){0};
@@ -87,9 +89,17 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
     return rc;
 }
 
+/* Who restores a table reads the one that it is made of. */
+static int ask_source(struct cql_request *r, const struct cql_statement *s) {
+    const struct catalog_change *c = s->plan;
+    const struct need need = {1u << MAY_SELECT, {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
+    return ask_roles(r, s, &need);
+}
+
 static int ask(struct cql_request *r, const struct cql_statement *s) {
     struct need need = need_of(s);
-    return need.permissions ? ask_roles(r, s, &need) : 0;
+    if (need.permissions && ask_roles(r, s, &need)) return -1;
+    return s->kind == STMT_RESTORE_TABLE ? ask_source(r, s) : 0;
 }
 
 int cql_permit(struct cql_request *r, const struct cql_statement *s) {
@@ -124,7 +134,7 @@ static int grant_all(struct cql_request *r, const struct resource *on) {
 int cql_permit_creator(struct cql_request *r) {
     const struct cql_statement *s = r->compiled;
     if (LIKELY(!r->db->options.access) || !s || r->result.kind != RESULT_SCHEMA_CHANGE || !r->session->role) return 0;
-    if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE) return 0;
+    if (s->kind != STMT_CREATE_KEYSPACE && s->kind != STMT_CREATE_TABLE && s->kind != STMT_RESTORE_TABLE) return 0;
     const struct catalog_change *c = s->plan;
-    return grant_all(r, &(struct resource){s->kind == STMT_CREATE_TABLE ? RESOURCE_OF_TABLE : RESOURCE_OF_KEYSPACE, c->keyspace, c->name});
+    return grant_all(r, &(struct resource){s->kind == STMT_CREATE_KEYSPACE ? RESOURCE_OF_KEYSPACE : RESOURCE_OF_TABLE, c->keyspace, c->name});
 }

@@ -89,6 +89,7 @@ static void *run(void *arg) {
 int engi_commit_start(struct eng *eng, struct err *e) {
     struct engi_commit *c = &eng->commit;
     pthread_condattr_t attr;
+    c->stop = false;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->lock, NULL);
@@ -164,7 +165,10 @@ bool eng_ready(struct eng *eng, char *why, size_t size) {
     if (eng_failed(eng)) return false;
     snprintf(why, size, "writes have been waiting for flushes and compactions for more than ten seconds");
     if (since && clock_machine_us(&clock_real) - since > STALLED_US) return false;
-    return !eng->kv->ops->ailing(eng->kv, why, size);
+    pthread_rwlock_rdlock(&eng->whole);
+    bool ailing = eng->kv->ops->ailing(eng->kv, why, size);
+    pthread_rwlock_unlock(&eng->whole);
+    return !ailing;
 }
 
 bool eng_failed(const struct eng *eng) { return atomic_load_explicit(&eng->commit.failed, memory_order_relaxed); }

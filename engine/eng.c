@@ -57,7 +57,7 @@ struct engi_table *engi_table(struct eng *eng, uint32_t id) {
     return t;
 }
 
-static void tables_free(struct eng *eng) {
+void engi_tables_free(struct eng *eng) {
     for (int i = 0; i < ENGI_TABLE_BLOCKS; i++) {
         _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);
         for (int j = 0; block && j < ENGI_TABLE_BLOCK; j++) {
@@ -66,6 +66,7 @@ static void tables_free(struct eng *eng) {
             free(t);
         }
         free(block);
+        atomic_store(&eng->tables[i], NULL);
     }
 }
 
@@ -114,7 +115,7 @@ static int load_mark(void *arg, struct slice key, struct slice value, struct err
     return 0;
 }
 
-static int load_marks(struct eng *eng, struct err *e) {
+int engi_load_marks(struct eng *eng, struct err *e) {
     uint8_t from[4], to[4];
     store_u32(from, ENGI_TABLE_MARKS);
     store_u32(to, ENGI_TABLE_MARKS + 1);
@@ -162,8 +163,10 @@ void engi_table_forget(struct eng *eng, uint32_t table) {
 }
 
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
-    if (engi_commit_check(eng, e)) return -1;
-    return eng->kv->ops->backup(eng->kv, folder, keep, out, e);
+    pthread_rwlock_rdlock(&eng->whole);
+    int rc = engi_commit_check(eng, e) || eng->kv->ops->backup(eng->kv, folder, keep, out, e) ? -1 : 0;
+    pthread_rwlock_unlock(&eng->whole);
+    return rc;
 }
 
 /* What the store's compaction takes away is gone from every table when it ends. */
@@ -240,6 +243,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
         return NULL;
     }
     eng->durability = o->durability;
+    pthread_rwlock_init(&eng->whole, NULL);
     eng->clock = o->clock ? o->clock : &clock_real;
     engi_stripes_init(eng->stripes);
     engi_slots_init(&eng->slots);
@@ -255,9 +259,10 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
                             .background_jobs = o->background_jobs,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
     eng->shared = o->shared || o->beside;
+    eng->kv_options = kv;
     eng->kv = open_kv(o, &kv, e);
     assert(!eng->kv || eng->kv->one_writer == !eng->shared);
-    if (eng->kv && !load_marks(eng, e) && !engi_commit_start(eng, e)) {
+    if (eng->kv && !engi_load_marks(eng, e) && !engi_commit_start(eng, e)) {
         engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
         if (!engi_reclaim_start(eng, e)) return eng;
         engi_commit_stop(eng);
@@ -269,7 +274,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_settle_fini(&eng->settle);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
-    tables_free(eng);
+    engi_tables_free(eng);
     free(eng);
     return NULL;
 }
@@ -277,6 +282,8 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
 void eng_close(struct eng *eng) {
     engi_reclaim_stop(eng);
     engi_commit_stop(eng);
+    if (eng->retired) eng->retired->ops->close(eng->retired);
+    pthread_rwlock_destroy(&eng->whole);
     eng->kv->ops->close(eng->kv);
     engi_slots_fini(&eng->slots);
     engi_gate_fini(&eng->gate);
@@ -284,7 +291,7 @@ void eng_close(struct eng *eng) {
     engi_settle_fini(&eng->settle);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
-    tables_free(eng);
+    engi_tables_free(eng);
     engi_stripes_fini(eng->stripes);
     free(eng);
 }

@@ -288,6 +288,19 @@ uint64_t eng_history_bytes(struct eng *eng, uint32_t history);
  * it returns. Blocking, long; while the table whose history it is is written to. ERR_INVALID: too early. */
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) MUST_CHECK;
 
+/* ---- saved states (engine/kv_state.h, docs/restore.md) ---- */
+
+/* Saves everything under a name, which may be there already. Blocking. ERR_INVALID: a bad name, or there is no data folder. */
+int eng_state_save(struct eng *eng, const char *name, struct err *e) MUST_CHECK;
+/* Everything is again as it was saved. Nobody may be in the engine but for its own threads, and those who only look whether it is ready or make a backup;
+ * what was told to the engine of tables and histories is to be told anew. Crash: either state. -1: nothing has changed. */
+int eng_state_put_back(struct eng *eng, const char *name, struct err *e) MUST_CHECK;
+/* Closes the store that was there before, when nothing reads it any more, and frees what it took; else the next put back or the end does. Waits a little. */
+void eng_state_settle(struct eng *eng);
+int eng_state_remove(struct eng *eng, const char *name, struct err *e) MUST_CHECK;
+/* Calls fn for every saved state, in no order; until it says -1. */
+int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, int64_t saved_s), void *arg, struct err *e) MUST_CHECK;
+
 /* ---- backups (engine/kv_backup.h, docs/restore.md) ---- */
 
 struct eng_backup {

@@ -16,12 +16,17 @@ int engi_histories_init(struct engi_histories *h, struct err *e) {
     return 0;
 }
 
-void engi_histories_fini(struct engi_histories *h) {
+void engi_histories_forget(struct engi_histories *h) {
     for (struct engi_history *x = h->first, *next; x; x = next) {
         next = x->next;
         pthread_mutex_destroy(&x->lock);
         free(x);
     }
+    h->first = NULL;
+}
+
+void engi_histories_fini(struct engi_histories *h) {
+    engi_histories_forget(h);
     pthread_mutex_destroy(&h->lock);
 }
 

@@ -41,6 +41,8 @@ struct engi_histories {
 };
 
 int engi_histories_init(struct engi_histories *h, struct err *e) MUST_CHECK;
+/* None is there any more, until they are followed anew. */
+void engi_histories_forget(struct engi_histories *h);
 void engi_histories_fini(struct engi_histories *h);
 /* Adds the delta to the log, within the batch that writes it. now_us: when the commit began. Within the gate. */
 int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b, int64_t now_us, struct slice key, struct slice delta,

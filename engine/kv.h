@@ -31,6 +31,7 @@ struct kv_options {
     int memtables;                            /* how many; 0: default */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
     bool write_through; /* every write reaches the operating system before it returns: it survives the end of this process */
+    const char *rows; /* of stores that keep files: the folder in data_dir to open, which becomes the store; NULL: the one that is */
     void *arg; /* of the functions below; they are called on any thread and must not call the store */
     /* out (empty) = combine(a, b); -1: the bytes are damaged. */
     int (*merge)(void *arg, struct slice a, struct slice b, struct buf *out);
@@ -129,6 +130,12 @@ struct kv_ops {
     int (*load_finish)(struct kv_load *l, struct err *e);
     void (*load_free)(struct kv_load *l);
 
+    /* A checkpoint into a folder that is not there yet. */
+    int (*save)(struct kv *kv, const char *folder, struct err *e);
+    /* Another store has taken this one's place: it only lives until it is closed, and leaves no file. */
+    void (*retire)(struct kv *kv);
+    /* Iterators that are not freed yet. */
+    uint32_t (*iterators)(const struct kv *kv);
     /* A backup of everything into a folder of backups (engine/kv_backup.h). */
     int (*backup)(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e);
     /* What files take of the keys in [from, to), more or less. */

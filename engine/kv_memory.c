@@ -457,6 +457,18 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     return rc;
 }
 
+static int save(struct kv *kv, const char *folder, struct err *e) {
+    (void)kv, (void)folder;
+    return err_set(e, ERR_INVALID, "States are saved in the data folder, and this server has none");
+}
+
+static void retire(struct kv *kv) { (void)kv; }
+
+static uint32_t iterators(const struct kv *kv) {
+    (void)kv;
+    return 0;
+}
+
 static int backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
     (void)kv, (void)folder, (void)keep, (void)out;
     return err_set(e, ERR_CONFIG, "there is nothing to back up: this server keeps everything in memory");
@@ -715,7 +727,7 @@ static const struct kv_ops memory_ops = {
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle,
     .load_new = load_new, .load_add = load_add, .load_finish = load_finish, .load_free = load_free,
-    .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact, .watch = watch, .checkpoint = checkpoint,
+    .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact, .watch = watch, .checkpoint = checkpoint,
 };
 
 struct kv *kv_memory_open(const struct kv_options *o, struct err *e) {

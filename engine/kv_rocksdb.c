@@ -3,8 +3,8 @@
  * The log is written without sync and with manual_wal_flush: sync() is the only way to disk, so that one thread pays for
  * all writers. unordered_write must stay off with it: together they deadlock on the first write (7.8.3).
  *
- * In the data folder: rows/ (RocksDB's) and tally.stamp, which knows what rows/ must hold (engine/kv_stamp.h). Before RocksDB opens
- * rows/ it is checked (engine/kv_check.h): what RocksDB then finds has no torn end, so that it may be asked to be strict.
+ * In the data folder: rows/ (RocksDB's; or rows.N, when a saved state was put back: engine/kv_state.h) and tally.stamp, which says which folder it is and
+ * what it must hold (engine/kv_stamp.h). Before RocksDB opens it, it is checked (engine/kv_check.h): what RocksDB then finds has no torn end, so that it may be asked to be strict.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "engine/kv_backup.h"
 #include "engine/kv_check.h"
+#include "engine/kv_state.h"
 #include "engine/kv_load.h"
 #include "engine/kv_log.h"
 #include "engine/kv_trim.h"
@@ -35,6 +36,8 @@ struct rocks {
     rocksdb_readoptions_t *read[2]; /* by tier */
     rocksdb_writeoptions_t *write[2]; /* by patience */
     char rows[PATH_MAX], stamp_path[PATH_MAX];
+    bool retired; /* another store is the folder's now */
+    _Atomic uint32_t iterators;
     _Atomic bool write_failed;    /* the last write did */
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
@@ -60,6 +63,7 @@ struct kv_snapshot {
 
 struct rocks_iter {
     struct kv_iter it;
+    struct rocks *of;
     rocksdb_iterator_t *i;
     rocksdb_readoptions_t *read;
 };
@@ -207,7 +211,9 @@ static int sync_manifest(const struct rocks *r, uint64_t number, struct err *e) 
 static int write_stamp(struct rocks *r, struct err *e) {
     struct kv_stamp now;
     r->stamped_us = clock_machine_us(&clock_real);
-    if (kv_stamp_take(r->rows, &now, e) || sync_manifest(r, now.manifest, e) || flush_log(r, true, e)) return -1;
+    if (kv_stamp_take(r->rows, &now, e)) return -1;
+    snprintf(now.rows, sizeof(now.rows), "%s", strrchr(r->rows, '/') + 1);
+    if ( sync_manifest(r, now.manifest, e) || flush_log(r, true, e)) return -1;
     if (kv_stamp_write(r->stamp_path, &now, e)) return -1;
     r->stamp = now;
     r->stamped = atomic_load_explicit(&r->synced, memory_order_relaxed);
@@ -349,6 +355,8 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     if (spec->lower.p) rocksdb_readoptions_set_iterate_lower_bound(it->read, chars(spec->lower), spec->lower.n);
     if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, chars(spec->upper), spec->upper.n);
     it->i = rocksdb_create_iterator(r->db, it->read);
+    it->of = r;
+    atomic_fetch_add_explicit(&r->iterators, 1, memory_order_relaxed);
     return &it->it;
 }
 
@@ -374,6 +382,7 @@ static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, 
 static void iter_free(struct kv_iter *iter) {
     struct rocks_iter *it = (struct rocks_iter *)iter;
     rocksdb_iter_destroy(it->i);
+    atomic_fetch_sub_explicit(&it->of->iterators, 1, memory_order_release);
     rocksdb_readoptions_destroy(it->read);
     free(it);
 }
@@ -434,7 +443,7 @@ static void close_store(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
     if (r->db) {
         kv_trim_fini(&r->trim);
-        renew_stamp(r);
+        if (!r->retired) renew_stamp(r);
         rocksdb_close(r->db);
     }
     assert(atomic_load(&r->filters) == 0);
@@ -444,6 +453,8 @@ static void close_store(struct kv *kv) {
     }
     if (r->options) rocksdb_options_destroy(r->options);
     if (r->cache) rocksdb_cache_destroy(r->cache);
+    struct err e = {0};
+    if (r->retired && kv_state_remove(r->rows, &e)) log_warn("%s", e.text);
     free(r);
 }
 
@@ -613,6 +624,17 @@ static int make_folder(const char *path, struct err *e) {
     return err_set(e, ERR_CONFIG, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
+static int save(struct kv *kv, const char *folder, struct err *e) {
+    char *text = NULL;
+    rocksdb_checkpoint_t *c = rocksdb_checkpoint_object_create(((struct rocks *)kv)->db, &text);
+    if (!text) rocksdb_checkpoint_create(c, folder, 0, &text);
+    if (c) rocksdb_checkpoint_object_destroy(c);
+    return text ? failed(text, "the state cannot be saved", e) : 0;
+}
+
+static void retire(struct kv *kv) { ((struct rocks *)kv)->retired = true; }
+static uint32_t iterators(const struct kv *kv) { return atomic_load(&((const struct rocks *)kv)->iterators); }
+
 static struct kv *checkpoint(struct kv *kv, const struct kv_options *o, struct err *e) {
     char rows[PATH_MAX], *text = NULL;
     if (!o->data_dir || snprintf(rows, sizeof(rows), "%s/rows", o->data_dir) >= (int)sizeof(rows))
@@ -630,18 +652,21 @@ static const struct kv_ops rocks_ops = {
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .watch = watch, .checkpoint = checkpoint, .load_new = load_new, .load_add = kv_load_add, .load_finish = kv_load_finish, .load_free = kv_load_free,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
 };
 
 static int open_store(struct rocks *r, struct err *e) {
     const char *folder = r->o.data_dir;
     bool store;
-    if (snprintf(r->rows, sizeof(r->rows), "%s/rows", folder) >= (int)sizeof(r->rows) ||
-        snprintf(r->stamp_path, sizeof(r->stamp_path), "%s/tally.stamp", folder) >= (int)sizeof(r->stamp_path))
+    if (snprintf(r->stamp_path, sizeof(r->stamp_path), "%s/tally.stamp", folder) >= (int)sizeof(r->stamp_path))
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     if (make_folder(folder, e)) return -1;
-    int stamped = kv_stamp_read(r->stamp_path, &r->stamp, e);
-    if (stamped < 0 || kv_load_clean(folder, e) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
+    int stamped = r->o.rows ? 0 : kv_stamp_read(r->stamp_path, &r->stamp, e);
+    if (stamped < 0) return -1;
+    const char *rows = r->o.rows ? r->o.rows : stamped ? r->stamp.rows : "rows";
+    if (snprintf(r->rows, sizeof(r->rows), "%s/%s", folder, rows) >= (int)sizeof(r->rows)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    if (stamped && kv_state_clean(folder, rows, e)) return -1;
+    if ((!r->o.rows && kv_load_clean(folder, e)) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
     set_options(r);
     rocksdb_options_set_create_if_missing(r->options, !store);
     char *text = NULL;

@@ -72,6 +72,9 @@ static bool read_fields(char *text, struct kv_stamp *s) {
     char *rest;
     if (!take_line(&text, "store", &rest) || strlen(rest) >= sizeof(s->store)) return false;
     memcpy(s->store, rest, strlen(rest) + 1);
+    bool named = take_line(&text, "rows", &rest);
+    if (named && (strncmp(rest, "rows.", 5) || strchr(rest, '/') || strlen(rest) >= sizeof(s->rows))) return false;
+    snprintf(s->rows, sizeof(s->rows), "%s", named ? rest : "rows");
     if (!take_line(&text, "manifest", &rest) || !two_numbers(rest, &s->manifest, &s->manifest_bytes)) return false;
     for (; take_line(&text, "log", &rest); s->n_logs++)
         if (s->n_logs == KV_STAMP_LOGS_MAX || !two_numbers(rest, &s->logs[s->n_logs].number, &s->logs[s->n_logs].bytes)) return false;
@@ -123,9 +126,10 @@ static int write_synced(const char *path, struct slice bytes, struct err *e) {
 
 int kv_stamp_write(const char *path, const struct kv_stamp *s, struct err *e) {
     char fresh[PATH_MAX], text[STAMP_MAX];
+    bool named = *s->rows && strcmp(s->rows, "rows");
     if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh)) return err_set(e, ERR_CONFIG, "the path %s is too long", path);
-    size_t n = (size_t)snprintf(text, sizeof(text), "%s\nformat %d\nstore %s\nmanifest %" PRIu64 " %" PRIu64 "\n", stamp_title, KV_FORMAT, s->store,
-                                s->manifest, s->manifest_bytes);
+    size_t n = (size_t)snprintf(text, sizeof(text), "%s\nformat %d\nstore %s\n%s%s%smanifest %" PRIu64 " %" PRIu64 "\n", stamp_title, KV_FORMAT, s->store,
+                                named ? "rows " : "", named ? s->rows : "", named ? "\n" : "", s->manifest, s->manifest_bytes);
     for (uint32_t i = 0; i < s->n_logs; i++)
         n += (size_t)snprintf(text + n, sizeof(text) - n, "log %" PRIu64 " %" PRIu64 "\n", s->logs[i].number, s->logs[i].bytes);
     n += (size_t)snprintf(text + n, sizeof(text) - n, "sum %08x\n", crc32c(0, slice_of(text, n)));

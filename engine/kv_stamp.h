@@ -8,6 +8,7 @@
  *     tally-data
  *     format 2              2: keys of tuples have an end (types/tuple.c); 1 is read, but for tables that have such keys
  *     store 6f1c…            RocksDB's IDENTITY
+ *     rows rows.3            the folder of the store; without the line: rows (engine/kv_state.h)
  *     manifest 5 1342        number, bytes
  *     log 12 88213           number, bytes on disk; a line for every log
  *     sum 1a2b3c4d           CRC-32C of the lines above, hexadecimal
@@ -18,10 +19,11 @@
 
 #include "base/err.h"
 
-enum { KV_FORMAT = 2, KV_STAMP_LOGS_MAX = 64, KV_STORE_ID_MAX = 64 };
+enum { KV_FORMAT = 2, KV_STAMP_LOGS_MAX = 64, KV_STORE_ID_MAX = 64, KV_ROWS_MAX = 32 };
 
 struct kv_stamp {
     char store[KV_STORE_ID_MAX];
+    char rows[KV_ROWS_MAX]; /* the name of the store's folder */
     uint64_t manifest, manifest_bytes;
     uint32_t n_logs; /* ascending */
     struct kv_stamp_log { uint64_t number, bytes; } logs[KV_STAMP_LOGS_MAX];

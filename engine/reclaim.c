@@ -455,6 +455,7 @@ void engi_reclaim_fini(struct engi_reclaim *r) {
 
 int engi_reclaim_start(struct eng *eng, struct err *e) {
     struct engi_reclaim *r = &eng->reclaim;
+    atomic_store(&r->stop, false);
     if (!r->rows_per_second) return 0;
     if (pthread_create(&r->thread, NULL, run, eng)) return err_set(e, ERR_SERVER, "the thread that reclaims cannot be started");
     r->running = true;
@@ -468,4 +469,5 @@ void engi_reclaim_stop(struct eng *eng) {
     pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
     if (r->running) pthread_join(r->thread, NULL);
+    r->running = false;
 }

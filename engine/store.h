@@ -45,6 +45,9 @@ struct engi_commit {
 
 struct eng {
     struct kv *kv;
+    pthread_rwlock_t whole; /* write: another store takes kv's place */
+    struct kv_options kv_options;
+    struct kv *retired; /* closed when its last iterator is gone */
     bool shared; /* !kv->one_writer, known before kv is: compactions ask of tables while the store is being opened */
     enum eng_durability durability;
     _Atomic int64_t waiting_since_us; /* since when commits wait for the store; 0: none does */
@@ -102,6 +105,8 @@ int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
  * a failed one may succeed and have lost what the first one lost. */
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 
+void engi_tables_free(struct eng *eng);
+int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
 /* The moment that the table's rows are judged by when it is asked what of them is dead, in seconds. */
 int64_t engi_table_now(const struct eng *eng, const struct engi_table *t);
 /* eng_ingest of what the store holds in a snapshot; NULL: now. */

@@ -205,6 +205,22 @@ int np_front_start(const struct np_options *o, struct np_front **out, struct err
     return open_all(f, e);
 }
 
+/* Loops that sleep stay asleep, or wait at their next wake-up. */
+int np_front_pause(struct np_front *f, struct err *e) {
+    enum { TRIES = 2000, EACH_US = 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        for (unsigned k = 0; k < f->n_loops; k++) pthread_mutex_lock(&f->loops[k].awake);
+        if (np_workers_alone(f->workers) && !npi_committer_busy(f->committer)) return 0;
+        np_front_go_on(f);
+        usleep(EACH_US);
+    }
+    return err_set(e, ERR_OVERLOADED, "Other requests go on too long; try again");
+}
+
+void np_front_go_on(struct np_front *f) {
+    for (unsigned k = f->n_loops; k > 0; k--) pthread_mutex_unlock(&f->loops[k - 1].awake);
+}
+
 void np_front_stop(struct np_front *f) {
     if (f->workers) np_workers_stop_waiting(f->workers);
     for (unsigned i = 0; i < f->n_loops; i++)

@@ -19,6 +19,10 @@ void np_front_stop(struct np_front *f);
 void np_front_free(struct np_front *f);
 /* *port 0 becomes a free port; any other is checked to be free. ERR_CONFIG. */
 int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
+/* By a worker that runs a statement: no other request runs until np_front_go_on, and none has begun and not ended; connections stay. -1, ERR_OVERLOADED: some
+ * go on too long. */
+int np_front_pause(struct np_front *f, struct err *e) MUST_CHECK;
+void np_front_go_on(struct np_front *f);
 /* What was bound. */
 uint16_t np_front_port(const struct np_front *f);
 uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */

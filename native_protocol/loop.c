@@ -285,7 +285,18 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     l->ended_us = 0;
     commit(l);
     flush_dirty(l);
+    if (l->is_awake) pthread_mutex_unlock(&l->awake);
+    l->is_awake = false;
     if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
+}
+
+/* Behind the sleep, in front of every callback. */
+static void on_check(struct ev_loop *ev, ev_check *w, int revents) {
+    (void)ev, (void)revents;
+    struct np_loop *l = w->data;
+    if (l->is_awake) return;
+    pthread_mutex_lock(&l->awake);
+    l->is_awake = true;
 }
 
 static void begin_stop(struct np_loop *l) {
@@ -468,6 +479,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->bounds = bounds;
     l->tick_us = clock_machine_us(o->clock);
     pthread_mutex_init(&l->inbox_lock, NULL);
+    pthread_mutex_init(&l->awake, NULL);
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events_tail = &l->inbox_events;
     l->inbox_late_tail = &l->inbox_late;
@@ -482,11 +494,15 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->batch = batch_new(l);
     if (!l->window || !l->batch) return err_nomem(e);
     ev_prepare_init(&l->prepare, on_prepare);
+    ev_check_init(&l->check, on_check);
+    ev_set_priority(&l->check, EV_MAXPRI);
+    l->check.data = l;
     ev_async_init(&l->wake, on_wake);
     ev_timer_init(&l->tick, on_tick, 1., 1.);
     ev_timer_init(&l->accept_again, on_accept_again, 0., 0.1);
     l->prepare.data = l->wake.data = l->tick.data = l->accept_again.data = l;
     ev_prepare_start(l->ev, &l->prepare);
+    ev_check_start(l->ev, &l->check);
     ev_async_start(l->ev, &l->wake);
     ev_timer_start(l->ev, &l->tick);
     return 0;
@@ -502,6 +518,8 @@ void *npi_loop_run(void *arg) {
         if (s->fd >= 0) ev_io_start(l->ev, &s->io);
     }
     ev_run(l->ev, 0);
+    if (l->is_awake) pthread_mutex_unlock(&l->awake);
+    l->is_awake = false;
     return NULL;
 }
 
@@ -565,4 +583,5 @@ void npi_loop_fini(struct np_loop *l) {
     free(l->window);
     if (l->ev) ev_loop_destroy(l->ev);
     pthread_mutex_destroy(&l->inbox_lock);
+    pthread_mutex_destroy(&l->awake);
 }

@@ -93,6 +93,9 @@ struct np_loop {
     bool started;
     struct ev_loop *ev;
     ev_prepare prepare;
+    ev_check check;
+    pthread_mutex_t awake; /* held from a wake-up until its batch is committed: np_front_pause */
+    bool is_awake;
     ev_async wake;
     ev_timer tick, accept_again;
     struct np_listener listeners[NP_LISTENERS];

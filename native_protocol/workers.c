@@ -24,6 +24,7 @@ struct np_workers {
     int64_t look_us; /* when the keeper looks next */
     bool stopping, no_waiting;
     bool has_keeper;
+    _Atomic unsigned running; /* parts */
     pthread_t keeper;
     unsigned n_threads;
     struct worker threads[];
@@ -73,6 +74,7 @@ static struct np_work *next_work(struct np_workers *p, enum cql_work_class class
     struct np_work *w;
     pthread_mutex_lock(&p->lock);
     while (!(w = np_queue_take(&p->queue, class)) && !p->stopping) pthread_cond_wait(&p->wake[class], &p->lock);
+    if (w) atomic_fetch_add(&p->running, 1);
     pthread_mutex_unlock(&p->lock);
     return w;
 }
@@ -99,7 +101,10 @@ static void *work(void *arg) {
     struct np_workers *p = t->workers;
     /* Linux: of this thread alone. Without the right to it scans are as important as the rest. */
     if (t->class == WORK_SCAN) (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), SCAN_NICE);
-    for (struct np_work *w; (w = next_work(p, t->class));) run_part(p, w, t->batch);
+    for (struct np_work *w; (w = next_work(p, t->class));) {
+        run_part(p, w, t->batch);
+        atomic_fetch_sub(&p->running, 1);
+    }
     eng_batch_free(t->batch);
     return NULL;
 }
@@ -227,6 +232,13 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
     np_workers_stop(p);
     np_workers_free(p);
     return NULL;
+}
+
+bool np_workers_alone(struct np_workers *p) {
+    pthread_mutex_lock(&p->lock);
+    bool alone = p->queue.n == 0 && atomic_load(&p->running) <= 1;
+    pthread_mutex_unlock(&p->lock);
+    return alone;
 }
 
 void np_workers_stop_waiting(struct np_workers *p) {

@@ -49,6 +49,8 @@ void np_workers_look(struct np_workers *p);
 int64_t np_workers_keep(struct np_workers *p);
 /* The server is going to stop: nothing is put aside any more, and what is ends now. The rest runs on. */
 void np_workers_stop_waiting(struct np_workers *p);
+/* Nothing waits, and no part runs but one. */
+bool np_workers_alone(struct np_workers *p);
 /* Ends what waits, lets the parts that run finish, joins the threads. */
 void np_workers_stop(struct np_workers *p);
 void np_workers_free(struct np_workers *p);

@@ -47,7 +47,7 @@ static int open_access(struct instance *in, struct err *e) {
 
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
-    struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
+    struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .clock_control = &in->clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
                                  .node = s->node,
                                  .n_tables = METERING_TABLES + (s->mode == MODE_CASSANDRA ? AUTH_TABLES : 0), .tables = in->tables};
     in->catalog = catalog_open(&co, e);
@@ -77,7 +77,7 @@ static int open_front(struct instance *in, struct err *e) {
         .ledger = in->ledger,
         .access = in->access,
         .keys = s->auth == AUTH_SIGV4 ? &in->keys : NULL,
-        .region = s->node.datacenter,
+        .region = s->region,
         .size_model = s->size_model,
         .write_size = s->write_size,
         .timestamp_size = s->timestamp_size,
@@ -104,7 +104,9 @@ static int open_front(struct instance *in, struct err *e) {
         in->options.workers[i] = s->workers[i];
         in->options.timeout_us[i] = (int64_t)s->timeout_ms[i] * 1000;
     }
-    return np_front_start(&in->options, &in->front, e);
+    if (np_front_start(&in->options, &in->front, e)) return -1;
+    states_init(&in->states, in->eng, in->catalog, in->front);
+    return 0;
 }
 
 int instance_open(struct instance *in, const struct settings *s, struct err *e) {

@@ -8,6 +8,7 @@
 #include "server/admission.h"
 #include "server/local_socket.h"
 #include "server/settings.h"
+#include "server/states.h"
 #include "server/system_metering.h"
 
 struct instance {
@@ -29,6 +30,7 @@ struct instance {
     struct np_front *front;
     struct admin *admin;
     struct local_socket *local;
+    struct states states;
 };
 
 /* -1: what was opened is closed again. */

@@ -139,6 +139,7 @@ static void read_node(struct settings *s, const struct config *c) {
         .port = s->port,
         .peers = c->values[CONFIG_PEERS],
     };
+    s->region = or_default(c->values[CONFIG_REGION], s->node.datacenter);
 }
 
 static int read_auth(struct settings *s, const struct config *c, struct err *e) {

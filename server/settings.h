@@ -17,6 +17,7 @@ struct settings { /* texts belong to the config */
     enum tally_mode mode;
     enum auth auth;
     const char *credentials; /* file; empty: none */
+    const char *region;      /* for which SigV4 logins are signed */
     enum compat_mode compatibility;
     enum size_model size_model;
     enum write_size write_size;

@@ -39,7 +39,7 @@ static void resume(struct catalog *c) {
             x->with_keyspace = true;
         }
         if (orphan && entry_is_gone(ks)) entry_set_status(c, x, SCHEMA_DELETED);
-        else if (!orphan && entry_is_pending(x)) entry_schedule(c, x);
+        else if (entry_is_pending(x) && !x->with_keyspace) entry_schedule(c, x);
     }
 }
 
@@ -72,14 +72,18 @@ static int open_rules(struct catalog *c, const struct catalog_options *o, struct
     return ddl_rules_init(&c->rules, c->ddl_delay, o->ddl_rules ? o->ddl_rules : "", random, e);
 }
 
-static int open_parts(struct catalog *c, struct err *e) {
-    c->traces = trace_store_new();
-    if (!c->traces) return err_nomem(e);
-    if (settle_host_id(c, e) || entries_load(c, e) || history_prune(c, e) || partitioner_load(c, e) || system_tables_build(c, e)) return -1;
-    if (recovery_load(c, e)) return -1;
+int catalog_read(struct catalog *c, struct err *e) {
+    if (entries_load(c, e) || history_prune(c, e) || recovery_load(c, e)) return -1;
     resume(c);
     if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
     tell_engine(c);
+    return 0;
+}
+
+static int open_parts(struct catalog *c, struct err *e) {
+    c->traces = trace_store_new();
+    if (!c->traces) return err_nomem(e);
+    if (settle_host_id(c, e) || system_tables_build(c, e) || catalog_read(c, e)) return -1;
     (void)catalog_step(c);
     return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;
 }
@@ -92,6 +96,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     }
     c->eng = o->eng;
     c->clock = o->clock;
+    c->clock_control = o->clock_control;
     c->mode = o->mode;
     c->control = o->control;
     c->n_tables = o->n_tables;

@@ -31,6 +31,7 @@ struct object_kind; /* object_kind.h */
 struct catalog_options {
     struct eng *eng;
     struct clock *clock;
+    struct clock_control *clock_control; /* the same, for system_control.clock; NULL: it cannot be moved */
     enum tally_mode mode;
     const char *ddl_delay; /* ddl_delay.h: how long an object stays CREATING, UPDATING or DELETING; NULL: none */
     const char *ddl_rules; /* ddl_rule.h; NULL: none */
@@ -126,6 +127,23 @@ void catalog_clock_moved(struct catalog *c);
 
 /* Lets every unfinished change go on now, held or not. Those that start later have the delay that their rules say. */
 void catalog_release_held(struct catalog *c);
+
+/* ---- saved states (catalog_reload.c) ---- */
+
+/* Ends the catalogue's threads, so that nothing of it is in the engine. No statement is under way. */
+void catalog_suspend(struct catalog *c);
+/* Goes on after that. changed: the store is another one: everything is read anew, shown, and what is another now is told to those who listen. */
+int catalog_resume(struct catalog *c, bool changed, struct err *e) MUST_CHECK;
+
+/* What system_control.snapshots asks for: given by whoever can stop everything else. Each on a thread that runs a statement. */
+struct catalog_states {
+    void *arg;
+    int (*save)(void *arg, const char *name, struct err *e);
+    int (*put_back)(void *arg, const char *name, struct err *e);
+    int (*remove)(void *arg, const char *name, struct err *e);
+};
+/* Before anybody asks; NULL: there are none. */
+void catalog_set_states(struct catalog *c, const struct catalog_states *states);
 
 /* ---- point-in-time recovery (recovery.h) ---- */
 

@@ -61,6 +61,7 @@ struct trace_store;
 struct catalog {
     struct eng *eng;
     struct clock *clock;
+    struct clock_control *clock_control; /* the same, when it can be moved; or NULL */
     enum tally_mode mode;
     char *ddl_delay; /* the configuration's */
     bool control;
@@ -103,6 +104,10 @@ struct catalog {
         void *arg;
     } listeners[MAX_LISTENERS];
     struct trace_store *traces;
+
+    const struct catalog_states *states; /* or NULL */
+    bool begin_anew;    /* the next snapshot shares nothing with the one before */
+    uint32_t n_reloads;
 
     struct history *histories; /* under lock */
     int64_t recovery_window_us;
@@ -251,6 +256,11 @@ void change_describe(struct catalog *c, enum schema_change_kind kind, const stru
 int history_save(struct catalog *c, const struct entry *x, enum schema_status from, struct err *e) MUST_CHECK;
 /* At the start: drops what is too old. */
 int history_prune(struct catalog *c, struct err *e) MUST_CHECK;
+
+/* ---- catalog.c ---- */
+
+/* Reads everything that is recorded and publishes it. */
+int catalog_read(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_replication.c ---- */
 

@@ -30,6 +30,8 @@ static struct entry *remains_new(struct apply *a, const struct entry *x) {
 
 int apply_truncate_table(struct apply *a, struct entry *x) {
     uint32_t old = x->storage;
+    if (recovery_follows(a->c, x))
+        return err_invalid(a->err, "Table %s.%s cannot be truncated while point-in-time recovery is enabled for it", a->change->keyspace, x->name);
     struct entry *y = remains_new(a, x);
     if (!y) return -1;
     fault_dies(FAULT_DDL);

@@ -91,6 +91,14 @@ static void finish_objects(struct catalog *c, const struct entry *ks) {
     }
 }
 
+/* Its own drop has failed, and its keyspace is being dropped: it goes with that. */
+static void stay_with_keyspace(struct catalog *c, struct entry *x) {
+    const struct entry *ks = x->kind->in_keyspace ? entry_by_id(c, x->keyspace_id) : NULL;
+    if (!ks || ks->status != SCHEMA_DELETING) return;
+    entry_set_status(c, x, SCHEMA_DELETING);
+    x->with_keyspace = true;
+}
+
 static void note_failure(struct catalog *c, struct entry *x, enum schema_status from) {
     struct ddl_failure *f = &c->failures[c->n_failures++ % FAILURES_KEPT];
     f->id = x->id;
@@ -107,6 +115,7 @@ void entry_finish_keep(struct catalog *c, struct entry *x, const struct entry_be
         free((void *)(taken ? before->form : before->next).p);
     }
     if (before->status == SCHEMA_DELETING && x->kind == &keyspace_kind) finish_objects(c, x);
+    if (before->status == SCHEMA_DELETING && x->status == SCHEMA_ACTIVE) stay_with_keyspace(c, x);
     if (x->failure) note_failure(c, x, before->status);
     entry_fail_with(x, NULL);
 }

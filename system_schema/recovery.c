@@ -87,6 +87,8 @@ static struct history *of_table(struct catalog *c, uint32_t table) {
     return h;
 }
 
+bool recovery_follows(struct catalog *c, const struct entry *x) { return of_table(c, x->id) != NULL; }
+
 int64_t recovery_earliest(struct catalog *c, const struct history *h) {
     return catalog_restorable_since(c, h->id);
 }

@@ -45,6 +45,8 @@ struct history {
 int recovery_load(struct catalog *c, struct err *e) MUST_CHECK;
 /* The entry has been recorded as it is now and nobody has seen it yet; fresh: it holds no rows. A keyspace's too: when it is gone its tables are. */
 void recovery_follow(struct catalog *c, struct entry *x, bool fresh);
+/* The table has a history, begun or not. */
+bool recovery_follows(struct catalog *c, const struct entry *x);
 /* Of the table of that name now, or, when there is none, of the last one that was; NULL: it has none. */
 struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name);
 /* The first moment that can be restored. */

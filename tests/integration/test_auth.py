@@ -68,6 +68,29 @@ def test_statements_about_roles_answer_as_cassandra_answered(new_server):
     s.stop()
 
 
+def test_truncate_and_restore_need_rights_of_their_own(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    for statement in ("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+                      "CREATE TABLE k.t (p int PRIMARY KEY)", "CREATE ROLE app WITH PASSWORD = 'x' AND LOGIN = true", "INSERT INTO k.t (p) VALUES (1)"):
+        root.execute(statement)
+    app_cluster, app = log_in(s, "app", "x")
+    with pytest.raises(Unauthorized, match="User app has no MODIFY permission on <table k.t> or any of its parents"):
+        app.execute("TRUNCATE k.t")
+    root.execute("GRANT MODIFY ON k.t TO app")
+    app.execute("TRUNCATE k.t")
+    assert list(root.execute("SELECT * FROM k.t")) == []
+    restore = "RESTORE TABLE k.r FROM TABLE k.t"
+    with pytest.raises(Unauthorized, match="User app has no CREATE permission on <all tables in k> or any of its parents"):
+        app.execute(restore)
+    root.execute("GRANT CREATE ON KEYSPACE k TO app")
+    with pytest.raises(Unauthorized, match="User app has no SELECT permission on <table k.t> or any of its parents"):
+        app.execute(restore)
+    app_cluster.shutdown()
+    cluster.shutdown()
+    s.stop()
+
+
 # ---- logins ----
 
 @pytest.mark.parametrize("version", [3, 4, 5])
@@ -191,7 +214,7 @@ with Cluster([host], port=int(port), auth_provider=provider) as cluster:
 def signing_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sigv4")
     file = credentials(folder, "user app-at-123456789012 pw", "key UserID-1 UserSecretKey-1 app-at-123456789012", "key UserID-2 Other app-at-123456789012 a+token/==")
-    s = Server(folder, "--auth", "sigv4", "--credentials", file, "--datacenter", "us-west-2").start()
+    s = Server(folder, "--auth", "sigv4", "--credentials", file, "--region", "us-west-2").start()
     yield s
     s.stop()
 

@@ -41,7 +41,7 @@ def killed(tmp_path_factory):
 @pytest.fixture
 def server(killed, tmp_path):
     """A server that is not started, on a copy of that folder."""
-    shutil.copytree(killed / "data", tmp_path / "data")
+    shutil.copytree(killed / "data", tmp_path / "data", ignore=shutil.ignore_patterns("*.sock"))
     s = Server(tmp_path, "--mode", "cassandra")
     yield s
     if s.process:

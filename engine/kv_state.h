@@ -1,0 +1,19 @@
+/* Saved states of a store's folder: copies by hard links of its table files, which RocksDB never changes. Private to engine/.
+ *
+ *     <data folder>/states/NAME     a checkpoint
+ *     <data folder>/rows.N          what one was staged as, to be opened as the store; tally.stamp says which folder is the store's
+ */
+#pragma once
+
+#include "base/err.h"
+
+/* A name is letters, digits, - and _, at most 48 of them. */
+int kv_state_check_name(const char *name, struct err *e) MUST_CHECK;
+/* The folder of a state; no such folder need be there. */
+int kv_state_path(const char *data_dir, const char *name, char *path, struct err *e) MUST_CHECK;
+/* Makes the folder's content again under a name rows.N that is free, which goes to rows. On disk when it returns. */
+int kv_state_stage(const char *data_dir, const char *name, char rows[32], struct err *e) MUST_CHECK;
+/* A folder of files goes; no error when it is not there. */
+int kv_state_remove(const char *path, struct err *e) MUST_CHECK;
+/* Folders of stores that are not the one named, and states that were not finished: a crash has left them. */
+int kv_state_clean(const char *data_dir, const char *rows, struct err *e) MUST_CHECK;

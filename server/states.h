@@ -1,0 +1,14 @@
+/* Saved states of the whole server (system_control.snapshots): stops everything, has the engine take another store, the catalogue read it, and lets
+ * everything go on. Connections stay; prepared statements are compiled anew where their tables are others. */
+#pragma once
+
+#include "native_protocol/front.h"
+
+struct states {
+    struct eng *eng;
+    struct catalog *catalog;
+    struct np_front *front;
+    struct catalog_states ops;
+};
+
+void states_init(struct states *s, struct eng *eng, struct catalog *c, struct np_front *front);

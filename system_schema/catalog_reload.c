@@ -1,0 +1,103 @@
+/* The store under the catalogue was put back to a saved state: everything is read anew, and clients hear of what is another than before. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "system_schema/catalog_state.h"
+
+struct before {
+    uint32_t n, next_id;
+    struct entry **entries;
+};
+
+void catalog_set_states(struct catalog *c, const struct catalog_states *states) { c->states = states; }
+
+void catalog_suspend(struct catalog *c) {
+    worker_stop(c);
+    recovery_stop(c);
+}
+
+/* Entries of the state before are kept until those of the new one are shown. */
+static struct before put_aside(struct catalog *c) {
+    struct before b = {.n = c->n_entries, .next_id = c->next_id, .entries = c->entries};
+    free(c->by_id);
+    free(c->by_name);
+    c->by_id = c->by_name = NULL;
+    c->entries = NULL;
+    c->n_entries = c->n_buckets = 0;
+    c->busy = c->touched = NULL;
+    c->sums[0] = c->sums[1] = 0;
+    memset(c->counts, 0, sizeof c->counts);
+    recovery_free(c);
+    c->begin_anew = true;
+    c->n_reloads++;
+    return b;
+}
+
+static struct entry *old_of(const struct before *b, uint32_t id) {
+    for (uint32_t i = 0; i < b->n; i++)
+        if (b->entries[i]->id == id) return b->entries[i];
+    return NULL;
+}
+
+static bool is_same(const struct entry *a, const struct entry *b) {
+    return a->status == b->status && a->storage == b->storage && slice_eq(a->form, b->form) && strcmp(a->name, b->name) == 0;
+}
+
+/* What was compiled for a definition that is not this one must not be taken for compiled for it: shapes go on. */
+static void set_shapes(struct catalog *c, const struct before *b) {
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        const struct entry *old = old_of(b, c->entries[i]->id);
+        c->entries[i]->shape = old && is_same(old, c->entries[i]) ? old->shape : c->n_reloads << 16;
+        if (c->entries[i]->shown) entry_touch(c, c->entries[i]);
+    }
+}
+
+/* Ids are not given out again: prepared statements and the ledger know objects by them. */
+static int keep_ids(struct catalog *c, const struct before *b, struct err *e) {
+    uint32_t id;
+    if (c->next_id >= b->next_id) return 0;
+    c->next_id = b->next_id;
+    return entry_next_id(c, &id, e);
+}
+
+static bool is_seen(const struct entry *x) { return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x); }
+
+static void tell(struct catalog *c, enum schema_change_kind kind, const char *keyspace, const struct entry *x) {
+    struct schema_change change = {.kind = kind, .target = x->kind->target};
+    snprintf(change.keyspace, sizeof change.keyspace, "%s", keyspace);
+    if (x->kind->in_keyspace) snprintf(change.name, sizeof change.name, "%s", x->name);
+    for (uint32_t i = 0; i < c->n_listeners; i++) c->listeners[i].cb(c->listeners[i].arg, &change);
+}
+
+static void tell_all(struct catalog *c, const struct before *b) {
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct entry *old = b->entries[i], *now = entry_by_id(c, old->id);
+        const struct entry *ks = old->kind->in_keyspace ? old_of(b, old->keyspace_id) : old;
+        if (is_seen(old) && (!now || !is_seen(now))) tell(c, CHANGE_DROPPED, ks ? ks->name : "", old);
+    }
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        const struct entry *now = c->entries[i], *old = old_of(b, now->id);
+        if (!is_seen(now) || (old && is_seen(old) && is_same(old, now))) continue;
+        tell(c, old && is_seen(old) ? CHANGE_UPDATED : CHANGE_CREATED, entry_place(c, now).keyspace, now);
+    }
+}
+
+static int reload(struct catalog *c, struct err *e) {
+    struct before b = put_aside(c);
+    int rc = catalog_read(c, e) || keep_ids(c, &b, e) ? -1 : 0;
+    set_shapes(c, &b);
+    if (!rc) rc = catalog_publish(c, e);
+    if (!rc) tell_all(c, &b);
+    for (uint32_t i = 0; i < b.n; i++) entry_free(b.entries[i]);
+    free(b.entries);
+    return rc;
+}
+
+int catalog_resume(struct catalog *c, bool changed, struct err *e) {
+    pthread_mutex_lock(&c->lock);
+    c->closing = false;
+    int rc = changed ? reload(c, e) : 0;
+    pthread_mutex_unlock(&c->lock);
+    if (worker_start(c, e) || recovery_start(c, e)) return -1;
+    return rc;
+}

@@ -1,0 +1,40 @@
+/* system_control.snapshots: states of the whole server, saved under a name and put back. INSERT saves, UPDATE ... SET put_back = true puts back, DELETE removes. */
+#include <stdio.h>
+
+#include "system_schema/system_table.h"
+
+static int emit(void *arg, const char *name, int64_t saved_s) {
+    struct row_out *ro = arg;
+    row_out_begin(ro);
+    row_text_copy(ro, "name", name);
+    row_long(ro, "saved_at", saved_s * 1000);
+    return row_out_emit(ro);
+}
+
+YIELDS(control_snapshots) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    return eng_state_each(ctx->catalog->eng, emit, &ro, ctx->err);
+}
+
+static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
+    return change->values[schema_column_find(t, column)->ordinal];
+}
+
+WRITES(control_snapshots) {
+    const struct catalog_states *s = ctx->catalog->states;
+    struct value name = given(table, change, "name"), back = given(table, change, "put_back");
+    char text[64];
+    if (!s) return err_invalid(ctx->err, "This server saves no states");
+    if (!value_is_unset(given(table, change, "saved_at"))) return err_invalid(ctx->err, "Column saved_at of system_control.snapshots tells what is; it may not be set");
+    snprintf(text, sizeof text, "%.*s", name.n > 0 ? (int)name.n : 0, name.n > 0 ? (const char *)name.p : "");
+    bool puts_back = !value_is_unset(back) && back.n == 1 && *back.p;
+    switch (change->kind) {
+    case VIRTUAL_DELETE: return s->remove(s->arg, text, ctx->err);
+    case VIRTUAL_INSERT:
+        if (!value_is_unset(back)) return err_invalid(ctx->err, "INSERT saves a state, and UPDATE puts it back");
+        return s->save(s->arg, text, ctx->err);
+    case VIRTUAL_UPDATE: break;
+    }
+    return puts_back ? s->put_back(s->arg, text, ctx->err) : err_invalid(ctx->err, "UPDATE system_control.snapshots SET put_back = true puts a state back");
+}
