@@ -452,6 +452,8 @@ static bool puts_off(struct eng_batch *b) {
     return engi_slot_note_end(&b->eng->slots, b->met, &b->note);
 }
 
+_Static_assert(ENG_BUSY == (int)KV_BUSY && ENG_MET < (int)KV_CHANGED, "the store's answers and the engine's are told apart");
+
 /* Through the gate. *n: how many were written. 0, -1, KV_BUSY or ENG_MET; neither gate nor slot is held while anybody waits for room. */
 static int write_round(struct eng_batch *b, bool patience, size_t *n, struct err *e) {
     pthread_rwlock_t *gate = &b->eng->gate.gates[b->gate].lock;
