@@ -25,6 +25,12 @@ def now():
     return datetime.now(timezone.utc)
 
 
+def moment_after():
+    """A moment that a statement can name, in milliseconds, behind everything that was answered."""
+    time.sleep(0.003)
+    return now()
+
+
 def restore(session, new, old, moment=None, more="", ks="r"):
     words = ([f"restore_timestamp = '{text_of(moment)}'"] if moment else []) + ([more] if more else [])
     session.execute(f"RESTORE TABLE {ks}.{new} FROM TABLE {ks}.{old}" + (" WITH " + " AND ".join(words) if words else ""))
@@ -95,7 +101,7 @@ def test_a_dropped_table_is_restored_to_its_last_moment_and_to_one_before(sessio
     make_table(session, "gone", "pk int PRIMARY KEY, v int, m map<text, int>, s set<int>")
     for i in range(20):
         session.execute("INSERT INTO r.gone (pk, v, m, s) VALUES (%s, %s, %s, %s)", (i, i, {"a": i}, {i, i + 1}))
-    middle = now()
+    middle = moment_after()
     time.sleep(0.05)
     session.execute("UPDATE r.gone SET m['b'] = 7, s = s - {1} WHERE pk = 1")
     session.execute("DELETE FROM r.gone WHERE pk = 2")
@@ -120,7 +126,7 @@ def test_a_dropped_table_is_restored_to_its_last_moment_and_to_one_before(sessio
 def test_a_table_made_anew_hides_the_history_of_the_one_before(session):
     make_table(session, "t", "pk int PRIMARY KEY, v int")
     session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
-    before = now()
+    before = moment_after()
     session.execute("DROP TABLE r.t")
     while status_of(session, "r", "t"):
         time.sleep(0.02)
@@ -132,7 +138,7 @@ def test_a_table_made_anew_hides_the_history_of_the_one_before(session):
 def test_the_definition_is_that_of_the_moment_and_settings_are_those_of_now(session):
     make_table(session, "t", "pk int PRIMARY KEY, a int", properties=PITR + " AND comment = 'first' AND default_time_to_live = 1000")
     session.execute("INSERT INTO r.t (pk, a) VALUES (1, 1)")
-    before = now()
+    before = moment_after()
     time.sleep(0.05)
     for change in ("ADD b text", "WITH comment = 'second'",
                    "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 7, 'write_capacity_units': 5}}"):
@@ -163,7 +169,7 @@ def test_statics_counters_ranges_ttl_and_own_timestamps_come_back_as_they_were(s
     session.execute("INSERT INTO r.t (pk, ck, v) VALUES (2, 1, 1) USING TTL 3")
     session.execute("INSERT INTO r.t (pk, ck, v) VALUES (3, 1, 10) USING TIMESTAMP %s", (int(time.time() * 1e6) + 60_000_000,))
     session.execute("UPDATE r.c SET n = n + 5 WHERE pk = 1")
-    before = now()
+    before = moment_after()
     time.sleep(0.05)
     session.execute("DELETE FROM r.t WHERE pk = 1 AND ck > 3")
     session.execute("UPDATE r.t SET st = 'second' WHERE pk = 1")
@@ -204,7 +210,7 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
     make_table(session, "t", "pk int PRIMARY KEY, v int", properties="comment = ''")
     for i in range(50):
         session.execute("INSERT INTO r.t (pk, v) VALUES (%s, 0)", (i,))
-    before = now()
+    before = moment_after()
     session.execute(f"ALTER TABLE r.t WITH {PITR}")
     await_active(session, "r", "t")
     deadline = time.monotonic() + 20
@@ -214,7 +220,7 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
     with pytest.raises(InvalidRequest, match="must be between"):
         restore(session, "early", "t", before)
     time.sleep(0.02)
-    after = now()
+    after = moment_after()
     session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
     restore(session, "then", "t", after)
     assert {r.v for r in session.execute("SELECT v FROM r.then")} == {0} and len(list(session.execute("SELECT * FROM r.then"))) == 50
@@ -247,7 +253,7 @@ def test_a_restore_goes_on_after_kill9(new_server):
         for n in range(0, 4000, 200):
             for f in [session.execute_async(insert, (i % 5, i, "v" * 200)) for i in range(n, n + 200)]:
                 f.result()
-        moment = now()
+        moment = moment_after()
         time.sleep(0.05)
         session.execute("DELETE FROM r.t WHERE pk = 1 AND ck = 1")
         for wait in (0, 0.01, 0.05):
@@ -270,7 +276,7 @@ def test_a_short_window_moves_on_and_what_it_passed_is_gone(new_server):
         create_keyspace(session, "r")
         make_table(session, "t", "pk int PRIMARY KEY, v int")
         session.execute("INSERT INTO r.t (pk, v) VALUES (1, 1)")
-        early = now()
+        early = moment_after()
         session.execute("INSERT INTO r.t (pk, v) VALUES (2, 2)")
         time.sleep(4.5)
         with pytest.raises(InvalidRequest, match="must be between"):
