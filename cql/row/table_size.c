@@ -8,7 +8,7 @@
 #include "cql/row/row_view.h"
 #include "metering/size/size.h"
 
-enum { CHUNK = 4096, ASK_AFTER = 512 };
+enum { CHUNK = 4096, PART_ROWS = 512, PART_BYTES = 1 << 20 };
 
 /* One table. */
 struct entry {
@@ -77,15 +77,17 @@ static int add_row(struct count *c, const struct eng_row *row, struct err *e) {
     return 0;
 }
 
+/* Whoever asks may give up after each part, also among rows that nothing is left of. */
 static int add_items(struct count *c, struct eng_scan *scan, const struct virtual_patience *patience, struct err *e) {
     struct eng_item item;
-    uint32_t n = 0;
     int rc;
-    while ((rc = eng_scan_next(scan, &item, e)) == 1) {
-        if (++n % ASK_AFTER == 0 && patience->ask && patience->ask(patience->arg)) return -1;
-        if (item.kind == ENG_ITEM_PARTITION ? add_partition(c, &item, e) : add_row(c, item.row, e)) return -1;
+    for (;;) {
+        eng_scan_allow(scan, PART_ROWS, PART_BYTES);
+        while ((rc = eng_scan_next(scan, &item, e)) == 1)
+            if (item.kind == ENG_ITEM_PARTITION ? add_partition(c, &item, e) : add_row(c, item.row, e)) return -1;
+        if (rc != ENG_PAUSED) return rc;
+        if (patience->ask && patience->ask(patience->arg)) return -1;
     }
-    return rc;
 }
 
 /* Everything that is stored: nothing has expired yet. */

@@ -2,13 +2,24 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cql/request/db.h"
 #include "cql/row/row_size.h"
 #include "keyspaces/quota.h"
 #include "metering/size/size.h"
 
-enum { CHUNK = 4096, ASK_AFTER = 256 /* rows of a deletion, whether anybody still waits */ };
+enum {
+    CHUNK = 4096,
+    PART_STEPS = 256,        /* between two looks at whether anybody still waits; everybody who writes to the partition may */
+    PART_BYTES = 1 << 20,
+    MAX_LOOKED_AT = 100000,  /* rows under the deletions of a request; about a tenth of a second */
+};
+
+/* What a request has done so far. */
+struct work {
+    uint32_t steps, looked_at;
+};
 
 /* A change and its place among those of its partition. */
 struct touch {
@@ -21,6 +32,7 @@ struct footprint {
     struct cql_request *r;
     const struct mutation *m;
     struct compat compat;
+    struct work *work;
     struct arena rows, values; /* of the row that is looked at; of the view */
     struct row_view view;
     uint32_t n_rows, n_sweeps;
@@ -34,6 +46,27 @@ static int by_row(const void *a, const void *b) {
     const struct eng_row *r = &x->change->row, *s = &y->change->row;
     int c = r->kind != s->kind ? (r->kind < s->kind ? -1 : 1) : slice_cmp(r->ck, s->ck);
     return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+/* ---- what a request may take ---- */
+
+/* Of whatever there may be many of: rows, changes of a row, deletions that come over it. */
+static int step(struct footprint *f) { return ++f->work->steps % PART_STEPS ? 0 : cql_check_running(f->r); }
+
+/* 0: one more row under the deletion; -1: too many. 1: too many, but they are read for Keyspaces' rules alone, which were told of 1,000 long before, and
+ * the charge is by what is written. */
+static int look_at(struct footprint *f, struct op_write *deletion) {
+    if (f->work->looked_at < MAX_LOOKED_AT) {
+        f->work->looked_at++;
+        return 0;
+    }
+    if (f->r->cost->write_size != WRITE_SIZE_ROW) {
+        memset(&deletion->stood, 0, sizeof(deletion->stood));
+        return 1;
+    }
+    return err_invalid(f->r->err,
+                       "The deletion is over more than %d rows, which it is sized by one by one. Delete in smaller ranges, or fewer ranges a batch.",
+                       MAX_LOOKED_AT);
 }
 
 /* ---- sizes ---- */
@@ -146,6 +179,7 @@ static bool is_hit(const struct eng_row *row, int64_t ts) {
 /* The deletion comes over a row that other changes touch, too. */
 static int sweep_state(struct footprint *f, const struct eng_row *address, const struct change *sweep) {
     struct eng_row row;
+    if (step(f)) return -1;
     if (f->state.n == 0 || !sweeps(sweep, address->kind, address->ck)) return 0;
     if (decode(f, address->kind, address->ck, &row)) return -1;
     if (remains(&row, ENG_NO_TS) && is_hit(&row, sweep->row.del_ts) && add_size(f, sweep->cost, &row)) return -1;
@@ -168,7 +202,7 @@ static int walk(struct footprint *f, const struct touch *t, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         for (; next < f->n_sweeps && f->sweeps[next].at < t[i].at; next++)
             if (sweep_state(f, address, f->sweeps[next].change)) return -1;
-        if (touch(f, t[i].change)) return -1;
+        if (step(f) || touch(f, t[i].change)) return -1;
     }
     for (; next < f->n_sweeps; next++)
         if (sweep_state(f, address, f->sweeps[next].change)) return -1;
@@ -192,8 +226,10 @@ static bool is_touched(const struct footprint *f, enum eng_row_kind kind, struct
 static int sweep_row(struct footprint *f, uint32_t i, struct eng_row *row) {
     const struct change *sweep = f->sweeps[i].change;
     if (is_touched(f, row->kind, row->ck)) return 0;
-    for (uint32_t k = 0; k < i; k++)
+    for (uint32_t k = 0; k < i; k++) {
+        if (step(f)) return -1;
         if (sweeps(f->sweeps[k].change, row->kind, row->ck) && !remains(row, f->sweeps[k].change->row.del_ts)) return 0;
+    }
     return is_hit(row, sweep->row.del_ts) ? add_size(f, sweep->cost, row) : 0;
 }
 
@@ -203,17 +239,29 @@ static int check_range(struct footprint *f, const struct op_write *c, uint64_t b
     return over ? compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err) : 0;
 }
 
+/* 1: no more. */
+static int sweep_item(struct footprint *f, uint32_t i, struct eng_item *item) {
+    struct op_write *c = f->sweeps[i].change->cost;
+    uint64_t before = c->stood.row.rows;
+    if (item->kind == ENG_ITEM_PARTITION && !item->has_static) return 0;
+    int rc = look_at(f, c);
+    if (rc) return rc;
+    if (sweep_row(f, i, item->kind == ENG_ITEM_PARTITION ? &item->statics : item->row)) return -1;
+    return check_range(f, c, before);
+}
+
+/* Rows that were deleted before are passed without being delivered: a pause is where the deadline is looked at. */
 static int sweep_items(struct footprint *f, uint32_t i, struct eng_scan *scan) {
-    const struct op_write *c = f->sweeps[i].change->cost;
     struct eng_item item;
-    uint32_t n = 0;
     int rc;
-    while ((rc = eng_scan_next(scan, &item, f->r->err)) == 1) {
-        if (++n % ASK_AFTER == 0 && cql_check_running(f->r)) return -1;
-        if (item.kind == ENG_ITEM_PARTITION && !item.has_static) continue;
-        uint64_t before = c->stood.row.rows;
-        if (sweep_row(f, i, item.kind == ENG_ITEM_PARTITION ? &item.statics : item.row) || check_range(f, c, before)) return -1;
-    }
+    do {
+        if (cql_check_running(f->r)) return -1;
+        eng_scan_allow(scan, PART_STEPS, PART_BYTES);
+        while ((rc = eng_scan_next(scan, &item, f->r->err)) == 1) {
+            int end = sweep_item(f, i, &item);
+            if (end) return end < 0 ? -1 : 0;
+        }
+    } while (rc == ENG_PAUSED);
     return rc;
 }
 
@@ -276,8 +324,8 @@ static const struct row_view_layout *layout_of(struct cql_request *r, const stru
     return none ? row_view_layout_new(t, none, r->arena) : NULL;
 }
 
-static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k) {
-    struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k)};
+static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k, struct work *work) {
+    struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
     assert(eng_holds(r->db->options.eng, &m->part));
     const struct row_view_layout *layout = layout_of(r, m->table);
@@ -295,7 +343,8 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
 }
 
 int footprint_size(struct cql_request *r, const struct mutations *m, const struct compat *k) {
+    struct work work = {0};
     for (uint32_t i = 0; i < m->n; i++)
-        if (size_partition(r, &m->list[i], k)) return -1;
+        if (size_partition(r, &m->list[i], k, &work)) return -1;
     return 0;
 }

@@ -4,6 +4,9 @@
  * and the changes are laid on it in their order: a statement is sized by the row after it, a deletion by the row that it takes away, and the
  * deletion of a range or a partition by all of them, row by row. Expired data that is still stored counts. What is sized goes to the op_write
  * of the change (op_write.stood); the reading itself is no part of the op_cost. A row of which the first change sets everything is not read.
+ *
+ * Bounds: whoever writes to the partitions waits meanwhile. So a request looks at its deadline every few hundred rows, also among those that were
+ * deleted before, and is answered with a write timeout; and one whose deletions are over too many rows is refused. Neither writes anything.
  */
 #pragma once
 

@@ -3,9 +3,15 @@
 Sizes here are those of documented-2022: a key column is its data and 3 or 4, another column its data, a row adds 100, static data 104.
 """
 import random
+import re
+import statistics
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cassandra import InvalidRequest
+from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
 
 from tally_server import Server, create_keyspace, create_table
@@ -288,3 +294,114 @@ def test_the_mode_chooses_and_the_log_says_so(tmp_path):
         server.stop()
         lines = [line for line in server.log.read_text().splitlines() if "metering: " in line]
         assert len(lines) == 1 and said in lines[0] and "describes the model current" in lines[0]
+
+
+# ---------------------------------------------------------------- who pays for what sizing reads
+
+MANY, TOO_MANY = 20_000, 100_001
+
+
+def fill(session, t, pk, rows, size=200):
+    insert = session.prepare("BEGIN UNLOGGED BATCH " + " ".join(f"INSERT INTO {t} (pk, ck, v) VALUES (:pk, :c{i}, 1)" for i in range(size)) + " APPLY BATCH")
+    args = [{"pk": pk, **{f"c{i}": from_ck + i for i in range(size)}} for from_ck in range(0, rows, size)]
+    for done, result in execute_concurrent_with_args(session, insert, args, concurrency=8):
+        assert done, result
+
+
+class Neighbour:
+    """Point reads and whole-row inserts in partitions of its own, and point reads in partition 1; nothing fails, and what is read was written."""
+
+    def __init__(self, session, t):
+        self.session = session
+        self.insert = session.prepare(f"INSERT INTO {t} (pk, ck, v) VALUES (?, ?, ?)")
+        self.read = session.prepare(f"SELECT v FROM {t} WHERE pk = ? AND ck = ?")
+        self.n = 0
+
+    def round(self):
+        self.n += 1
+        took = []
+        for run in (lambda: self.session.execute(self.insert, (100 + self.n % 50, self.n, self.n)),
+                    lambda: self.session.execute(self.read, (100 + self.n % 50, self.n)),
+                    lambda: self.session.execute(self.read, (1, MANY + 1))):
+            started = time.monotonic()
+            rows = list(run())
+            took.append(time.monotonic() - started)
+            if len(took) == 2:
+                assert [r.v for r in rows] == [self.n]
+        assert [r.v for r in rows] == [7]  # of partition 1, and newer than what is deleted of it
+        return took
+
+    def medians(self, rounds):
+        return [statistics.median(t) for t in zip(*(self.round() for _ in range(rounds)))]
+
+
+def test_who_deletes_many_rows_holds_up_nobody_else(tmp_path):
+    """Deletions of a partition of 20,000 rows that leave it as it is, so that each is sized by reading all of them; eight at a time."""
+    server, cluster = serve(tmp_path)
+    with cluster, server.cluster(protocol_version=4) as other:
+        s, guilty = cluster.connect(), other.connect()
+        create_keyspace(s, "w")
+        t = table(s, "beside", "pk int, ck int, v int, PRIMARY KEY (pk, ck)")
+        fill(s, t, 1, MANY)
+        s.execute(f"INSERT INTO {t} (pk, ck, v) VALUES (1, {MANY + 1}, 7)")
+        neighbour = Neighbour(s, t)
+        alone = neighbour.medians(150)
+        delete = guilty.prepare(f"DELETE FROM {t} USING TIMESTAMP 1 WHERE pk = 1")
+        stop, done = threading.Event(), []
+
+        def go_on():
+            while not stop.is_set():
+                guilty.execute(delete)
+                done.append(1)
+
+        with ThreadPoolExecutor(8) as pool:
+            running = [pool.submit(go_on) for _ in range(8)]
+            try:
+                beside = neighbour.medians(150)
+            finally:
+                stop.set()
+            for r in running:
+                r.result()
+        assert len(done) >= 8
+        for a, b in zip(alone, beside):
+            assert b < 25 * max(a, 0.001), (alone, beside)
+    server.stop()
+
+
+def too_many(session):
+    t = table(session, "too_many", "pk int, ck int, v int, PRIMARY KEY (pk, ck)")
+    fill(session, t, 1, TOO_MANY - 1)
+    session.execute(f"INSERT INTO {t} (pk, ck, v) VALUES (1, {TOO_MANY - 1}, 1)")
+    return t
+
+
+def test_a_deletion_over_too_many_rows_is_refused_and_writes_nothing(row):
+    t = too_many(row)
+    last = f"SELECT v FROM {t} WHERE pk = 1 AND ck = {TOO_MANY - 1}"
+    words = "The deletion is over more than 100000 rows, which it is sized by one by one. Delete in smaller ranges, or fewer ranges a batch."
+    half = row.prepare(f"DELETE FROM {t} WHERE pk = 1 AND ck >= ?")
+    for refused in (f"DELETE FROM {t} WHERE pk = 1", batch_of(BatchType.UNLOGGED, half.bind((TOO_MANY // 2,)), half.bind((0,)))):
+        with pytest.raises(InvalidRequest, match=re.escape(words)):
+            row.execute(refused)
+        assert row.execute(last).one().v == 1
+    assert charge(row, half.bind((1,))).units == TOO_MANY - 1
+    assert not row.execute(last).one() and row.execute(f"SELECT v FROM {t} WHERE pk = 1 AND ck = 0").one().v == 1
+    assert charge(row, f"DELETE FROM {t} WHERE pk = 1").units == 1  # rows that were deleted before are no part of it
+
+
+def test_a_deletion_that_is_only_reported_is_not_refused_for_its_rows(tmp_path):
+    server, cluster = serve(tmp_path, "--compatibility", "report", "--write-size", "written")
+    with cluster:
+        s = cluster.connect()
+        create_keyspace(s, "w")
+        t = too_many(s)
+        c = charge(s, f"DELETE FROM {t} WHERE pk = 1 AND ck >= 99000")
+        assert (c.units, c["row"] and c["row"]["units"]) == (1, TOO_MANY - 99000)
+        insert = s.prepare(f"INSERT INTO {t} (pk, ck, v) VALUES (1, ?, 1)")
+        for done, result in execute_concurrent_with_args(s, insert, [(ck,) for ck in range(99000, TOO_MANY)]):
+            assert done, result
+        c = charge(s, f"DELETE FROM {t} WHERE pk = 1")
+        assert (c.units, c["row"]) == (1, None)
+        assert not s.execute(f"SELECT v FROM {t} WHERE pk = 1 LIMIT 1").one()
+        assert "range-delete" in str(list(s.execute("SELECT * FROM system_metering.compatibility")))
+    server.stop()

@@ -95,7 +95,7 @@ enum cql_outcome harness_request(struct harness *h, struct cql_request *r) {
     buf_clear(&h->paging, 1 << 20);
     sink_restart(&h->sink);
     memset(&h->err, 0, sizeof(h->err));
-    h->cost = (struct op_cost){.arena = &h->arena};
+    h->cost = (struct op_cost){.arena = &h->arena, .write_size = h->write_size};
     r->db = h->db, r->session = &h->session, r->arena = &h->arena, r->err = &h->err, r->cost = &h->cost, r->sink = &h->sink;
     r->batch = h->batch;
     r->now_us = h->clock.now_us;

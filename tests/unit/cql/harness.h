@@ -42,6 +42,7 @@ struct harness {
     /* for the next requests */
     int32_t page_size;
     uint16_t consistency;
+    enum write_size write_size;
     uint32_t cancel_after; /* parts: nobody waits for the answer from there on; 0: somebody always does */
     size_t arena_limit;    /* bytes that a request may take; 0: no limit */
     bool on_loop;          /* run as on a loop, where nothing may block: the outcome may be CQL_OFFLOAD */

@@ -1,0 +1,166 @@
+/* How the reading grows that metering needs: the rows under a deletion (cql/write/footprint.h), and what a table comes to
+ * (cql/row/table_size.h). Counted in looks at the deadline, of which there is one every few hundred rows, and in processor time at n and 4n. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "system_schema/schema.h"
+
+enum { ROWS = 4096, OF_A_BATCH = 512, RATIO = 6, RATIO_OF_TIMES = 10 /* quadratic is 16 */, TRIES = 7, ROWS_OF_A_LOOK = 512 /* at most */ };
+
+static uint32_t n_looks, look_that_is_late; /* 0: none is */
+static int64_t count_look(struct clock *c) { return (void)c, ++n_looks == look_that_is_late ? INT64_MAX : 0; }
+
+/* Sized, and not written: the next try finds the same. */
+static int admit_nothing(void *arg, struct cql_request *r, struct err *e) {
+    (void)arg, (void)r;
+    return err_set(e, ERR_OVERLOADED, "refused by the test");
+}
+
+static void fill(struct harness *h, int p, uint32_t rows) {
+    for (uint32_t c = 0; c < rows;) {
+        struct buf text;
+        buf_init(&text, 0);
+        buf_put_str(&text, "BEGIN UNLOGGED BATCH ");
+        for (uint32_t i = 0; i < OF_A_BATCH && c < rows; i++, c++) buf_printf(&text, "INSERT INTO t (p, c, v) VALUES (%d, %u, 1); ", p, c);
+        buf_put_str(&text, "APPLY BATCH");
+        buf_u8(&text, 0);
+        run_ok(h, (const char *)text.p);
+        buf_fini(&text);
+    }
+}
+
+static void open_table(struct harness *h) {
+    harness_open(h, MODE_CASSANDRA);
+    h->clock.clock.machine_us = count_look;
+    h->write_size = WRITE_SIZE_ROW;
+    look_that_is_late = 0;
+    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run_ok(h, "USE k");
+    run_ok(h, "CREATE TABLE t (p int, c int, v int, PRIMARY KEY (p, c))");
+}
+
+static enum cql_outcome run_with_deadline(struct harness *h, const char *cql) {
+    struct cql_request r = {.kind = REQUEST_QUERY, .query = slice_str(cql), .deadline_us = 1};
+    n_looks = 0;
+    return harness_request(h, &r);
+}
+
+static int64_t thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- deletions ---- */
+
+/* The shorter of its time and best. */
+static int64_t cost_of(struct harness *h, const char *cql, int64_t best, uint32_t *looks) {
+    int64_t from = thread_ns();
+    assert_int_equal(run_with_deadline(h, cql), CQL_FAILED);
+    int64_t took = thread_ns() - from;
+    assert_int_equal(h->err.code, ERR_OVERLOADED);
+    *looks = n_looks;
+    return took < best ? took : best;
+}
+
+/* p = 1 has ROWS rows and p = 2 four times as many: what deletes p = 1, with other text for p = 2. */
+static void expect_linear(struct harness *h, const char *format) {
+    char one[200], four[200];
+    uint32_t looks = 0, looks_of_four = 0;
+    int64_t took = INT64_MAX, took_four = INT64_MAX;
+    snprintf(one, sizeof one, format, 1);
+    snprintf(four, sizeof four, format, 2);
+    for (int i = 0; i < TRIES; i++) {
+        took = cost_of(h, one, took, &looks);
+        took_four = cost_of(h, four, took_four, &looks_of_four);
+    }
+    assert_in_range(looks, ROWS / ROWS_OF_A_LOOK, ROWS);
+    assert_in_range(looks_of_four, 4 * ROWS / ROWS_OF_A_LOOK, RATIO * looks);
+    if (took_four > RATIO_OF_TIMES * took) fail_msg("%s: %lld us, and %lld us for four times as many rows", format, (long long)took / 1000, (long long)took_four / 1000);
+}
+
+static void test_sizing_a_deletion_grows_with_its_rows(void **state) {
+    (void)state;
+    struct harness h;
+    open_table(&h);
+    fill(&h, 1, ROWS);
+    fill(&h, 2, 4 * ROWS);
+    harness_ask(&h, &(struct cql_admission){.admit = admit_nothing}, NULL);
+    expect_linear(&h, "DELETE FROM t WHERE p = %d");
+    expect_linear(&h, "DELETE FROM t WHERE p = %d AND c >= 0");
+    expect_linear(&h, "BEGIN UNLOGGED BATCH UPDATE t SET v = 2 WHERE p = %1$d AND c = 7; DELETE FROM t WHERE p = %1$d; APPLY BATCH");
+    harness_close(&h);
+}
+
+/* Whether the rows are there, or were deleted before and are passed without being looked at. */
+static void expect_timeout(struct harness *h, uint32_t rows, const char *left) {
+    look_that_is_late = rows / ROWS_OF_A_LOOK;
+    assert_int_equal(run_with_deadline(h, "DELETE FROM t WHERE p = 1"), CQL_FAILED);
+    assert_int_equal(h->err.code, ERR_WRITE_TIMEOUT);
+    assert_int_equal(n_looks, look_that_is_late);
+    assert_true(eng_batch_empty(h->batch));
+    look_that_is_late = 0;
+    assert_rows(h, "SELECT count(*) FROM t", left);
+    assert_int_not_equal(run_with_deadline(h, "UPDATE t SET v = 1 WHERE p = 1 AND c = 0"), CQL_FAILED); /* nobody holds the partition */
+}
+
+static void test_deadline_ends_the_sizing_of_a_deletion(void **state) {
+    (void)state;
+    struct harness h;
+    open_table(&h);
+    fill(&h, 1, ROWS);
+    expect_timeout(&h, ROWS, "4096");
+    run_ok(&h, "DELETE FROM t USING TIMESTAMP 1800000000000000 WHERE p = 1");
+    expect_timeout(&h, ROWS, "0");
+    harness_close(&h);
+}
+
+/* ---- tables ---- */
+
+static int ask(void *arg) { return ++*(uint32_t *)arg, 0; }
+
+/* The looks that the question takes. */
+static uint32_t count_table(struct harness *h, uint64_t rows) {
+    const struct schema *schema = catalog_schema(h->catalog);
+    struct table_size size;
+    uint32_t asked = 0;
+    const struct virtual_patience patience = {.ask = ask, .arg = &asked};
+    assert_int_equal(cql_table_billable_bytes(h->db, schema, schema_table_any(schema, "k", "t"), &patience, &size, &h->err), 0);
+    assert_int_equal(size.rows, rows);
+    schema_unref(schema);
+    return asked;
+}
+
+/* Of partitions that are in buckets of their own: 1 to 4 are. */
+static uint32_t fill_and_count(struct harness *h, uint32_t rows, uint32_t *again) {
+    open_table(h);
+    for (int p = 1; p <= 4; p++) fill(h, p, rows);
+    uint32_t all = count_table(h, 4 * rows);
+    assert_int_equal(count_table(h, 4 * rows), 0);
+    run_ok(h, "UPDATE t SET v = 3 WHERE p = 1 AND c = 0");
+    *again = count_table(h, 4 * rows);
+    assert_int_equal(count_table(h, 4 * rows), 0);
+    run_ok(h, "DELETE FROM t WHERE p = 2");
+    assert_in_range(count_table(h, 3 * rows), rows / ROWS_OF_A_LOOK - 1, 2 * *again); /* also where nothing is left */
+    harness_close(h);
+    return all;
+}
+
+static void test_counting_a_table_grows_with_what_has_changed(void **state) {
+    (void)state;
+    struct harness h;
+    uint32_t again, again_of_four, all = fill_and_count(&h, ROWS, &again), all_of_four = fill_and_count(&h, 4 * ROWS, &again_of_four);
+    assert_in_range(again, ROWS / ROWS_OF_A_LOOK - 1, all / 3);
+    assert_in_range(again_of_four, 4 * ROWS / ROWS_OF_A_LOOK - 1, all_of_four / 3);
+    assert_in_range(all_of_four, all + 1, RATIO * all);
+    assert_in_range(again_of_four, again + 1, RATIO * again);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizing_a_deletion_grows_with_its_rows),
+                                       cmocka_unit_test(test_deadline_ends_the_sizing_of_a_deletion),
+                                       cmocka_unit_test(test_counting_a_table_grows_with_what_has_changed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
