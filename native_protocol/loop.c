@@ -279,14 +279,18 @@ static bool all_answered(const struct np_loop *l) {
     return true;
 }
 
+static void fall_asleep(struct np_loop *l) {
+    if (l->is_awake) pthread_mutex_unlock(&l->awake);
+    l->is_awake = false;
+}
+
 static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     (void)revents;
     struct np_loop *l = w->data;
     l->ended_us = 0;
     commit(l);
     flush_dirty(l);
-    if (l->is_awake) pthread_mutex_unlock(&l->awake);
-    l->is_awake = false;
+    fall_asleep(l);
     if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
 }
 
@@ -518,8 +522,7 @@ void *npi_loop_run(void *arg) {
         if (s->fd >= 0) ev_io_start(l->ev, &s->io);
     }
     ev_run(l->ev, 0);
-    if (l->is_awake) pthread_mutex_unlock(&l->awake);
-    l->is_awake = false;
+    fall_asleep(l);
     return NULL;
 }
 
@@ -566,6 +569,7 @@ void npi_loop_close(struct np_loop *l) {
     l->inbox_late = NULL;
     l->inbox_errands = NULL;
     l->batch = NULL;
+    fall_asleep(l); /* one that was never run, but cranked by hand */
 }
 
 void npi_loop_fini(struct np_loop *l) {
