@@ -309,24 +309,27 @@ def fill(session, t, pk, rows, size=200):
 
 
 class Neighbour:
-    """Point reads and whole-row inserts in partitions of its own, and point reads in partition 1; nothing fails, and what is read was written."""
+    """Point reads, whole-row inserts and updates that read first in partitions of its own, and point reads in partition 1: nothing fails, and what is
+    read was written."""
 
     def __init__(self, session, t):
         self.session = session
         self.insert = session.prepare(f"INSERT INTO {t} (pk, ck, v) VALUES (?, ?, ?)")
+        self.update = session.prepare(f"UPDATE {t} SET v = ? WHERE pk = ? AND ck = ?")
         self.read = session.prepare(f"SELECT v FROM {t} WHERE pk = ? AND ck = ?")
         self.n = 0
 
     def round(self):
         self.n += 1
         took = []
-        for run in (lambda: self.session.execute(self.insert, (100 + self.n % 50, self.n, self.n)),
+        for run in (lambda: self.session.execute(self.insert, (100 + self.n % 50, self.n, 0)),
+                    lambda: self.session.execute(self.update, (self.n, 100 + self.n % 50, self.n)),
                     lambda: self.session.execute(self.read, (100 + self.n % 50, self.n)),
                     lambda: self.session.execute(self.read, (1, MANY + 1))):
             started = time.monotonic()
             rows = list(run())
             took.append(time.monotonic() - started)
-            if len(took) == 2:
+            if len(took) == 3:
                 assert [r.v for r in rows] == [self.n]
         assert [r.v for r in rows] == [7]  # of partition 1, and newer than what is deleted of it
         return took
