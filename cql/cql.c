@@ -24,8 +24,11 @@ static int open_sizes(struct cql_db *db, struct err *e) {
 
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
                              struct table_size *out, struct err *e) {
-    return table_billable_bytes(db->sizes, schema, t, patience, out, e);
+    int64_t now_us = clock_wall_us(db->options.clock);
+    return table_billable_bytes(db->sizes, schema, t, now_us, patience, out, e);
 }
+
+int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes) { return table_billable_last(db->sizes, t, bytes); }
 
 struct cql_db *cql_db_new(const struct cql_db_options *o, struct err *e) {
     struct cql_db *db = calloc(1, sizeof(*db));
@@ -127,6 +130,16 @@ static int default_keyspace(struct cql_request *r, const char **out) {
     return known ? 0 : err_invalid(r->err, "Keyspace '%s' does not exist", *out);
 }
 
+/* A statement that is refused when it is compiled is refused of its table, if it got that far. */
+static void blame_table(struct cql_request *r, const struct table_use *use) {
+    const struct schema_table *t = use ? use->table : NULL;
+    if (!t || !r->cost) return;
+    r->cost->keyspace = t->keyspace->name;
+    r->cost->table = t->name;
+    r->cost->object = t->object;
+    r->cost->is_system = t->keyspace->is_system;
+}
+
 /* Compiles a text for one run, in the request's arena. */
 static struct cql_statement *compile_once(struct cql_request *r, struct slice query, const char *keyspace) {
     struct bind_specs *binds = ARENA_NEW(r->arena, struct bind_specs);
@@ -138,7 +151,9 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     if (!ast) return NULL;
     r->stmt_kind = ast->kind;
     struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = compat_in(r, &r->db->options.compat), .err = r->err};
-    return cql_compile(&c, ast);
+    struct cql_statement *s = cql_compile(&c, ast);
+    if (!s) blame_table(r, c.tables);
+    return s;
 }
 
 static enum cql_outcome run_query(struct cql_request *r) {
@@ -218,9 +233,10 @@ static enum cql_outcome run_batch(struct cql_request *r) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
-    for (uint32_t i = 0; i < r->n_items; i++)
-        if (batch_statement(r, &r->items[i], keyspace, &items[i])) return CQL_FAILED;
+    int rc = 0;
+    for (uint32_t i = 0; i < r->n_items && !rc; i++) rc = batch_statement(r, &r->items[i], keyspace, &items[i]);
     r->stmt_kind = STMT_BATCH;
+    if (rc) return CQL_FAILED;
     const struct write_batch batch = {.kind = r->batch_kind};
     return batch_run(r, &batch, items, r->n_items);
 }

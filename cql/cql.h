@@ -23,6 +23,8 @@ void cql_db_free(struct cql_db *db);
  * what has changed since the last question: not on a loop. schema: the current one, which t is in. */
 int cql_table_billable_bytes(struct cql_db *db, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
                              struct table_size *out, struct err *e) MUST_CHECK;
+/* That of the last question, at once on any thread: when it was asked, in microseconds since 1970; 0: never yet. */
+int64_t cql_table_billable_last(struct cql_db *db, const struct schema_table *t, uint64_t *bytes);
 
 enum cql_outcome cql_run(struct cql_request *r);
 /* The next part of a request that answered CQL_AGAIN. Only batch may have been changed by the caller meanwhile. */

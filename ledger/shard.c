@@ -150,6 +150,8 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
         t->cell.f.n[FIGURE_STATIC_WRITE_UNITS] += w->static_units;
         t->cell.f.n[FIGURE_ENTITIES] += entities;
         t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
+        /* a batch is a request of no one table: each of its writes is a sample of the one that it is on */
+        if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], w->write_units + w->static_units);
         order_add(&t->order, w->key);
     }
     add_partition(s, second, w->object, w->token, w->key, charged ? w->read_halves : 0, charged ? w->write_units + w->static_units : 0,
@@ -186,7 +188,7 @@ static void add_outcome(struct cell *c, const struct ledger_request *q) {
         span_add(&c->spans[SPAN_READ_UNITS], (uint64_t)(q->charge->read_units * 2));
         add_class(c, q->cost);
     }
-    if (q->cost->writes) span_add(&c->spans[SPAN_WRITE_UNITS], (uint64_t)(q->charge->write_units + q->charge->static_write_units));
+    if (q->cost->writes && q->operation != OPERATION_BATCH) span_add(&c->spans[SPAN_WRITE_UNITS], (uint64_t)(q->charge->write_units + q->charge->static_write_units));
 }
 
 static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q) {
@@ -227,11 +229,12 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
 
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
     if (q->connection) add_connection(q->connection, second, q);
-    if (q->cost->is_system || q->operation == OPERATIONS) return;
+    bool other = q->operation == OPERATION_OTHER;
+    if (q->cost->is_system || (other && q->outcome == LEDGER_OK)) return;
     for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r);
     for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w);
-    bool batch = q->operation == OPERATION_BATCH;
-    struct shard_table *t = table_open(s, batch ? 0 : q->cost->object, batch ? "" : q->cost->keyspace, batch ? "" : q->cost->table);
+    bool no_table = other || q->operation == OPERATION_BATCH;
+    struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace, no_table ? "" : q->cost->table);
     if (t) add_outcome(&t->cell, q);
-    if (q->statement_id) add_statement(s, second, q);
+    if (q->statement_id && !other) add_statement(s, second, q);
 }

@@ -30,7 +30,7 @@ struct ledger_connection {
 struct ledger_request {
     const struct op_cost *cost;
     const struct charge *charge; /* of charge_compute, whose parts stand in cost */
-    enum operation operation;    /* OPERATIONS: none that is counted by table */
+    enum operation operation;    /* OTHER: counted only when it failed */
     enum ledger_outcome outcome;
     /* Of THROTTLED, or of a request that would have been in enforce mode: by what. */
     bool throttled, read_throttled, by_connection, by_partition;

@@ -11,12 +11,12 @@ static enum operation operation_of(enum stmt_kind kind) {
     case STMT_UPDATE: return OPERATION_UPDATE;
     case STMT_DELETE: return OPERATION_DELETE;
     case STMT_BATCH: return OPERATION_BATCH;
-    default: return OPERATIONS;
+    default: return OPERATION_OTHER;
     }
 }
 
 static enum ledger_outcome outcome_of(const struct err *e, const struct limit_verdict *v) {
-    if (!e->set) return LEDGER_OK;
+    if (!e->set || e->code == ERR_UNPREPARED) return LEDGER_OK; /* after which drivers prepare it: no error of anybody */
     if (v && limit_refuses(v)) return LEDGER_THROTTLED;
     enum np_outcome o = np_outcome_of(e);
     return o == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
@@ -34,7 +34,7 @@ static void name_statement(struct np_call *call, struct ledger_request *q) {
     if (r->kind == REQUEST_EXECUTE && r->fingerprint) {
         q->statement_id = load_u64(r->prepared_id.p);
         q->text = slice_str(r->fingerprint);
-    } else if (r->kind == REQUEST_QUERY && q->operation != OPERATIONS && !call->cost.is_system) {
+    } else if (r->kind == REQUEST_QUERY && q->operation != OPERATION_OTHER && !call->cost.is_system) {
         q->text = cql_fingerprint(&call->arena, r->query);
         q->statement_id = q->text.p ? murmur3_hash(q->text) : 0;
     }
@@ -58,7 +58,8 @@ static uint32_t count_statements(const struct op_cost *c) {
 void npi_post(struct np_call *call) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
-    if (!o->ledger || call->r.kind == REQUEST_PREPARE) return;
+    bool prepares = call->r.kind == REQUEST_PREPARE;
+    if (!o->ledger || (prepares && !call->err.set)) return;
     struct ledger_request q = {
         .cost = &call->cost,
         .charge = &call->charge,
@@ -66,7 +67,7 @@ void npi_post(struct np_call *call) {
         .outcome = outcome_of(&call->err, call->r.verdict),
         .statements = count_statements(&call->cost),
         .now_us = call->r.now_us,
-        .connection = &c->account,
+        .connection = prepares ? NULL : &c->account,
     };
     c->loop->ended_us = clock_wall_us(o->clock);
     q.took_us = c->loop->ended_us > q.now_us ? c->loop->ended_us - q.now_us : 0;

@@ -1,13 +1,12 @@
 /* system_metering.metrics: the ledger's minutes under the names and dimensions of CloudWatch's namespace AWS/Cassandra ("Amazon Keyspaces metrics and dimensions",
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/metrics-dimensions.html). A figure that has none of its own least and most (ConsumedReadCapacityUnits has, and the
  * latencies) was counted one by one: each of its samples is 1. */
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "server/system_metering.h"
+#include "server/metering_gauges.h"
 
 struct metric {
-    const struct figure_info *info;
+    const char *name, *unit;
     const char *operation; /* "": has no such dimension */
     char keyspace[BOOK_NAME], table[BOOK_NAME];
     uint32_t minute;
@@ -37,7 +36,7 @@ static int put_figure(struct metrics *all, const struct book_table *t, uint32_t 
                       uint64_t sum, const struct span *span) {
     bool known = span ? span->n > 0 : sum > 0;
     if (!*info->cloudwatch || !known) return 0;
-    struct metric m = {.info = info, .operation = operation, .minute = minute, .sum = (double)sum * info->scale};
+    struct metric m = {.name = info->cloudwatch, .unit = info->unit, .operation = operation, .minute = minute, .sum = (double)sum * info->scale};
     m.samples = span ? span->n : sum;
     m.least = (span ? (double)span->min : 1) * info->scale;
     m.most = (span ? (double)span->max : 1) * info->scale;
@@ -60,7 +59,7 @@ static const struct span *span_of_operation(const struct book_minute *m, enum op
 static const struct span *known(const struct span *s) { return s && s->n ? s : NULL; }
 
 static int put_minute(struct metrics *all, const struct book_table *t, const struct book_minute *m) {
-    for (unsigned f = 0; f < FIGURES; f++)
+    for (unsigned f = 0; t->object && f < FIGURES; f++)
         if (put_figure(all, t, m->minute, figure_info(f), "", m->cell.f.n[f], known(span_of_figure(m, f)))) return -1;
     for (unsigned o = 0; o < OPERATIONS; o++)
         for (unsigned f = 0; f < OPERATION_FIGURES; f++)
@@ -77,53 +76,47 @@ static int take_table(void *arg, const struct book_table *t, uint32_t second) {
     return 0;
 }
 
-/* What is no count: the capacity of provisioned tables and the account's quotas, as they are in this minute. */
-static int put_gauge(struct metrics *all, const struct figure_info *info, uint32_t minute, const char *keyspace, const char *table, int64_t value) {
-    struct metric m = {.info = info, .operation = "", .minute = minute, .sum = (double)value, .least = (double)value, .most = (double)value, .samples = 1};
-    snprintf(m.keyspace, sizeof(m.keyspace), "%s", keyspace);
-    snprintf(m.table, sizeof(m.table), "%s", table);
+/* ---- what is no count (gauge.def) ---- */
+
+static int put_gauge(struct metrics *all, const struct gauge *g) {
+    const struct gauge_info *info = gauge_info(g->id);
+    struct metric m = {.name = info->cloudwatch, .unit = info->unit, .operation = "", .minute = g->minute, .sum = g->value, .least = g->value, .most = g->value,
+                       .samples = 1};
+    memcpy(m.keyspace, g->keyspace, sizeof(m.keyspace));
+    memcpy(m.table, g->table, sizeof(m.table));
     return put(all, &m);
 }
 
-static const struct figure_info provisioned_read = {.cloudwatch = "ProvisionedReadCapacityUnits", .unit = "Count"};
-static const struct figure_info provisioned_write = {.cloudwatch = "ProvisionedWriteCapacityUnits", .unit = "Count"};
-
-struct gauges {
-    struct metrics *all;
-    uint32_t minute;
-};
-
-static int take_provisioned(void *arg, const struct limit_table *t) {
-    struct gauges *g = arg;
-    if (!t->read.provisioned) return 0;
-    if (put_gauge(g->all, &provisioned_read, g->minute, t->keyspace, t->table, capacity_rate(&t->read, INT64_MAX))) return -1;
-    return put_gauge(g->all, &provisioned_write, g->minute, t->keyspace, t->table, capacity_rate(&t->write, INT64_MAX));
-}
-
-static int put_quotas(struct gauges *g, const struct limit_values *values) {
-    static const struct {
-        struct figure_info info;
-        enum limit_id limit;
-    } quotas[] = {
-        {{.cloudwatch = "AccountMaxReads", .unit = "Count"}, LIMIT_ACCOUNT_READ},
-        {{.cloudwatch = "AccountMaxWrites", .unit = "Count"}, LIMIT_ACCOUNT_WRITE},
-        {{.cloudwatch = "AccountMaxTableLevelReads", .unit = "Count"}, LIMIT_TABLE_READ},
-        {{.cloudwatch = "AccountMaxTableLevelWrites", .unit = "Count"}, LIMIT_TABLE_WRITE},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
-        if (put_gauge(g->all, &quotas[i].info, g->minute, "", "", values->of[quotas[i].limit])) return -1;
+/* Counts what has changed of each table since it was last counted. */
+static int take_sizes(struct row_out *ro, struct gauges *gauges) {
+    const struct system_metering *m = metering_of(ro->table);
+    const struct virtual_context *ctx = ro->ctx;
+    uint32_t minute = (uint32_t)(clock_wall_us(m->clock) / 60000000);
+    if (!row_out_wants(ro, 0, gauge_info(GAUGE_BILLABLE)->cloudwatch)) return 0;
+    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
+        const struct schema_space *space = ctx->schema->spaces[i];
+        struct schema_table_cursor c = schema_tables_begin(&space->tables);
+        for (const struct schema_table *t; !space->keyspace->is_system && (t = schema_tables_next(&c));) {
+            struct table_size size;
+            if (cql_table_billable_bytes(m->db, ctx->schema, t, &ctx->patience, &size, ctx->err)) return -1;
+            if (gauges_put(gauges, GAUGE_BILLABLE, space->keyspace->name, t->name, minute, (double)size.bytes)) return err_nomem(ctx->err);
+        }
+    }
     return 0;
 }
 
-static int put_gauges(struct metrics *all, const struct system_metering *m) {
-    struct gauges g = {.all = all, .minute = (uint32_t)(clock_wall_us(m->clock) / 60000000)};
-    if (admission_tables(m->admission, take_provisioned, &g)) return -1;
-    return put_quotas(&g, &admission_options(m->admission)->values);
+static int put_gauges(struct row_out *ro, struct metrics *all) {
+    struct gauges gauges = {0};
+    int rc = gauges_take(&gauges, metering_of(ro->table)) ? err_nomem(ro->ctx->err) : take_sizes(ro, &gauges);
+    for (size_t i = 0; !rc && i < gauges.n; i++)
+        if (put_gauge(all, &gauges.list[i])) rc = err_nomem(ro->ctx->err);
+    free(gauges.list);
+    return rc;
 }
 
 static int by_name(const void *a, const void *b) {
     const struct metric *x = a, *y = b;
-    int c = strcmp(x->info->cloudwatch, y->info->cloudwatch);
+    int c = strcmp(x->name, y->name);
     if (!c) c = strcmp(x->keyspace, y->keyspace);
     if (!c) c = strcmp(x->table, y->table);
     if (!c) c = strcmp(x->operation, y->operation);
@@ -133,7 +126,7 @@ static int by_name(const void *a, const void *b) {
 static int emit(struct row_out *ro, const struct metric *m) {
     enum { PERIOD_S = 60 };
     row_out_begin(ro);
-    row_text(ro, "metric_name", m->info->cloudwatch);
+    row_text(ro, "metric_name", m->name);
     row_text(ro, "keyspace_name", m->keyspace);
     row_text(ro, "table_name", m->table);
     row_text(ro, "operation", m->operation);
@@ -143,7 +136,7 @@ static int emit(struct row_out *ro, const struct metric *m) {
     row_int(ro, "period", PERIOD_S);
     row_count(ro, "sample_count", m->samples);
     row_double(ro, "sum", m->sum);
-    row_text(ro, "unit", m->info->unit);
+    row_text(ro, "unit", m->unit);
     return row_out_emit(ro);
 }
 
@@ -151,11 +144,10 @@ YIELDS_METERING(metrics) {
     struct row_out ro;
     struct metrics all = {0};
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    const struct system_metering *m = metering_of(table);
-    int rc = ledger_tables(m->ledger, take_table, &all) || put_gauges(&all, m) ? err_nomem(ctx->err) : 0;
+    int rc = ledger_tables(metering_of(table)->ledger, take_table, &all) ? err_nomem(ctx->err) : put_gauges(&ro, &all);
     if (all.n) qsort(all.list, all.n, sizeof(*all.list), by_name);
     for (size_t i = 0; !rc && i < all.n; i++)
-        if (row_out_wants(&ro, 0, all.list[i].info->cloudwatch)) rc = emit(&ro, &all.list[i]);
+        if (row_out_wants(&ro, 0, all.list[i].name)) rc = emit(&ro, &all.list[i]);
     free(all.list);
     return rc;
 }

@@ -26,7 +26,7 @@ void system_metering_tables(struct system_metering *m, struct virtual_table tabl
                                                       .virt = {.owner = m, .yield = yield_##name_}};
 #include "server/system_metering.def"
 #undef METERING_TABLE
-    tables[METERING_storage].virt.blocks = true;
+    tables[METERING_storage].virt.blocks = tables[METERING_metrics].virt.blocks = true; /* they count what is stored */
 }
 
 void system_metering_ttl_delete(void *arg, const struct schema_table *t, uint64_t units) {

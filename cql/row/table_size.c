@@ -17,6 +17,8 @@ struct entry {
     bool has_ttl, has_timestamps; /* which change what a row takes, and not the shape */
     char keyspace[64], name[224];
     uint32_t users; /* under the list's lock */
+    int64_t last_us; /* likewise: when it was last counted, 0: never; and what it was */
+    uint64_t last_bytes;
     pthread_mutex_t lock; /* of what follows */
     bool counted[ENG_BUCKETS];
     struct table_size sums[ENG_BUCKETS];
@@ -165,10 +167,15 @@ static struct entry *take_entry(struct table_sizes *s, const struct schema *sche
     return x;
 }
 
-static void give_entry(struct table_sizes *s, struct entry *x) {
+/* size NULL: it could not be counted. */
+static void give_entry(struct table_sizes *s, struct entry *x, int64_t now_us, const struct table_size *size) {
     pthread_mutex_unlock(&x->lock);
     pthread_mutex_lock(&s->lock);
     x->users--;
+    if (size && now_us >= x->last_us) {
+        x->last_us = now_us;
+        x->last_bytes = size->bytes;
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -183,7 +190,7 @@ static void note_table(struct entry *x, const struct schema_table *t) {
     x->has_timestamps = timestamps;
 }
 
-int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
+int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t, int64_t now_us, const struct virtual_patience *patience,
                          struct table_size *out, struct err *e) {
     *out = (struct table_size){0};
     if (t->virt) return 0;
@@ -196,8 +203,22 @@ int table_billable_bytes(struct table_sizes *s, const struct schema *schema, con
         out->static_rows += x->sums[i].static_rows;
         out->bytes += x->sums[i].bytes;
     }
-    give_entry(s, x);
+    give_entry(s, x, now_us, rc ? NULL : out);
     return rc;
+}
+
+int64_t table_billable_last(struct table_sizes *s, const struct schema_table *t, uint64_t *bytes) {
+    int64_t at_us = 0;
+    *bytes = 0;
+    pthread_mutex_lock(&s->lock);
+    for (const struct entry *x = s->entries; x; x = x->next) {
+        if (x->object != t->object) continue;
+        at_us = x->last_us;
+        *bytes = x->last_bytes;
+        break;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return at_us;
 }
 
 /* ---- what TTL takes away ---- */

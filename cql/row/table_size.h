@@ -21,5 +21,7 @@ void table_sizes_watch(struct table_sizes *s, struct catalog *c, schema_ttl_dele
 void table_sizes_unwatch(struct table_sizes *s);
 
 /* schema: the current one; tables that are not in it any more are forgotten. */
-int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t, const struct virtual_patience *patience,
+int table_billable_bytes(struct table_sizes *s, const struct schema *schema, const struct schema_table *t, int64_t now_us, const struct virtual_patience *patience,
                          struct table_size *out, struct err *e) MUST_CHECK;
+/* What the last of those calls that succeeded said, and the now_us that it was given; 0: there was none. Any thread, and waits for none that counts. */
+int64_t table_billable_last(struct table_sizes *s, const struct schema_table *t, uint64_t *bytes);

@@ -1,0 +1,123 @@
+#include "server/metering_gauges.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const struct gauge_info *gauge_info(enum gauge_id id) {
+    static const struct gauge_info infos[GAUGES] = {
+#define GAUGE(id, cloudwatch_, unit_, per_table_, what_) {.cloudwatch = cloudwatch_, .unit = unit_, .per_table = per_table_, .what = what_},
+#include "server/gauge.def"
+#undef GAUGE
+    };
+    return &infos[id];
+}
+
+int gauges_put(struct gauges *all, enum gauge_id id, const char *keyspace, const char *table, uint32_t minute, double value) {
+    if (all->n == all->cap) {
+        size_t cap = all->cap ? 2 * all->cap : 64;
+        struct gauge *list = realloc(all->list, cap * sizeof(*list));
+        if (!list) return -1;
+        all->list = list;
+        all->cap = cap;
+    }
+    struct gauge *g = &all->list[all->n++];
+    *g = (struct gauge){.id = id, .minute = minute, .value = value};
+    snprintf(g->keyspace, sizeof(g->keyspace), "%s", keyspace);
+    snprintf(g->table, sizeof(g->table), "%s", table);
+    return 0;
+}
+
+/* ---- provisioned tables: what they have, and what they used of it ---- */
+
+/* Of a table in the last whole minute. */
+struct used {
+    uint32_t object;
+    double read, write; /* units a second */
+};
+
+/* Of reads, or of writes. */
+struct use {
+    double used, provisioned, highest; /* units a second of all tables; percent of one */
+};
+
+struct taking {
+    struct gauges *all;
+    uint32_t minute; /* the running one, by the ledger */
+    size_t n, cap;
+    struct used *list; /* by object, as the ledger has them */
+    struct use read, write;
+};
+
+static int take_used(void *arg, const struct book_table *t, uint32_t second) {
+    struct taking *k = arg;
+    k->minute = second / 60;
+    const struct book_minute *m = book_minute(t, k->minute - 1);
+    if (!m) return 0;
+    if (k->n == k->cap) {
+        size_t cap = k->cap ? 2 * k->cap : 64;
+        struct used *list = realloc(k->list, cap * sizeof(*list));
+        if (!list) return -1;
+        k->list = list;
+        k->cap = cap;
+    }
+    k->list[k->n++] = (struct used){.object = t->object, .read = (double)m->cell.f.n[FIGURE_READ_UNITS] / 2 / 60,
+                                    .write = (double)m->cell.f.n[FIGURE_WRITE_UNITS] / 60};
+    return 0;
+}
+
+static int by_object(const void *key, const void *element) {
+    uint32_t a = *(const uint32_t *)key, b = ((const struct used *)element)->object;
+    return (a > b) - (a < b);
+}
+
+static void add_use(struct use *to, double used, double provisioned) {
+    double percent = 100 * used / provisioned;
+    to->used += used;
+    to->provisioned += provisioned;
+    if (percent > to->highest) to->highest = percent;
+}
+
+static int take_provisioned(void *arg, const struct limit_table *t) {
+    struct taking *k = arg;
+    if (!t->read.provisioned) return 0;
+    const struct used *u = k->n ? bsearch(&t->object, k->list, k->n, sizeof(*k->list), by_object) : NULL;
+    double read = (double)capacity_rate(&t->read, INT64_MAX), write = (double)capacity_rate(&t->write, INT64_MAX);
+    add_use(&k->read, u ? u->read : 0, read);
+    add_use(&k->write, u ? u->write : 0, write);
+    if (gauges_put(k->all, GAUGE_PROVISIONED_READ, t->keyspace, t->table, k->minute, read)) return -1;
+    return gauges_put(k->all, GAUGE_PROVISIONED_WRITE, t->keyspace, t->table, k->minute, write);
+}
+
+static int put_use(struct taking *k) {
+    uint32_t minute = k->minute - 1;
+    if (k->read.provisioned <= 0) return 0;
+    if (gauges_put(k->all, GAUGE_ACCOUNT_READ_USE, "", "", minute, 100 * k->read.used / k->read.provisioned)) return -1;
+    if (gauges_put(k->all, GAUGE_ACCOUNT_WRITE_USE, "", "", minute, 100 * k->write.used / k->write.provisioned)) return -1;
+    if (gauges_put(k->all, GAUGE_TABLE_READ_USE, "", "", minute, k->read.highest)) return -1;
+    return gauges_put(k->all, GAUGE_TABLE_WRITE_USE, "", "", minute, k->write.highest);
+}
+
+/* ---- the account's quotas ---- */
+
+static int put_quotas(struct taking *k, const struct limit_values *values) {
+    static const struct {
+        enum gauge_id id;
+        enum limit_id limit;
+    } quotas[] = {
+        {GAUGE_ACCOUNT_READS, LIMIT_ACCOUNT_READ},
+        {GAUGE_ACCOUNT_WRITES, LIMIT_ACCOUNT_WRITE},
+        {GAUGE_TABLE_READS, LIMIT_TABLE_READ},
+        {GAUGE_TABLE_WRITES, LIMIT_TABLE_WRITE},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
+        if (gauges_put(k->all, quotas[i].id, "", "", k->minute, (double)values->of[quotas[i].limit])) return -1;
+    return 0;
+}
+
+int gauges_take(struct gauges *all, const struct system_metering *m) {
+    struct taking k = {.all = all, .minute = (uint32_t)(clock_wall_us(m->clock) / 60000000)};
+    int rc = ledger_tables(m->ledger, take_used, &k) || admission_tables(m->admission, take_provisioned, &k) || put_use(&k) ||
+             put_quotas(&k, &admission_options(m->admission)->values);
+    free(k.list);
+    return rc ? -1 : 0;
+}
