@@ -4,6 +4,9 @@
 #include "cql/fingerprint.h"
 #include "native_protocol/loop.h"
 
+/* After which drivers prepare the statement again: neither a request that succeeded nor anybody's error. */
+static bool is_unprepared(const struct err *e) { return e->set && e->code == ERR_UNPREPARED; }
+
 static enum operation operation_of(enum stmt_kind kind) {
     switch (kind) {
     case STMT_SELECT: return OPERATION_SELECT;
@@ -16,7 +19,7 @@ static enum operation operation_of(enum stmt_kind kind) {
 }
 
 static enum ledger_outcome outcome_of(const struct err *e, const struct limit_verdict *v) {
-    if (!e->set || e->code == ERR_UNPREPARED) return LEDGER_OK; /* after which drivers prepare it: no error of anybody */
+    if (!e->set) return LEDGER_OK;
     if (v && limit_refuses(v)) return LEDGER_THROTTLED;
     enum np_outcome o = np_outcome_of(e);
     return o == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
@@ -69,6 +72,10 @@ void npi_post(struct np_call *call) {
         .now_us = call->r.now_us,
         .connection = prepares ? NULL : &c->account,
     };
+    if (is_unprepared(&call->err)) {
+        q.operation = OPERATION_OTHER;
+        q.outcome = LEDGER_OK;
+    }
     c->loop->ended_us = clock_wall_us(o->clock);
     q.took_us = c->loop->ended_us > q.now_us ? c->loop->ended_us - q.now_us : 0;
     name_statement(call, &q);

@@ -234,3 +234,20 @@ def test_a_scrape_has_the_size_that_was_counted_last_and_says_when(account):
     assert (values[size], values[age]) == (account.size("p"), 0)
     account.s.execute("DROP TABLE cw.p")
     assert size not in account.scrape("?per=table")[0]
+
+
+def test_a_statement_that_is_to_be_prepared_again_is_nobodys_error(account):
+    """A table that is made anew forgets its prepared statements: the driver is told so, and prepares them again. That is neither a request that succeeded nor an error."""
+    s = account.s
+    s.execute("CREATE TABLE cw.anew (pk int PRIMARY KEY)")
+    insert = s.prepare("INSERT INTO cw.anew (pk) VALUES (?)")
+    for batched, operation, table in ((False, "INSERT", "anew"), (True, "BATCH", "")):
+        s.execute("DROP TABLE cw.anew")
+        s.execute("CREATE TABLE cw.anew (pk int PRIMARY KEY)")
+        before = account.sum("SuccessfulRequestCount", table, operation), account.sum("UserErrors")
+        batch = BatchStatement()
+        batch.add(insert, (1,))
+        future = s.execute_async(batch if batched else insert.bind((1,)))
+        future.result()
+        assert account.sum("SuccessfulRequestCount", table, operation) == before[0] * batched + 1
+        assert account.sum("UserErrors") == before[1]
