@@ -73,7 +73,7 @@ static int open_rules(struct catalog *c, const struct catalog_options *o, struct
 }
 
 int catalog_read(struct catalog *c, struct err *e) {
-    if (entries_load(c, e) || history_prune(c, e) || recovery_load(c, e)) return -1;
+    if (entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
     resume(c);
     if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
     tell_engine(c);

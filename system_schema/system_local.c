@@ -172,7 +172,10 @@ static int take_partitioner(void *arg, struct slice key, struct slice value, str
     return 0;
 }
 
-int partitioner_load(struct catalog *c, struct err *e) { return eng_meta_scan(c->eng, slice_str(partitioner_key), take_partitioner, c, e); }
+int partitioner_load(struct catalog *c, struct err *e) {
+    atomic_store(&c->partitioner, 0);
+    return eng_meta_scan(c->eng, slice_str(partitioner_key), take_partitioner, c, e);
+}
 
 /* UPDATE system.local SET partitioner = '...' WHERE key = 'local' is how an account changes it (Working with partitioners,
  * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): what clients are told changes, no row moves. Nothing else may be
