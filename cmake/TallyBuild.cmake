@@ -20,8 +20,8 @@ if(NOT TALLY_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     # What ships and what is measured is optimised across files when it is linked (5 % of a slice's CPU, 7 % of a point read's); tests are linked as they are.
     set(TALLY_WHOLE_PROGRAM -flto=auto)
+    set(TALLY_FILE_BY_FILE -fno-lto) # or the linker would do it for whatever is made of such objects
     add_compile_options(-flto=auto -ffat-lto-objects)
-    add_link_options(-fno-lto) # or the linker would do it for whatever it is given such objects of
     set(CMAKE_AR ${CMAKE_C_COMPILER_AR})
     set(CMAKE_RANLIB ${CMAKE_C_COMPILER_RANLIB})
   endif()
@@ -30,6 +30,11 @@ endif()
 # tally_whole_program(TARGET): a program that is optimised as a whole in the release preset.
 function(tally_whole_program target)
   target_link_options(${target} PRIVATE ${TALLY_WHOLE_PROGRAM})
+endfunction()
+
+# tally_file_by_file(TARGET): one that is linked as it is compiled: a test, of which there are many.
+function(tally_file_by_file target)
+  target_link_options(${target} PRIVATE ${TALLY_FILE_BY_FILE})
 endfunction()
 
 # tally_find_packages(): imported targets for what the card names.
