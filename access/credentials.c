@@ -24,7 +24,9 @@ static int refuse(const struct reader *r, const char *why) { return err_set(r->e
 
 static int take_user(struct reader *r, const char *name, const char *password) {
     char made[PASSWORD_HASH_MAX];
-    const char *hash = password_is_hash(password) ? password : made;
+    enum password_form form = password_form(password);
+    if (form == PASSWORD_IS_TOO_SLOW) return refuse(r, "the hash of this password has too great a cost: each login would take seconds");
+    const char *hash = form == PASSWORD_IS_HASH ? password : made;
     if (hash == made && password_hash(password, made, r->e)) return -1;
     return access_provide(r->access, name, hash, r->e);
 }

@@ -1,6 +1,7 @@
 #include "access/password.h"
 
 #include <crypt.h>
+#include <ctype.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
-enum { COST = 10, HASH_LENGTH = 60, REMEMBERED = 1024, DIGEST = 32 };
+enum { COST = 10, COST_MIN = 4, HASH_LENGTH = 60, REMEMBERED = 1024, DIGEST = 32 };
 
 /* ---- what was right ---- */
 
@@ -78,9 +79,18 @@ int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err 
     return 0;
 }
 
-bool password_is_hash(const char *hash) {
+/* "$2a$10$": two digits tell the cost, each one more doubles the work; -1: it is no hash. */
+static int cost_of(const char *hash) {
+    if (strlen(hash) != HASH_LENGTH || strncmp(hash, "$2a$", 4) || !isdigit((unsigned char)hash[4]) || !isdigit((unsigned char)hash[5])) return -1;
+    return (hash[4] - '0') * 10 + hash[5] - '0';
+}
+
+enum password_form password_form(const char *hash) {
     char out[PASSWORD_HASH_MAX];
-    return strlen(hash) == HASH_LENGTH && !strncmp(hash, "$2a$", 4) && !slow_hash("", hash, out);
+    int cost = cost_of(hash);
+    if (cost < COST_MIN) return PASSWORD_IS_NO_HASH;
+    if (cost > PASSWORD_COST_MAX) return PASSWORD_IS_TOO_SLOW;
+    return slow_hash("", hash, out) ? PASSWORD_IS_NO_HASH : PASSWORD_IS_HASH;
 }
 
 bool password_verify(const char *hash, const char *password) {

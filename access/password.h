@@ -7,11 +7,14 @@
 
 #include "base/err.h"
 
-enum { PASSWORD_HASH_MAX = 64 };
+/* A hash of the greatest cost takes seconds of the thread that all logins share: who may make roles could make it stand still. */
+enum { PASSWORD_HASH_MAX = 64, PASSWORD_COST_MAX = 14 };
+
+enum password_form { PASSWORD_IS_HASH, PASSWORD_IS_NO_HASH, PASSWORD_IS_TOO_SLOW };
 
 int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err *e) MUST_CHECK;
-/* Can it be a hash? */
-bool password_is_hash(const char *hash);
+/* Can it be a hash, and one that may be asked for? Slow, as the hash itself. */
+enum password_form password_form(const char *hash);
 /* Without a hash it takes as long as with one, and is false. Any thread. */
 bool password_verify(const char *hash, const char *password);
 /* Is it known to be right, without the slow way? Any thread, a loop's too. */

@@ -179,18 +179,18 @@ static int take_plain(struct slice token, struct login *l, struct err *e) {
     return 0;
 }
 
-/* The role's hash as it is now; may_log_in: false for one that may not, which is told only to who knows its password. */
-static void look_up(struct np_logins *p, struct login *l, bool *may_log_in) {
+/* Leaves the role's hash as it is now in l. Whoever may not log in has none, as who does not exist: both are checked as slowly and answered alike. */
+static bool may_log_in(struct np_logins *p, struct login *l) {
     const struct role_set *roles = access_roles(p->o.access);
     const struct role *r = role_find(roles, l->name);
-    *may_log_in = r && r->login;
-    if (*may_log_in) strncat(l->hash, r->hash, sizeof(l->hash) - 1);
+    bool may = r && r->login;
+    if (may) strncat(l->hash, r->hash, sizeof(l->hash) - 1);
     role_set_unref(roles);
+    return may;
 }
 
 static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_envelope *env, struct slice token) {
     struct err e = {0};
-    bool known;
     struct login *l = calloc(1, sizeof(*l));
     if (!l || take_plain(token, l, l ? &e : NULL)) {
         if (!l) err_nomem(&e);
@@ -201,8 +201,7 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
     l->errand.done = login_done;
     l->conn = c, l->loop = c->loop;
     l->stream = env->stream, l->version = env->version;
-    look_up(p, l, &known);
-    if (known && password_is_remembered(l->hash, l->password)) {
+    if (may_log_in(p, l) && password_is_remembered(l->hash, l->password)) {
         enter(c, env->version, env->stream, l->name);
     } else if (allow(p, c, 1)) {
         check_slowly(p, l);

@@ -41,7 +41,9 @@ static int hash_given(struct cql_request *r, const struct ast_role_options *o, c
     password[o->password.n] = 0;
     if (o->given & ROLE_HASHED_PASSWORD) {
         *hash = password;
-        return password_is_hash(password) ? 0 : err_invalid(r->err, "Invalid hashed password value. Please use jBcrypt.");
+        enum password_form form = password_form(password);
+        if (form == PASSWORD_IS_TOO_SLOW) return err_invalid(r->err, "The cost of a hashed password may be at most %d", PASSWORD_COST_MAX);
+        return form == PASSWORD_IS_HASH ? 0 : err_invalid(r->err, "Invalid hashed password value. Please use jBcrypt.");
     }
     *hash = room;
     return password_hash(password, room, r->err);

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from cassandra import AuthenticationFailed, Unauthorized
+from cassandra import AuthenticationFailed, InvalidRequest, Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 
@@ -87,6 +87,15 @@ def test_truncate_and_restore_need_rights_of_their_own(new_server):
     with pytest.raises(Unauthorized, match="User app has no SELECT permission on <table k.t> or any of its parents"):
         app.execute(restore)
     app_cluster.shutdown()
+    cluster.shutdown()
+    s.stop()
+
+
+def test_a_hash_that_would_hold_up_all_logins_is_refused(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    with pytest.raises(InvalidRequest, match="The cost of a hashed password may be at most 14"):
+        root.execute("CREATE ROLE slow WITH LOGIN = true AND HASHED PASSWORD = '$2a$31$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG'")
     cluster.shutdown()
     s.stop()
 

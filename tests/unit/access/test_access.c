@@ -200,6 +200,7 @@ static void test_credentials_that_are_wrong_name_the_line(void **state) {
         const char *word;
     } bad[] = {{"user a\n", 0600, "line 1: it must be: user NAME PASSWORD"}, {"user a b\nkey x\n", 0600, "line 2: it must be: key"},
                {"grant a\n", 0600, "line 1: a line begins with"}, {"key A s nobody\n", 0600, "for role nobody, which there is not"},
+               {"user a $2a$31$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG\n", 0600, "line 1: the hash of this password has too great a cost"},
                {"user a b\nkey A s a\nkey A s a\n", 0600, "line 3: this access key is there already"}, {"user a b\n", 0604, "may be read by everybody"}};
     struct world *w = *state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -12,7 +12,7 @@ static const char cassandras[] = "$2a$10$wzSBBQ/QgTHnLF47SBcJMuocHlbukAXs/PzdKjp
 
 static void test_hashes_are_those_of_cassandra(void **state) {
     (void)state;
-    assert_true(password_is_hash(cassandras));
+    assert_int_equal(password_form(cassandras), PASSWORD_IS_HASH);
     assert_false(password_verify(cassandras, "pc"));
     assert_true(password_verify(cassandras, "pb"));
 }
@@ -37,10 +37,18 @@ static void test_no_hash_is_never_right(void **state) {
     static const char *const none[] = {"", "x", "$2a$10$", "$1$abc$def", "$2a$10$wzSBBQ/QgTHnLF47SBcJMuocHlbukAXs/PzdKjphWJ/u9TBIlV3q"};
     (void)state;
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-        assert_false(password_is_hash(none[i]));
+        assert_int_equal(password_form(none[i]), PASSWORD_IS_NO_HASH);
         assert_false(password_verify(none[i], ""));
         assert_false(password_verify(none[i], none[i]));
     }
+}
+
+/* Cost 31 would hold the one thread that checks logins for a day. */
+static void test_a_hash_that_would_take_for_ever_is_not_tried(void **state) {
+    static const char slow[] = "$2a$31$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG", cheap[] = "$2a$04$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG";
+    (void)state;
+    assert_int_equal(password_form(slow), PASSWORD_IS_TOO_SLOW);
+    assert_int_equal(password_form(cheap), PASSWORD_IS_HASH);
 }
 
 int main(void) {
@@ -48,6 +56,7 @@ int main(void) {
         cmocka_unit_test(test_hashes_are_those_of_cassandra),
         cmocka_unit_test(test_only_what_was_right_is_remembered),
         cmocka_unit_test(test_no_hash_is_never_right),
+        cmocka_unit_test(test_a_hash_that_would_take_for_ever_is_not_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
