@@ -74,3 +74,16 @@ function(tally_library name)
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARGN})
 endfunction()
+
+# tally_usage(PROGRAM SECTION): its man page and completion for three shells in <build>/share, as the program itself prints them, and where they are installed.
+function(tally_usage program section)
+  set(share ${CMAKE_BINARY_DIR}/share)
+  file(MAKE_DIRECTORY ${share})
+  add_custom_command(TARGET ${program} POST_BUILD VERBATIM COMMAND sh -c
+    "for f in man:${program}.${section} bash:${program}.bash zsh:_${program} fish:${program}.fish; do \"$0\" --help=\"\${f%%:*}\" >'${share}'/\"\${f#*:}\" || exit 1; done"
+    $<TARGET_FILE:${program}>)
+  install(FILES ${share}/${program}.${section} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+  install(FILES ${share}/${program}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program})
+  install(FILES ${share}/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${share}/${program}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endfunction()

@@ -54,7 +54,12 @@ static int load_environment(struct config *c, struct err *e) {
 
 static int take_flag(struct config *c, int argc, char **argv, int *at, struct err *e) {
     const char *arg = argv[*at];
-    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return c->help = true, 0;
+    int format = !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP : !strncmp(arg, "--help=", 7) ? usage_format_of(arg + 7) : -1;
+    if (format >= 0) {
+        c->help = true;
+        c->format = (enum usage_format)format;
+        return 0;
+    }
     if (!strcmp(arg, "--version")) return c->version = true, 0;
     if (!strcmp(arg, "--check-config")) return c->check = true, 0;
     if (!strcmp(arg, "--print-config")) return c->print = true, 0;
@@ -148,15 +153,28 @@ void config_print(const struct config *c) {
     }
 }
 
-void config_print_help(void) {
-    printf("tallyd " TALLY_VERSION ": a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs\n\n"
-           "usage: tallyd [--flag value]...   each flag is also TALLY_<FLAG> in the environment and a key of the YAML file\n\n");
-    for (int o = 0; o < CONFIG_OPTIONS; o++) {
-        printf("  --%s %s\n        %s", rows[o].flag, rows[o].argument, rows[o].help);
-        if (*rows[o].text) printf(" (%s)", rows[o].text);
-        printf("\n");
-    }
-    printf("  --check-config\n        say whether the settings are sound, and end\n"
-           "  --print-config\n        print all settings as they are, as a YAML file, and end\n"
-           "  --version\n  --help\n");
+/* ---- help ---- */
+
+static const struct usage_exit exits[] = {{0, "stopped as it was told to"}, {1, "the data folder, a port or a file cannot be used"}, {2, "a setting is wrong"}};
+static const struct usage_flag others[] = {{.name = "check-config", .help = "say whether the settings are sound, and end"},
+                                           {.name = "print-config", .help = "print all settings as they are, as a YAML file, and end"},
+                                           {.name = "version", .help = "print the version, and end"}};
+
+void config_print_help(enum usage_format format) {
+    struct usage_flag flags[CONFIG_OPTIONS + ARRAY_LEN(others)];
+    const struct usage_program program = {
+        .name = "tallyd", .what = "a server that speaks CQL, behaves like Amazon Keyspaces and says what every statement costs", .version = TALLY_VERSION, .section = "8",
+        .notes = "Each flag is also TALLY_<FLAG> in the environment and a key of the YAML file that --config names; flags go before the environment, and that before the file.",
+        .n_exits = ARRAY_LEN(exits), .exits = exits};
+    struct buf out;
+    for (int o = 0; o < CONFIG_OPTIONS; o++) flags[o] = (struct usage_flag){.name = rows[o].flag, .argument = rows[o].argument, .help = rows[o].help, .otherwise = rows[o].text};
+    memcpy(flags + CONFIG_OPTIONS, others, sizeof(others));
+    const struct usage_command command = {.name = "", .n_flags = ARRAY_LEN(flags), .flags = flags};
+    buf_init(&out, 0);
+    if (format == USAGE_HELP) buf_printf(&out, "tallyd %s: %s\n\nusage: tallyd [--flag value]...\n\n%s\n\n", program.version, program.what, program.notes);
+    usage_begin(&out, format, &program);
+    usage_command(&out, format, &program, &command);
+    usage_end(&out, format, &program);
+    fwrite(out.p, 1, out.n, stdout);
+    buf_fini(&out);
 }

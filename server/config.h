@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/usage.h"
 
 enum config_option {
 #define OPTION(id, flag, argument, default_text, help) CONFIG_##id,
@@ -13,6 +14,7 @@ enum config_option {
 struct config {
     char *values[CONFIG_OPTIONS]; /* owned */
     bool help, version, check, print; /* --help, --version, --check-config, --print-config was given */
+    enum usage_format format;         /* of help */
 };
 
 /* ERR_CONFIG: an unknown flag or key, a missing argument, an unreadable file. */
@@ -20,6 +22,6 @@ int config_load(struct config *c, int argc, char **argv, struct err *e) MUST_CHE
 void config_fini(struct config *c);
 /* Every setting as it is now, as a YAML file that says the same; each with its help. */
 void config_print(const struct config *c);
-/* --help as text, printed from config.def. */
-void config_print_help(void);
+/* --help, printed from config.def: as text, man page, or completion for a shell. */
+void config_print_help(enum usage_format format);
 const char *config_flag(enum config_option o);

@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
     if (config_load(&c, argc, argv, &e)) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         rc = EXIT_USAGE;
-    } else if (c.help) config_print_help();
+    } else if (c.help) config_print_help(c.format);
     else if (c.version) printf("tallyd %s (%s)\n", TALLY_VERSION, TALLY_COMMIT);
     else if (c.check || c.print) rc = look(&c);
     else rc = serve(&c);

@@ -76,5 +76,5 @@ int tally_check(int argc, char **argv) {
         return EXIT_USAGE;
     }
     rc = check(&p, path, &e);
-    return rc < 0 ? say_no(p.json, "check", &e) : rc;
+    return rc < 0 ? say_wrong(p.json, "check", &e) : rc;
 }

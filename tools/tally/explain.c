@@ -59,10 +59,10 @@ static int explain(const struct pricing *p, struct slice text, struct err *e) {
     struct world_answer a;
     struct buf advice;
     struct world *w = pricing_world(p, true, e);
-    if (!w) return -1;
+    if (!w) return say_wrong(p->json, "explain", e);
     buf_init(&advice, 0);
-    int rc = pricing_run(w, p, text, &a, e);
-    if (!rc) {
+    int rc = pricing_run(w, p, text, &a, e) ? say_no(p->json, "explain", e) : EXIT_DONE;
+    if (rc == EXIT_DONE) {
         pricing_advice(&a, &advice);
         if (p->json) print_json(text, &a, buf_slice(&advice));
         else print_answer(text, p, &a, buf_slice(&advice));
@@ -86,5 +86,5 @@ int tally_explain(int argc, char **argv) {
         fprintf(stderr, "tally explain: --statement is needed; see tally explain --help\n");
         return EXIT_USAGE;
     }
-    return explain(&p, statement.text, &e) ? say_no(p.json, "explain", &e) : EXIT_DONE;
+    return explain(&p, statement.text, &e);
 }

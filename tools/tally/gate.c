@@ -123,5 +123,5 @@ int tally_gate(int argc, char **argv) {
         return EXIT_USAGE;
     }
     rc = gate(&p, path, junit, &e);
-    return rc < 0 ? say_no(p.json, "gate", &e) : rc;
+    return rc < 0 ? say_wrong(p.json, "gate", &e) : rc;
 }

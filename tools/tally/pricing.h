@@ -16,8 +16,8 @@ enum { PRICING_TIMESTAMP_SIZE = 20 };
     {.name = "data", .argument = "FILE", .text = &(p)->data, .help = "CQL that fills them"}, \
     {.name = "consistency", .argument = "LEVEL", .text = &(p)->consistency, .help = "of reads (LOCAL_QUORUM); writes are always at LOCAL_QUORUM"}, \
     {.name = "page-size", .argument = "N", .number = &(p)->page_size, .help = "rows of a page (5000)"}, \
-    {.name = "size-model", .argument = "NAME", .text = &(p)->size_model, .help = "documented-2022 or current (documented-2022), as of tallyd"}, \
-    {.name = "write-size", .argument = "NAME", .text = &(p)->write_size, .help = "row or written (row), as of tallyd"}, \
+    {.name = "size-model", .argument = "documented-2022|current", .text = &(p)->size_model, .help = "as of tallyd (documented-2022)"}, \
+    {.name = "write-size", .argument = "row|written", .text = &(p)->write_size, .help = "as of tallyd (row)"}, \
     {.name = "timestamp-size", .argument = "N", .number = &(p)->timestamp_size, .help = "bytes of a column's client-side timestamp (20), as of tallyd"}, \
     {.name = "json", .on = &(p)->json, .help = "the answer as JSON"}
 

@@ -1,21 +1,66 @@
 #include "tools/tally/subcommand.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct {
-    const char *name, *what, *arguments;
-} rows[] = {
-#define SUBCOMMAND(name_, what_, arguments_) {.name = #name_, .what = what_, .arguments = arguments_},
-#include "tools/tally/subcommand.def"
-#undef SUBCOMMAND
+enum { FLAGS_MAX = 64 };
+
+static const struct usage_example examples[] = {
+#define EXAMPLE(subcommand, line_, what_) {.line = line_, .what = what_},
+#include "tools/tally/example.def"
+#undef EXAMPLE
+};
+static const enum subcommand example_of[] = {
+#define EXAMPLE(subcommand, line, what) SUBCOMMAND_##subcommand,
+#include "tools/tally/example.def"
+#undef EXAMPLE
+};
+static const struct usage_exit exits[] = {
+#define EXIT_CODE(id, code_, what_) {.code = code_, .what = what_},
+#include "tools/tally/exit_code.def"
+#undef EXIT_CODE
 };
 
-static void print_help(const char *subcommand, const struct flag *flags, size_t n) {
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (!strcmp(rows[i].name, subcommand)) printf("tally %s: %s\n\nusage: tally %s %s\n\n", subcommand, rows[i].what, subcommand, rows[i].arguments);
-    for (size_t i = 0; i < n; i++) printf("  --%s%s%s\n        %s\n", flags[i].name, flags[i].argument ? " " : "", flags[i].argument ? flags[i].argument : "", flags[i].help);
-    printf("  --help\n\nexit code: 0 done, 1 refused, missing or damaged, 2 wrong command line\n");
+/* ---- what there is ---- */
+
+void subcommand_program(struct usage_program *out, struct usage_command *commands) {
+    static const struct usage_command rows[SUBCOMMANDS] = {
+#define SUBCOMMAND(name_, what_, arguments_) {.name = #name_, .what = what_, .arguments = arguments_},
+#define SUBCOMMAND_OF(name_, second, what_, arguments_) {.name = #name_ " " #second, .what = what_, .arguments = arguments_},
+#include "tools/tally/subcommand.def"
+#undef SUBCOMMAND
+#undef SUBCOMMAND_OF
+    };
+    memcpy(commands, rows, sizeof(rows));
+    for (size_t i = 0; i < ARRAY_LEN(examples); i++) { /* those of a sub-command stand together */
+        struct usage_command *c = &commands[example_of[i]];
+        if (!c->n_examples++) c->examples = &examples[i];
+    }
+    *out = (struct usage_program){.name = "tally", .what = "works with Tally's servers and their data, and prices statements without one", .version = TALLY_VERSION,
+                                  .section = "1", .n_commands = SUBCOMMANDS, .commands = commands, .n_exits = ARRAY_LEN(exits), .exits = exits,
+                                  .notes = "Sub-commands that price statements hold the server's own engine, language and charges: what they say is what a server charges. "
+                                           "With --json the answer is one JSON object. What is wrong with an input names file, line and reason."};
+}
+
+/* ---- help ---- */
+
+static void print_usage(enum usage_format format, const char *subcommand, const struct flag *flags, size_t n) {
+    struct usage_command commands[SUBCOMMANDS], *c = commands;
+    struct usage_program program;
+    struct usage_flag shown[FLAGS_MAX];
+    struct buf out;
+    assert(n <= FLAGS_MAX);
+    subcommand_program(&program, commands);
+    while (strcmp(c->name, subcommand)) c++;
+    for (size_t i = 0; i < n; i++) shown[i] = (struct usage_flag){.name = flags[i].name, .argument = flags[i].argument, .help = flags[i].help};
+    c->n_flags = (uint32_t)n;
+    c->flags = shown;
+    buf_init(&out, 0);
+    usage_command(&out, format, &program, c);
+    if (format == USAGE_HELP) usage_end(&out, format, &program);
+    fwrite(out.p, 1, out.n, stdout);
+    buf_fini(&out);
 }
 
 static int wrong(const char *subcommand, const char *what, const char *arg) {
@@ -33,12 +78,20 @@ static int take(const char *subcommand, const struct flag *f, const char *value)
     return EXIT_DONE;
 }
 
+/* false: it is not --help. */
+static bool is_help(const char *arg, enum usage_format *format) {
+    int f = !strncmp(arg, "--help=", 7) ? usage_format_of(arg + 7) : !strcmp(arg, "--help") || !strcmp(arg, "-h") ? USAGE_HELP : -1;
+    if (f >= 0) *format = (enum usage_format)f;
+    return f >= 0;
+}
+
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n) {
+    enum usage_format format;
     for (int i = 0; i < argc; i++) {
         const char *arg = argv[i], *name = arg + 2, *eq = strchr(arg, '=');
         size_t length = eq ? (size_t)(eq - name) : strlen(arg) - 2, f = 0;
-        if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-            print_help(subcommand, flags, n);
+        if (is_help(arg, &format)) {
+            print_usage(format, subcommand, flags, n);
             return -1;
         }
         if (strncmp(arg, "--", 2)) return wrong(subcommand, "unexpected argument", arg);
@@ -56,7 +109,9 @@ int flags_read(const char *subcommand, int argc, char **argv, const struct flag 
     return EXIT_DONE;
 }
 
-int say_no(bool json, const char *subcommand, const struct err *e) {
+/* ---- what went wrong ---- */
+
+static int say(bool json, const char *subcommand, const struct err *e, enum exit_code code) {
     struct buf out;
     buf_init(&out, 0);
     buf_put_str(&out, "{\"ok\":false,\"error\":");
@@ -65,5 +120,8 @@ int say_no(bool json, const char *subcommand, const struct err *e) {
     if (json) printf("%.*s\n", SLICE_FMT(buf_slice(&out)));
     else fprintf(stderr, "tally %s: %s\n", subcommand, e->text);
     buf_fini(&out);
-    return EXIT_NO;
+    return code;
 }
+
+int say_no(bool json, const char *subcommand, const struct err *e) { return say(json, subcommand, e, EXIT_NO); }
+int say_wrong(bool json, const char *subcommand, const struct err *e) { return say(json, subcommand, e, EXIT_USAGE); }

@@ -1,18 +1,36 @@
 /* tally: one program with sub-commands, each a row of subcommand.def and a file of its own.
  *
- * Exit codes: 0 it is done, 1 the answer is no (something is refused, missing or damaged), 2 the command line is wrong. What went wrong is one line on stderr;
- * with --json the result on stdout is one JSON object, also of a failure.
+ * What went wrong is one line on stderr; with --json the result on stdout is one JSON object, also of a failure. Exit codes: exit_code.def.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/usage.h"
 
-enum exit_code { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
+enum exit_code {
+#define EXIT_CODE(id, code, what) EXIT_##id = code,
+#include "tools/tally/exit_code.def"
+#undef EXIT_CODE
+};
 
 #define SUBCOMMAND(name, what, arguments) int tally_##name(int argc, char **argv);
+#define SUBCOMMAND_OF(name, second, what, arguments) int tally_##name##_##second(int argc, char **argv);
 #include "tools/tally/subcommand.def"
 #undef SUBCOMMAND
+#undef SUBCOMMAND_OF
+
+enum subcommand {
+#define SUBCOMMAND(name, what, arguments) SUBCOMMAND_##name,
+#define SUBCOMMAND_OF(name, second, what, arguments) SUBCOMMAND_##name##_##second,
+#include "tools/tally/subcommand.def"
+#undef SUBCOMMAND
+#undef SUBCOMMAND_OF
+    SUBCOMMANDS
+};
+
+/* tally as a whole; commands has room for SUBCOMMANDS, in the order of the table, and lives as long as *out. */
+void subcommand_program(struct usage_program *out, struct usage_command *commands);
 
 /* A flag of a sub-command, and where its value goes: text points to the argument, on is set, number is read. */
 struct flag {
@@ -22,7 +40,8 @@ struct flag {
     uint32_t *number;
 };
 
-/* Reads the arguments behind the sub-command's name. EXIT_DONE, EXIT_USAGE (said on stderr), or -1: --help was given and answered. */
+/* Reads the arguments behind the sub-command's name. EXIT_DONE, EXIT_USAGE (said on stderr), or -1: --help was given and answered; --help=man and the like print its part of the whole. */
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n);
-/* One line on stderr, or with json an object on stdout; EXIT_NO. */
+/* One line on stderr, or with json an object on stdout: EXIT_NO; and of what was given, EXIT_USAGE. */
 int say_no(bool json, const char *subcommand, const struct err *e);
+int say_wrong(bool json, const char *subcommand, const struct err *e);

@@ -4,34 +4,80 @@
 
 #include "tools/tally/subcommand.h"
 
-static const struct {
-    const char *name, *what;
-    int (*run)(int argc, char **argv);
-} subcommands[] = {
-#define SUBCOMMAND(name_, what_, arguments_) {.name = #name_, .what = what_, .run = tally_##name_},
+static int (*const runs[SUBCOMMANDS])(int argc, char **argv) = {
+#define SUBCOMMAND(name, what, arguments) tally_##name,
+#define SUBCOMMAND_OF(name, second, what, arguments) tally_##name##_##second,
 #include "tools/tally/subcommand.def"
 #undef SUBCOMMAND
+#undef SUBCOMMAND_OF
 };
 
-static void print_help(FILE *to) {
-    fprintf(to, "tally " TALLY_VERSION ": works with Tally's servers and their data\n\nusage: tally SUBCOMMAND [--flag value]...\n\n");
-    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++) fprintf(to, "  %-10s %s\n", subcommands[i].name, subcommands[i].what);
-    fprintf(to, "\ntally SUBCOMMAND --help says more\n");
+static void print_help(FILE *to, const struct usage_program *p) {
+    fprintf(to, "tally %s: %s\n\nusage: tally SUBCOMMAND [--flag value]...\n\n", p->version, p->what);
+    for (uint32_t i = 0; i < p->n_commands; i++) fprintf(to, "  %-14s %s\n", p->commands[i].name, p->commands[i].what);
+    fprintf(to, "\ntally SUBCOMMAND --help says more; tally --help=man prints the manual page, and --help=bash, zsh or fish completion for a shell\n\nexit code:");
+    for (uint32_t i = 0; i < p->n_exits; i++) fprintf(to, "%s %d %s", i ? "," : "", p->exits[i].code, p->exits[i].what);
+    fprintf(to, "\n");
+}
+
+static void flush(struct buf *b) {
+    fwrite(b->p, 1, b->n, stdout);
+    fflush(stdout);
+    buf_clear(b, SIZE_MAX);
+}
+
+/* Each sub-command prints its own part, for it alone knows its flags. */
+static int print_usage(enum usage_format format, const char *argument, const struct usage_program *p) {
+    struct buf out;
+    char copy[32];
+    int rc = EXIT_DONE;
+    buf_init(&out, 0);
+    usage_begin(&out, format, p);
+    flush(&out);
+    for (int s = 0; !rc && s < SUBCOMMANDS; s++) {
+        char *argv[] = {copy};
+        snprintf(copy, sizeof(copy), "%s", argument);
+        rc = runs[s](1, argv);
+    }
+    usage_end(&out, format, p);
+    flush(&out);
+    buf_fini(&out);
+    return rc;
+}
+
+/* The longest of the sub-commands whose words begin the line; *n is how many words. -1: there is none. */
+static int find(const struct usage_program *p, int argc, char **argv, int *n) {
+    int found = -1;
+    *n = 0;
+    for (uint32_t i = 0; i < p->n_commands; i++) {
+        const char *name = p->commands[i].name, *second = strchr(name, ' ');
+        size_t first = second ? (size_t)(second - name) : strlen(name);
+        int words = second ? 2 : 1;
+        if (argc < words || words <= *n || strlen(argv[0]) != first || strncmp(argv[0], name, first) || (second && strcmp(argv[1], second + 1))) continue;
+        found = (int)i;
+        *n = words;
+    }
+    return found;
 }
 
 int main(int argc, char **argv) {
+    struct usage_command commands[SUBCOMMANDS];
+    struct usage_program program;
     const char *name = argc > 1 ? argv[1] : "";
-    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-        print_help(stdout);
+    int words, format = !strncmp(name, "--help=", 7) ? usage_format_of(name + 7) : -1;
+    subcommand_program(&program, commands);
+    if (format > USAGE_HELP) return print_usage((enum usage_format)format, name, &program);
+    if (format == USAGE_HELP || !strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        print_help(stdout, &program);
         return EXIT_DONE;
     }
     if (!strcmp(name, "--version")) {
         printf("tally %s\n", TALLY_VERSION);
         return EXIT_DONE;
     }
-    for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
-        if (!strcmp(subcommands[i].name, name)) return subcommands[i].run(argc - 2, argv + 2);
+    int s = find(&program, argc - 1, argv + 1, &words);
+    if (s >= 0) return runs[s](argc - 1 - words, argv + 1 + words);
     if (*name) fprintf(stderr, "tally: there is no sub-command '%s'\n\n", name);
-    print_help(stderr);
+    print_help(stderr, &program);
     return EXIT_USAGE;
 }

@@ -1,0 +1,43 @@
+/* What a program says about its command line, from one description: help for people, a man page, completion for bash, zsh and fish.
+ *
+ * Life: usage_begin, usage_command for each command, usage_end, into one buffer. A program without sub-commands is one command whose name is "". Commands of
+ * several words ("capacity size") are completed word by word.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+enum usage_format { USAGE_HELP, USAGE_MAN, USAGE_BASH, USAGE_ZSH, USAGE_FISH, USAGE_FORMATS };
+
+/* argument: NULL: it takes none; FILE, DIR: completed with names of files or folders; a|b|c: with these words. otherwise: its default, may be NULL or "". */
+struct usage_flag {
+    const char *name, *argument, *help, *otherwise;
+};
+struct usage_example {
+    const char *line, *what;
+};
+struct usage_exit {
+    int code;
+    const char *what;
+};
+
+struct usage_command {
+    const char *name, *what, *arguments;
+    uint32_t n_flags, n_examples;
+    const struct usage_flag *flags;
+    const struct usage_example *examples;
+};
+
+struct usage_program {
+    const char *name, *what, *version, *section, *notes; /* section of the manual; notes: a paragraph, may be NULL */
+    uint32_t n_commands, n_exits;
+    const struct usage_command *commands; /* their names and what they do; flags are told by usage_command */
+    const struct usage_exit *exits;
+};
+
+/* "man" and so on, after --help=; -1: there is no such format. */
+int usage_format_of(const char *name);
+
+void usage_begin(struct buf *out, enum usage_format f, const struct usage_program *p);
+void usage_command(struct buf *out, enum usage_format f, const struct usage_program *p, const struct usage_command *c);
+void usage_end(struct buf *out, enum usage_format f, const struct usage_program *p);
