@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "tests/bench/ceiling_store.h"
-#include "tests/bench/load.h"
-#include "tests/bench/wire.h"
+#include "tests/bench/drive.h"
+#include "tools/client/wire.h"
 
 enum { MAX_CONNS = 1024, READ_CHUNK = 256 * 1024 };
 
@@ -50,7 +50,7 @@ struct ceiling {
 };
 
 static void answer_void(struct ceiling_conn *c, uint16_t stream) {
-    size_t at = wire_begin(&c->out, stream, WIRE_RESULT);
+    size_t at = wire_begin(&c->out, WORKLOAD_VERSION, stream, NP_RESULT);
     buf_u32(&c->out, 1);
     wire_end(&c->out, at);
     c->dirty = true;
@@ -58,7 +58,7 @@ static void answer_void(struct ceiling_conn *c, uint16_t stream) {
 
 /* Rows without metadata; the row count is patched when they are known. */
 static size_t begin_rows(struct ceiling_conn *c, uint16_t stream, uint32_t columns) {
-    size_t at = wire_begin(&c->out, stream, WIRE_RESULT);
+    size_t at = wire_begin(&c->out, WORKLOAD_VERSION, stream, NP_RESULT);
     buf_u32(&c->out, 2);
     buf_u32(&c->out, 4);
     buf_u32(&c->out, columns);
@@ -68,7 +68,7 @@ static size_t begin_rows(struct ceiling_conn *c, uint16_t stream, uint32_t colum
 }
 
 static void end_rows(struct ceiling_conn *c, size_t at, uint32_t rows) {
-    buf_patch_u32(&c->out, at + WIRE_HEADER + 12, rows);
+    buf_patch_u32(&c->out, at + NP_HEADER + 12, rows);
     wire_end(&c->out, at);
 }
 

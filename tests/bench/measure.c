@@ -81,18 +81,18 @@ static void stop(enum target t, struct proc *p) {
 
 static int fill(const struct bench_options *o, enum target t, const struct proc *p, unsigned fills) {
     if (!fills) return 0;
-    struct load *l = load_open(p->host, p->port, o->connections, o->in_flight, t >= TALLYD);
+    struct drive *l = drive_open(p->host, p->port, o->connections, o->in_flight, t >= TALLYD);
     if (!l) return -1;
     progress(o, t, "writing rows");
-    int rc = load_fill(l, fills);
-    load_close(l);
+    int rc = drive_fill(l, fills);
+    drive_close(l);
     return rc;
 }
 
 static void scan(const struct proc *p, int ready_fd) {
-    struct load_result *r = calloc(1, sizeof(*r));
-    struct load *l = r ? load_open(p->host, p->port, SCANNERS, 1, true) : NULL;
-    if (l && write(ready_fd, "", 1) == 1) load_run(l, LOAD_SCAN, 3600, r);
+    struct drive_result *r = calloc(1, sizeof(*r));
+    struct drive *l = r ? drive_open(p->host, p->port, SCANNERS, 1, true) : NULL;
+    if (l && write(ready_fd, "", 1) == 1) drive_run(l, LOAD_SCAN, 3600, r);
 }
 
 /* A process of its own, whose parsing of answers takes nothing from the load's. Returns when its clients begin; -1: they do not. */
@@ -126,18 +126,18 @@ static double waited(const struct proc *p) {
 static int run(const struct bench_options *o, enum target t, const struct proc *p, enum workload w, double seconds, struct measure *m) {
     unsigned config = workload_rows[w].config;
     bool few = config & FEW, beside = config & BESIDE_SCANS;
-    struct load_result *warm = calloc(1, sizeof(*warm));
-    struct load *l = load_open(p->host, p->port, few ? FEW_CONNECTIONS : o->connections, few ? 1 : o->in_flight, t >= TALLYD);
+    struct drive_result *warm = calloc(1, sizeof(*warm));
+    struct drive *l = drive_open(p->host, p->port, few ? FEW_CONNECTIONS : o->connections, few ? 1 : o->in_flight, t >= TALLYD);
     pid_t scanners = l && beside ? start_scanners(p) : 0;
     if (!warm || !l || scanners < 0) exit(1);
-    load_run(l, w, seconds / 5, warm);
+    drive_run(l, w, seconds / 5, warm);
     double waited_before = waited(p);
     uint64_t cpu_ns = p->pid ? proc_cpu_ns(p->pid) : 0;
-    load_run(l, w, seconds, &m->r);
+    drive_run(l, w, seconds, &m->r);
     if (p->pid && !beside) m->cpu_ns += proc_cpu_ns(p->pid) - cpu_ns; /* of these requests alone, or not told */
     m->waited += waited(p) - waited_before;
     stop_scanners(scanners);
-    load_close(l);
+    drive_close(l);
     free(warm);
     if (!m->r.failed) return 0;
     fprintf(stderr, "    %s: %" PRIu64 " of %" PRIu64 " failed: %s\n", workload_rows[w].name, m->r.failed, m->r.requests, m->r.first_error);
@@ -238,10 +238,10 @@ int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_
     double t0 = now_seconds();
     const struct proc_flags f = {.durability = "fsync", .threads = "1"};
     if (proc_start_tallyd(&p, o->tallyd, &f)) return -1;
-    struct load *l = load_open(p.host, p.port, 1, 1, true);
+    struct drive *l = drive_open(p.host, p.port, 1, 1, true);
     *seconds = now_seconds() - t0;
     *rss_kib = proc_rss_kib(p.pid);
-    if (l) load_close(l);
+    if (l) drive_close(l);
     proc_stop(&p);
     return l ? 0 : -1;
 }

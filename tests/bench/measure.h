@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "tests/bench/load.h"
+#include "tests/bench/drive.h"
 
 enum target { CANNED, ROCKSDB, TALLYD, AGAINST, OTHER, TARGETS };
 
@@ -25,7 +25,7 @@ struct bench_options {
 };
 
 struct measure {
-    struct load_result r;
+    struct drive_result r;
     uint64_t cpu_ns;
     double waited; /* seconds that threads waited for each other's rows and partitions */
 };

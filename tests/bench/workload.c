@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "tests/bench/wire.h"
+#include "tools/client/wire.h"
 
 enum { PAGE_SIZE = 5000 /* as the drivers ask for */ };
 
@@ -36,6 +36,7 @@ static const struct {
 };
 
 const char *statement_text(enum statement s) { return statements[s].text; }
+int64_t statement_rows(enum statement s) { return statements[s].rows; }
 bool statement_is_prepared(enum statement s) { return s != ST_TEXT_READ && s != ST_TEXT_INSERT; }
 
 /* ---- one request ---- */
@@ -52,9 +53,9 @@ static void put_text(struct buf *b, uint32_t pk, uint32_t ck, unsigned column) {
     buf_put(b, text, LOAD_VALUE_BYTES);
 }
 
-/* Header of an EXECUTE with so many values to come; reads ask for a page. */
+/* Header of an EXECUTE with so many values to come, which are written in place; reads ask for a page. */
 static size_t begin(struct buf *b, uint16_t stream, const uint8_t id[16], uint16_t n_values, bool read) {
-    size_t at = wire_begin(b, stream, WIRE_EXECUTE);
+    size_t at = wire_begin(b, WORKLOAD_VERSION, stream, NP_EXECUTE);
     buf_u16(b, 16);
     buf_put(b, id, 16);
     buf_u16(b, WIRE_LOCAL_QUORUM);
@@ -101,7 +102,8 @@ static void put_partition(struct buf *b, uint16_t stream, const uint8_t id[16], 
 static void put_text_query(struct buf *b, uint16_t stream, enum statement s, uint32_t pk) {
     char text[512];
     snprintf(text, sizeof(text), s == ST_TEXT_READ ? statements[ST_TEXT_READ].text : statements[ST_TEXT_INSERT].text, pk);
-    wire_query(b, stream, text);
+    const struct wire_params p = {.consistency = WIRE_LOCAL_QUORUM};
+    wire_query(b, WORKLOAD_VERSION, stream, slice_str(text), &p);
 }
 
 enum statement workload_pick(enum statement request, uint64_t random) {
@@ -109,7 +111,7 @@ enum statement workload_pick(enum statement request, uint64_t random) {
     return random >> 60 < 3 ? ST_INSERT : ST_READ;
 }
 
-int64_t workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random) {
+void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random) {
     uint32_t point = (uint32_t)(random % LOAD_POINTS), slice = (uint32_t)(LOAD_POINTS + random % LOAD_SLICES);
     unsigned salt = (unsigned)(random >> 40 & 0xFF);
     switch (s) {
@@ -129,7 +131,6 @@ int64_t workload_put(struct buf *out, uint16_t stream, enum statement s, const u
     case ST_TEXT_INSERT: put_text_query(out, stream, s, point); break;
     default: break; /* those that only fill */
     }
-    return statements[s].rows;
 }
 
 /* ---- rows that must be there before ---- */

@@ -35,12 +35,14 @@ extern const struct workload_row workload_rows[WORKLOADS];
 
 extern const char *const workload_schema[]; /* DDL, in order; NULL at the end */
 const char *statement_text(enum statement s);
+/* Rows that a response must have; -1: any. */
+int64_t statement_rows(enum statement s);
 bool statement_is_prepared(enum statement s);
 
-/* One request onto out. Returns the rows that its response must have; -1: any. id: of the statement, when prepared; random
- * decides the keys and, of a mix, the statement, which is what workload_pick returns. */
+enum { WORKLOAD_VERSION = 4 /* of the protocol */ };
+/* One request onto out. id: of the statement, when prepared; random decides the keys and, of a mix, the statement, which is what workload_pick returns. */
 enum statement workload_pick(enum statement request, uint64_t random);
-int64_t workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random);
+void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random);
 
 /* Requests that fill: how many, and the nth. */
 uint64_t fill_size(unsigned fills);

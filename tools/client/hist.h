@@ -11,5 +11,9 @@ struct hist {
 };
 
 void hist_add(struct hist *h, uint64_t ns);
+/* As if all that was added to from had been added to h. */
+void hist_merge(struct hist *h, const struct hist *from);
 /* The upper edge of the bucket that holds the given share (0.99) of the values, in nanoseconds; 0 when empty. */
 uint64_t hist_quantile(const struct hist *h, double share);
+/* Of all values, to within a bucket's width; 0 when empty. */
+double hist_mean(const struct hist *h);

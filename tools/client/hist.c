@@ -1,4 +1,4 @@
-#include "tests/bench/hist.h"
+#include "tools/client/hist.h"
 
 static uint32_t bucket_of(uint64_t v) {
     if (v < 1u << HIST_SUB_BITS) return (uint32_t)v;
@@ -27,4 +27,17 @@ uint64_t hist_quantile(const struct hist *h, double share) {
         if (seen > want) return upper_edge(i) < h->max ? upper_edge(i) : h->max;
     }
     return h->max;
+}
+
+void hist_merge(struct hist *h, const struct hist *from) {
+    h->count += from->count;
+    if (from->max > h->max) h->max = from->max;
+    for (uint32_t i = 0; i < HIST_BUCKETS; i++) h->buckets[i] += from->buckets[i];
+}
+
+double hist_mean(const struct hist *h) {
+    double sum = 0;
+    for (uint32_t i = 0; i < HIST_BUCKETS; i++)
+        if (h->buckets[i]) sum += (double)h->buckets[i] * (double)upper_edge(i);
+    return h->count ? sum / (double)h->count : 0;
 }

@@ -1,0 +1,140 @@
+#include "tests/bench/drive.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/bench/proc.h"
+#include "tools/client/load.h"
+
+/* A slot keeps the random number that decided what it asks for; of a row that is written before, the row's number. */
+struct drive {
+    struct client_options options;
+    struct load *load;
+    uint8_t ids[STATEMENTS][16];
+    enum statement request;
+    unsigned fills; /* while filling; else 0 */
+    uint64_t next_row, n_rows;
+    uint64_t seed;
+    struct drive_result *result;
+};
+
+/* xorshift64*: the same sequence every run. */
+static uint64_t next_random(struct drive *l) {
+    l->seed ^= l->seed >> 12;
+    l->seed ^= l->seed << 25;
+    l->seed ^= l->seed >> 27;
+    return l->seed * 2685821657736338717ull;
+}
+
+static bool pick(void *arg, struct flight_slot *s) {
+    struct drive *l = arg;
+    if (l->fills && l->next_row >= l->n_rows) return false;
+    s->a = l->fills ? l->next_row++ : next_random(l);
+    return true;
+}
+
+static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint16_t stream, struct buf *out) {
+    struct drive *l = arg;
+    (void)version;
+    if (l->fills) {
+        fill_put(out, stream, l->fills, slot->a, (const uint8_t(*)[16])l->ids);
+        return;
+    }
+    enum statement s = workload_pick(l->request, slot->a);
+    workload_put(out, stream, s, l->ids[s], slot->a);
+}
+
+static void fail(struct drive *l, const char *text) {
+    l->result->failed++;
+    if (!l->result->first_error[0]) snprintf(l->result->first_error, sizeof(l->result->first_error), "%s", text);
+}
+
+static int64_t answered(void *arg, struct flight_slot *slot, const struct load_answer *a) {
+    struct drive *l = arg;
+    char text[256];
+    int64_t expected = l->fills ? -1 : statement_rows(workload_pick(l->request, slot->a));
+    l->result->requests++;
+    hist_add(&l->result->latency, a->service_ns);
+    if (a->response->opcode == NP_ERROR) {
+        wire_error(a->response, text, sizeof(text));
+        fail(l, text);
+    } else if (expected >= 0 && wire_rows(a->response) != expected) {
+        snprintf(text, sizeof(text), "a response of %lld rows, %lld expected", (long long)wire_rows(a->response), (long long)expected);
+        fail(l, text);
+    }
+    return -1;
+}
+
+/* ---- start ---- */
+
+static int prepare(struct drive *l, enum statement s, struct err *e) {
+    struct arena keep;
+    struct client_prepared p;
+    arena_init(&keep, 4096, 0);
+    int rc = client_prepare(load_client(l->load), slice_str(statement_text(s)), (struct slice){0}, &keep, &p, e);
+    if (!rc && p.id.n != 16) rc = err_set(e, ERR_PROTOCOL, "a prepared id of %zu bytes", p.id.n);
+    if (!rc) memcpy(l->ids[s], p.id.p, 16);
+    arena_fini(&keep);
+    return rc;
+}
+
+static int make_schema(struct drive *l, struct err *e) {
+    struct client_answer ignored;
+    for (const char *const *text = workload_schema; *text; text++)
+        if (client_ask(load_client(l->load), *text, &ignored, e)) return -1;
+    for (int s = 0; s < STATEMENTS; s++)
+        if (statement_is_prepared((enum statement)s) && prepare(l, (enum statement)s, e)) return -1;
+    return 0;
+}
+
+struct drive *drive_open(const char *host, uint16_t port, unsigned connections, unsigned in_flight, bool with_schema) {
+    struct drive *l = calloc(1, sizeof(*l));
+    struct err e = {0};
+    if (!l) return NULL;
+    *l = (struct drive){.options = {.link = {.host = host, .port = port}, .version = WORKLOAD_VERSION, .bare = !with_schema}, .seed = 88172645463325252ull};
+    l->ids[ST_READ][0] = LOAD_ID_READ;
+    l->ids[ST_INSERT][0] = LOAD_ID_INSERT;
+    l->ids[ST_SLICE][0] = LOAD_ID_SLICE;
+    l->load = load_open(&l->options, connections, in_flight, &e);
+    if (l->load && (!with_schema || make_schema(l, &e) == 0)) return l;
+    fprintf(stderr, "%s\n", e.text);
+    drive_close(l);
+    return NULL;
+}
+
+/* ---- running ---- */
+
+static double run(struct drive *l, double seconds) {
+    const struct load_driver d = {.arg = l, .pick = pick, .put = put, .answered = answered};
+    struct err e = {0};
+    double took;
+    uint64_t unanswered;
+    if (load_run(l->load, &d, seconds, &took, &unanswered, &e) || unanswered) {
+        fprintf(stderr, "%s\n", e.set ? e.text : "the server does not answer");
+        exit(1);
+    }
+    return took;
+}
+
+int drive_fill(struct drive *l, unsigned fills) {
+    struct drive_result r = {0};
+    l->result = &r;
+    l->fills = fills;
+    l->next_row = 0;
+    l->n_rows = fill_size(fills);
+    run(l, 0);
+    l->fills = 0;
+    if (r.failed) fprintf(stderr, "%llu of %llu rows were not written: %s\n", (unsigned long long)r.failed, (unsigned long long)r.requests, r.first_error);
+    return r.failed ? -1 : 0;
+}
+
+void drive_run(struct drive *l, enum workload w, double seconds, struct drive_result *out) {
+    l->result = out;
+    l->request = workload_rows[w].request;
+    out->seconds += run(l, seconds);
+}
+
+void drive_close(struct drive *l) {
+    if (l->load) load_close(l->load);
+    free(l);
+}

@@ -1,0 +1,82 @@
+#include "tools/client/flight.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+int flight_init(struct flight *f, uint32_t n) {
+    *f = (struct flight){.n = n, .n_free = n, .slots = calloc(n, sizeof(*f->slots)), .free = calloc(n, sizeof(*f->free)), .waiting = calloc(n, sizeof(*f->waiting))};
+    if (!f->slots || !f->free || !f->waiting) {
+        flight_fini(f);
+        return -1;
+    }
+    for (uint32_t i = 0; i < n; i++) f->free[i] = n - 1 - i; /* the first one is taken first */
+    return 0;
+}
+
+void flight_fini(struct flight *f) {
+    free(f->slots);
+    free(f->free);
+    free(f->waiting);
+    *f = (struct flight){0};
+}
+
+struct flight_slot *flight_take(struct flight *f, uint64_t due_ns) {
+    if (!f->n_free) return NULL;
+    struct flight_slot *s = &f->slots[f->free[--f->n_free]];
+    s->tries = 0;
+    s->due_ns = due_ns;
+    return s;
+}
+
+void flight_sent(struct flight *f, struct flight_slot *s, uint64_t now_ns) {
+    assert(s->state != SLOT_FLYING);
+    s->state = SLOT_FLYING;
+    s->tries++;
+    s->sent_ns = now_ns;
+    f->n_flying++;
+}
+
+static void land(struct flight *f, struct flight_slot *s) {
+    assert(s->state == SLOT_FLYING);
+    f->n_flying--;
+}
+
+uint64_t flight_done(struct flight *f, struct flight_slot *s, uint64_t now_ns) {
+    land(f, s);
+    s->state = SLOT_FREE;
+    f->free[f->n_free++] = flight_number(f, s);
+    return now_ns > s->due_ns ? now_ns - s->due_ns : 0;
+}
+
+/* ---- those that wait ---- */
+
+static uint64_t key_of(const struct flight *f, uint32_t at) { return f->slots[f->waiting[at]].again_ns; }
+
+static void swap(struct flight *f, uint32_t i, uint32_t k) {
+    uint32_t t = f->waiting[i];
+    f->waiting[i] = f->waiting[k];
+    f->waiting[k] = t;
+}
+
+void flight_again(struct flight *f, struct flight_slot *s, uint64_t at_ns) {
+    land(f, s);
+    s->state = SLOT_WAITING;
+    s->again_ns = at_ns;
+    uint32_t i = f->n_waiting++;
+    f->waiting[i] = flight_number(f, s);
+    for (; i && key_of(f, (i - 1) / 2) > key_of(f, i); i = (i - 1) / 2) swap(f, i, (i - 1) / 2);
+}
+
+uint64_t flight_next(const struct flight *f) { return f->n_waiting ? key_of(f, 0) : FLIGHT_NEVER; }
+
+struct flight_slot *flight_due(struct flight *f, uint64_t now_ns) {
+    if (!f->n_waiting || flight_next(f) > now_ns) return NULL;
+    struct flight_slot *s = &f->slots[f->waiting[0]];
+    f->waiting[0] = f->waiting[--f->n_waiting];
+    for (uint32_t i = 0, k; (k = 2 * i + 1) < f->n_waiting; i = k) {
+        if (k + 1 < f->n_waiting && key_of(f, k + 1) < key_of(f, k)) k++;
+        if (key_of(f, i) <= key_of(f, k)) break;
+        swap(f, i, k);
+    }
+    return s;
+}

@@ -1,0 +1,235 @@
+#include "tools/client/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "native_protocol/segment.h"
+
+enum { READ_CHUNK = 256 * 1024, TIMEOUT_MS = 10000 };
+
+/* ---- connecting ---- */
+
+static int timeout_of(const struct link_options *o) { return o->timeout_ms ? (int)o->timeout_ms : TIMEOUT_MS; }
+
+/* 0, or what errno says. */
+static int connect_in_time(int fd, const struct addrinfo *a, int timeout_ms) {
+    int flags = fcntl(fd, F_GETFL), failure = 0;
+    socklen_t n = sizeof(failure);
+    fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    if (connect(fd, a->ai_addr, a->ai_addrlen)) {
+        if (errno != EINPROGRESS) return errno;
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        int rc = poll(&p, 1, timeout_ms);
+        if (rc <= 0) return rc ? errno : ETIMEDOUT;
+        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &n)) failure = errno;
+    }
+    fcntl(fd, F_SETFL, flags);
+    return failure;
+}
+
+static void set_options(int fd, int timeout_ms) {
+    int one = 1;
+    struct timeval t = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+}
+
+static int dial(const struct link_options *o, struct err *e) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list;
+    char port[8];
+    int fd = -1, failure = 0;
+    snprintf(port, sizeof(port), "%u", o->port);
+    int rc = getaddrinfo(o->host, port, &hints, &list);
+    if (rc) return err_set(e, ERR_CONFIG, "cannot find the address of %s: %s", o->host, gai_strerror(rc));
+    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+        failure = fd < 0 ? errno : connect_in_time(fd, a, timeout_of(o));
+        if (fd >= 0 && failure) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    freeaddrinfo(list);
+    if (fd < 0) return err_set(e, ERR_SERVER, "cannot connect to %s:%u: %s", o->host, o->port, strerror(failure));
+    set_options(fd, timeout_of(o));
+    return fd;
+}
+
+/* What OpenSSL has to say about a failure. */
+static const char *tls_reason(void) {
+    unsigned long code = ERR_peek_last_error();
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    ERR_clear_error();
+    return reason ? reason : "the other side has closed, or does not speak TLS";
+}
+
+static int trust(struct link *l, const struct link_options *o, struct err *e) {
+    if (o->insecure) return 0;
+    SSL_CTX_set_verify(l->tls_context, SSL_VERIFY_PEER, NULL);
+    int ok = o->ca ? SSL_CTX_load_verify_locations(l->tls_context, o->ca, NULL) : SSL_CTX_set_default_verify_paths(l->tls_context);
+    return ok == 1 ? 0 : err_set(e, ERR_CONFIG, "cannot read the certificates in %s: %s", o->ca ? o->ca : "the machine's store", tls_reason());
+}
+
+/* The certificate must be for the name, or the address, that was asked for. */
+static void expect_name(struct link *l, const struct link_options *o) {
+    X509_VERIFY_PARAM *p = SSL_get0_param(l->tls);
+    if (o->insecure || X509_VERIFY_PARAM_set1_ip_asc(p, o->host) == 1) return;
+    SSL_set1_host(l->tls, o->host);
+    SSL_set_tlsext_host_name(l->tls, o->host);
+}
+
+static int greet(struct link *l, const struct link_options *o, struct err *e) {
+    l->tls_context = SSL_CTX_new(TLS_client_method());
+    if (!l->tls_context || SSL_CTX_set_min_proto_version(l->tls_context, TLS1_2_VERSION) != 1) return err_nomem(e);
+    if (trust(l, o, e)) return -1;
+    SSL_CTX_set_mode(l->tls_context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    l->tls = SSL_new(l->tls_context);
+    if (!l->tls || SSL_set_fd(l->tls, l->fd) != 1) return err_nomem(e);
+    expect_name(l, o);
+    if (SSL_connect(l->tls) == 1) return 0;
+    long why = SSL_get_verify_result(l->tls);
+    return err_set(e, ERR_SERVER, "no TLS with %s:%u: %s", o->host, o->port, why != X509_V_OK ? X509_verify_cert_error_string(why) : tls_reason());
+}
+
+int link_open(struct link *l, const struct link_options *o, struct err *e) {
+    *l = (struct link){.fd = -1};
+    struct buf *const bufs[] = {&l->out, &l->packed, &l->in, &l->plain, &l->scratch};
+    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
+    l->fd = dial(o, e);
+    if (l->fd >= 0 && (!o->tls || !greet(l, o, e))) return 0;
+    link_close(l);
+    return -1;
+}
+
+void link_close(struct link *l) {
+    if (l->tls) SSL_free(l->tls);
+    if (l->tls_context) SSL_CTX_free(l->tls_context);
+    if (l->fd > 0) close(l->fd);
+    struct buf *const bufs[] = {&l->out, &l->packed, &l->in, &l->plain, &l->scratch};
+    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
+    *l = (struct link){.fd = -1};
+}
+
+int link_set_blocking(struct link *l, bool on, struct err *e) {
+    int flags = fcntl(l->fd, F_GETFL);
+    return fcntl(l->fd, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK) ? err_set(e, ERR_SERVER, "fcntl: %s", strerror(errno)) : 0;
+}
+
+/* ---- bytes ---- */
+
+static int broken(struct err *e, const char *what) {
+    return err_set(e, ERR_SERVER, "%s: %s", what, errno == EAGAIN ? "no answer in time" : strerror(errno));
+}
+
+/* Bytes moved, or WANTS. */
+enum { WANTS = -2 };
+
+static bool is_blocking(const struct link *l) { return !(fcntl(l->fd, F_GETFL) & O_NONBLOCK); }
+
+static ssize_t tls_result(struct link *l, int rc, const char *what, struct err *e) {
+    int why = SSL_get_error(l->tls, rc);
+    if (why == SSL_ERROR_ZERO_RETURN) return err_set(e, ERR_SERVER, "the server closed the connection");
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return is_blocking(l) ? err_set(e, ERR_SERVER, "%s: no answer in time", what) : WANTS;
+    return err_set(e, ERR_SERVER, "%s: %s", what, tls_reason());
+}
+
+static ssize_t write_some(struct link *l, const uint8_t *p, size_t n, struct err *e) {
+    if (l->tls) {
+        int rc = SSL_write(l->tls, p, n < INT32_MAX ? (int)n : INT32_MAX);
+        return rc > 0 ? rc : tls_result(l, rc, "cannot send", e);
+    }
+    ssize_t rc = send(l->fd, p, n, MSG_NOSIGNAL);
+    if (rc >= 0) return rc;
+    if (errno == EINTR || (errno == EAGAIN && !is_blocking(l))) return WANTS;
+    return broken(e, "cannot send");
+}
+
+static ssize_t read_some(struct link *l, uint8_t *p, size_t n, struct err *e) {
+    if (l->tls) {
+        int rc = SSL_read(l->tls, p, (int)n);
+        return rc > 0 ? rc : tls_result(l, rc, "cannot receive", e);
+    }
+    ssize_t rc = recv(l->fd, p, n, 0);
+    if (rc > 0) return rc;
+    if (!rc) return err_set(e, ERR_SERVER, "the server closed the connection");
+    if (errno == EINTR || (errno == EAGAIN && !is_blocking(l))) return WANTS;
+    return broken(e, "cannot receive");
+}
+
+static int flush_from(struct link *l, struct buf *b, size_t *at, struct err *e) {
+    while (*at < b->n) {
+        ssize_t n = write_some(l, b->p + *at, b->n - *at, e);
+        if (n == WANTS) return 1;
+        if (n < 0) return -1;
+        *at += (size_t)n;
+    }
+    b->n = *at = 0;
+    return 0;
+}
+
+int link_flush(struct link *l, struct err *e) {
+    if (buf_failed(&l->out) || buf_failed(&l->packed)) return err_nomem(e);
+    if (!l->framed) return flush_from(l, &l->out, &l->out_at, e);
+    if (l->out.n) {
+        np_segment_encode(buf_slice(&l->out), false, &l->left, &l->packed);
+        l->out.n = 0;
+    }
+    return flush_from(l, &l->packed, &l->packed_at, e);
+}
+
+int link_fill(struct link *l, struct err *e) {
+    uint8_t *to = buf_reserve(&l->in, READ_CHUNK);
+    if (!to) return err_nomem(e);
+    ssize_t n = read_some(l, to, READ_CHUNK, e);
+    if (n == WANTS) return 0;
+    if (n < 0) return -1;
+    buf_advance(&l->in, (size_t)n);
+    return l->tls != NULL;
+}
+
+/* ---- envelopes ---- */
+
+/* Segments that have arrived as a whole, unpacked. */
+static int unpack(struct link *l, struct err *e) {
+    for (;;) {
+        struct np_segment seg;
+        ssize_t used = np_segment_decode(slice_of(l->in.p + l->in_at, l->in.n - l->in_at), false, &l->scratch, &seg, e);
+        if (used == NP_NEED_MORE) return buf_failed(&l->plain) ? err_nomem(e) : 0;
+        if (used < 0) return -1;
+        buf_put_slice(&l->plain, seg.payload);
+        l->in_at += (size_t)used;
+    }
+}
+
+int link_next(struct link *l, struct wire_response *out, struct err *e) {
+    struct buf *b = l->framed ? &l->plain : &l->in;
+    size_t *at = l->framed ? &l->plain_at : &l->in_at;
+    size_t used = b->n > *at ? wire_parse(slice_of(b->p + *at, b->n - *at), out) : 0;
+    if (!used && l->framed && l->in.n > l->in_at) {
+        if (unpack(l, e)) return -1;
+        used = b->n > *at ? wire_parse(slice_of(b->p + *at, b->n - *at), out) : 0;
+    }
+    *at += used;
+    return used > 0;
+}
+
+static void drop(struct buf *b, size_t *at) {
+    if (*at && b->n > *at) memmove(b->p, b->p + *at, b->n - *at);
+    b->n -= *at;
+    *at = 0;
+}
+
+void link_compact(struct link *l) {
+    drop(&l->in, &l->in_at);
+    drop(&l->plain, &l->plain_at);
+}
