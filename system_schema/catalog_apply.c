@@ -154,6 +154,15 @@ static int check_schema_bytes(struct apply *a, const struct table_parts *parts) 
     return compat_refuse(&a->compat, REFUSE_SCHEMA_BYTES, a->err, bytes, QUOTA_SCHEMA_BYTES);
 }
 
+/* -1: its Regions, or their replicas, are not as Keyspaces has them. */
+static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
+    uint32_t n = ks->n_replication - 1;
+    bool fits = n >= QUOTA_REGIONS_MIN && n <= QUOTA_REGIONS_MAX;
+    if (a->compat.mode == COMPAT_OFF || !strstr(ks->replication[0].value, "NetworkTopologyStrategy")) return 0;
+    for (uint32_t i = 1; i <= n && fits; i++) fits = strcmp(ks->replication[i].value, "3") == 0;
+    return fits ? 0 : compat_refuse(&a->compat, REFUSE_REGIONS, a->err);
+}
+
 static int create_keyspace(struct apply *a) {
     const struct catalog_change *ch = a->change;
     if (entry_find(a->c, &keyspace_kind, 0, ch->keyspace)) {
@@ -166,7 +175,7 @@ static int create_keyspace(struct apply *a) {
     if (old) return apply_busy(a, old);
     struct schema_keyspace ks = {.name = ch->keyspace, .durable_writes = ch->durable_writes != 0};
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
-    if (apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
+    if (check_regions(a, &ks) || apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
     if (check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err)) return -1;
     struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
@@ -209,6 +218,7 @@ static int alter_keyspace(struct apply *a) {
     if (!ks) return -1;
     if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
     if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err)) return -1;
+    if (ch->n_replication && check_regions(a, ks)) return -1;
     if (apply_merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
     return apply_begin_update(a, x, ks);
 }

@@ -1,5 +1,6 @@
 #include "cql/compat/compat_check.h"
 
+#include "cql/syntax/ast_other.h"
 #include "keyspaces/quota.h"
 
 static const enum refusal_id NONE = REFUSALS;
@@ -36,6 +37,12 @@ static enum refusal_id rule_of_form(const struct ast_stmt *ast) {
     return rule_of_kind(ast->kind);
 }
 
+static bool alters_if(const struct ast_stmt *ast) {
+    if (ast->kind == STMT_ALTER_KEYSPACE) return ast->keyspace.if_exists;
+    const struct ast_alter_table *a = &ast->alter_table;
+    return ast->kind == STMT_ALTER_TABLE && (a->if_exists || a->column_if_exists || a->column_if_not_exists);
+}
+
 static int check_operators(struct compile *c, const struct ast_name *table, const struct ast_where *where, const struct ast_conditions *conditions) {
     (void)of_table(c, table);
     if (compat_check_operators(c, where->relations, where->n, false)) return -1;
@@ -61,7 +68,8 @@ int compat_check_kind(struct compile *c, const struct ast_stmt *ast) {
     enum refusal_id rule = rule_of_form(ast);
     if (ast->kind == STMT_CREATE_TABLE) (void)of_table(c, &ast->create_table.table);
     if (ast->kind == STMT_ALTER_TABLE) (void)of_table(c, &ast->alter_table.table);
-    return rule == NONE ? 0 : compat_refuse(&c->compat, rule, c->err, stmt_words(ast->kind));
+    if (rule != NONE) return compat_refuse(&c->compat, rule, c->err, stmt_words(ast->kind));
+    return alters_if(ast) ? compat_refuse(&c->compat, REFUSE_ALTER_IF, c->err, stmt_words(ast->kind)) : 0;
 }
 
 int compat_check_prepare(struct compat *k, const struct ast_stmt *ast, struct err *e) {
@@ -89,8 +97,11 @@ static int check_batch(struct compile *c, const struct ast_batch *ast) {
 static int check_create_type(struct compile *c, const struct ast_create_type *ast) {
     const char *name = ast->name.name;
     if (strlen(name) > QUOTA_NAME_LENGTH && compat_refuse(&c->compat, REFUSE_TYPE_NAME, c->err, QUOTA_NAME_LENGTH, name)) return -1;
-    for (uint32_t i = 0; i < ast->n_fields; i++)
+    for (uint32_t i = 0; i < ast->n_fields; i++) {
+        const char *field = ast->field_names[i];
+        if (strlen(field) > QUOTA_FIELD_NAME_LENGTH && compat_refuse(&c->compat, REFUSE_FIELD_NAME, c->err, QUOTA_FIELD_NAME_LENGTH, field)) return -1;
         if (compat_check_type(c, ast->field_types[i])) return -1;
+    }
     return 0;
 }
 
@@ -104,6 +115,7 @@ int compat_check(struct compile *c, const struct ast_stmt *ast) {
     case STMT_BATCH: return check_batch(c, &ast->batch);
     case STMT_CREATE_TABLE: return compat_check_create_table(c, &ast->create_table);
     case STMT_ALTER_TABLE: return compat_check_alter_table(c, &ast->alter_table);
+    case STMT_RESTORE_TABLE: of_table(c, &ast->other->restore.table); return compat_check_name(c, "Table", ast->other->restore.table.name);
     case STMT_CREATE_TYPE: of_table(c, &ast->create_type.name); return check_create_type(c, &ast->create_type);
     case STMT_CREATE_KEYSPACE: compat_is_of(&c->compat, ast->keyspace.name, NULL); return compat_check_name(c, "Keyspace", ast->keyspace.name);
     default: return 0;

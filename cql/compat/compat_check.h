@@ -31,5 +31,7 @@ int compat_check_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
 int compat_check_name(struct compile *c, const char *what, const char *name) MUST_CHECK;
 /* Operators of WHERE, or of IF, that are in no list: told before the statement is compiled, as Tally may not have them either. */
 int compat_check_operators(struct compile *c, struct ast_relation *const *relations, uint32_t n, bool conditions) MUST_CHECK;
+/* What WHERE may name, and IF may not: columns, each by itself. */
+int compat_check_restrictions(struct compile *c, const struct ast_where *where) MUST_CHECK;
 /* What relations compare, and with what. */
 int compat_check_relations(struct compile *c, struct ast_relation *const *relations, uint32_t n, const struct schema_table *t) MUST_CHECK;

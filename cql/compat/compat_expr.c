@@ -106,3 +106,12 @@ int compat_check_relations(struct compile *c, struct ast_relation *const *relati
         if (check_relation(c, relations[i], t)) return -1;
     return 0;
 }
+
+int compat_check_restrictions(struct compile *c, const struct ast_where *where) {
+    for (uint32_t i = 0; i < where->n; i++) {
+        const struct ast_relation *rel = where->relations[i];
+        if ((rel->element || rel->field) && compat_refuse(&c->compat, REFUSE_WHERE_ELEMENT, c->err, rel->lhs[0])) return -1;
+        if (rel->kind == REL_TUPLE && compat_refuse(&c->compat, REFUSE_WHERE_TUPLE, c->err)) return -1;
+    }
+    return 0;
+}

@@ -19,7 +19,7 @@ static int check_conditions(struct compile *c, const struct ast_conditions *ast,
 }
 
 static int check_where(struct compile *c, const struct ast_where *where, const struct schema_table *t, const char *words) {
-    if (check_no_in(c, where->relations, where->n, words)) return -1;
+    if (check_no_in(c, where->relations, where->n, words) || compat_check_restrictions(c, where)) return -1;
     return compat_check_relations(c, where->relations, where->n, t);
 }
 

@@ -64,8 +64,10 @@ const struct function *function_operator(struct compile *c, enum ast_expr_kind o
 
 /* function_native.c */
 #define FUNCTION(name, alias, result, args, call, pure) int function_##call(const struct function_in *in, struct buf *out);
+#define FUNCTION_311(...)
 #include "cql/expr/function.def"
 #undef FUNCTION
+#undef FUNCTION_311
 int function_as_blob(const struct function_in *in, struct buf *out);
 int function_from_blob(const struct function_in *in, struct buf *out);
 int function_token(const struct function_in *in, struct buf *out);

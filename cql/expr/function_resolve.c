@@ -8,14 +8,18 @@ struct native {
     const char *name, *alias, *args;
     enum cql_type_id result;
     function_fn call;
-    bool pure;
+    bool pure, only_keyspaces;
 };
 
 static const struct native natives[] = {
-#define FUNCTION(name_, alias_, result_, args_, call_, pure_)                                                                     \
-    {.name = name_, .alias = alias_, .args = args_, .result = CQL_##result_, .call = function_##call_, .pure = pure_},
+#define NATIVE(name_, alias_, result_, args_, call_, pure_, keyspaces)                                                                     \
+    {.name = name_, .alias = alias_, .args = args_, .result = CQL_##result_, .call = function_##call_, .pure = pure_, .only_keyspaces = keyspaces},
+#define FUNCTION(...) NATIVE(__VA_ARGS__, false)
+#define FUNCTION_311(...) NATIVE(__VA_ARGS__, true)
 #include "cql/expr/function.def"
 #undef FUNCTION
+#undef FUNCTION_311
+#undef NATIVE
 };
 
 /* ---- candidates ---- */
@@ -41,6 +45,7 @@ static void add_natives(struct candidates *k) {
     for (size_t i = 0; i < ARRAY_LEN(natives); i++) {
         const struct native *r = &natives[i];
         if (strcmp(r->name, k->name) != 0 && (!r->alias || strcmp(r->alias, k->name) != 0)) continue;
+        if (r->only_keyspaces && k->c->schema->cassandra_mode) continue;
         const struct cql_type *args[1] = {*r->args ? cql_type_by_name(slice_str(r->args)) : NULL};
         struct function *f = add(k, cql_type_scalar(r->result), args, *r->args != 0, r->call);
         if (f) f->pure = r->pure;

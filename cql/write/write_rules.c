@@ -34,6 +34,7 @@ int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const str
     uint32_t most = logged ? QUOTA_LOGGED_STATEMENTS : QUOTA_UNLOGGED_STATEMENTS;
     if (LIKELY(!write_rules_on(r))) return 0;
     struct compat k = compat_of_batch(r, kind, items[0].statement);
+    if (kind == BATCH_COUNTER && compat_refuse(&k, REFUSE_COUNTER_BATCH, r->err)) return -1;
     if (n > most && compat_refuse(&k, logged ? REFUSE_LOGGED_STATEMENTS : REFUSE_UNLOGGED_STATEMENTS, r->err, (int)n, (int)most)) return -1;
     return check_items(r, kind, items, n);
 }
@@ -87,17 +88,9 @@ static int check_partition_keys(const struct modify_write *w, struct compat *k) 
     return 0;
 }
 
-/* The form of a key is at least as long as its values, but for what is too short to matter. */
 static int check_clustering_key(const struct modify_write *w, const struct row_key *key, struct compat *k) {
-    const struct schema_table *t = w->plan->table;
-    size_t bytes = 0;
-    if (key->ck.n <= QUOTA_CLUSTERING_KEY_BYTES) return 0;
-    struct value *values = ARENA_ARRAY(w->r->arena, t->n_clustering + 1, struct value);
-    if (!values) return err_nomem(w->r->err);
-    if (row_key_decode(t, key->ck, key->image, w->r->arena, values, w->r->err)) return -1;
-    for (uint32_t i = 0; i < t->n_clustering; i++) bytes += value_slice(values[i]).n;
-    if (bytes <= QUOTA_CLUSTERING_KEY_BYTES) return 0;
-    return compat_refuse(k, REFUSE_CLUSTERING_KEY_BYTES, w->r->err, (int)bytes, QUOTA_CLUSTERING_KEY_BYTES);
+    if (key->bytes <= QUOTA_CLUSTERING_KEY_BYTES) return 0;
+    return compat_refuse(k, REFUSE_CLUSTERING_KEY_BYTES, w->r->err, (int)key->bytes, QUOTA_CLUSTERING_KEY_BYTES);
 }
 
 /* ---- values ---- */
@@ -114,14 +107,68 @@ static bool is_beyond_varint(struct slice v) {
     return number > most || number < -most;
 }
 
+static const struct cql_type *part_type(const struct cql_type *t, uint32_t i) {
+    return t->args[t->id == CQL_MAP ? i % 2 : cql_type_is_collection(t) ? 0 : i];
+}
+
+/* Is it such a number, or made of one? As deep as a type can be made. */
+static bool holds_beyond_varint(const struct cql_type *t, struct value v) {
+    struct cql_elems parts;
+    struct value part;
+    if (v.n <= 0 || !cql_type_contains(t, CQL_VARINT)) return false;
+    if (t->id == CQL_VARINT) return is_beyond_varint(value_slice(v));
+    if (t->id == CQL_VECTOR || cql_elems_open(t, value_slice(v), &parts)) return false;
+    for (uint32_t i = 0; cql_elems_next(&parts, &part); i++)
+        if (holds_beyond_varint(part_type(t, i), part)) return true;
+    return false;
+}
+
+static int check_value(const struct modify_write *w, const struct cql_type *t, struct value v, struct compat *k) {
+    return holds_beyond_varint(t, v) ? compat_refuse(k, REFUSE_VARINT, w->r->err) : 0;
+}
+
+static int check_term(const struct modify_write *w, const struct cql_type *t, const struct term *term, struct compat *k) {
+    struct value v;
+    if (!term || !cql_type_contains(t, CQL_VARINT)) return 0;
+    return term_eval(term, w->r, &v) ? -1 : check_value(w, t, v, k);
+}
+
+/* What is written, and the keys of maps that it is written under; what is deleted need not be there. */
 static int check_varints(const struct modify_write *w, struct compat *k) {
     for (uint32_t i = 0; i < w->plan->n_ops; i++) {
         const struct modify_op *op = &w->plan->ops[i];
-        struct value v;
-        if (op->column->type->id != CQL_VARINT || op->kind != MODIFY_SET) continue;
-        if (w->json) v = w->json[op->column->ordinal];
-        else if (term_eval(op->value, w->r, &v)) return -1;
-        if (v.n > 0 && is_beyond_varint(value_slice(v)) && compat_refuse(k, REFUSE_VARINT, w->r->err)) return -1;
+        const struct cql_type *t = op->column->type;
+        if (op->kind >= MODIFY_DELETE || op->kind == MODIFY_SUBTRACT) continue;
+        if (w->json && check_value(w, t, w->json[op->column->ordinal], k)) return -1;
+        if (!w->json && op->kind == MODIFY_PUT && check_term(w, t->args[0], op->element, k)) return -1;
+        if (!w->json && op->kind != MODIFY_COUNT && check_term(w, op->value_type, op->value, k)) return -1;
+    }
+    return 0;
+}
+
+static int check_key_varints(const struct modify_write *w, const struct schema_column *columns, uint32_t n, const struct value *values, struct compat *k) {
+    for (uint32_t i = 0; i < n; i++)
+        if (check_value(w, columns[i].type, values[i], k)) return -1;
+    return 0;
+}
+
+static bool has_varint(const struct schema_column *columns, uint32_t n) {
+    uint32_t i = 0;
+    while (i < n && !cql_type_contains(columns[i].type, CQL_VARINT)) i++;
+    return i < n;
+}
+
+static int check_keys_varints(const struct modify_write *w, struct compat *k) {
+    const struct schema_table *t = w->plan->table;
+    const struct schema_column *clustering = t->columns + t->n_partition_key;
+    struct value *values = has_varint(t->columns, t->n_partition_key + t->n_clustering) ? ARENA_ARRAY(w->r->arena, t->n_columns, struct value) : NULL;
+    if (!has_varint(t->columns, t->n_partition_key + t->n_clustering)) return 0;
+    if (!values) return err_nomem(w->r->err);
+    for (uint32_t i = 0; i < w->n_parts; i++)
+        if (row_key_split(t, w->parts[i].key, values, w->r->err) || check_key_varints(w, t->columns, t->n_partition_key, values, k)) return -1;
+    for (uint32_t i = 0; i < w->n_keys && has_varint(clustering, t->n_clustering); i++) {
+        if (row_key_decode(t, w->keys[i].ck, w->keys[i].image, w->r->arena, values, w->r->err)) return -1;
+        if (check_key_varints(w, clustering, t->n_clustering, values, k)) return -1;
     }
     return 0;
 }
@@ -139,7 +186,8 @@ static int check_window(const struct modify_write *w, int64_t server_ts, struct 
 int write_rules_bound(const struct cql_statement *s, const struct modify_write *w, int64_t server_ts) {
     if (LIKELY(!write_rules_on(w->r))) return 0;
     struct compat k = compat_in(w->r, &s->compat);
-    if (check_window(w, server_ts, &k) || check_partition_keys(w, &k) || check_varints(w, &k)) return -1;
+    if (check_window(w, server_ts, &k) || check_partition_keys(w, &k)) return -1;
+    if (check_varints(w, &k) || check_keys_varints(w, &k)) return -1;
     for (uint32_t i = 0; i < w->n_keys; i++)
         if (check_clustering_key(w, &w->keys[i], &k)) return -1;
     return 0;

@@ -1,10 +1,10 @@
 """--compatibility report: nothing is refused, and system_metering.compatibility lists every use of what would be."""
 import pytest
-from cassandra import ConsistencyLevel, InvalidRequest
-from cassandra.query import SimpleStatement
+from cassandra import InvalidRequest
 
+from refusal_run import Run
 from refusals import ELSEWHERE, cases, rules
-from tally_server import Server, await_active, create_keyspace, create_table
+from tally_server import Server, create_keyspace, create_table
 
 KEYSPACE = "reported"
 
@@ -29,25 +29,12 @@ def report(session, rule):
     return list(session.execute("SELECT * FROM system_metering.compatibility WHERE rule = %s", (rule,)))
 
 
-def statement_of(session, case, table):
-    text = case.refused.replace("{ks}", KEYSPACE).replace("{t}", table)
-    if case.prepare:
-        return session.prepare(text)
-    return session.execute(SimpleStatement(text, consistency_level=getattr(ConsistencyLevel, case.level)))
-
-
 def test_every_rule_that_can_be_broken_in_a_statement_is_noted(session):
     """Every case of refusals.txt; what Tally cannot do at all still fails, as itself."""
     for number, case in enumerate(cases()):
-        table = f"{KEYSPACE}.c{number}"
-        if case.table:
-            columns, _, options = case.table.partition(" WITH ")
-            session.execute(f"CREATE TABLE {table} ({columns})" + (f" WITH {options}" if options else ""))
-            await_active(session, KEYSPACE, f"c{number}")
-        for given in case.given:
-            session.execute(given.replace("{ks}", KEYSPACE).replace("{t}", table))
+        run = Run(session, KEYSPACE, case, number)
         try:
-            statement_of(session, case, table)
+            run.refused()
         except Exception as e:  # pylint: disable=broad-except
             assert case.words.removesuffix("...") not in str(e), e
     noted = {r.rule for r in session.execute("SELECT rule FROM system_metering.compatibility")}

@@ -2,10 +2,11 @@
 import itertools
 
 import pytest
-from cassandra import ConsistencyLevel, InvalidRequest
+from cassandra import InvalidRequest
 from cassandra.concurrent import execute_concurrent_with_args
-from cassandra.query import BatchStatement, BatchType, SimpleStatement
+from cassandra.query import BatchStatement, BatchType
 
+from refusal_run import Run
 from refusals import ELSEWHERE, cases, now_us, rules
 from tally_server import Server, await_active, create_keyspace, create_table
 
@@ -31,14 +32,6 @@ def session(strict):
         yield s
 
 
-def make_table(session, case):
-    name = f"t{next(numbers)}"
-    columns, _, options = case.table.partition(" WITH ")
-    session.execute(f"CREATE TABLE {KEYSPACE}.{name} ({columns})" + (f" WITH {options}" if options else ""))
-    await_active(session, KEYSPACE, name)
-    return f"{KEYSPACE}.{name}"
-
-
 def code_of(error):
     """The protocol's code: the driver keeps it in the text of what it raises."""
     return int(str(error).split("code=")[1][:4], 16)
@@ -50,26 +43,16 @@ def words_of(error):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_is_refused(session, case):
-    table = make_table(session, case) if case.table else ""
-
-    def named(text):
-        return text.replace("{ks}", KEYSPACE).replace("{t}", table)
-
-    for statement in case.given:
-        session.execute(named(statement))
-    statement = named(case.refused)
+    run = Run(session, KEYSPACE, case, next(numbers))
     with pytest.raises(Exception) as caught:
-        if case.prepare:
-            session.prepare(statement)
-        else:
-            session.execute(SimpleStatement(statement, consistency_level=getattr(ConsistencyLevel, case.level)))
+        run.refused()
     assert code_of(caught.value) == case.code, caught.value
     if case.words.endswith("..."):
         assert words_of(caught.value).startswith(case.words[:-3])
     else:
         assert words_of(caught.value) == case.words
     for query, rows in case.after:
-        assert str([tuple(r) for r in session.execute(named(query))]) == rows
+        assert str([tuple(r) for r in session.execute(run.named(query))]) == rows
 
 
 def refused(session, statement, words, parameters=None):
