@@ -14,6 +14,9 @@ struct access_control {
     pthread_mutex_t change_lock; /* one who changes at a time; taken before current_lock */
     pthread_mutex_t current_lock;
     const struct role_set *current;
+    const struct role_set *provided; /* those of the operator's file, which no record holds */
+    const char *first_role, *first_password;
+    bool suspended; /* the store is being replaced: what is told of its objects is not about these roles */
     _Atomic uint64_t generation;
 };
 
@@ -34,7 +37,7 @@ uint64_t access_generation(const struct access_control *a) { return atomic_load_
 /* Takes over the reference. */
 static const struct role_set *publish(struct access_control *a, const struct role_set *s) {
     pthread_mutex_lock(&a->current_lock);
-    const struct role_set *before = a->current;
+    const struct role_set *before = a->current; /* NULL: at the start */
     a->current = s;
     pthread_mutex_unlock(&a->current_lock);
     atomic_fetch_add_explicit(&a->generation, 1, memory_order_release);
@@ -99,16 +102,33 @@ const struct role_set *access_put(struct access_control *a, const struct role *r
     return check_size(a->current, r, e) ? NULL : change(a, r->name, r, e);
 }
 
-int access_provide(struct access_control *a, const char *name, const char *hash, struct err *e) {
-    const struct role_set *now = access_begin(a);
-    const struct role *there = role_find(now, name);
+/* The set with that role provided; NULL: err. */
+static const struct role_set *with_provided(const struct role_set *s, const char *name, const char *hash, struct err *e) {
+    const struct role *there = role_find(s, name);
     struct role r = there ? *there : (struct role){.name = name, .superuser = true};
     r.hash = hash;
     r.login = true;
-    const struct role_set *next = check_size(now, &r, e) ? NULL : role_set_with(now, name, &r);
+    const struct role_set *next = check_size(s, &r, e) ? NULL : role_set_with(s, name, &r);
+    if (!next && !e->set) err_nomem(e);
+    return next;
+}
+
+/* Also when the roles are read anew. */
+static int keep_provided(struct access_control *a, const char *name, const char *hash, struct err *e) {
+    const struct role r = {.name = name, .hash = hash, .login = true};
+    const struct role_set *next = role_set_with(a->provided, name, &r);
+    if (!next) return err_nomem(e);
+    role_set_unref(a->provided);
+    a->provided = next;
+    return 0;
+}
+
+int access_provide(struct access_control *a, const char *name, const char *hash, struct err *e) {
+    access_begin(a);
+    const struct role_set *next = keep_provided(a, name, hash, e) ? NULL : with_provided(a->current, name, hash, e);
     if (next) publish(a, next);
     access_end(a);
-    return next ? 0 : e->set ? -1 : err_nomem(e);
+    return next ? 0 : -1;
 }
 
 /* ---- what goes with a role, a table or a keyspace ---- */
@@ -177,6 +197,7 @@ static bool is_in(const void *arg, const char *resource) {
 static void on_change(void *arg, const struct schema_change *c) {
     struct access_control *a = arg;
     struct err e = {0};
+    if (a->suspended) return;
     if (c->kind != CHANGE_DROPPED || (c->target != TARGET_TABLE && c->target != TARGET_KEYSPACE)) return;
     access_begin(a);
     if (strip(a, NULL, is_in, c, &e)) log_error("permissions on what was dropped could not be taken away: %s", e.text);
@@ -185,8 +206,16 @@ static void on_change(void *arg, const struct schema_change *c) {
 
 /* ---- start ---- */
 
+/* Takes the next set in the place of the one that is being made. */
+static int take(const struct role_set **set, const struct role_set *next, struct err *e) {
+    if (!next) return e->set ? -1 : err_nomem(e);
+    role_set_unref(*set);
+    *set = next;
+    return 0;
+}
+
 static int load_one(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct access_control *a = arg;
+    const struct role_set **set = arg;
     struct arena arena;
     struct role r;
     struct err bad = {0};
@@ -197,13 +226,8 @@ static int load_one(void *arg, struct slice key, struct slice value, struct err 
         size_t n = key.n - strlen(key_prefix);
         memcpy(name, key.p + strlen(key_prefix), n);
         name[n] = 0;
-        if (role_decode(name, value, &arena, &r, &bad)) {
-            log_error("role %s is left out: %s", name, bad.text);
-        } else {
-            const struct role_set *next = role_set_with(a->current, name, &r);
-            if (next) publish(a, next);
-            else rc = err_nomem(e);
-        }
+        if (role_decode(name, value, &arena, &r, &bad)) log_error("role %s is left out: %s", name, bad.text);
+        else rc = take(set, role_set_with(*set, name, &r), e);
     }
     arena_fini(&arena);
     return rc;
@@ -221,22 +245,46 @@ static bool is_gone(const void *arg, const char *resource) {
     return rest[n] == '/' && strcmp(rest + n, "/*") != 0 && !schema_table_any(schema, keyspace, rest + n + 1);
 }
 
-static int make_first(struct access_control *a, const struct access_options *o, struct err *e) {
+static int make_first(struct access_control *a, struct err *e) {
     char hash[PASSWORD_HASH_MAX];
-    if (!o->first_role || a->current->n) return 0;
-    if (password_hash(o->first_password, hash, e)) return -1;
-    struct role r = {.name = o->first_role, .hash = hash, .superuser = true, .login = true};
-    log_warn("there was no role: %s may log in with its well-known password, which is to be changed", o->first_role);
+    if (!a->first_role || a->current->n) return 0;
+    if (password_hash(a->first_password, hash, e)) return -1;
+    struct role r = {.name = a->first_role, .hash = hash, .superuser = true, .login = true};
+    log_warn("there was no role: %s may log in with its well-known password, which is to be changed", a->first_role);
     return access_put(a, &r, e) ? 0 : -1;
 }
 
-static int start(struct access_control *a, const struct access_options *o, struct err *e) {
-    if (!(a->current = role_set_empty())) return err_nomem(e);
-    if (eng_meta_scan(o->eng, slice_str(key_prefix), load_one, a, e)) return -1;
-    const struct schema *schema = catalog_schema(o->catalog);
+/* Those that are recorded and those of the operator's file, in the place of what was there: readers see the one set or the other. */
+static int read_roles(struct access_control *a, struct err *e) {
+    const struct role_set *set = role_set_empty();
+    int got = set ? eng_meta_scan(a->eng, slice_str(key_prefix), load_one, &set, e) : err_nomem(e);
+    for (uint32_t i = 0; !got && i < a->provided->n; i++) {
+        const struct role *r = role_at(a->provided, i);
+        got = take(&set, with_provided(set, r->name, r->hash, e), e);
+    }
+    if (got) {
+        role_set_unref(set);
+        return -1;
+    }
+    publish(a, set);
+    const struct schema *schema = catalog_schema(a->catalog);
     int rc = strip(a, NULL, is_gone, schema, e); /* dropped, and the process ended before they went */
     schema_unref(schema);
-    return rc || make_first(a, o, e) ? -1 : 0;
+    return rc || make_first(a, e) ? -1 : 0;
+}
+
+void access_suspend(struct access_control *a) {
+    access_begin(a);
+    a->suspended = true;
+    access_end(a);
+}
+
+int access_resume(struct access_control *a, bool changed, struct err *e) {
+    access_begin(a);
+    a->suspended = false;
+    int rc = changed ? read_roles(a, e) : 0;
+    access_end(a);
+    return rc;
 }
 
 struct access_control *access_open(const struct access_options *o, struct err *e) {
@@ -247,9 +295,12 @@ struct access_control *access_open(const struct access_options *o, struct err *e
     }
     a->eng = o->eng;
     a->catalog = o->catalog;
+    a->first_role = o->first_role;
+    a->first_password = o->first_password;
     pthread_mutex_init(&a->change_lock, NULL);
     pthread_mutex_init(&a->current_lock, NULL);
-    if (start(a, o, e)) {
+    if (!(a->provided = role_set_empty()) || read_roles(a, e)) {
+        if (!a->provided) err_nomem(e);
         access_close(a);
         return NULL;
     }
@@ -260,6 +311,7 @@ struct access_control *access_open(const struct access_options *o, struct err *e
 void access_close(struct access_control *a) {
     catalog_off_change(a->catalog, on_change, a);
     role_set_unref(a->current);
+    role_set_unref(a->provided);
     pthread_mutex_destroy(&a->change_lock);
     pthread_mutex_destroy(&a->current_lock);
     free(a);

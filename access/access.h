@@ -18,13 +18,18 @@ struct access_control;
 struct access_options {
     struct eng *eng;
     struct catalog *catalog;
-    /* A role with all rights and this password is made when there is no role at all; NULL: none is. */
+    /* A role with all rights and this password is made when there is no role at all; NULL: none is. Both outlive the roles. */
     const char *first_role, *first_password;
 };
 
 /* Records that cannot be read are left where they are, and told in the log by name. */
 struct access_control *access_open(const struct access_options *o, struct err *e) MUST_CHECK;
 void access_close(struct access_control *a);
+
+/* While the store is being put back to a saved state: what is told to have been dropped takes nothing away from the roles that come. */
+void access_suspend(struct access_control *a);
+/* changed: the store is another one: the roles are those that it holds, and the operator's file's, as after a start. -1: the store cannot be read. */
+int access_resume(struct access_control *a, bool changed, struct err *e) MUST_CHECK;
 
 /* A reference to the current set. Any thread. */
 const struct role_set *access_roles(struct access_control *a);

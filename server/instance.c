@@ -105,7 +105,7 @@ static int open_front(struct instance *in, struct err *e) {
         in->options.timeout_us[i] = (int64_t)s->timeout_ms[i] * 1000;
     }
     if (np_front_start(&in->options, &in->front, e)) return -1;
-    states_init(&in->states, in->eng, in->catalog, in->front);
+    states_init(&in->states, in->eng, in->catalog, in->access, in->front);
     return 0;
 }
 

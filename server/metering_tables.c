@@ -159,7 +159,7 @@ static int emit_history(void *arg, const struct catalog_history *h) {
     row_int(ro, "history", ++r->number);
     row_count(ro, "bytes", h->bytes);
     if (h->begun) row_long(ro, "earliest_restorable_timestamp", h->earliest_us / 1000);
-    if (h->gone_us != INT64_MAX) row_long(ro, "restorable_until_time", h->gone_us / 1000);
+    if (h->gone_us != INT64_MAX) row_long(ro, "restorable_until_time", (h->gone_us + catalog_recovery_window_us(ro->ctx->catalog)) / 1000);
     return row_out_emit(ro);
 }
 

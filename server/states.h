@@ -1,14 +1,16 @@
-/* Saved states of the whole server (system_control.snapshots): stops everything, has the engine take another store, the catalogue read it, and lets
- * everything go on. Connections stay; prepared statements are compiled anew where their tables are others. */
+/* Saved states of the whole server (system_control.snapshots): stops everything, has the engine take another store, the catalogue and the
+ * roles read it, and lets everything go on. Connections stay; prepared statements are compiled anew where their tables are others. */
 #pragma once
 
+#include "access/access.h"
 #include "native_protocol/front.h"
 
 struct states {
     struct eng *eng;
     struct catalog *catalog;
+    struct access_control *access; /* NULL: nobody is asked for a login */
     struct np_front *front;
     struct catalog_states ops;
 };
 
-void states_init(struct states *s, struct eng *eng, struct catalog *c, struct np_front *front);
+void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *front);

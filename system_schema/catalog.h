@@ -147,8 +147,10 @@ void catalog_set_states(struct catalog *c, const struct catalog_states *states);
 
 /* ---- point-in-time recovery (recovery.h) ---- */
 
-/* From which moment on a table with that history can be restored. */
-int64_t catalog_restorable_since(const struct catalog *c, uint32_t history);
+/* From which moment on a table with that history can be restored; INT64_MAX: it has none any more. */
+int64_t catalog_restorable_since(struct catalog *c, uint32_t history);
+/* How far back that may be, and for how long a table that was dropped can be restored. */
+int64_t catalog_recovery_window_us(const struct catalog *c);
 
 struct catalog_history {
     const char *keyspace, *name;

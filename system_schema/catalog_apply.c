@@ -494,7 +494,6 @@ static int drop_table(struct apply *a) {
 static int truncate_table(struct apply *a) {
     struct entry *x = existing_table(a);
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
-    if (x->shown && schema_has_pitr(x->shown)) return err_invalid(a->err, "A table with point-in-time recovery cannot be truncated: switch it off first");
     return apply_truncate_table(a, x) ? -1 : NOTHING_TO_DO;
 }
 

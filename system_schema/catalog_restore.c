@@ -56,7 +56,7 @@ static struct history *source(struct apply *a) {
     const struct catalog_change *ch = a->change;
     const struct entry *ks = entry_find(a->c, &keyspace_kind, 0, ch->from_keyspace);
     struct history *h = recovery_find(a->c, ch->from_keyspace, ch->from_name);
-    if (h) return check_moment(a, h) ? NULL : h;
+    if (h) return check_moment(a, h) ? NULL : h; /* the newest of its lineage */
     bool there = ks && (entry_find(a->c, &table_kind, ks->id, ch->from_name) || entry_find_deleting(a->c, &table_kind, ks->id, ch->from_name));
     if (there) err_invalid(a->err, "Table %s.%s cannot be restored: point-in-time recovery is not enabled for it", ch->from_keyspace, ch->from_name);
     else err_invalid(a->err, "unconfigured table %s.%s", ch->from_keyspace, ch->from_name);
@@ -75,8 +75,8 @@ static const struct schema_table *definition_at(struct apply *a, const struct hi
 }
 
 /* Ids of columns are the old table's: its rows are taken as they are. */
-static int begin_create(struct apply *a, const struct entry *ks, const struct history *h, int64_t at_us) {
-    const struct schema_table *then = definition_at(a, h, at_us), *now = then ? definition_at(a, h, INT64_MAX) : NULL;
+static int begin_create(struct apply *a, const struct entry *ks, const struct history *h, const struct history *newest, int64_t at_us) {
+    const struct schema_table *then = definition_at(a, h, at_us), *now = then ? definition_at(a, newest, INT64_MAX) : NULL;
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     uint32_t n;
     const struct schema_option *options = now ? options_of(a, then, now, &n) : NULL;
@@ -92,11 +92,12 @@ static int begin_create(struct apply *a, const struct entry *ks, const struct hi
 int apply_restore_table(struct apply *a) {
     struct entry *ks = apply_keyspace(a, true);
     if (!ks || apply_check_table_name(a, ks)) return -1;
-    struct history *h = source(a);
-    if (!h || check_restores(a)) return -1;
+    struct history *newest = source(a);
+    if (!newest || check_restores(a)) return -1;
     int64_t at_us = a->change->has_restore_us ? a->change->restore_us : INT64_MAX - 1;
+    struct history *h = recovery_at(a->c, newest, at_us);
     if (at_us < eng_history_since(a->c->eng, h->id)) at_us = eng_history_since(a->c->eng, h->id); /* within the same millisecond */
-    if (begin_create(a, ks, h, at_us) != BEGUN) return -1;
+    if (begin_create(a, ks, h, newest, at_us) != BEGUN) return -1;
     struct entry *x = a->subject;
     if (recovery_plan(a->c, x, h, at_us, a->err)) {
         entry_remove(a->c, x);

@@ -10,9 +10,19 @@
 /* What was under way with the old place when it was left writes there, and is freed with it. */
 static const int64_t last_writers_us = 1000000;
 
+/* In one batch: the table's new place, and the end of its history at the old one, if it has one, with the begin of one at the new. */
 static int move_out(struct catalog *c, struct entry *x, struct err *e) {
-    if (entry_next_id(c, &x->storage, e)) return -1;
-    return entry_save(c, x, e);
+    uint32_t old = x->storage, storage;
+    struct recovery_turn turn;
+    if (entry_next_id(c, &storage, e)) return -1;
+    int rc = recovery_turn_begin(c, x, storage, &turn, e);
+    fault_dies(FAULT_DDL);
+    x->storage = storage;
+    if (!rc) rc = entry_save_with(c, x, turn.n, turn.changes, e);
+    if (rc) x->storage = old;
+    fault_dies(FAULT_DDL);
+    recovery_turn_end(c, x, rc ? storage : old, &turn, !rc);
+    return rc;
 }
 
 /* Takes the rows that x has, in memory and on disk. */
@@ -29,20 +39,15 @@ static struct entry *remains_new(struct apply *a, const struct entry *x) {
 }
 
 int apply_truncate_table(struct apply *a, struct entry *x) {
-    uint32_t old = x->storage;
-    if (recovery_follows(a->c, x))
-        return err_invalid(a->err, "Table %s.%s cannot be truncated while point-in-time recovery is enabled for it", a->change->keyspace, x->name);
     struct entry *y = remains_new(a, x);
     if (!y) return -1;
     fault_dies(FAULT_DDL);
     if (move_out(a->c, x, a->err)) {
         struct err ignored = {0};
-        x->storage = old;
         if (entry_erase(a->c, y, &ignored)) log_error("catalog: a truncation of %s that failed ends at the next start: %s", x->name, ignored.text);
         entry_remove(a->c, y);
         return -1;
     }
-    fault_dies(FAULT_DDL);
     entry_touch(a->c, x);
     y->due_us = clock_mono_us(a->c->clock) + last_writers_us;
     int rc = catalog_publish(a->c, a->err);

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
 
-enum { RECORD_VERSION = 1, KEY_MAX = 16 };
+enum { RECORD_VERSION = 2, RECORD_WITHOUT_LINEAGE = 1, KEY_MAX = 16 };
 
 static int64_t now_us(const struct catalog *c) { return clock_wall_us(c->clock); }
 
@@ -18,22 +18,27 @@ static struct slice record_name(const char *prefix, uint32_t id, uint8_t key[KEY
     return slice_of(key, n + 4);
 }
 
+static void encode(const struct history *h, struct buf *b) {
+    buf_u8(b, RECORD_VERSION);
+    buf_u8(b, h->begun && !h->unwanted);
+    buf_u32(b, h->table);
+    buf_u64(b, (uint64_t)h->gone_us);
+    buf_u32(b, h->lineage);
+    form_put_text(b, h->keyspace);
+    form_put_text(b, h->name);
+    buf_uvarint(b, h->n_versions);
+    for (uint32_t i = 0; i < h->n_versions; i++) {
+        buf_u64(b, (uint64_t)h->versions[i].from_us);
+        buf_uvarint(b, h->versions[i].form.n);
+        buf_put_slice(b, h->versions[i].form);
+    }
+}
+
 static int save(struct catalog *c, const struct history *h, struct err *e) {
     uint8_t key[KEY_MAX];
     struct buf b;
     buf_init(&b, 0);
-    buf_u8(&b, RECORD_VERSION);
-    buf_u8(&b, h->begun && !h->unwanted);
-    buf_u32(&b, h->table);
-    buf_u64(&b, (uint64_t)h->gone_us);
-    form_put_text(&b, h->keyspace);
-    form_put_text(&b, h->name);
-    buf_uvarint(&b, h->n_versions);
-    for (uint32_t i = 0; i < h->n_versions; i++) {
-        buf_u64(&b, (uint64_t)h->versions[i].from_us);
-        buf_uvarint(&b, h->versions[i].form.n);
-        buf_put_slice(&b, h->versions[i].form);
-    }
+    encode(h, &b);
     int rc = buf_failed(&b) ? err_nomem(e) : eng_meta_put(c->eng, record_name("recovery/", h->id, key), buf_slice(&b), e);
     buf_fini(&b);
     return rc;
@@ -87,10 +92,27 @@ static struct history *of_table(struct catalog *c, uint32_t table) {
     return h;
 }
 
-bool recovery_follows(struct catalog *c, const struct entry *x) { return of_table(c, x->id) != NULL; }
+/* Those that can be restored from. */
+static bool is_of(const struct history *h, uint32_t lineage) { return h->lineage == lineage && h->begun && !h->unwanted; }
 
-int64_t recovery_earliest(struct catalog *c, const struct history *h) {
-    return catalog_restorable_since(c, h->id);
+int64_t recovery_earliest(struct catalog *c, const struct history *of) {
+    int64_t since = INT64_MAX, window = now_us(c) - c->recovery_window_us;
+    for (const struct history *h = c->histories; h; h = h->next) {
+        int64_t own = is_of(h, of->lineage) ? eng_history_since(c->eng, h->id) : INT64_MAX;
+        if (own < since) since = own;
+    }
+    return since > window ? since : window;
+}
+
+struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us) {
+    struct history *best = newest;
+    for (struct history *h = c->histories; h; h = h->next) {
+        if (!is_of(h, newest->lineage)) continue;
+        int64_t since = eng_history_since(c->eng, h->id), best_since = eng_history_since(c->eng, best->id);
+        bool closer = best_since > at_us ? since < best_since : since <= at_us && since > best_since;
+        if (closer) best = h;
+    }
+    return best;
 }
 
 struct slice recovery_form(const struct history *h, int64_t at_us) {
@@ -139,7 +161,7 @@ static void begin(struct catalog *c, struct entry *x, bool fresh) {
     struct err e = {0};
     uint32_t id;
     struct history *h = entry_next_id(c, &id, &e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, &e);
-    if (h) h->table = x->id;
+    if (h) h->table = h->lineage = x->id;
     if (h && fresh && save(c, h, &e) == 0 && eng_history_begin(c->eng, x->storage, id, false, &e) == 0 &&
         add_version(h, eng_history_since(c->eng, id), x->form, &e) == 0) {
         h->begun = true;
@@ -157,18 +179,22 @@ static void note_version(struct catalog *c, const struct entry *x, struct histor
     else save_or_say(c, h);
 }
 
-static void give_up(struct catalog *c, struct entry *x, struct history *h) {
+/* With those before a TRUNCATE. */
+static void give_up(struct catalog *c, struct entry *x) {
     eng_history_end(c->eng, x->storage);
     x->history = 0;
-    h->unwanted = true;
-    h->table = 0;
-    save_or_say(c, h);
+    for (struct history *h = c->histories; h; h = h->next) {
+        if (h->lineage != x->id || h->unwanted) continue;
+        h->unwanted = true;
+        h->table = 0;
+        save_or_say(c, h);
+    }
     pthread_cond_broadcast(&c->keep);
 }
 
 static void end(struct catalog *c, struct entry *x, struct history *h) {
     if (!h->begun) {
-        give_up(c, x, h);
+        give_up(c, x);
         return;
     }
     eng_history_end(c->eng, x->storage);
@@ -194,7 +220,7 @@ static void follow_table(struct catalog *c, struct entry *x, bool fresh) {
     if (x->status != SCHEMA_ACTIVE) return;
     struct wishes w = wishes_of(c, x);
     if (h) eng_table_set(c->eng, h->id, w.gc_grace);
-    if (!w.wanted && h) give_up(c, x, h);
+    if (!w.wanted && h) give_up(c, x);
     else if (w.wanted && h) note_version(c, x, h);
     else if (w.wanted) begin(c, x, fresh);
     if (w.wanted && (h = of_table(c, x->id))) eng_table_set(c->eng, h->id, w.gc_grace);
@@ -206,6 +232,62 @@ void recovery_follow(struct catalog *c, struct entry *x, bool fresh) {
         struct entry *y = c->entries[i];
         if (y->kind == &table_kind && y->keyspace_id == x->id) follow_table(c, y, false);
     }
+}
+
+/* ---- another place for the rows ---- */
+
+/* Until it is recorded with its table it is one that a restart frees. */
+static struct history *begin_at(struct catalog *c, const struct entry *x, uint32_t storage, struct err *e) {
+    uint32_t id;
+    struct history *h = entry_next_id(c, &id, e) ? NULL : history_new(c, id, entry_place(c, x).keyspace, x->name, e);
+    if (!h) return NULL;
+    h->lineage = x->id;
+    h->unwanted = true;
+    if (save(c, h, e) || eng_history_begin(c->eng, storage, id, false, e) || add_version(h, eng_history_since(c->eng, id), x->form, e)) return NULL;
+    eng_table_set(c->eng, id, wishes_of(c, x).gc_grace);
+    return h;
+}
+
+static int add_record(struct recovery_turn *turn, const struct history *h, struct err *e) {
+    struct buf *b = &turn->records[turn->n];
+    encode(h, b);
+    turn->changes[turn->n] = (struct eng_meta_change){.key = record_name("recovery/", h->id, turn->keys[turn->n]), .value = buf_slice(b)};
+    turn->n++;
+    return buf_failed(b) ? err_nomem(e) : 0;
+}
+
+static void turn_over(const struct entry *x, struct history *from, struct history *to, int64_t at_us) {
+    if (from) from->table = 0, from->gone_us = at_us;
+    to->table = x->id;
+    to->gone_us = INT64_MAX;
+    to->begun = true;
+    to->unwanted = false;
+}
+
+int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, struct err *e) {
+    *turn = (struct recovery_turn){.old = of_table(c, x->id)};
+    for (int i = 0; i < 2; i++) buf_init(&turn->records[i], 0);
+    if (!turn->old) return 0;
+    bool begun = turn->old->begun;
+    if (!begun) give_up(c, x); /* of rows that are about to go */
+    if (!begun) turn->old = NULL;
+    turn->fresh = begin_at(c, x, storage, e);
+    if (!turn->fresh) return -1;
+    turn_over(x, turn->old, turn->fresh, eng_history_since(c->eng, turn->fresh->id));
+    return (turn->old && add_record(turn, turn->old, e)) || add_record(turn, turn->fresh, e) ? -1 : 0;
+}
+
+void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done) {
+    for (int i = 0; i < 2; i++) buf_fini(&turn->records[i]);
+    if (!turn->old && !turn->fresh) return;
+    eng_history_end(c->eng, storage);
+    if (done) {
+        x->history = turn->fresh->id;
+    } else {
+        if (turn->fresh) turn->fresh->unwanted = true, turn->fresh->begun = false, turn->fresh->table = 0;
+        if (turn->old) turn->old->table = x->id, turn->old->gone_us = INT64_MAX;
+    }
+    pthread_cond_broadcast(&c->keep);
 }
 
 int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) {
@@ -274,13 +356,15 @@ static int load_history(void *arg, struct slice key, struct slice value, struct 
     uint8_t version = rd_u8(&rd), begun = rd_u8(&rd);
     uint32_t table = rd_u32(&rd);
     int64_t gone_us = (int64_t)rd_u64(&rd);
+    uint32_t id = key.n >= 4 ? load_u32(key.p + key.n - 4) : 0, lineage = version == RECORD_WITHOUT_LINEAGE ? 0 : rd_u32(&rd);
     const char *keyspace = form_get_text(&rd, &a, e), *name = form_get_text(&rd, &a, e);
-    struct history *h = history_new(c, key.n >= 4 ? load_u32(key.p + key.n - 4) : 0, keyspace, name, e);
+    struct history *h = history_new(c, id, keyspace, name, e);
     int rc = h ? read_versions(&rd, h, e) : -1;
     if (h) {
         h->table = table;
+        h->lineage = lineage ? lineage : table ? table : id; /* no two tables have had one id, nor an id of a history */
         h->gone_us = gone_us;
-        h->begun = begun && h->n_versions && !rd.bad && version == RECORD_VERSION;
+        h->begun = begun && h->n_versions && !rd.bad && version > 0 && version <= RECORD_VERSION;
         h->unwanted = !h->begun;
         if (begun && !h->begun) log_error("the record of the history of %s.%s is damaged: its tables cannot be restored from it", keyspace, name);
     }
@@ -330,10 +414,16 @@ int recovery_load(struct catalog *c, struct err *e) {
 
 /* ---- for those who look ---- */
 
-int64_t catalog_restorable_since(const struct catalog *c, uint32_t history) {
-    int64_t since = eng_history_since(c->eng, history), window = now_us(c) - c->recovery_window_us;
-    return since > window ? since : window;
+int64_t catalog_restorable_since(struct catalog *c, uint32_t history) {
+    pthread_mutex_lock(&c->lock);
+    const struct history *h = c->histories;
+    while (h && h->id != history) h = h->next;
+    int64_t since = h ? recovery_earliest(c, h) : INT64_MAX;
+    pthread_mutex_unlock(&c->lock);
+    return since;
 }
+
+int64_t catalog_recovery_window_us(const struct catalog *c) { return c->recovery_window_us; }
 
 int catalog_each_history(struct catalog *c, int (*fn)(void *arg, const struct catalog_history *h), void *arg) {
     int rc = 0;

@@ -7,13 +7,18 @@
  * Life of a restored table: its entry is RESTORING and waits; the keeper has the engine make its rows; then the entry's own delay counts, and the
  * worker makes it ACTIVE. What is recorded survives kill -9 at any point: a restart begins the restore anew.
  *
- *   record "recovery/" id u32:  version u8 | begun u8 | table id u32 | gone us u64 | keyspace | name | versions uvarint, each: from us u64 | form
+ * TRUNCATE ends a history and begins another for the table's new place, in one batch with the table's record (recovery_turn_begin): both are of one
+ * lineage, and a restore takes the one that its moment is in.
+ *
+ *   record "recovery/" id u32:  version u8 | begun u8 | table id u32 | gone us u64 | lineage u32 (from version 2) | keyspace | name |
+ *                               versions uvarint, each: from us u64 | form
  *   record "restore/" table id u32:  history u32 | at us u64
  *
  * H1. A history whose record says begun is followed by the engine from before anybody can write to its table.
  */
 #pragma once
 
+#include "engine/engine.h"
 #include "system_schema/schema.h"
 
 struct catalog;
@@ -29,7 +34,8 @@ struct history_version {
 struct history {
     struct history *next;
     uint32_t id;    /* of the engine's history */
-    uint32_t table; /* the entry; 0: it is gone */
+    uint32_t table; /* the entry whose writes it takes; 0: it takes none any more */
+    uint32_t lineage; /* the entry, also when it is gone */
     char *keyspace, *name;
     int64_t gone_us; /* INT64_MAX: it is not */
     bool begun;
@@ -45,17 +51,29 @@ struct history {
 int recovery_load(struct catalog *c, struct err *e) MUST_CHECK;
 /* The entry has been recorded as it is now and nobody has seen it yet; fresh: it holds no rows. A keyspace's too: when it is gone its tables are. */
 void recovery_follow(struct catalog *c, struct entry *x, bool fresh);
-/* The table has a history, begun or not. */
-bool recovery_follows(struct catalog *c, const struct entry *x);
-/* Of the table of that name now, or, when there is none, of the last one that was; NULL: it has none. */
+/* The newest of the table of that name now, or, when there is none, of the last one that was; NULL: it has none. */
 struct history *recovery_find(struct catalog *c, const char *keyspace, const char *name);
-/* The first moment that can be restored. */
+/* Of its lineage, the one that the moment is in. */
+struct history *recovery_at(struct catalog *c, struct history *newest, int64_t at_us);
+/* The first moment that can be restored, of its lineage. */
 int64_t recovery_earliest(struct catalog *c, const struct history *h);
 /* The definition's form at a moment. */
 struct slice recovery_form(const struct history *h, int64_t at_us);
 /* Records what the entry is to be restored from, before the entry is. */
 int recovery_plan(struct catalog *c, struct entry *x, const struct history *h, int64_t at_us, struct err *e) MUST_CHECK;
 void recovery_free(struct catalog *c);
+/* A table's rows get another, empty place: the history that it has ends, and one of that place begins. What says so is to be recorded with the table, in
+ * one batch; then comes the end, done or not. */
+struct recovery_turn {
+    struct history *old, *fresh; /* NULL: the table has none */
+    uint32_t n;
+    struct eng_meta_change changes[2];
+    uint8_t keys[2][16];
+    struct buf records[2];
+};
+int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, struct err *e) MUST_CHECK;
+/* storage: the place that is left: the old one when it is done, else the new one. */
+void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done);
 /* For the keeper. Each records what it says. */
 int recovery_record(struct catalog *c, const struct history *h, struct err *e) MUST_CHECK;
 int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) MUST_CHECK;

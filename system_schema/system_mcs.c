@@ -82,8 +82,9 @@ static const char *time_text(struct row_out *ro, int64_t us) {
     return all;
 }
 
-/* What a table has without asking for it, and what only the server knows, beside what its statements said. */
-static void put_custom_properties(struct row_out *ro, const struct schema_table *t) {
+/* What a table has without asking for it, and what only the server knows, beside what its statements said. until_us: when a table that was dropped cannot be
+ * restored any more; 0: it was not. */
+static void put_custom_properties(struct row_out *ro, const struct schema_table *t, int64_t until_us) {
     enum { MORE = 8 };
     struct arena *a = ro->ctx->arena;
     uint32_t n;
@@ -102,6 +103,7 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
     if (!has_group(n, own, "encryption_specification")) add(&p, "encryption_specification.encryption_type", "AWS_OWNED_KMS_KEY");
     add(&p, "point_in_time_recovery.status", "disabled");
     if (t->history) add(&p, "point_in_time_recovery.earliest_restorable_timestamp", time_text(ro, catalog_restorable_since(ro->ctx->catalog, t->history)));
+    if (until_us) add(&p, "point_in_time_recovery.restorable_until_time", time_text(ro, until_us));
     if (t->default_ttl > 0) add(&p, "ttl.status", "enabled");
     if (arn) {
         add(&p, "cdc_specification.status", cdc && strcmp(cdc, "true") == 0 ? "Enabled" : "Disabled");
@@ -116,9 +118,16 @@ static int emit_table(struct row_out *ro, const struct schema_table *t) {
     put_table(ro, t);
     row_long(ro, "creation_time", t->created_ms);
     row_text(ro, "status", schema_status_name(t->status));
-    if (!t->virt) put_custom_properties(ro, t);
+    if (!t->virt) put_custom_properties(ro, t, 0);
     if (!t->virt) row_text(ro, "latest_stream_arn", stream_arn(ro, t));
     return row_out_emit(ro);
+}
+
+/* "restorable_until_time" of a deleted table: https://docs.aws.amazon.com/keyspaces/latest/devguide/restoredeleted.html, whose example lies 35 days behind that
+ * of earliest_restorable_timestamp. */
+static int64_t restorable_until(struct row_out *ro, const struct history_row *h, const struct schema_table *t) {
+    bool dropped = strcmp(h->event, "DROP") == 0 && schema_has_pitr(t);
+    return dropped ? h->at_ms * 1000 + catalog_recovery_window_us(ro->ctx->catalog) : 0;
 }
 
 static int emit_event(void *arg, const struct history_row *h) {
@@ -133,7 +142,7 @@ static int emit_event(void *arg, const struct history_row *h) {
     row_long(ro, "event_time", h->at_ms);
     row_long(ro, "creation_time", h->created_ms);
     row_text(ro, "event", h->event);
-    put_custom_properties(ro, &t);
+    put_custom_properties(ro, &t, restorable_until(ro, h, &t));
     return row_out_emit(ro);
 }
 

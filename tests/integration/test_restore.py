@@ -234,6 +234,70 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
         restore(session, "late", "t")
 
 
+def test_a_table_is_restored_to_before_and_after_a_truncation(new_server):
+    server = new_server("--ddl-delay", "none")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "r")
+        make_table(session, "t", "pk int PRIMARY KEY, v int")
+        since = properties(session, "t")["point_in_time_recovery"]["earliest_restorable_timestamp"]
+        moments = []
+        for turn in range(3):
+            for i in range(turn + 1):
+                session.execute("INSERT INTO r.t (pk, v) VALUES (%s, %s)", (i, turn))
+            moments.append(moment_after())
+            time.sleep(0.003)
+            session.execute("TRUNCATE r.t")
+            assert list(session.execute("SELECT * FROM r.t")) == []
+        session.execute("INSERT INTO r.t (pk, v) VALUES (9, 9)")
+        assert properties(session, "t")["point_in_time_recovery"]["earliest_restorable_timestamp"] == since
+        server.stop()
+        server.start()
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        rows = lambda t: sorted((r.pk, r.v) for r in session.execute(f"SELECT pk, v FROM r.{t}"))
+        for turn, moment in enumerate(moments):
+            restore(session, f"at{turn}", "t", moment)
+            assert rows(f"at{turn}") == [(i, turn) for i in range(turn + 1)]
+        restore(session, "now", "t")
+        assert rows("now") == rows("t") == [(9, 9)]
+        session.execute("DROP TABLE r.t")
+        restore(session, "gone", "t", moments[1])
+        assert rows("gone") == [(0, 1), (1, 1)]
+        restore(session, "last", "t")
+        assert rows("last") == [(9, 9)]
+        # what is given up is given up with what was before a truncation
+        session.execute("TRUNCATE r.last")
+        session.execute("ALTER TABLE r.last WITH CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'disabled'}}")
+        with pytest.raises(InvalidRequest, match="not enabled"):
+            restore(session, "none", "last")
+
+
+def test_how_long_a_dropped_table_can_be_restored_is_told(new_server):
+    server = new_server("--ddl-delay", "none", "--control", "on", "--pitr-window", "3600")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "r")
+        make_table(session, "t", "pk int PRIMARY KEY")
+        make_table(session, "plain", "pk int PRIMARY KEY", properties="comment = ''")
+        for table in ("t", "plain"):
+            session.execute(f"DROP TABLE r.{table}")
+        dropped = now()
+        recovery = {(r.table_name, r.event): r.custom_properties["point_in_time_recovery"]
+                    for r in session.execute("SELECT * FROM system_schema_mcs.tables_history WHERE keyspace_name = 'r'")}
+        assert "restorable_until_time" not in recovery["t", "CREATE"] and "restorable_until_time" not in recovery["plain", "DROP"]
+        until = datetime.fromisoformat(recovery["t", "DROP"]["restorable_until_time"].replace("Z", "+00:00"))
+        assert recovery["t", "DROP"]["status"] == "enabled" and abs(until - timedelta(seconds=3600) - dropped) < timedelta(seconds=60)
+        kept = session.execute("SELECT * FROM system_metering.recovery").one()
+        assert abs(kept.restorable_until_time.replace(tzinfo=timezone.utc) - until) < timedelta(seconds=1)
+        move = lambda seconds: session.execute("UPDATE system_control.clock SET advance_ms = %s WHERE name = 'server'", (seconds * 1000,))
+        move(3500)
+        restore(session, "again", "t")
+        move(200)
+        with pytest.raises(InvalidRequest, match="unconfigured table r.t"):
+            restore(session, "late", "t")
+
+
 def test_the_space_that_histories_take_is_seen(session):
     make_table(session, "t", "pk int PRIMARY KEY, v text")
     for i in range(100):

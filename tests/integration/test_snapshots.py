@@ -4,7 +4,9 @@ import threading
 import time
 
 import pytest
-from cassandra import InvalidRequest
+from cassandra import AuthenticationFailed, InvalidRequest, OperationTimedOut, Unauthorized, WriteTimeout
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import NoHostAvailable
 
 from tally_server import await_active, create_keyspace, create_table
 
@@ -136,6 +138,98 @@ def test_after_a_stop_and_after_kill9_it_is_one_state_or_the_other(session):
     server.stop()
     stores = [n for n in os.listdir(server.folder / "data") if n.startswith("rows")]
     assert len(stores) == 1, stores
+
+
+# ---- what the server keeps in memory of the store ----
+
+def log_in(server, name, password):
+    return server.cluster(auth_provider=PlainTextAuthProvider(name, password)).connect()
+
+
+def may_not_log_in(server, name, password):
+    with pytest.raises(NoHostAvailable) as e:
+        log_in(server, name, password)
+    assert isinstance(next(iter(e.value.errors.values())), AuthenticationFailed)
+
+
+def test_roles_passwords_and_permissions_are_those_of_the_state(new_server):
+    server = new_server("--mode", "cassandra", "--control", "on", "--auth", "password")
+    root = log_in(server, "cassandra", "cassandra")
+    create_keyspace(root, "k")
+    for table in ("t", "u"):
+        create_table(root, "k", table, "pk int PRIMARY KEY, v text")
+    for name in ("ada", "bob", "eve"):
+        root.execute(f"CREATE ROLE {name} WITH PASSWORD = 'first' AND LOGIN = true")
+        root.execute(f"GRANT SELECT ON k.t TO {name}")
+    save(root, "roles")
+    connected = log_in(server, "ada", "first")
+    connected.execute("SELECT * FROM k.t")
+    # of each way in which memory may be another than the store
+    root.execute("DROP ROLE ada")
+    root.execute("ALTER ROLE bob WITH PASSWORD = 'second'")
+    root.execute("REVOKE SELECT ON k.t FROM eve")
+    root.execute("GRANT MODIFY ON k.u TO eve")
+    root.execute("CREATE ROLE late WITH PASSWORD = 'first' AND LOGIN = true")
+    root.execute("DROP TABLE k.t")  # takes what was granted on it along
+    create_table(root, "k", "t", "pk int PRIMARY KEY, v text")
+    eve = log_in(server, "eve", "first")
+    eve.execute("INSERT INTO k.u (pk, v) VALUES (1, 'x')")
+    with pytest.raises(Unauthorized):
+        eve.execute("SELECT * FROM k.t")
+    for turn in range(2):
+        put_back(root, "roles")
+        assert list(log_in(server, "ada", "first").execute("SELECT * FROM k.t")) == []
+        assert list(connected.execute("SELECT * FROM k.t")) == []
+        may_not_log_in(server, "bob", "second")
+        log_in(server, "bob", "first").execute("SELECT * FROM k.t")
+        may_not_log_in(server, "late", "first")
+        assert list(eve.execute("SELECT * FROM k.t")) == []
+        with pytest.raises(Unauthorized):
+            eve.execute("INSERT INTO k.u (pk, v) VALUES (1, 'x')")
+        assert sorted(r.role for r in root.execute("LIST ROLES")) == ["ada", "bob", "cassandra", "eve"]
+        root.execute("DROP ROLE ada")
+    server.stop()
+    server.start()
+    may_not_log_in(server, "ada", "first")
+    log_in(server, "bob", "first").execute("SELECT * FROM k.t")
+
+
+def test_sizes_estimates_and_settings_are_those_of_the_state_and_bills_and_write_times_go_on(new_server):
+    server = new_server("--control", "on", "--ddl-delay", "none", "--limits", "enforce")
+    s = server.cluster().connect()
+    create_keyspace(s, "k")
+    create_table(s, "k", "t", "pk int PRIMARY KEY, v text")
+    provisioned = "{'capacity_mode': {'throughput_mode': '%s'%s}}"
+    s.execute("ALTER TABLE k.t WITH CUSTOM_PROPERTIES = " + provisioned % ("PROVISIONED", ", 'read_capacity_units': 500, 'write_capacity_units': 5"))
+    await_active(s, "k", "t")
+
+    def stored():
+        size = s.execute("SELECT billable_bytes, rows FROM system_metering.storage WHERE keyspace_name = 'k' AND table_name = 't'").one()
+        partitions = sum(r.partitions_count for r in s.execute("SELECT * FROM system.size_estimates WHERE keyspace_name = 'k' AND table_name = 't'"))
+        return size.billable_bytes, size.rows, partitions
+
+    def charged():
+        return s.execute("SELECT write_units FROM system_metering.tables WHERE keyspace_name = 'k' AND table_name = 't'").one().write_units
+
+    s.execute("INSERT INTO k.t (pk, v) VALUES (1, 'aaaa')")
+    at_first = stored()
+    assert at_first[1:] == (1, 1)
+    save(s, "one")
+    s.execute("ALTER TABLE k.t WITH CUSTOM_PROPERTIES = " + provisioned % ("PAY_PER_REQUEST", ""))
+    await_active(s, "k", "t")
+    for i in range(2, 30):
+        s.execute("INSERT INTO k.t (pk, v) VALUES (%s, 'more')", (i,))
+    newest = s.execute("SELECT WRITETIME(v) AS w FROM k.t WHERE pk = 29").one().w
+    before = charged()
+    assert stored() != at_first
+    put_back(s, "one")
+    assert stored() == at_first
+    assert charged() == before, "a bill does not go back with the rows"
+    s.execute("INSERT INTO k.t (pk, v) VALUES (2, 'b')")
+    assert s.execute("SELECT WRITETIME(v) AS w FROM k.t WHERE pk = 2").one().w > newest
+    with pytest.raises((WriteTimeout, OperationTimedOut)):  # five units a second again, for 1 KB each
+        for i in range(30):
+            s.execute("INSERT INTO k.t (pk, v) VALUES (%s, %s)", (i, "x" * 4000))
 
 
 def test_bad_names_and_missing_control_are_refused(session, new_server):
