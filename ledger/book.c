@@ -21,50 +21,23 @@ static void table_free(struct book_table *t) {
 }
 
 void book_fini(struct book *b) {
-    for (uint32_t i = 0; i < b->n; i++) table_free(b->tables[i]);
-    free(b->tables);
+    for (uint32_t i = 0; i < b->tables.n; i++) table_free(book_at(b, i));
+    object_list_fini(&b->tables);
     *b = (struct book){0};
 }
 
-/* The place of the object, or where it would be. */
-static uint32_t place_of(const struct book *b, uint32_t object) {
-    uint32_t low = 0, high = b->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (b->tables[middle]->object < object) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-struct book_table *book_find(const struct book *b, uint32_t object) {
-    uint32_t at = place_of(b, object);
-    return at < b->n && b->tables[at]->object == object ? b->tables[at] : NULL;
-}
-
-static int grow(struct book *b) {
-    if (b->n < b->cap) return 0;
-    uint32_t cap = b->cap ? 2 * b->cap : 64;
-    struct book_table **tables = realloc(b->tables, cap * sizeof(struct book_table *));
-    if (!tables) return -1;
-    b->tables = tables;
-    b->cap = cap;
-    return 0;
-}
+struct book_table *book_find(const struct book *b, uint32_t object) { return object_list_find(&b->tables, object); }
 
 struct book_table *book_open(struct book *b, uint32_t object, const char *keyspace, const char *name) {
     struct book_table *t = book_find(b, object);
     if (t) return t;
-    t = grow(b) ? NULL : calloc(1, sizeof(*t));
-    if (!t) return NULL;
+    if (!(t = calloc(1, sizeof(*t)))) return NULL;
     t->object = object;
     snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace ? keyspace : "");
     snprintf(t->name, sizeof(t->name), "%s", name ? name : "");
-    uint32_t at = place_of(b, object);
-    memmove(b->tables + at + 1, b->tables + at, (b->n - at) * sizeof(struct book_table *));
-    b->tables[at] = t;
-    b->n++;
-    return t;
+    if (!object_list_add(&b->tables, t)) return t;
+    table_free(t);
+    return NULL;
 }
 
 /* The cell of a minute, emptied when its place held another; NULL: no memory, or the minute is older than what is kept. */
@@ -109,12 +82,10 @@ int book_put_minute(struct book_table *t, uint32_t minute, const struct figures 
 }
 
 void book_drop(struct book *b, uint32_t object) {
-    uint32_t at = place_of(b, object);
-    if (at == b->n || b->tables[at]->object != object) return;
-    figures_add(&b->dropped, &b->tables[at]->total);
-    table_free(b->tables[at]);
-    memmove(b->tables + at, b->tables + at + 1, (b->n - at - 1) * sizeof(struct book_table *));
-    b->n--;
+    struct book_table *t = object_list_remove(&b->tables, object);
+    if (!t) return;
+    figures_add(&b->dropped, &t->total);
+    table_free(t);
 }
 
 const struct book_second *book_second(const struct book_table *t, uint32_t second) {

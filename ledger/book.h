@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "base/object_list.h"
 #include "base/slice.h"
 #include "ledger/figure.h"
 
@@ -52,10 +53,10 @@ struct book_table {
 };
 
 struct book {
-    uint32_t n, cap; /* tables by object */
-    struct book_table **tables;
-    struct figures dropped; /* sums of tables that are gone */
+    struct object_list tables; /* struct book_table */
+    struct figures dropped;    /* sums of tables that are gone */
 };
+static inline struct book_table *book_at(const struct book *b, uint32_t i) { return b->tables.items[i]; }
 
 void book_fini(struct book *b);
 struct book_table *book_find(const struct book *b, uint32_t object);

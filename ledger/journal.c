@@ -177,9 +177,10 @@ static void put_minutes(struct buf *out, const struct book_table *t, bool all) {
 }
 
 void journal_put_changes(struct buf *out, struct book *b, bool all) {
-    for (uint32_t i = 0; i < b->n; i++) {
-        if (all || b->tables[i]->changed) put_minutes(out, b->tables[i], all);
-        b->tables[i]->changed = false;
+    for (uint32_t i = 0; i < b->tables.n; i++) {
+        struct book_table *t = book_at(b, i);
+        if (all || t->changed) put_minutes(out, t, all);
+        t->changed = false;
     }
 }
 
@@ -203,7 +204,7 @@ static void put_table(struct buf *out, const struct book_table *t) {
 
 void journal_put_whole(struct buf *out, const struct book *b) {
     put_record(out, KIND_DROPPED, NULL, 0, &b->dropped);
-    for (uint32_t i = 0; i < b->n; i++) put_table(out, b->tables[i]);
+    for (uint32_t i = 0; i < b->tables.n; i++) put_table(out, book_at(b, i));
 }
 
 bool journal_is_large(const struct journal *j) { return j->fd >= 0 && j->bytes > GROWN + 2 * j->fresh_bytes; }

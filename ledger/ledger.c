@@ -127,7 +127,7 @@ int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) {
     collect(l);
     uint32_t second = running_second(l);
     pthread_mutex_lock(&l->lock);
-    for (uint32_t i = 0; i < l->book.n && !rc; i++) rc = fn(arg, l->book.tables[i], second);
+    for (uint32_t i = 0; i < l->book.tables.n && !rc; i++) rc = fn(arg, book_at(&l->book, i), second);
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
@@ -383,8 +383,8 @@ struct ledger_role *ledger_roles(struct ledger *l, size_t *n) {
 /* ---- life ---- */
 
 static bool overran(const struct book *b) {
-    for (uint32_t i = 0; i < b->n; i++)
-        if (b->tables[i]->overran) return true;
+    for (uint32_t i = 0; i < b->tables.n; i++)
+        if (book_at(b, i)->overran) return true;
     return false;
 }
 
@@ -397,7 +397,7 @@ static void write_whole(struct ledger *l) {
     pthread_mutex_unlock(&l->lock);
     journal_replace(&l->journal, &out);
     pthread_mutex_lock(&l->lock);
-    for (uint32_t i = 0; i < l->book.n && !l->journal.failing; i++) l->book.tables[i]->overran = false;
+    for (uint32_t i = 0; i < l->book.tables.n && !l->journal.failing; i++) book_at(&l->book, i)->overran = false;
     pthread_mutex_unlock(&l->lock);
     buf_fini(&out);
 }

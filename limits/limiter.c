@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/object_list.h"
 #include "limits/backoff.h"
 
 /* Read units are counted in halves. */
@@ -15,9 +16,8 @@ struct limiter {
     struct partition_buckets partitions;
     uint64_t ask; /* a number of each */
     struct backoff_random random;
-    uint32_t n, cap;
-    struct limit_table **tables; /* by object */
-    struct limit_table *last;    /* that was found */
+    struct object_list tables; /* struct limit_table */
+    struct limit_table *last;  /* that was found */
     /* what the running ask has taken, to be given back */
     uint32_t n_taken, cap_taken;
     struct taken {
@@ -28,38 +28,21 @@ struct limiter {
 
 /* ---- tables ---- */
 
-static uint32_t place_of(const struct limiter *l, uint32_t object) {
-    uint32_t low = 0, high = l->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (l->tables[middle]->object < object) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
+static struct limit_table *table_at(const struct limiter *l, uint32_t i) { return l->tables.items[i]; }
 
 static struct limit_table *table_find(struct limiter *l, uint32_t object) {
     if (l->last && l->last->object == object) return l->last;
-    uint32_t at = place_of(l, object);
-    return at < l->n && l->tables[at]->object == object ? (l->last = l->tables[at]) : NULL;
+    struct limit_table *t = object_list_find(&l->tables, object);
+    return t ? (l->last = t) : NULL;
 }
 
 static struct limit_table *table_add(struct limiter *l, uint32_t object) {
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? 2 * l->cap : 64;
-        struct limit_table **tables = realloc(l->tables, cap * sizeof(struct limit_table *));
-        if (!tables) return NULL;
-        l->tables = tables;
-        l->cap = cap;
-    }
     struct limit_table *t = calloc(1, sizeof(*t));
     if (!t) return NULL;
-    uint32_t at = place_of(l, object);
-    memmove(l->tables + at + 1, l->tables + at, (l->n - at) * sizeof(struct limit_table *));
-    l->tables[at] = t;
-    l->n++;
     t->object = object;
-    return t;
+    if (!object_list_add(&l->tables, t)) return t;
+    free(t);
+    return NULL;
 }
 
 struct limiter *limiter_new(const struct limiter_options *o) {
@@ -74,8 +57,8 @@ struct limiter *limiter_new(const struct limiter_options *o) {
 }
 
 void limiter_free(struct limiter *l) {
-    for (uint32_t i = 0; i < l->n; i++) free(l->tables[i]);
-    free(l->tables);
+    for (uint32_t i = 0; i < l->tables.n; i++) free(table_at(l, i));
+    object_list_fini(&l->tables);
     free(l->taken);
     partition_buckets_fini(&l->partitions);
     free(l);
@@ -99,17 +82,14 @@ int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, con
 }
 
 void limiter_drop(struct limiter *l, uint32_t object) {
-    uint32_t at = place_of(l, object);
-    if (!object || at == l->n || l->tables[at]->object != object) return;
+    if (!object) return;
     l->last = NULL;
-    free(l->tables[at]);
-    memmove(l->tables + at, l->tables + at + 1, (l->n - at - 1) * sizeof(struct limit_table *));
-    l->n--;
+    free(object_list_remove(&l->tables, object));
 }
 
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us) {
-    if (i >= l->n) return NULL;
-    struct limit_table *t = l->tables[i];
+    if (i >= l->tables.n) return NULL;
+    struct limit_table *t = table_at(l, i);
     if (!i) return t;
     capacity_add(&t->read, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
     capacity_add(&t->write, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);

@@ -44,6 +44,8 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
  * figures above go by, what either way comes to: "row" (null when that was not looked at) and "written", each with row_bytes,
  * static_bytes and units, and regions, the number of those that the units are summed over. */
 void charge_json(const struct op_cost *cost, const struct charge *charge, struct buf *out);
+/* Units are whole or half; a whole number has no fraction. */
+void charge_put_units(struct buf *out, double units);
 /* A row of rule.def, which says what the fields are. */
 struct rule {
     const char *name, *title, *text, *source, *confidence;

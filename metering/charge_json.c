@@ -23,10 +23,15 @@ const char *write_size_name(enum write_size by) { return by == WRITE_SIZE_ROW ? 
 
 static void put_count(struct buf *out, const char *key, uint64_t n) { buf_printf(out, "\"%s\":%llu,", key, (unsigned long long)n); }
 
-/* Units are whole or half; a whole number has no fraction. */
-static void put_units(struct buf *out, const char *key, double units) {
+void charge_put_units(struct buf *out, double units) {
     unsigned long long halves = (unsigned long long)(units * 2);
-    buf_printf(out, "\"%s\":%llu%s,", key, halves / 2, halves % 2 ? ".5" : "");
+    buf_printf(out, "%llu%s", halves / 2, halves % 2 ? ".5" : "");
+}
+
+static void put_units(struct buf *out, const char *key, double units) {
+    buf_printf(out, "\"%s\":", key);
+    charge_put_units(out, units);
+    buf_put_str(out, ",");
 }
 
 static void put_table(struct buf *out, const struct op_cost *cost) {

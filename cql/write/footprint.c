@@ -53,14 +53,16 @@ static int by_row(const void *a, const void *b) {
 /* Of whatever there may be many of: rows, changes of a row, deletions that come over it. */
 static int step(struct footprint *f) { return ++f->work->steps % PART_STEPS ? 0 : cql_check_running(f->r); }
 
-/* 0: one more row under the deletion; -1: too many. 1: too many, but they are read for Keyspaces' rules alone, which were told of 1,000 long before, and
- * the charge is by what is written. */
+/* 0: one more row under the deletion; -1: too many. 1: too many, but the charge is by what is written, and Keyspaces' rules, for which they are read, let it be:
+ * were most of them newer than the deletion, nobody can say whether it takes away more than it may, and what may be refused there is. */
 static int look_at(struct footprint *f, struct op_write *deletion) {
     if (f->work->looked_at < MAX_LOOKED_AT) {
         f->work->looked_at++;
         return 0;
     }
     if (f->r->cost->write_size != WRITE_SIZE_ROW) {
+        bool told = deletion->stood.row.rows > QUOTA_RANGE_DELETE_ROWS;
+        if (!told && compat_refuse(&f->compat, REFUSE_RANGE_DELETE, f->r->err)) return -1;
         memset(&deletion->stood, 0, sizeof(deletion->stood));
         return 1;
     }

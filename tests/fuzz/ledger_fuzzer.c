@@ -17,9 +17,9 @@ static void take_records(struct book *b, const uint8_t *data, size_t size) {
 }
 
 static void check_same(const struct book *a, const struct book *b) {
-    assert(a->n == b->n && memcmp(&a->dropped, &b->dropped, sizeof(a->dropped)) == 0);
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct book_table *x = a->tables[i], *y = b->tables[i];
+    assert(a->tables.n == b->tables.n && memcmp(&a->dropped, &b->dropped, sizeof(a->dropped)) == 0);
+    for (uint32_t i = 0; i < a->tables.n; i++) {
+        const struct book_table *x = book_at(a, i), *y = book_at(b, i);
         assert(x->object == y->object && !strcmp(x->keyspace, y->keyspace) && !strcmp(x->name, y->name));
         assert(memcmp(&x->total, &y->total, sizeof(x->total)) == 0);
     }

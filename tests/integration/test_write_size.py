@@ -14,7 +14,7 @@ from cassandra import InvalidRequest
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
 
-from tally_server import Server, create_keyspace, create_table
+from tally_server import Server, await_active, create_keyspace, create_table
 from test_metering import charge
 
 KIB = 1024
@@ -407,4 +407,28 @@ def test_a_deletion_that_is_only_reported_is_not_refused_for_its_rows(tmp_path):
         assert (c.units, c["row"]) == (1, None)
         assert not s.execute(f"SELECT v FROM {t} WHERE pk = 1 LIMIT 1").one()
         assert "range-delete" in str(list(s.execute("SELECT * FROM system_metering.compatibility")))
+    server.stop()
+
+
+def test_newer_rows_do_not_hide_the_rows_that_a_deletion_takes_away(tmp_path):
+    """With --write-size written rows under a deletion are read for Keyspaces' rule of 1,000 alone, at most 100,000 of them, and the first may all be newer than it."""
+    server, cluster = serve(tmp_path, "--compatibility", "strict", "--write-size", "written")
+    with cluster:
+        s = cluster.connect()
+        create_keyspace(s, "w")
+        t = "w.behind"
+        s.execute(f"CREATE TABLE {t} (pk int, ck int, v int, PRIMARY KEY (pk, ck)) "
+                  "WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}")
+        await_active(s, "w", "behind")
+        fill(s, t, 1, TOO_MANY, size=30)
+        past = int(time.time() * 1e6) - 3_600_000_000
+        old = s.prepare(f"INSERT INTO {t} (pk, ck, v) VALUES (1, ?, 1) USING TIMESTAMP {past - 1}")
+        for done, result in execute_concurrent_with_args(s, old, [(ck,) for ck in range(TOO_MANY + 100, TOO_MANY + 1300)]):
+            assert done, result
+        last = f"SELECT v FROM {t} WHERE pk = 1 AND ck = {TOO_MANY + 100}"
+        with pytest.raises(InvalidRequest, match="Range delete requests are limited"):
+            s.execute(f"DELETE FROM {t} USING TIMESTAMP {past} WHERE pk = 1")
+        assert s.execute(last).one()
+        s.execute(f"DELETE FROM {t} USING TIMESTAMP {past} WHERE pk = 1 AND ck > {TOO_MANY + 400}")
+        assert s.execute(last).one() and not s.execute(f"SELECT v FROM {t} WHERE pk = 1 AND ck = {TOO_MANY + 401}").one()
     server.stop()

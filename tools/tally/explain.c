@@ -27,7 +27,7 @@ static void print_lines(const char *label, struct slice text) {
 static void print_answer(struct slice text, const struct pricing *p, const struct world_answer *a, struct slice advice) {
     struct buf units;
     buf_init(&units, 0);
-    put_units(&units, a->charge.total);
+    charge_put_units(&units, a->charge.total);
     printf("%-13s %.*s\n", "statement", SLICE_FMT(text));
     if (a->kind == STMT_SELECT) printf("%-13s %s\n", "query class", query_class_name(a->cost->query_class));
     if (a->kind == STMT_SELECT)

@@ -40,14 +40,9 @@ int pricing_run(struct world *w, const struct pricing *p, struct slice text, str
 
 /* ---- the answer ---- */
 
-void put_units(struct buf *out, double units) {
-    unsigned long long halves = (unsigned long long)(units * 2);
-    buf_printf(out, "%llu%s", halves / 2, halves % 2 ? ".5" : "");
-}
-
 static void put_number(struct buf *out, const char *key, double units) {
     buf_printf(out, "\"%s\":", key);
-    put_units(out, units);
+    charge_put_units(out, units);
     buf_put_str(out, ",");
 }
 

@@ -26,8 +26,6 @@ struct world *pricing_world(const struct pricing *p, bool strict, struct err *e)
 /* Prices a statement in it. -1: e. */
 int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out, struct err *e) MUST_CHECK;
 
-/* Units as people write them: 2, or 0.5. */
-void put_units(struct buf *out, double units);
 /* The answer's fields, without braces. */
 void pricing_json(const struct world_answer *a, struct buf *out);
 /* What could be better about it: a line each, or nothing. */
