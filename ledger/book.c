@@ -17,12 +17,15 @@ void cell_add(struct cell *to, const struct cell *from) {
 
 static void table_free(struct book_table *t) {
     for (int i = 0; i < BOOK_MINUTES; i++) free(t->minutes[i]);
+    free(t->limits.p);
     free(t);
 }
 
 void book_fini(struct book *b) {
     for (uint32_t i = 0; i < b->tables.n; i++) table_free(book_at(b, i));
     object_list_fini(&b->tables);
+    for (int i = 0; i < BOOK_SHARDS; i++) free(b->shards[i].p);
+    free(b->roles.p);
     *b = (struct book){0};
 }
 
@@ -86,6 +89,15 @@ void book_drop(struct book *b, uint32_t object) {
     if (!t) return;
     figures_add(&b->dropped, &t->total);
     table_free(t);
+}
+
+int book_memo_set(struct book_memo *m, struct slice bytes) {
+    if (slice_eq(book_memo_bytes(m), bytes)) return 0;
+    uint8_t *p = realloc(m->p, bytes.n + 1);
+    if (!p) return -1;
+    if (bytes.n) memcpy(p, bytes.p, bytes.n);
+    *m = (struct book_memo){.p = p, .n = (uint32_t)bytes.n, .changed = true};
+    return 0;
 }
 
 const struct book_second *book_second(const struct book_table *t, uint32_t second) {

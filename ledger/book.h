@@ -2,7 +2,7 @@
  *
  * Life of a count: a shard (shard.h) adds it to the table's cell of the running second; when the second is over, or somebody looks, the cell comes here. Minutes
  * that changed are written to the ledger's file (journal.h), which brings sums and minutes back at the next start. A table that is dropped leaves the book;
- * what it was charged stays in the sum of all.
+ * what it was charged stays in the sum of all. Beside them stands what else the file keeps: memos, of which the book knows the bytes alone.
  *
  * Not thread-safe: the ledger holds its lock.
  */
@@ -30,7 +30,7 @@ static inline void span_add(struct span *s, uint64_t v) {
 }
 void cell_add(struct cell *to, const struct cell *from);
 
-enum { BOOK_MINUTES = 60, BOOK_SECONDS = 64, BOOK_NAME = 64 };
+enum { BOOK_MINUTES = 60, BOOK_SECONDS = 64, BOOK_NAME = 64, BOOK_SHARDS = 256 };
 
 struct book_minute {
     uint32_t minute; /* since 1970 */
@@ -42,12 +42,20 @@ struct book_second {
     uint32_t read_units, write_units, entities, throttles; /* read units in halves */
 };
 
+/* Bytes that the file keeps for somebody; it knows nothing of what they say. */
+struct book_memo {
+    uint8_t *p;
+    uint32_t n;
+    bool changed; /* since they were written to the file */
+};
+
 struct book_table {
     uint32_t object; /* the catalogue's; 0: what concerns no one table */
     char keyspace[BOOK_NAME], name[BOOK_NAME];
     struct figures total;
     struct book_minute *minutes[BOOK_MINUTES]; /* by minute % BOOK_MINUTES; NULL: none yet */
     struct book_second seconds[BOOK_SECONDS];
+    struct book_memo limits; /* what the limiter knows of it */
     bool changed;
     bool overran; /* a minute had to go before it was written to the file, which must be written anew */
 };
@@ -55,6 +63,8 @@ struct book_table {
 struct book {
     struct object_list tables; /* struct book_table */
     struct figures dropped;    /* sums of tables that are gone */
+    struct book_memo roles;    /* roles.h */
+    struct book_memo shards[BOOK_SHARDS]; /* shard_state.c */
 };
 static inline struct book_table *book_at(const struct book *b, uint32_t i) { return b->tables.items[i]; }
 
@@ -66,6 +76,9 @@ struct book_table *book_open(struct book *b, uint32_t object, const char *keyspa
 int book_add(struct book_table *t, uint32_t second, const struct cell *cell) MUST_CHECK;
 /* Puts a minute as the file has it, in the place of what is known of it. */
 int book_put_minute(struct book_table *t, uint32_t minute, const struct figures *f) MUST_CHECK;
+/* -1: no memory. */
+int book_memo_set(struct book_memo *m, struct slice bytes) MUST_CHECK;
+static inline struct slice book_memo_bytes(const struct book_memo *m) { return slice_of(m->p, m->n); }
 void book_drop(struct book *b, uint32_t object);
 /* Of a second that is over, or of a minute; NULL: nothing is known of it. */
 const struct book_second *book_second(const struct book_table *t, uint32_t second);

@@ -21,22 +21,27 @@ static unsigned lightest(const struct heavy_set *s) {
     return least;
 }
 
-uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
+uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
     uint32_t set = set_of(h, key);
     struct heavy_set *s = &h->sets[set];
-    h->total += load;
     for (unsigned i = 0; i < HEAVY_WAYS; i++) {
         if (s->keys[i] != key || !s->loads[i]) continue;
         s->loads[i] += load;
+        s->errors[i] += error;
         *fresh = false;
         return set * HEAVY_WAYS + i;
     }
     unsigned i = lightest(s);
     s->keys[i] = key;
-    s->errors[i] = s->loads[i];
+    s->errors[i] = s->loads[i] + error;
     s->loads[i] += load;
     *fresh = true;
     return set * HEAVY_WAYS + i;
+}
+
+uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
+    h->total += load;
+    return heavy_put(h, key, load, 0, fresh);
 }
 
 struct heavy_item heavy_at(const struct heavy *h, uint32_t place) {

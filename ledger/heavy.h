@@ -33,6 +33,8 @@ void heavy_fini(struct heavy *h);
 /* Adds load (at least 1) to the key, which is a good hash of what it stands for. Returns its place, 0 to HEAVY_WAYS * n_sets - 1, where the caller keeps
  * what it knows of the key; *fresh: the place was another's, or free. */
 uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh);
+/* Adds what is known of the key from elsewhere: a load that may be wrong by error. The total stays the caller's. */
+uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh);
 /* The key at a place; load 0: none. */
 struct heavy_item {
     uint64_t key, load, error;

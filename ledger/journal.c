@@ -12,8 +12,8 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 
-enum { KIND_MINUTE = 1, KIND_BASE = 2, KIND_DROP = 3, KIND_DROPPED = 4 };
-enum { HEAD = 8, RECORD_MAX = 1 << 16, FILE_MAX = 256 << 20, GROWN = 4 << 20 };
+enum { KIND_MINUTE = 1, KIND_BASE = 2, KIND_DROP = 3, KIND_DROPPED = 4, KIND_LIMITS = 5, KIND_ROLES = 6, KIND_SHARD = 7 };
+enum { HEAD = 8, RECORD_MAX = 1 << 20, FILE_MAX = 256 << 20, GROWN = 4 << 20 };
 enum { OPERATION_BASE = 1000, OPERATION_STEP = 100 };
 
 /* ---- one record ---- */
@@ -30,22 +30,50 @@ static void put_name(struct buf *b, const char *name) {
     buf_put(b, name, n);
 }
 
-static void put_record(struct buf *b, int kind, const struct book_table *t, uint32_t minute, const struct figures *f) {
+/* Between the two the caller appends what the record says. */
+static size_t begin_record(struct buf *b, int kind, uint32_t object, uint32_t minute, const struct book_table *t) {
     size_t start = b->n;
     buf_u32(b, 0);
     buf_u32(b, 0);
     buf_u8(b, (uint8_t)kind);
-    buf_u32(b, t ? t->object : 0);
+    buf_u32(b, object);
     buf_u32(b, minute);
     put_name(b, t ? t->keyspace : "");
     put_name(b, t ? t->name : "");
-    for (unsigned i = 0; f && i < FIGURES; i++) put_count(b, i, f->n[i]);
-    for (unsigned o = 0; f && o < OPERATIONS; o++)
-        for (unsigned i = 0; i < OPERATION_FIGURES; i++) put_count(b, OPERATION_BASE + OPERATION_STEP * o + i, f->of[o][i]);
+    return start;
+}
+
+static void end_record(struct buf *b, size_t start) {
     if (buf_failed(b)) return;
     struct slice payload = slice_of(b->p + start + HEAD, b->n - start - HEAD);
     buf_patch_u32(b, start, (uint32_t)payload.n);
     buf_patch_u32(b, start + 4, crc32c(0, payload));
+}
+
+static void put_record(struct buf *b, int kind, const struct book_table *t, uint32_t minute, const struct figures *f) {
+    size_t start = begin_record(b, kind, t ? t->object : 0, minute, t);
+    for (unsigned i = 0; f && i < FIGURES; i++) put_count(b, i, f->n[i]);
+    for (unsigned o = 0; f && o < OPERATIONS; o++)
+        for (unsigned i = 0; i < OPERATION_FIGURES; i++) put_count(b, OPERATION_BASE + OPERATION_STEP * o + i, f->of[o][i]);
+    end_record(b, start);
+}
+
+/* all: whether or not it changed. */
+static void put_memo(struct buf *b, int kind, uint32_t object, const struct book_table *t, struct book_memo *m, bool all) {
+    if (!m->changed && !(all && m->n)) return;
+    size_t start = begin_record(b, kind, object, 0, t);
+    buf_put(b, m->p, m->n);
+    end_record(b, start);
+    m->changed = false;
+}
+
+static void put_memos(struct buf *b, struct book *of, bool all) {
+    for (uint32_t i = 0; i < of->tables.n; i++) {
+        struct book_table *t = book_at(of, i);
+        put_memo(b, KIND_LIMITS, t->object, t, &t->limits, all);
+    }
+    put_memo(b, KIND_ROLES, 0, NULL, &of->roles, all);
+    for (uint32_t i = 0; i < BOOK_SHARDS; i++) put_memo(b, KIND_SHARD, i, NULL, &of->shards[i], all);
 }
 
 static void set_count(struct figures *f, uint64_t number, uint64_t count) {
@@ -59,30 +87,60 @@ static void get_name(struct rd *r, char name[BOOK_NAME]) {
     snprintf(name, BOOK_NAME, "%.*s", (int)s.n, s.p ? (const char *)s.p : "");
 }
 
-int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) {
+struct record_head {
+    int kind;
+    uint32_t object, minute;
     char keyspace[BOOK_NAME], name[BOOK_NAME];
+};
+
+static int take_memo(struct book *b, const struct record_head *h, struct rd *r) {
+    struct slice bytes = rd_bytes(r, rd_left(r));
+    if (h->kind == KIND_ROLES) return book_memo_set(&b->roles, bytes);
+    if (h->kind == KIND_SHARD) return h->object < BOOK_SHARDS ? book_memo_set(&b->shards[h->object], bytes) : 1;
+    struct book_table *t = book_open(b, h->object, h->keyspace, h->name);
+    return t ? book_memo_set(&t->limits, bytes) : -1;
+}
+
+static int take_figures(struct book *b, const struct record_head *h, struct rd *r, uint32_t *latest) {
     struct figures f = {0};
-    struct rd r = rd_of(payload);
-    int kind = rd_u8(&r);
-    uint32_t object = rd_u32(&r), minute = rd_u32(&r);
-    get_name(&r, keyspace);
-    get_name(&r, name);
-    while (rd_left(&r) && !r.bad) {
-        uint64_t number = rd_uvarint(&r), count = rd_uvarint(&r);
-        if (!r.bad) set_count(&f, number, count);
+    while (rd_left(r) && !r->bad) {
+        uint64_t number = rd_uvarint(r), count = rd_uvarint(r);
+        if (!r->bad) set_count(&f, number, count);
     }
-    if (r.bad || kind < KIND_MINUTE || kind > KIND_DROPPED) return 1;
-    if (kind == KIND_DROP) book_drop(b, object);
-    if (kind == KIND_DROPPED) b->dropped = f;
-    if (kind == KIND_DROP || kind == KIND_DROPPED) return 0;
-    struct book_table *t = book_open(b, object, keyspace, name);
+    if (r->bad) return 1;
+    if (h->kind == KIND_DROPPED) {
+        b->dropped = f;
+        return 0;
+    }
+    struct book_table *t = book_open(b, h->object, h->keyspace, h->name);
     if (!t) return -1;
-    if (kind == KIND_BASE) {
+    if (h->kind == KIND_BASE) {
         figures_add(&t->total, &f);
         return 0;
     }
-    if (minute > *latest) *latest = minute;
-    return book_put_minute(t, minute, &f);
+    if (h->minute > *latest) *latest = h->minute;
+    return book_put_minute(t, h->minute, &f);
+}
+
+int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) {
+    struct rd r = rd_of(payload);
+    struct record_head h;
+    h.kind = rd_u8(&r);
+    h.object = rd_u32(&r);
+    h.minute = rd_u32(&r);
+    get_name(&r, h.keyspace);
+    get_name(&r, h.name);
+    if (r.bad) return 1;
+    switch (h.kind) {
+    case KIND_DROP: book_drop(b, h.object); return 0;
+    case KIND_LIMITS:
+    case KIND_ROLES:
+    case KIND_SHARD: return take_memo(b, &h, &r);
+    case KIND_MINUTE:
+    case KIND_BASE:
+    case KIND_DROPPED: return take_figures(b, &h, &r, latest);
+    default: return 1;
+    }
 }
 
 /* ---- reading ---- */
@@ -182,6 +240,7 @@ void journal_put_changes(struct buf *out, struct book *b, bool all) {
         if (all || t->changed) put_minutes(out, t, all);
         t->changed = false;
     }
+    put_memos(out, b, all);
 }
 
 void journal_put_drop(struct buf *out, const struct book *b, uint32_t object) {
@@ -202,9 +261,10 @@ static void put_table(struct buf *out, const struct book_table *t) {
     put_minutes(out, t, true);
 }
 
-void journal_put_whole(struct buf *out, const struct book *b) {
+void journal_put_whole(struct buf *out, struct book *b) {
     put_record(out, KIND_DROPPED, NULL, 0, &b->dropped);
     for (uint32_t i = 0; i < b->tables.n; i++) put_table(out, book_at(b, i));
+    put_memos(out, b, true);
 }
 
 bool journal_is_large(const struct journal *j) { return j->fd >= 0 && j->bytes > GROWN + 2 * j->fresh_bytes; }

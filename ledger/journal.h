@@ -1,10 +1,11 @@
-/* The ledger's file: what tables were charged, minute by minute, so that a restart forgets no bill.
+/* The ledger's file: what tables were charged, minute by minute, so that a restart forgets no bill; and memos of what else is to outlive one.
  *
  * A file of records, only ever appended to; the last one of a table's minute counts:
  *
- *   length u32 | CRC-32C u32 | kind u8 | object u32 | minute u32 | keyspace, name: length u8, bytes | (figure uvarint, count uvarint)*
+ *   length u32 | CRC-32C u32 | kind u8 | object u32 | minute u32 | keyspace, name: length u8, bytes | (figure uvarint, count uvarint)*, or bytes
  *
  * kind MINUTE: the sums of that minute so far; BASE: sums of before the minutes that follow; DROP: the table is gone; DROPPED: sums of all tables that are.
+ * LIMITS: a table's memo; ROLES: that of roles; SHARD: that of the shard whose number stands for the object.
  * A figure is numbered by its place in figure.def, or 1000 + 100 * operation + its place in operation_figure.def. What is written is with the operating system
  * at once, and synced by journal_sync. A torn end, or what is damaged and all behind it, is cut off and said. When the file has grown large it is written
  * anew, beside the old one, which is then replaced.
@@ -37,7 +38,7 @@ int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) 
 /* What has changed since it was last put; all: every minute that is kept, after a write that failed. */
 void journal_put_changes(struct buf *out, struct book *b, bool all);
 void journal_put_drop(struct buf *out, const struct book *b, uint32_t object);
-void journal_put_whole(struct buf *out, const struct book *b);
+void journal_put_whole(struct buf *out, struct book *b);
 
 /* These fail with a line in the log, and failing set. */
 void journal_append(struct journal *j, const struct buf *records);

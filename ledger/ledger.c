@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "ledger/journal.h"
 
 struct ledger {
@@ -17,11 +18,13 @@ struct ledger {
     struct journal journal;
     pthread_mutex_t lock; /* of what follows; after a shard's, and the file's */
     struct book book;
-    uint32_t n_roles;
-    struct ledger_role roles[LEDGER_ROLES];
+    struct roles roles; /* of closed connections */
     pthread_t thread;
     pthread_cond_t wake;
     bool has_file, has_thread, stop;
+    pthread_mutex_t hook_lock; /* of what is called each second, which takes the others */
+    void (*hook)(void *arg);
+    void *hook_arg;
     struct shard shards[];
 };
 
@@ -72,23 +75,6 @@ void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *
     pthread_mutex_unlock(&s->lock);
 }
 
-static struct ledger_role *role_of(struct ledger_role *roles, uint32_t *n, const char *name) {
-    for (uint32_t i = 0; i < *n; i++)
-        if (!strcmp(roles[i].name, name)) return &roles[i];
-    if (*n == LEDGER_ROLES) return &roles[LEDGER_ROLES - 1];
-    struct ledger_role *r = &roles[(*n)++];
-    *r = (struct ledger_role){0};
-    if (*n < LEDGER_ROLES) snprintf(r->name, sizeof(r->name), "%s", name); /* the last one is for all others */
-    return r;
-}
-
-static void role_add(struct ledger_role *r, const struct ledger_connection *c) {
-    r->statements += c->statements;
-    r->read_halves += c->read_halves;
-    r->write_units += c->write_units;
-    r->throttles += c->throttles;
-}
-
 void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c) {
     struct shard *s = &l->shards[shard];
     pthread_mutex_lock(&s->lock);
@@ -96,7 +82,7 @@ void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connectio
     else s->connections = c->next;
     if (c->next) c->next->prev = c->prev;
     pthread_mutex_lock(&l->lock);
-    if (c->statements) role_add(role_of(l->roles, &l->n_roles, c->role), c);
+    if (c->usage.all.n[USAGE_REQUESTS]) usage_merge(&roles_open(&l->roles, c->role)->usage, &c->usage, s->second);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_unlock(&s->lock);
 }
@@ -175,25 +161,10 @@ static struct ledger_partition *partition_of(struct ledger_partition *all, size_
     return NULL;
 }
 
-static void pace_merge(struct pace *to, const struct pace *from, uint32_t second) {
-    struct pace p = *from;
-    if (p.second > second) second = p.second;
-    pace_roll(&p, second);
-    pace_roll(to, second);
-    to->in_second += p.in_second;
-    to->last_second += p.last_second;
-    to->in_minute += p.in_minute;
-    to->last_minute += p.last_minute;
-}
-
 static void partition_merge(struct ledger_partition *to, const struct ledger_partition *from, uint32_t second) {
     to->load += from->load;
     to->error += from->error;
-    to->p.read_halves += from->p.read_halves;
-    to->p.write_units += from->p.write_units;
-    to->p.entities += from->p.entities;
-    to->p.throttles += from->p.throttles;
-    pace_merge(&to->p.pace, &from->p.pace, second);
+    usage_merge(&to->p.usage, &from->p.usage, second);
 }
 
 static int heavier_partition(const void *a, const void *b) {
@@ -222,7 +193,7 @@ static size_t join_partitions(struct ledger_partition *all, size_t before, size_
         struct ledger_partition *to = partition_of(all, before, &all[i].p);
         if (to) partition_merge(to, &all[i], second);
         else {
-            if (second > all[i].p.pace.second) pace_roll(&all[i].p.pace, second);
+            if (second > all[i].p.usage.second) usage_roll(&all[i].p.usage, second);
             if (kept != i) all[kept] = all[i];
             kept++;
         }
@@ -265,13 +236,9 @@ static struct ledger_statement *statement_of(struct ledger_statement *all, size_
 static void statement_merge(struct ledger_statement *to, const struct ledger_statement *from, uint32_t second) {
     to->load += from->load;
     to->error += from->error;
-    to->s.executions += from->s.executions;
-    to->s.read_halves += from->s.read_halves;
-    to->s.write_units += from->s.write_units;
     to->s.rows_read += from->s.rows_read;
     to->s.rows_returned += from->s.rows_returned;
-    to->s.throttles += from->s.throttles;
-    pace_merge(&to->s.pace, &from->s.pace, second);
+    usage_merge(&to->s.usage, &from->s.usage, second);
 }
 
 static size_t take_statements(const struct shard *s, struct ledger_statement *all, size_t n) {
@@ -292,7 +259,7 @@ static size_t join_statements(struct ledger_statement *all, size_t before, size_
         struct ledger_statement *to = statement_of(all, before, all[i].id);
         if (to) statement_merge(to, &all[i], second);
         else {
-            if (second > all[i].s.pace.second) pace_roll(&all[i].s.pace, second);
+            if (second > all[i].s.usage.second) usage_roll(&all[i].s.usage, second);
             if (kept != i) all[kept] = all[i];
             kept++;
         }
@@ -348,7 +315,7 @@ struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
         if (grown) all = grown;
         for (struct ledger_connection *c = grown ? s->connections : NULL; c; c = c->next) {
             all[*n] = *c;
-            if (second > c->pace.second) pace_roll(&all[*n].pace, second);
+            if (second > c->usage.second) usage_roll(&all[*n].usage, second);
             (*n)++;
         }
         pthread_mutex_unlock(&s->lock);
@@ -356,28 +323,61 @@ struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
     return all;
 }
 
-struct ledger_role *ledger_roles(struct ledger *l, size_t *n) {
-    size_t n_connections;
-    uint32_t n_roles = 0;
-    struct ledger_role *roles = calloc(LEDGER_ROLES, sizeof(*roles));
-    struct ledger_connection *connections = ledger_connections(l, &n_connections);
-    *n = 0;
+struct roles *ledger_roles(struct ledger *l) {
+    size_t n;
+    uint32_t second = running_second(l);
+    struct roles *roles = malloc(sizeof(*roles));
+    struct ledger_connection *connections = ledger_connections(l, &n);
     if (roles) {
         pthread_mutex_lock(&l->lock);
-        n_roles = l->n_roles;
-        memcpy(roles, l->roles, n_roles * sizeof(*roles));
+        *roles = l->roles;
         pthread_mutex_unlock(&l->lock);
     }
-    for (size_t i = 0; roles && i < n_connections; i++) {
-        struct ledger_role *r = role_of(roles, &n_roles, connections[i].role);
-        role_add(r, &connections[i]);
+    for (size_t i = 0; roles && i < n; i++) {
+        struct ledger_role *r = roles_open(roles, connections[i].role);
+        usage_merge(&r->usage, &connections[i].usage, second);
         r->connections++;
-        r->last_second += connections[i].pace.last_second;
-        r->last_minute += connections[i].pace.last_minute;
     }
+    for (uint32_t i = 0; roles && i < roles->n; i++)
+        if (second > roles->list[i].usage.second) usage_roll(&roles->list[i].usage, second);
     free(connections);
-    *n = n_roles;
     return roles;
+}
+
+/* ---- what the limiter knows ---- */
+
+void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg) {
+    pthread_mutex_lock(&l->hook_lock);
+    l->hook = fn;
+    l->hook_arg = arg;
+    pthread_mutex_unlock(&l->hook_lock);
+}
+
+static void call_hook(struct ledger *l) {
+    pthread_mutex_lock(&l->hook_lock);
+    if (l->hook) l->hook(l->hook_arg);
+    pthread_mutex_unlock(&l->hook_lock);
+}
+
+/* What was noted before stays. */
+static void say_no_memory(void) { log_warn("no memory to keep all of the ledger; it is tried again later"); }
+
+void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table, struct slice state) {
+    pthread_mutex_lock(&l->lock);
+    struct book_table *t = book_open(&l->book, object, keyspace, table);
+    if (!t || book_memo_set(&t->limits, state)) say_no_memory();
+    pthread_mutex_unlock(&l->lock);
+}
+
+int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) {
+    int rc = 0;
+    pthread_mutex_lock(&l->lock);
+    for (uint32_t i = 0; !rc && i < l->book.tables.n; i++) {
+        const struct book_table *t = book_at(&l->book, i);
+        if (t->limits.n) rc = fn(arg, t, book_memo_bytes(&t->limits));
+    }
+    pthread_mutex_unlock(&l->lock);
+    return rc;
 }
 
 /* ---- life ---- */
@@ -417,6 +417,47 @@ static void write_changes(struct ledger *l) {
     buf_fini(&out);
 }
 
+/* What has no minutes becomes memos: roles always, partitions and statements when asked for. */
+static void remember(struct ledger *l, bool heavy) {
+    struct buf bytes;
+    struct roles *roles = l->has_file ? ledger_roles(l) : NULL;
+    if (!l->has_file) return;
+    buf_init(&bytes, 0);
+    if (roles) roles_put(roles, &bytes);
+    pthread_mutex_lock(&l->lock);
+    if (!roles || buf_failed(&bytes) || book_memo_set(&l->book.roles, buf_slice(&bytes))) say_no_memory();
+    pthread_mutex_unlock(&l->lock);
+    for (unsigned i = 0; heavy && i < l->n_shards && i < BOOK_SHARDS; i++) {
+        bytes.n = 0;
+        pthread_mutex_lock(&l->shards[i].lock);
+        shard_put(&l->shards[i], &bytes);
+        pthread_mutex_unlock(&l->shards[i].lock);
+        pthread_mutex_lock(&l->lock);
+        if (buf_failed(&bytes) || book_memo_set(&l->book.shards[i], buf_slice(&bytes))) say_no_memory();
+        pthread_mutex_unlock(&l->lock);
+    }
+    buf_fini(&bytes);
+    free(roles);
+}
+
+/* Shards of a run with more threads join those of this one, and are forgotten in the file at the moment when those have them. */
+static int recall(struct ledger *l) {
+    bool joined = false;
+    roles_take(&l->roles, book_memo_bytes(&l->book.roles));
+    for (unsigned i = 0; i < BOOK_SHARDS; i++) {
+        struct book_memo *m = &l->book.shards[i];
+        if (!m->n) continue;
+        shard_take(&l->shards[i % l->n_shards], book_memo_bytes(m));
+        if (i < l->n_shards) continue;
+        joined = true;
+        if (book_memo_set(m, slice_of(NULL, 0))) return -1;
+    }
+    if (!joined) return 0;
+    remember(l, true);
+    write_whole(l);
+    return 0;
+}
+
 /* A second, or until it is to stop. How long the thread sleeps is no time of the database's. */
 static bool sleep_a_second(struct ledger *l) {
     struct timespec until;
@@ -434,6 +475,8 @@ static void *keep(void *arg) {
     struct ledger *l = arg;
     for (unsigned turns = 1; sleep_a_second(l); turns++) {
         collect(l);
+        remember(l, turns % SYNC_EVERY == 0);
+        call_hook(l);
         write_changes(l);
         if (turns % SYNC_EVERY == 0) {
             pthread_mutex_lock(&l->file_lock);
@@ -450,6 +493,7 @@ static int start(struct ledger *l, const char *path, struct err *e) {
     if (journal_open(&l->journal, path, &l->book, &latest, e)) return -1;
     l->floor = latest * 60;
     l->has_file = true;
+    if (recall(l)) return err_nomem(e);
     l->has_thread = !pthread_create(&l->thread, NULL, keep, l);
     return l->has_thread ? 0 : err_set(e, ERR_SERVER, "cannot start the ledger's thread");
 }
@@ -462,6 +506,7 @@ struct ledger *ledger_open(const struct ledger_options *o, struct err *e) {
     l->journal.fd = -1;
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->file_lock, NULL);
+    pthread_mutex_init(&l->hook_lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&l->wake, &monotonic);
@@ -481,6 +526,7 @@ void ledger_close(struct ledger *l) {
     pthread_mutex_unlock(&l->lock);
     if (l->has_thread) pthread_join(l->thread, NULL);
     collect(l);
+    remember(l, true);
     write_changes(l);
     journal_close(&l->journal);
     book_fini(&l->book);
@@ -488,5 +534,6 @@ void ledger_close(struct ledger *l) {
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);
     pthread_mutex_destroy(&l->file_lock);
+    pthread_mutex_destroy(&l->hook_lock);
     free(l);
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "ledger/roles.h"
 #include "ledger/shard.h"
 
 struct ledger;
@@ -34,6 +35,16 @@ void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *
 void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c);
 /* The table is gone; what it was charged stays in the sum of dropped tables. */
 void ledger_drop(struct ledger *l, uint32_t object);
+
+/* ---- what the limiter knows of tables, kept in the ledger's file ---- */
+
+/* Called by the ledger's thread once a second, before it writes; fn NULL: nobody is, and nobody is being called any more. */
+void ledger_each_second(struct ledger *l, void (*fn)(void *arg), void *arg);
+/* Any thread. Without memory what was noted before stays. */
+void ledger_note_limits(struct ledger *l, uint32_t object, const char *keyspace, const char *table, struct slice state);
+/* Calls fn for each table of which something is noted, under the ledger's lock; -1 ends it and is returned. */
+typedef int (*ledger_limits_fn)(void *arg, const struct book_table *t, struct slice state);
+int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
 
 /* ---- to be looked at; any thread ---- */
 
@@ -61,13 +72,7 @@ struct ledger_statement {
 struct ledger_statement *ledger_statements(struct ledger *l, size_t *n);
 struct ledger_connection *ledger_connections(struct ledger *l, size_t *n);
 
-enum { LEDGER_ROLES = 256 };
-struct ledger_role {
-    char name[64];
-    uint64_t connections, statements, read_halves, write_units, throttles; /* connections: open now */
-    uint64_t last_second, last_minute; /* statements of open connections */
-};
-/* Those of closed connections, too; past LEDGER_ROLES the rest is together in one without a name. */
-struct ledger_role *ledger_roles(struct ledger *l, size_t *n);
+/* NULL: no memory. */
+struct roles *ledger_roles(struct ledger *l);
 /* Append-only or prepend-only, if any shard's writes of the table are. */
 enum order_pattern ledger_pattern(struct ledger *l, uint32_t object);

@@ -3,9 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One write unit weighs as much as this many halves of read units: a storage partition takes 3,000 read units or 1,000 write units a second. */
-enum { WRITE_WEIGHT = 6 };
-
 int shard_init(struct shard *s) {
     *s = (struct shard){0};
     pthread_mutex_init(&s->lock, NULL);
@@ -112,21 +109,31 @@ enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
 
 /* ---- posting ---- */
 
-static void add_partition(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, uint64_t read_halves,
-                          uint64_t write_units, uint64_t entities, bool throttled) {
-    uint64_t load = read_halves + WRITE_WEIGHT * write_units;
+/* What was charged, and that it was throttled. */
+static struct usage_sums sums_of(const struct ledger_request *q, uint64_t requests, uint64_t read_halves, uint64_t write_units, uint64_t entities) {
+    struct usage_sums u = {.n = {[USAGE_REQUESTS] = requests, [USAGE_THROTTLES] = q->throttled}};
+    if (q->outcome != LEDGER_OK) return u;
+    u.n[USAGE_READ_HALVES] = read_halves;
+    u.n[USAGE_WRITE_UNITS] = write_units;
+    u.n[USAGE_ENTITIES] = entities;
+    return u;
+}
+
+/* At least 1: who is throttled is to be found, too. */
+static uint64_t load_of(const struct usage_sums *u) {
+    uint64_t load = usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS]);
+    return load ? load : 1;
+}
+
+static void add_partition(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_sums *u) {
     bool fresh;
-    uint32_t at = heavy_add(&s->partitions, (uint64_t)token * 31 + object, load ? load : 1, &fresh);
+    uint32_t at = heavy_add(&s->partitions, shard_partition_id(object, token), load_of(u), &fresh);
     struct shard_partition *p = &s->partition_infos[at];
     if (fresh) {
         *p = (struct shard_partition){.object = object, .token = token, .key_n = (uint32_t)key.n};
         if (key.n) memcpy(p->key, key.p, key.n < sizeof(p->key) ? key.n : sizeof(p->key));
     }
-    p->read_halves += read_halves;
-    p->write_units += write_units;
-    p->entities += entities;
-    p->throttles += throttled;
-    pace_add(&p->pace, second, (uint32_t)load);
+    usage_add(&p->usage, second, u);
 }
 
 static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r) {
@@ -137,7 +144,8 @@ static void add_read(struct shard *s, uint32_t second, const struct ledger_reque
         t->cell.f.n[FIGURE_READ_UNITS] += r->halves;
         t->cell.f.n[FIGURE_ENTITIES] += entities;
     }
-    if (r->one_partition) add_partition(s, second, r->object, r->token, r->key, charged ? r->halves : 0, 0, charged ? entities : 0, q->throttled);
+    struct usage_sums u = sums_of(q, 1, r->halves, 0, entities);
+    if (r->one_partition) add_partition(s, second, r->object, r->token, r->key, &u);
 }
 
 static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w) {
@@ -154,8 +162,8 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
         if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], w->write_units + w->static_units);
         order_add(&t->order, w->key);
     }
-    add_partition(s, second, w->object, w->token, w->key, charged ? w->read_halves : 0, charged ? w->write_units + w->static_units : 0,
-                  charged ? entities : 0, q->throttled);
+    struct usage_sums u = sums_of(q, 1, w->read_halves, w->write_units + w->static_units, entities);
+    add_partition(s, second, w->object, w->token, w->key, &u);
 }
 
 static void add_class(struct cell *c, const struct op_cost *cost) {
@@ -191,35 +199,31 @@ static void add_outcome(struct cell *c, const struct ledger_request *q) {
     if (q->cost->writes && q->operation != OPERATION_BATCH) span_add(&c->spans[SPAN_WRITE_UNITS], (uint64_t)(q->charge->write_units + q->charge->static_write_units));
 }
 
-static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q) {
-    bool fresh, charged = q->outcome == LEDGER_OK;
-    uint64_t read_halves = charged ? (uint64_t)(q->charge->read_units * 2) : 0;
-    uint64_t write_units = charged ? (uint64_t)(q->charge->write_units + q->charge->static_write_units) : 0;
-    uint64_t load = read_halves + WRITE_WEIGHT * write_units;
-    struct shard_statement *st = &s->statement_infos[heavy_add(&s->statements, q->statement_id, load ? load : 1, &fresh)];
+/* What the request comes to as a whole. */
+static struct usage_sums sums_of_all(const struct ledger_request *q) {
+    uint64_t entities = 0;
+    for (const struct op_read *r = q->cost->reads; r; r = r->next) entities += op_read_entities(r);
+    for (const struct op_write *w = q->cost->writes; w; w = w->next) entities += op_write_entities(w);
+    return sums_of(q, 1, (uint64_t)(q->charge->read_units * 2), (uint64_t)(q->charge->write_units + q->charge->static_write_units), entities);
+}
+
+static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q, const struct usage_sums *u) {
+    bool fresh;
+    struct shard_statement *st = &s->statement_infos[heavy_add(&s->statements, q->statement_id, load_of(u), &fresh)];
     if (fresh) {
         free(st->text);
         *st = (struct shard_statement){.object = q->cost->object, .text = strndup((const char *)q->text.p, q->text.n < SHARD_TEXT ? q->text.n : SHARD_TEXT)};
     }
-    st->executions++;
-    st->read_halves += read_halves;
-    st->write_units += write_units;
-    st->throttles += q->throttled;
-    if (charged) {
-        st->class = q->cost->query_class;
-        st->rows_read += q->cost->rows_read;
-        st->rows_returned += q->cost->rows_returned;
-    }
-    pace_add(&st->pace, second, 1);
+    usage_add(&st->usage, second, u);
+    if (q->outcome != LEDGER_OK) return;
+    st->class = q->cost->query_class;
+    st->rows_read += q->cost->rows_read;
+    st->rows_returned += q->cost->rows_returned;
 }
 
-static void add_connection(struct ledger_connection *c, uint32_t second, const struct ledger_request *q) {
-    c->statements += q->statements;
-    c->throttles += q->throttled;
-    pace_add(&c->pace, second, q->statements);
-    if (q->outcome != LEDGER_OK) return;
-    c->read_halves += (uint64_t)(q->charge->read_units * 2);
-    c->write_units += (uint64_t)(q->charge->write_units + q->charge->static_write_units);
+static void add_connection(struct ledger_connection *c, uint32_t second, const struct ledger_request *q, struct usage_sums u) {
+    u.n[USAGE_REQUESTS] = q->statements;
+    usage_add(&c->usage, second, &u);
 }
 
 void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units) {
@@ -228,7 +232,8 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
 }
 
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
-    if (q->connection) add_connection(q->connection, second, q);
+    struct usage_sums u = sums_of_all(q);
+    if (q->connection) add_connection(q->connection, second, q, u);
     bool other = q->operation == OPERATION_OTHER;
     if (q->cost->is_system || (other && q->outcome == LEDGER_OK)) return;
     for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r);
@@ -236,5 +241,5 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
     bool no_table = other || q->operation == OPERATION_BATCH;
     struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace, no_table ? "" : q->cost->table);
     if (t) add_outcome(&t->cell, q);
-    if (q->statement_id && !other) add_statement(s, second, q);
+    if (q->statement_id && !other) add_statement(s, second, q, &u);
 }

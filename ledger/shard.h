@@ -10,7 +10,7 @@
 #include "ledger/book.h"
 #include "ledger/heavy.h"
 #include "ledger/order.h"
-#include "ledger/pace.h"
+#include "ledger/usage.h"
 #include "metering/charge.h"
 
 enum ledger_outcome { LEDGER_OK, LEDGER_THROTTLED, LEDGER_USER_ERROR, LEDGER_SYSTEM_ERROR };
@@ -22,8 +22,7 @@ struct ledger_connection {
     char address[46]; /* numeric */
     char role[64];
     int64_t opened_us;
-    uint64_t statements, read_halves, write_units, throttles;
-    struct pace pace; /* of statements */
+    struct usage usage; /* each subquery of an IN is a request */
 };
 
 /* A request whose outcome is known. */
@@ -55,14 +54,13 @@ struct shard_partition {
     uint32_t object, key_n;
     int64_t token;
     uint8_t key[64]; /* its beginning */
-    uint64_t read_halves, write_units, entities, throttles;
-    struct pace pace; /* of load, in halves of read units, a write unit counting as six */
+    struct usage usage;
 };
 struct shard_statement {
-    uint64_t executions, read_halves, write_units, rows_read, rows_returned, throttles;
+    struct usage usage;
+    uint64_t rows_read, rows_returned;
     uint32_t object;
     enum query_class class;
-    struct pace pace; /* of executions */
     char *text;
 };
 
@@ -82,6 +80,8 @@ struct shard {
     struct ledger_connection *connections;
 };
 
+static inline uint64_t shard_partition_id(uint32_t object, int64_t token) { return (uint64_t)token * 31 + object; }
+
 int shard_init(struct shard *s) MUST_CHECK;
 void shard_fini(struct shard *s);
 /* Under the lock. A request whose memory cannot be had is not counted. */
@@ -91,4 +91,7 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
 /* Under the lock, and the book's: empties the cells into it. */
 void shard_drain(struct shard *s, struct book *b);
 void shard_drop(struct shard *s, uint32_t object);
+/* Under the lock: partitions and statements as bytes (shard_state.c), and those of bytes added to the shard's; what is damaged, and behind it, is left out. */
+void shard_put(const struct shard *s, struct buf *out);
+void shard_take(struct shard *s, struct slice bytes);
 enum order_pattern shard_pattern(const struct shard *s, uint32_t object);

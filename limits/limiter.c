@@ -6,18 +6,19 @@
 
 #include "base/object_list.h"
 #include "limits/backoff.h"
+#include "limits/limit_state.h"
 
 /* Read units are counted in halves. */
 enum { HALVES = 2 };
 
 struct limiter {
     struct limiter_options o;
-    struct bucket account_read, account_write, account_entities;
     struct partition_buckets partitions;
     uint64_t ask; /* a number of each */
     struct backoff_random random;
     struct object_list tables; /* struct limit_table */
     struct limit_table *last;  /* that was found */
+    struct limit_table *account; /* of object 0 */
     /* what the running ask has taken, to be given back */
     uint32_t n_taken, cap_taken;
     struct taken {
@@ -51,7 +52,7 @@ struct limiter *limiter_new(const struct limiter_options *o) {
     l->o = *o;
     l->random.state = o->seed;
     /* the first table stands for what is of none */
-    if (!partition_buckets_init(&l->partitions) && table_add(l, 0)) return l;
+    if (!partition_buckets_init(&l->partitions) && (l->account = table_add(l, 0))) return l;
     limiter_free(l);
     return NULL;
 }
@@ -68,6 +69,7 @@ const struct limiter_options *limiter_options(const struct limiter *l) { return 
 
 int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table, const struct capacity *read, const struct capacity *write) {
     struct limit_table *t = table_find(l, object);
+    if (t) t->touched = true; /* a new one has nothing to be kept */
     if (!t && !(t = table_add(l, object))) return -1;
     snprintf(t->keyspace, sizeof(t->keyspace), "%s", keyspace);
     snprintf(t->table, sizeof(t->table), "%s", table);
@@ -94,6 +96,31 @@ const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t n
     capacity_add(&t->read, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
     capacity_add(&t->write, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
     return t;
+}
+
+/* ---- what outlives a restart ---- */
+
+int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) {
+    struct buf state;
+    buf_init(&state, 0);
+    for (uint32_t i = 0; i < l->tables.n && !buf_failed(&state); i++) {
+        struct limit_table *t = table_at(l, i);
+        if (!t->touched) continue;
+        state.n = 0;
+        limit_state_put(t, &state);
+        t->touched = buf_failed(&state);
+        if (!t->touched) fn(arg, t, buf_slice(&state));
+    }
+    int rc = buf_failed(&state) ? -1 : 0;
+    buf_fini(&state);
+    return rc;
+}
+
+int limiter_restore(struct limiter *l, uint32_t object, struct slice state) {
+    struct limit_table *t = table_find(l, object);
+    if (!t && !(t = table_add(l, object))) return -1;
+    limit_state_take(t, state);
+    return 0;
 }
 
 /* ---- one bucket ---- */
@@ -168,6 +195,7 @@ static struct draw of_capacity(const struct limiter *l, const struct capacity *c
 static int draw_table(const struct asking *a, struct limit_table *t, const struct limit_part *p) {
     struct limiter *l = a->l;
     int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW];
+    t->touched = true;
     capacity_add(&t->read, a->ask->now_us, 0, window, l->o.scales);
     capacity_add(&t->write, a->ask->now_us, 0, window, l->o.scales);
     const struct draw draws[] = {
@@ -203,8 +231,8 @@ static int draw_account(const struct asking *a) {
     }
     const struct draw draws[] = {
         second(l, LIMIT_CONNECTION, &a->ask->connection->statements, a->ask->statements, false),
-        second(l, LIMIT_ACCOUNT_READ, &l->account_read, read, true),
-        second(l, LIMIT_ACCOUNT_WRITE, &l->account_write, write, false),
+        second(l, LIMIT_ACCOUNT_READ, &l->account->read_bucket, read, true),
+        second(l, LIMIT_ACCOUNT_WRITE, &l->account->write_bucket, write, false),
     };
     for (size_t i = 0; i < ARRAY_LEN(draws); i++)
         if (draw(a, &draws[i], first)) return -1;
@@ -266,7 +294,7 @@ static int ask_entities(const struct asking *a) {
         all += p->entities;
         behind = behind && reads;
     }
-    struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, &l->account_entities, all, behind);
+    struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, &l->account->entities, all, behind);
     return draw(a, &d, a->ask->n_parts ? a->ask->parts : NULL);
 }
 
@@ -290,6 +318,7 @@ static void count(struct limiter *l, const struct limit_ask *ask, const struct l
     struct limit_table *t = table_find(l, o->object);
     if (!t) return;
     struct limit_counts *c = &t->counts[o->limit];
+    t->touched = true;
     c->refused += o->enforced;
     c->shadowed += !o->enforced;
     c->last_us = ask->now_us;
@@ -314,6 +343,7 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
     struct asking a = {.l = l, .ask = ask, .over = &out->over};
     l->ask++;
     l->n_taken = 0;
+    l->account->touched = true;
     out->over.enforced = ask_limits(&a) == LIMITS_ENFORCE;
     bool over = out->over.limit != LIMITS;
     if (over) {
@@ -355,7 +385,7 @@ bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct
     const struct limit_ask ask = {.now_us = now_us};
     const struct asking a = {.l = l, .ask = &ask, .over = &out->over};
     const struct draw draws[] = {
-        second(l, LIMIT_ACCOUNT_READ, &l->account_read, 0, true),
+        second(l, LIMIT_ACCOUNT_READ, &l->account->read_bucket, 0, true),
         second(l, LIMIT_TABLE_READ, &t->read_most, 0, true),
         of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, 0),
     };

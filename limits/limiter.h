@@ -10,8 +10,9 @@
  */
 #pragma once
 
-#include "limits/capacity.h"
+#include "base/slice.h"
 #include "limits/limit.h"
+#include "limits/limit_table.h"
 #include "limits/partition_buckets.h"
 
 /* What a limiter keeps of a connection; zeros to begin with. */
@@ -57,20 +58,6 @@ static inline bool limit_refuses(const struct limit_verdict *v) {
     return (v->over.limit != LIMITS && v->over.enforced) || (v->guidance.limit != LIMITS && v->guidance.enforced);
 }
 
-struct limit_counts {
-    uint64_t refused, shadowed; /* would have been refused */
-    int64_t last_us, last_rate, last_retry_us;
-};
-
-struct limit_table {
-    uint32_t object;
-    char keyspace[64], table[64];
-    enum limit_mode mode;
-    struct capacity read, write;
-    struct bucket read_bucket, write_bucket, read_most, write_most;
-    struct limit_counts counts[LIMITS];
-};
-
 enum guidance_mode { GUIDANCE_OFF, GUIDANCE_WARN, GUIDANCE_ENFORCE };
 
 struct limiter_options {
@@ -99,6 +86,11 @@ bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct
 /* For those who look: tables by object, with what they may now; i from 0, which is what is of no one table; NULL at the end. Valid until the next call that changes the limiter. */
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us);
 const struct limiter_options *limiter_options(const struct limiter *l);
+
+/* What outlives a restart (limit_state.h): save calls fn for each table that has changed since the last time; what it gets is restored before the table is defined. -1: no memory. */
+typedef void (*limiter_save_fn)(void *arg, const struct limit_table *t, struct slice state);
+int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) MUST_CHECK;
+int limiter_restore(struct limiter *l, uint32_t object, struct slice state) MUST_CHECK;
 
 /* The text of a refusal, and the JSON of its payload. */
 struct buf;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "metering/size/size.h"
 
 enum { PARTS_AT_HAND = 16 };
@@ -14,6 +15,7 @@ struct admission {
     struct limiter *limiter;
     struct catalog *catalog;
     struct clock *clock;
+    struct ledger *ledger;
 };
 
 /* ---- what tables may ---- */
@@ -213,9 +215,32 @@ static int begin(void *arg, struct cql_request *r, const struct schema_table *t,
     return may ? 0 : answer(r, &v, e);
 }
 
+/* ---- what outlives a restart ---- */
+
+struct restoring {
+    struct admission *a;
+    const struct schema *schema;
+};
+
+static int restore(void *arg, const struct book_table *b, struct slice state) {
+    const struct restoring *r = arg;
+    const struct schema_table *t = b->object ? schema_table_any(r->schema, b->keyspace, b->name) : NULL;
+    bool there = !b->object || (t && t->object == b->object && t->status != SCHEMA_DELETING);
+    return there ? limiter_restore(r->a->limiter, b->object, state) : 0;
+}
+
+static void note(void *arg, const struct limit_table *t, struct slice state) { ledger_note_limits(arg, t->object, t->keyspace, t->table, state); }
+
+static void save(void *arg) {
+    struct admission *a = arg;
+    pthread_mutex_lock(&a->lock);
+    if (limiter_save(a->limiter, note, a->ledger)) log_warn("no memory to keep what the limiter knows; it is tried again in a second");
+    pthread_mutex_unlock(&a->lock);
+}
+
 /* ---- life ---- */
 
-struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct err *e) {
+struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct ledger *ledger, struct err *e) {
     struct admission *a = calloc(1, sizeof(*a));
     if (a) a->limiter = limiter_new(o);
     if (!a || !a->limiter) {
@@ -224,15 +249,22 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
     }
     a->catalog = c;
     a->clock = clock;
+    a->ledger = ledger;
     pthread_mutex_init(&a->lock, NULL);
     const struct schema *s = catalog_schema(c);
-    define_all(a, s);
+    int rc = ledger_limits(ledger, restore, &(struct restoring){.a = a, .schema = s});
+    if (!rc) define_all(a, s);
     schema_unref(s);
     catalog_on_change(c, on_change, a);
-    return a;
+    ledger_each_second(ledger, save, a);
+    if (!rc) return a;
+    admission_free(a);
+    return err_nomem(e), NULL;
 }
 
 void admission_free(struct admission *a) {
+    ledger_each_second(a->ledger, NULL, NULL);
+    save(a);
     catalog_off_change(a->catalog, on_change, a);
     limiter_free(a->limiter);
     pthread_mutex_destroy(&a->lock);

@@ -1,18 +1,20 @@
 /* Admission: the limiter of a server, asked once for every request when its cost is known (cql_admission, native_protocol/sequence.c).
  *
  * It tells the limiter what each table may, now and whenever the schema changes; turns a request's cost into what the limiter is asked; and a refusal into the error that
- * Amazon Keyspaces answers with: a time-out that received 0 responses ("Troubleshooting capacity errors in Amazon Keyspaces"), with the reason behind its text. One lock, held for the asking.
+ * Amazon Keyspaces answers with: a time-out that received 0 responses ("Troubleshooting capacity errors in Amazon Keyspaces"), with the reason behind its text. One lock, held for the asking. What the limiter
+ * knows of tables it finds in the ledger's file, and leaves there once a second.
  */
 #pragma once
 
 #include "cql/request/request.h"
+#include "ledger/ledger.h"
 #include "limits/limiter.h"
 
 struct admission;
 
 /* NULL: err says why. */
-struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct err *e) MUST_CHECK;
-/* Before the catalogue is closed. */
+struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct ledger *ledger, struct err *e) MUST_CHECK;
+/* Before the catalogue and the ledger are closed. */
 void admission_free(struct admission *a);
 /* What cql_db_options gets: asks nobody when nothing is limited. */
 struct cql_admission admission_of(struct admission *a);

@@ -54,7 +54,7 @@ static int open_database(struct instance *in, struct err *e) {
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
     system_metering_watch(&in->metering, in->catalog);
-    in->admission = admission_new(&s->limits, in->catalog, &in->clock.clock, e);
+    in->admission = admission_new(&s->limits, in->catalog, &in->clock.clock, in->ledger, e);
     if (!in->admission) return -1;
     in->metering.admission = in->admission;
     if (open_access(in, e)) return -1;

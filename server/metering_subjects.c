@@ -1,4 +1,5 @@
 /* system_metering.partitions, statements, connections and roles: who was charged most, from the ledger's shards. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "metering/charge.h"
@@ -6,6 +7,33 @@
 
 /* Loads are kept in halves of read units. */
 static void row_load(struct row_out *ro, const char *column, uint64_t halves) { row_double(ro, column, (double)halves / 2); }
+
+/* A figure in all, and in the last whole second and minute. */
+static void row_figure(struct row_out *ro, const char *name, const struct usage *u, enum usage_figure f) {
+    char column[64];
+    row_count(ro, name, u->all.n[f]);
+    snprintf(column, sizeof(column), "%s_last_minute", name);
+    row_count(ro, column, u->last_minute.n[f]);
+    snprintf(column, sizeof(column), "%s_last_second", name);
+    row_count(ro, column, u->last_second.n[f]);
+}
+
+static void row_units(struct row_out *ro, const char *name, const struct usage *u, enum usage_figure f, double unit) {
+    char column[64];
+    row_double(ro, name, unit * (double)u->all.n[f]);
+    snprintf(column, sizeof(column), "%s_last_minute", name);
+    row_double(ro, column, unit * u->last_minute.n[f]);
+    snprintf(column, sizeof(column), "%s_last_second", name);
+    row_double(ro, column, unit * u->last_second.n[f]);
+}
+
+/* What every subject has. */
+static void row_use(struct row_out *ro, const struct usage *u) {
+    row_figure(ro, "entities", u, USAGE_ENTITIES);
+    row_units(ro, "read_units", u, USAGE_READ_HALVES, 0.5);
+    row_figure(ro, "throttles", u, USAGE_THROTTLES);
+    row_units(ro, "write_units", u, USAGE_WRITE_UNITS, 1);
+}
 
 /* ---- partitions ---- */
 
@@ -16,22 +44,21 @@ static int by_place(const void *a, const void *b) {
     return c ? c : (x->p.token > y->p.token) - (x->p.token < y->p.token);
 }
 
+static uint64_t window_load(const struct usage_window *w) { return usage_load(w->n[USAGE_READ_HALVES], w->n[USAGE_WRITE_UNITS]); }
+
 static int emit_partition(struct row_out *ro, const struct ledger_partition *p) {
     row_out_begin(ro);
     row_text(ro, "keyspace_name", p->keyspace);
     row_text(ro, "table_name", p->table);
     row_long(ro, "token", p->p.token);
-    row_count(ro, "entities", p->p.entities);
+    row_use(ro, &p->p.usage);
     row_load(ro, "load", p->load);
     row_load(ro, "load_error", p->error);
-    row_load(ro, "load_last_minute", p->p.pace.last_minute);
-    row_load(ro, "load_last_second", p->p.pace.last_second);
+    row_load(ro, "load_last_minute", window_load(&p->p.usage.last_minute));
+    row_load(ro, "load_last_second", window_load(&p->p.usage.last_second));
     row_bytes(ro, "partition_key", slice_of(p->p.key, p->p.key_n < sizeof(p->p.key) ? p->p.key_n : sizeof(p->p.key)));
     row_text(ro, "pattern", p->pattern == ORDER_NONE ? NULL : order_pattern_name(p->pattern));
-    row_double(ro, "read_units", (double)p->p.read_halves / 2);
     row_double(ro, "share", p->share);
-    row_count(ro, "throttles", p->p.throttles);
-    row_double(ro, "write_units", (double)p->p.write_units);
     return row_out_emit(ro);
 }
 
@@ -53,20 +80,16 @@ YIELDS_METERING(partitions) {
 static int emit_statement(struct row_out *ro, const struct ledger_statement *s) {
     row_out_begin(ro);
     row_count(ro, "statement_id", s->id);
-    row_count(ro, "executions", s->s.executions);
-    row_count(ro, "executions_last_minute", s->s.pace.last_minute);
-    row_count(ro, "executions_last_second", s->s.pace.last_second);
+    row_use(ro, &s->s.usage);
+    row_figure(ro, "executions", &s->s.usage, USAGE_REQUESTS);
     row_text(ro, "keyspace_name", s->keyspace);
     row_load(ro, "load", s->load);
     row_load(ro, "load_error", s->error);
     if (s->s.rows_read) row_text(ro, "query_class", query_class_name(s->s.class));
-    row_double(ro, "read_units", (double)s->s.read_halves / 2);
     row_count(ro, "rows_read", s->s.rows_read);
     row_count(ro, "rows_returned", s->s.rows_returned);
     row_text(ro, "statement", s->text);
     row_text(ro, "table_name", s->table);
-    row_count(ro, "throttles", s->s.throttles);
-    row_double(ro, "write_units", (double)s->s.write_units);
     return row_out_emit(ro);
 }
 
@@ -88,13 +111,9 @@ static int emit_connection(struct row_out *ro, const struct ledger_connection *c
     row_count(ro, "connection_id", c->id);
     row_text(ro, "address", c->address);
     row_long(ro, "opened_at", c->opened_us / 1000);
-    row_double(ro, "read_units", (double)c->read_halves / 2);
     row_text(ro, "role", c->role);
-    row_count(ro, "statements", c->statements);
-    row_count(ro, "statements_last_minute", c->pace.last_minute);
-    row_count(ro, "statements_last_second", c->pace.last_second);
-    row_count(ro, "throttles", c->throttles);
-    row_double(ro, "write_units", (double)c->write_units);
+    row_figure(ro, "statements", &c->usage, USAGE_REQUESTS);
+    row_use(ro, &c->usage);
     return row_out_emit(ro);
 }
 
@@ -113,22 +132,17 @@ static int emit_role(struct row_out *ro, const struct ledger_role *r) {
     row_out_begin(ro);
     row_text(ro, "role", r->name);
     row_count(ro, "connections", r->connections);
-    row_double(ro, "read_units", (double)r->read_halves / 2);
-    row_count(ro, "statements", r->statements);
-    row_count(ro, "statements_last_minute", r->last_minute);
-    row_count(ro, "statements_last_second", r->last_second);
-    row_count(ro, "throttles", r->throttles);
-    row_double(ro, "write_units", (double)r->write_units);
+    row_figure(ro, "statements", &r->usage, USAGE_REQUESTS);
+    row_use(ro, &r->usage);
     return row_out_emit(ro);
 }
 
 YIELDS_METERING(roles) {
     struct row_out ro;
-    size_t n;
     int rc = row_out_init(&ro, ctx, table, row, arg);
-    struct ledger_role *all = rc ? NULL : ledger_roles(metering_of(table)->ledger, &n);
+    struct roles *all = rc ? NULL : ledger_roles(metering_of(table)->ledger);
     if (!rc && !all) rc = err_nomem(ctx->err);
-    for (size_t i = 0; !rc && i < n; i++) rc = emit_role(&ro, &all[i]);
+    for (size_t i = 0; !rc && i < all->n; i++) rc = emit_role(&ro, &all->list[i]);
     free(all);
     return rc;
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "ledger/journal.h"
+#include "ledger/roles.h"
+#include "ledger/shard.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,13 +18,43 @@ static void take_records(struct book *b, const uint8_t *data, size_t size) {
     }
 }
 
+static void check_memo(const struct book_memo *a, const struct book_memo *b) { assert(slice_eq(book_memo_bytes(a), book_memo_bytes(b))); }
+
+/* What memos say is taken or not, and what was taken is the same after being put and taken again. */
+static void check_memos(const struct book *b) {
+    static struct roles roles, again;
+    struct shard shard, copy;
+    struct buf first, second;
+    if (shard_init(&shard) || shard_init(&copy)) abort();
+    buf_init(&first, 0);
+    buf_init(&second, 0);
+    for (int i = 0; i < BOOK_SHARDS; i++) shard_take(&shard, book_memo_bytes(&b->shards[i]));
+    shard_put(&shard, &first);
+    shard_take(&copy, buf_slice(&first));
+    shard_put(&copy, &second);
+    assert(slice_eq(buf_slice(&first), buf_slice(&second)));
+    first.n = second.n = roles.n = again.n = 0;
+    roles_take(&roles, book_memo_bytes(&b->roles));
+    roles_put(&roles, &first);
+    roles_take(&again, buf_slice(&first));
+    roles_put(&again, &second);
+    assert(slice_eq(buf_slice(&first), buf_slice(&second)));
+    buf_fini(&first);
+    buf_fini(&second);
+    shard_fini(&shard);
+    shard_fini(&copy);
+}
+
 static void check_same(const struct book *a, const struct book *b) {
     assert(a->tables.n == b->tables.n && memcmp(&a->dropped, &b->dropped, sizeof(a->dropped)) == 0);
     for (uint32_t i = 0; i < a->tables.n; i++) {
         const struct book_table *x = book_at(a, i), *y = book_at(b, i);
         assert(x->object == y->object && !strcmp(x->keyspace, y->keyspace) && !strcmp(x->name, y->name));
         assert(memcmp(&x->total, &y->total, sizeof(x->total)) == 0);
+        check_memo(&x->limits, &y->limits);
     }
+    check_memo(&a->roles, &b->roles);
+    for (int i = 0; i < BOOK_SHARDS; i++) check_memo(&a->shards[i], &b->shards[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -34,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     journal_put_whole(&whole, &first);
     assert(journal_take(&second, buf_slice(&whole), &latest) == (int64_t)whole.n);
     check_same(&first, &second);
+    check_memos(&first);
     /* and as a file, torn or not */
     if (journal_take(&second, slice_of(data, size), &latest) < 0) abort();
     buf_fini(&whole);

@@ -1,9 +1,11 @@
 """system_metering: what the ledger says of tables, partitions, statements, connections and roles after requests whose charge is known."""
 import time
+from datetime import datetime, timedelta
 
 import pytest
-from cassandra import ConsistencyLevel, InvalidRequest
+from cassandra import ConsistencyLevel, InvalidRequest, WriteTimeout
 from cassandra.auth import PlainTextAuthProvider
+from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, SimpleStatement
 
 from tally_server import await_active, create_keyspace, create_table
@@ -57,6 +59,49 @@ def test_seconds_and_minutes_are_told_apart(session):
     while account(session, "paced").write_units_last_second:  # and is forgotten
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+FIGURES = ("read_units", "write_units", "entities", "throttles")
+
+
+def test_every_subject_has_its_last_second_and_minute(new_server):
+    """Of a frozen clock: what was in the second and the minute before, and what is running is not yet told."""
+    server = new_server("--ddl-delay", "none", "--control", "on", "--limits", "enforce", "--limit-values", "on-demand-write=5")
+    with server.cluster(protocol_version=4) as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "led")
+        create_table(s, "led", "t", "pk int PRIMARY KEY, v blob")
+        insert = s.prepare("INSERT INTO led.t (pk, v) VALUES (1, ?)")
+        insert.retry_policy = FallthroughRetryPolicy()
+        select = SimpleStatement("SELECT * FROM led.t WHERE pk = 1")
+
+        def at(second):
+            s.execute("UPDATE system_control.clock SET state = 'frozen', now = %s WHERE name = 'server'", (datetime(2036, 5, 6, 12) + timedelta(seconds=second),))
+
+        def look():
+            """Of the partition, the insert, the connection and the role: the figures of the last second and minute."""
+            found = {}
+            partition = s.execute("SELECT * FROM system_metering.partitions WHERE keyspace_name = 'led'").one()
+            statement = [r for r in s.execute("SELECT * FROM system_metering.statements") if r.statement.startswith("INSERT")][0]
+            connection = max(s.execute("SELECT * FROM system_metering.connections"), key=lambda r: r.write_units)
+            role = s.execute("SELECT * FROM system_metering.roles").one()
+            for name, row in (("partition", partition), ("statement", statement), ("connection", connection), ("role", role)):
+                found[name] = {w: tuple(getattr(row, f"{f}_{w}") for f in FIGURES) for w in ("last_second", "last_minute")}
+            return found
+
+        at(0)
+        s.execute(insert, (bytes(10_000),))  # 10 units, of 5 a second: a debt
+        s.execute(select)                    # 3
+        with pytest.raises(WriteTimeout):
+            s.execute(insert, (b"",))
+        nothing, both, write = (0, 0, 0, 0), (3, 10, 2, 1), (0, 10, 1, 1)
+        assert all(figures == nothing for seen in look().values() for figures in seen.values())
+        for second, wanted in ((1, ("last_second",)), (2, ()), (60, ("last_minute",)), (119, ("last_minute",)), (120, ())):
+            at(second)
+            for name, seen in look().items():
+                for window, figures in seen.items():
+                    busy = write if name == "statement" else both
+                    assert figures == (busy if window in wanted else nothing), (second, name, window)
 
 
 def test_query_classes_keep_their_density(session):
@@ -169,6 +214,7 @@ def test_the_bill_is_kept_across_restarts(new_server, end):
                 s.execute(f"INSERT INTO led.{table} (pk, v) VALUES (%s, 1)", (i,))
         s.execute("SELECT * FROM led.kept WHERE pk = 1")
         s.execute("DROP TABLE led.gone")
+        role = s.execute("SELECT * FROM system_metering.roles").one()
         if end == "kill9":
             time.sleep(2.5)  # what is older than a second is written
         before = account(s, "kept")
@@ -178,6 +224,14 @@ def test_the_bill_is_kept_across_restarts(new_server, end):
         s = cluster.connect()
         after = account(s, "kept")
         assert (after.write_units, after.read_units, after.requests) == (10, 1, 11) == (before.write_units, before.read_units, before.requests)
+        again = s.execute("SELECT * FROM system_metering.roles").one()
+        assert (again.write_units, again.read_units, again.entities) == (20, 1, 21) == (role.write_units, role.read_units, role.entities)
+        partitions = {r.partition_key: r for r in s.execute("SELECT * FROM system_metering.partitions WHERE keyspace_name = 'led'")}
+        statements = {r.statement: r for r in s.execute("SELECT * FROM system_metering.statements")}
+        if end == "stop":  # partitions and statements are written once a minute
+            assert (partitions[bytes(3) + b"\1"].read_units, partitions[bytes(3) + b"\1"].write_units, len(partitions)) == (1, 1, 10)
+            written = statements["INSERT INTO led.kept(pk, v) VALUES(?)"]
+            assert (written.executions, written.write_units, written.load, written.table_name) == (10, 10, 30, "kept")
         s.execute("INSERT INTO led.kept (pk, v) VALUES (1, 2)")
         assert account(s, "kept").write_units == 11
         create_table(s, "led", "gone", "pk int PRIMARY KEY, v int")  # of the same name, and another one

@@ -200,12 +200,115 @@ static void test_heavy_partitions_of_shards_are_one(void **state) {
     struct ledger_partition *all = ledger_partitions(l, &n);
     assert_true(n > 500);
     assert_int_equal(all[0].p.token, 77);
-    assert_int_equal(all[0].p.write_units, 3000);
+    assert_int_equal(all[0].p.usage.all.n[USAGE_WRITE_UNITS], 3000);
     assert_in_range(3000 * 6, all[0].load - all[0].error, all[0].load);
     assert_true(all[0].share > 0.49 && all[0].share < 0.6);
     assert_string_equal(all[0].table, "one");
     free(all);
     ledger_close(l);
+}
+
+/* As a sum over all that is kept, and of partition 77. */
+static void check_partitions(struct ledger *l, uint64_t units, uint64_t hot) {
+    size_t n;
+    uint64_t sum = 0, found = 0;
+    struct ledger_partition *all = ledger_partitions(l, &n);
+    for (size_t i = 0; i < n; i++) {
+        sum += all[i].p.usage.all.n[USAGE_WRITE_UNITS];
+        if (all[i].p.token == 77) found = all[i].p.usage.all.n[USAGE_WRITE_UNITS];
+        assert_true(all[i].load >= 6 * all[i].p.usage.all.n[USAGE_WRITE_UNITS]);
+    }
+    if (n) assert_memory_equal(all[0].p.key, "key", 3);
+    free(all);
+    assert_int_equal(sum, units);
+    assert_int_equal(found, hot);
+}
+
+static void test_partitions_and_statements_outlive_a_restart_with_fewer_threads_too(void **state) {
+    (void)state;
+    static const unsigned shards[] = {3, 3, 1, 2, 1};
+    char path[64];
+    uint64_t runs = 0;
+    temporary(path);
+    now_us = (int64_t)14000000 * S;
+    for (size_t run = 0; run < ARRAY_LEN(shards); run++) {
+        struct ledger *l = open_ledger(shards[run], path);
+        check_partitions(l, runs * 110, runs * 100);
+        for (int i = 0; i < 10; i++) {
+            post(l, (unsigned)i % shards[run], 1, 77, 10);
+            post(l, (unsigned)i % shards[run], 1, i, 1);
+        }
+        runs++;
+        check_partitions(l, runs * 110, runs * 100);
+        ledger_close(l);
+    }
+    for (int i = 0; i < 2; i++) { /* a merge is no matter of how often one looks */
+        struct ledger *l = open_ledger(1, path);
+        check_partitions(l, runs * 110, runs * 100);
+        ledger_close(l);
+    }
+    remove_all(path);
+}
+
+static void connect_and_post(struct ledger *l, const char *role, int requests) {
+    struct ledger_connection c = {0};
+    snprintf(c.role, sizeof(c.role), "%s", role);
+    ledger_connect(l, 0, &c);
+    struct op_cost cost = {0};
+    struct charge charge = {.read_units = 1.5, .total = 1.5};
+    struct ledger_request q = {.cost = &cost, .charge = &charge, .operation = OPERATION_SELECT, .statements = 2, .now_us = now_us, .connection = &c};
+    for (int i = 0; i < requests; i++) ledger_post(l, 0, &q);
+    ledger_disconnect(l, 0, &c);
+}
+
+static void test_roles_outlive_a_restart(void **state) {
+    (void)state;
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)15000000 * S;
+    for (uint64_t run = 1; run <= 3; run++) {
+        struct ledger *l = open_ledger(2, path);
+        connect_and_post(l, "alice", 10);
+        connect_and_post(l, "bob", 1);
+        struct roles *roles = ledger_roles(l);
+        assert_int_equal(roles->n, 2);
+        assert_string_equal(roles->list[0].name, "alice");
+        assert_int_equal(roles->list[0].usage.all.n[USAGE_REQUESTS], 20 * run);
+        assert_int_equal(roles->list[0].usage.all.n[USAGE_READ_HALVES], 30 * run);
+        assert_int_equal(roles->list[1].usage.all.n[USAGE_READ_HALVES], 3 * run);
+        assert_int_equal(roles->list[0].usage.in_second.n[USAGE_REQUESTS], 20);
+        free(roles);
+        ledger_close(l);
+    }
+    remove_all(path);
+}
+
+static void note_of_limits(void *arg) { ledger_note_limits(arg, 1, "k", "one", slice_str("noted")); }
+
+static int see_note(void *arg, const struct book_table *t, struct slice state) {
+    assert_int_equal(t->object, 1);
+    assert_true(slice_eq(state, slice_str("noted")));
+    ++*(int *)arg;
+    return 0;
+}
+
+static void test_what_the_limiter_notes_is_kept_until_its_table_is_dropped(void **state) {
+    (void)state;
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)16000000 * S;
+    for (int run = 0; run < 4; run++) {
+        int seen = 0;
+        struct ledger *l = open_ledger(1, path);
+        assert_int_equal(ledger_limits(l, see_note, &seen), 0);
+        assert_int_equal(seen, run == 1 || run == 2);
+        ledger_each_second(l, note_of_limits, l);
+        if (run == 0) note_of_limits(l);
+        ledger_each_second(l, NULL, NULL);
+        if (run == 2) ledger_drop(l, 1);
+        ledger_close(l);
+    }
+    remove_all(path);
 }
 
 struct poster {
@@ -254,6 +357,9 @@ int main(void) {
         cmocka_unit_test(test_a_torn_end_is_cut_off_and_the_rest_counts),
         cmocka_unit_test(test_a_dropped_table_leaves_the_book_and_stays_in_the_sum),
         cmocka_unit_test(test_heavy_partitions_of_shards_are_one),
+        cmocka_unit_test(test_partitions_and_statements_outlive_a_restart_with_fewer_threads_too),
+        cmocka_unit_test(test_roles_outlive_a_restart),
+        cmocka_unit_test(test_what_the_limiter_notes_is_kept_until_its_table_is_dropped),
         cmocka_unit_test(test_threads_post_while_others_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -447,6 +447,66 @@ static void test_random_traces_agree_with_a_model(void **state) {
     }
 }
 
+/* ---- what outlives a restart ---- */
+
+static void restore_one(void *arg, const struct limit_table *t, struct slice state) { assert_int_equal(limiter_restore(arg, t->object, state), 0); }
+
+/* In the middle of a random trace the limiter is saved and another one goes on from there: what both answer from then on is the same, but for partitions and connections,
+ * whose buckets hold one second. */
+static void test_a_limiter_goes_on_where_the_one_before_ended(void **state) {
+    (void)state;
+    struct limiter_options o = options("on-demand-write=10,on-demand-read=7,account-write=15,table-write=40,partition-write=100000,partition-read=100000,connection=100000");
+    struct capacity provisioned = {.provisioned = true, .units = 3};
+    struct world a, b;
+    uint32_t random = 7, refused = 0;
+    o.scales = true;
+    open_world(&a, &o);
+    assert_int_equal(limiter_define(a.l, 2, "k", "u", &provisioned, &provisioned), 0);
+    b = (struct world){.l = limiter_new(&o)};
+    for (int step = 0; step < 4000; step++) {
+        random = random * 1664525 + 1013904223;
+        a.now_us += random >> 8 & 0x7ffff;
+        if (step == 2000) {
+            assert_int_equal(limiter_save(a.l, restore_one, b.l), 0);
+            assert_int_equal(limiter_define(b.l, 1, "k", "t", &(struct capacity){0}, &(struct capacity){0}), 0);
+            assert_int_equal(limiter_define(b.l, 2, "k", "u", &provisioned, &provisioned), 0);
+            for (uint32_t i = 0; i < 3; i++)
+                assert_memory_equal(limiter_table(a.l, i, a.now_us)->counts, limiter_table(b.l, i, a.now_us)->counts, sizeof(struct limit_counts) * LIMITS);
+        }
+        struct limit_part p = {.object = 1 + (random >> 28 & 1), .one_partition = true, .token = step, .write_units = random >> 20 & 7, .read_halves = random >> 24 & 7};
+        bool passes = ask(&a, p);
+        refused += !passes;
+        if (step < 2000) continue;
+        b.now_us = a.now_us;
+        assert_int_equal(ask(&b, p), passes);
+        assert_int_equal(a.v.over.limit, b.v.over.limit);
+        assert_int_equal(a.v.over.retry_us, b.v.over.retry_us);
+    }
+    assert_in_range(refused, 400, 3600);
+    assert_int_equal(limiter_save(a.l, restore_one, b.l), 0);
+    limiter_free(a.l);
+    limiter_free(b.l);
+}
+
+static void test_damaged_state_is_no_trouble(void **state) {
+    (void)state;
+    uint32_t random = 3;
+    struct limiter_options o = options("on-demand-write=10");
+    for (int i = 0; i < 200; i++) {
+        uint8_t bytes[40];
+        struct world w;
+        open_world(&w, &o);
+        for (size_t k = 0; k < sizeof(bytes); k++) bytes[k] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
+        for (size_t k = 0; k < sizeof(bytes); k += 10) bytes[k] &= 63;
+        assert_int_equal(limiter_restore(w.l, 1, slice_of(bytes, sizeof(bytes) - i % 8)), 0);
+        (void)writes(&w, 1, 1);
+        (void)reads(&w, 1, 1);
+        w.now_us += (int64_t)S * 4000;
+        (void)writes(&w, 1, 1);
+        limiter_free(w.l);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_second_holds_exactly_its_rate),
@@ -466,6 +526,8 @@ int main(void) {
         cmocka_unit_test(test_the_group_rules),
         cmocka_unit_test(test_the_same_trace_gives_the_same_refusals_byte_for_byte),
         cmocka_unit_test(test_random_traces_agree_with_a_model),
+        cmocka_unit_test(test_a_limiter_goes_on_where_the_one_before_ended),
+        cmocka_unit_test(test_damaged_state_is_no_trouble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,22 @@
+/* What the limiter knows of a table: what it may, the levels of its buckets, what of it was refused. */
+#pragma once
+
+#include "limits/bucket.h"
+#include "limits/capacity.h"
+#include "limits/limit.h"
+
+struct limit_counts {
+    uint64_t refused, shadowed; /* would have been refused */
+    int64_t last_us, last_rate, last_retry_us;
+};
+
+struct limit_table {
+    uint32_t object;
+    char keyspace[64], table[64];
+    enum limit_mode mode;
+    struct capacity read, write;
+    struct bucket read_bucket, write_bucket, read_most, write_most;
+    struct bucket entities; /* of the account: of object 0, whose read_bucket and write_bucket are the account's, too */
+    bool touched;           /* since it was last saved */
+    struct limit_counts counts[LIMITS];
+};
