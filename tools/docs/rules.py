@@ -90,6 +90,8 @@ def functions():
 
 # What is tested without its name being said.
 UNNAMED = {
+    "connection": "`tests/integration/test_limits.py`: `test_a_connection_over_its_rate_pays_and_no_other`",
+    "on-demand-write": "`tests/integration/test_limits.py`: `test_a_write_over_an_on_demand_tables_capacity`",
     "on-demand-window": "`tests/unit/limits/test_limiter.c`: `test_on_demand_doubles_the_previous_peak_every_window`",
 }
 
