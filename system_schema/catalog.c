@@ -64,16 +64,18 @@ static int gather_kinds(struct catalog *c, const struct catalog_options *o, stru
     return 0;
 }
 
-static int open_rules(struct catalog *c, const struct catalog_options *o, struct err *e) {
+static int keep_rules(struct catalog *c, const struct catalog_options *o, struct err *e) {
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != sizeof random) random = (uint64_t)clock_wall_us(c->clock);
     c->ddl_delay = arena_strdup(&c->arena, o->ddl_delay ? o->ddl_delay : "none");
     if (!c->ddl_delay) return err_nomem(e);
-    return ddl_rules_init(&c->rules, c->ddl_delay, o->ddl_rules ? o->ddl_rules : "", random, e);
+    c->rules.random = random;
+    c->ddl_rules = arena_strdup(&c->arena, o->ddl_rules ? o->ddl_rules : "");
+    return c->ddl_rules ? 0 : err_nomem(e);
 }
 
 int catalog_read(struct catalog *c, struct err *e) {
-    if (entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
+    if (rules_load(c, e) || entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
     resume(c);
     if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
     tell_engine(c);
@@ -113,7 +115,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
                                  arena_strdup(&c->arena, n->rack), arena_strdup(&c->arena, n->release_version),
                                  arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port,
                                  arena_strdup(&c->arena, n->peers ? n->peers : "none")};
-    if (gather_kinds(c, o, e) || open_rules(c, o, e) || open_parts(c, e)) {
+    if (gather_kinds(c, o, e) || keep_rules(c, o, e) || open_parts(c, e)) {
         catalog_close(c);
         return NULL;
     }

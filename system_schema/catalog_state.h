@@ -58,14 +58,21 @@ struct ddl_failure {
 
 struct trace_store;
 
+/* Which partitioner clients are told: system_partitioner.c. Under the catalogue's lock, but for now. */
+struct partitioner {
+    atomic_uint now, next; /* the same when no switch is under way */
+    int64_t since_us, due_us; /* monotonic; due: INT64_MAX: held, or none is under way */
+    char failure[DDL_WORDS_MAX];
+};
+
 struct catalog {
     struct eng *eng;
     struct clock *clock;
     struct clock_control *clock_control; /* the same, when it can be moved; or NULL */
     enum tally_mode mode;
-    char *ddl_delay; /* the configuration's */
+    char *ddl_delay, *ddl_rules; /* the configuration's */
     bool control;
-    atomic_uint partitioner; /* that is reported: system_local.c */
+    struct partitioner partitioner;
     struct node_info node;
     uint32_t n_kinds;  /* in the order of dependency */
     const struct object_kind **kinds;
@@ -272,9 +279,24 @@ int replication_check(const struct catalog *c, const char *keyspace, uint32_t n,
 
 int system_tables_build(struct catalog *c, struct err *e) MUST_CHECK;
 
-/* ---- system_local.c ---- */
+/* ---- catalog_rule.c: rules of DDL delays; the lock is held ---- */
 
+/* The configuration's rules, and over them those that were set. */
+int rules_load(struct catalog *c, struct err *e) MUST_CHECK;
+/* As ddl_rules_prepare, and recorded. */
+int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) MUST_CHECK;
+/* Takes the rule of the subject away, the configuration's too; the rule for everything becomes what the configuration says. */
+int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e) MUST_CHECK;
+
+/* ---- system_partitioner.c; the lock is held, but for the first two ---- */
+
+const char *partitioner_name(const struct catalog *c);
+bool partitioner_is_murmur(const struct catalog *c);
+/* What was under way goes on. */
 int partitioner_load(struct catalog *c, struct err *e) MUST_CHECK;
+bool partitioner_is_switching(const struct catalog *c);
+/* The switch that is under way is done, if it is due. */
+void partitioner_step(struct catalog *c, int64_t now_us);
 
 /* ---- catalog_trace.c ---- */
 

@@ -197,7 +197,7 @@ static int64_t next_due(const struct catalog *c) {
     int64_t next = INT64_MAX;
     for (const struct entry *x = c->busy; x; x = x->busy_next)
         if (x->due_us < next && !x->waits) next = x->due_us;
-    return next;
+    return next < c->partitioner.due_us ? next : c->partitioner.due_us;
 }
 
 /* One that is due moves on, if there is one. */
@@ -218,6 +218,7 @@ int64_t catalog_step(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
     int64_t now = clock_mono_us(c->clock);
     while (move_one(c, now)) continue;
+    partitioner_step(c, now);
     publish_late(c);
     while (!c->closing && free_one(c, now)) continue;
     int64_t next = next_due(c);
@@ -286,6 +287,7 @@ void catalog_release_held(struct catalog *c) {
     int64_t now = clock_mono_us(c->clock);
     for (struct entry *x = c->busy; x; x = x->busy_next)
         if (entry_is_pending(x) && !x->with_keyspace) x->due_us = now;
+    if (partitioner_is_switching(c)) c->partitioner.due_us = now;
     pthread_cond_broadcast(&c->moved);
     pthread_mutex_unlock(&c->lock);
 }

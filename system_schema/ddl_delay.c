@@ -3,6 +3,29 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* ---- statements ---- */
+
+static const struct ddl_statement {
+    const char *words;
+    int64_t min_s, max_s;
+} statements[] = {
+#define DDL_STATEMENT(words_, min_s_, max_s_) {.words = words_, .min_s = min_s_, .max_s = max_s_},
+#include "system_schema/ddl_statement.def"
+#undef DDL_STATEMENT
+};
+
+static const struct ddl_statement *find_statement(const char *words) {
+    for (size_t i = 0; i < ARRAY_LEN(statements); i++)
+        if (strcmp(statements[i].words, words) == 0) return &statements[i];
+    return NULL;
+}
+
+bool ddl_statement_is_known(const char *statement) { return find_statement(statement); }
+
+void ddl_statement_list(struct buf *out) {
+    for (size_t i = 0; i < ARRAY_LEN(statements); i++) buf_printf(out, "%s%s", i ? ", " : "", statements[i].words);
+}
+
 /* ---- reading ---- */
 
 struct reader {
@@ -51,10 +74,7 @@ static bool take_seed(struct reader *r, struct ddl_delay *d) {
 static bool take_delay(struct reader *r, struct ddl_delay *d) {
     if (take(r, "none")) return true;
     if (take(r, "held")) return d->kind = DDL_HELD, true;
-    if (take(r, "realistic")) {
-        *d = (struct ddl_delay){.kind = DDL_RANGE, .min_ms = 10000, .max_ms = 20000};
-        return true;
-    }
+    if (take(r, "realistic")) return d->kind = DDL_REALISTIC, true;
     if (take(r, "uniform(")) {
         d->kind = DDL_RANGE;
         return take_ms(r, &d->min_ms) && take(r, ",") && take_ms(r, &d->max_ms) && d->min_ms <= d->max_ms && take_seed(r, d);
@@ -97,12 +117,22 @@ static double next_normal(uint64_t *random) {
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-int64_t ddl_delay_draw(const struct ddl_delay *d, uint64_t *random) {
+static int64_t draw_range(int64_t min_ms, int64_t max_ms, uint64_t *random) {
+    return (min_ms + (int64_t)(next_random(random) % (uint64_t)(max_ms - min_ms + 1))) * 1000;
+}
+
+static int64_t draw_realistic(const char *statement, uint64_t *random) {
+    const struct ddl_statement *s = find_statement(statement);
+    return s ? draw_range(s->min_s * 1000, s->max_s * 1000, random) : 0;
+}
+
+int64_t ddl_delay_draw(const struct ddl_delay *d, const char *statement, uint64_t *random) {
     double ms;
     switch (d->kind) {
     case DDL_NONE: return 0;
     case DDL_FIXED: return d->min_ms * 1000;
-    case DDL_RANGE: return (d->min_ms + (int64_t)(next_random(random) % (uint64_t)(d->max_ms - d->min_ms + 1))) * 1000;
+    case DDL_RANGE: return draw_range(d->min_ms, d->max_ms, random);
+    case DDL_REALISTIC: return draw_realistic(statement, random);
     case DDL_LOGNORMAL:
         ms = (double)d->min_ms * exp(d->sigma * next_normal(random));
         return ms < DDL_DELAY_MAX_MS ? (int64_t)(ms * 1000) : (int64_t)DDL_DELAY_MAX_MS * 1000;

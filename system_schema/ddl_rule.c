@@ -3,28 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const statements[] = {
-#define DDL_STATEMENT(words) words,
-#include "system_schema/ddl_statement.def"
-#undef DDL_STATEMENT
-};
-
 static bool is_any(const char *s) { return strcmp(s, "*") == 0; }
 
-bool ddl_statement_is_known(const char *statement) {
-    if (is_any(statement)) return true;
-    for (size_t i = 0; i < ARRAY_LEN(statements); i++)
-        if (strcmp(statements[i], statement) == 0) return true;
-    return false;
-}
-
 static int no_such_statement(const char *statement, struct err *e) {
-    char list[256] = "*";
-    for (size_t i = 0; i < ARRAY_LEN(statements); i++) {
-        strncat(list, ", ", sizeof list - strlen(list) - 1);
-        strncat(list, statements[i], sizeof list - strlen(list) - 1);
-    }
-    return err_invalid(e, "'%s' is no DDL statement that takes time: %s", statement, list);
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "'%.100s' is no DDL statement that takes time: *, ", statement);
+    ddl_statement_list(&text);
+    return err_set_buf(e, ERR_INVALID, &text);
 }
 
 /* ---- the list ---- */
@@ -44,18 +30,16 @@ static uint32_t place_of(const struct ddl_rules *r, const struct ddl_subject *of
 
 static bool is_at(const struct ddl_rules *r, uint32_t i, const struct ddl_subject *of) { return i < r->n && compare(r->all[i], of) == 0; }
 
-static int insert(struct ddl_rules *r, uint32_t at, const struct ddl_subject *of, struct err *e) {
-    struct ddl_rule **all = realloc(r->all, (r->n + 1) * sizeof *all), *rule = calloc(1, sizeof *rule);
+static int insert(struct ddl_rules *r, uint32_t at, const struct ddl_rule *rule, struct err *e) {
+    struct ddl_rule **all = realloc(r->all, (r->n + 1) * sizeof *all), *copy = malloc(sizeof *copy);
     if (all) r->all = all;
-    if (!all || !rule) {
-        free(rule);
+    if (!all || !copy) {
+        free(copy);
         return err_nomem(e);
     }
-    snprintf(rule->statement, sizeof rule->statement, "%s", of->statement);
-    snprintf(rule->keyspace, sizeof rule->keyspace, "%s", of->keyspace);
-    snprintf(rule->name, sizeof rule->name, "%s", of->name);
+    *copy = *rule;
     memmove(all + at + 1, all + at, (r->n - at) * sizeof *all);
-    all[at] = rule;
+    all[at] = copy;
     r->n++;
     return 0;
 }
@@ -66,57 +50,69 @@ static void erase(struct ddl_rules *r, uint32_t at) {
     r->n--;
 }
 
-static void use_delay(struct ddl_rules *r, struct ddl_rule *rule, const struct ddl_delay *d, const char *text) {
-    rule->has_delay = true;
-    rule->delay = *d;
-    rule->random = d->seeded ? d->seed : (r->random += 0x9e3779b97f4a7c15);
-    snprintf(rule->delay_text, sizeof rule->delay_text, "%s", text);
+bool ddl_subject_is_everything(const struct ddl_subject *of) { return is_any(of->statement) && is_any(of->keyspace) && is_any(of->name); }
+
+const struct ddl_rule *ddl_rules_find(const struct ddl_rules *r, const struct ddl_subject *of) {
+    uint32_t at = place_of(r, of);
+    return is_at(r, at, of) ? r->all[at] : NULL;
 }
 
-static bool is_everything(const struct ddl_subject *of) { return is_any(of->statement) && is_any(of->keyspace) && is_any(of->name); }
-
-static int check_set(const struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure, struct ddl_delay *d, struct err *e) {
-    if (!ddl_statement_is_known(of->statement)) return no_such_statement(of->statement, e);
+static int check_subject(const struct ddl_subject *of, struct err *e) {
+    if (!is_any(of->statement) && !ddl_statement_is_known(of->statement)) return no_such_statement(of->statement, e);
     if (!*of->keyspace || !*of->name || strlen(of->keyspace) >= DDL_NAME_MAX || strlen(of->name) >= DDL_NAME_MAX)
         return err_invalid(e, "A rule names a keyspace and an object of it, or * for any");
     if (is_any(of->keyspace) && !is_any(of->name)) return err_invalid(e, "A rule that names an object names its keyspace, too");
-    if (failure && strlen(failure) >= DDL_WORDS_MAX) return err_invalid(e, "The words of a failure have at most %d bytes", DDL_WORDS_MAX - 1);
-    if (delay && strlen(delay) >= sizeof r->all[0]->delay_text) return err_invalid(e, "'%.100s...' is too long for a DDL delay", delay);
-    if (delay && !*delay && is_everything(of)) return err_invalid(e, "The rule for everything needs a delay; DELETE puts it back to the configuration's");
-    if (delay && *delay && ddl_delay_parse(delay, d, e)) return -1;
     return 0;
 }
 
-int ddl_rules_set(struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) {
-    struct ddl_delay d;
-    if (check_set(r, of, delay, failure, &d, e)) return -1;
-    uint32_t at = place_of(r, of);
-    if (!is_at(r, at, of)) {
-        if (r->n >= DDL_RULES_MAX) return err_invalid(e, "There are %d rules of DDL delays already, which is the most there may be", DDL_RULES_MAX);
-        if (insert(r, at, of, e)) return -1;
-    }
-    struct ddl_rule *rule = r->all[at];
-    if (delay && *delay) use_delay(r, rule, &d, delay);
-    else if (delay) rule->has_delay = false;
-    if (failure) {
-        rule->has_failure = *failure;
-        snprintf(rule->failure, sizeof rule->failure, "%s", failure);
-    }
-    if (!rule->has_delay && !rule->has_failure) erase(r, at);
+static int set_delay(struct ddl_rule *rule, const char *text, struct err *e) {
+    rule->has_delay = rule->begins = *text;
+    if (strlen(text) >= sizeof rule->delay_text) return err_invalid(e, "'%.100s...' is too long for a DDL delay", text);
+    snprintf(rule->delay_text, sizeof rule->delay_text, "%s", text);
+    return *text ? ddl_delay_parse(text, &rule->delay, e) : 0;
+}
+
+static int set_failure(struct ddl_rule *rule, const char *words, struct err *e) {
+    rule->has_failure = *words;
+    if (strlen(words) >= DDL_WORDS_MAX) return err_invalid(e, "The words of a failure have at most %d bytes", DDL_WORDS_MAX - 1);
+    snprintf(rule->failure, sizeof rule->failure, "%s", words);
     return 0;
 }
 
-void ddl_rules_remove(struct ddl_rules *r, const struct ddl_subject *of, const char *default_text) {
-    uint32_t at = place_of(r, of);
-    struct err ignored = {0};
-    struct ddl_delay d;
-    if (!is_at(r, at, of)) return;
-    if (!is_everything(of)) {
-        erase(r, at);
-        return;
+/* One that says nothing yet. */
+static int rule_of(const struct ddl_subject *of, struct ddl_rule *out, struct err *e) {
+    if (check_subject(of, e)) return -1;
+    *out = (struct ddl_rule){0};
+    snprintf(out->statement, sizeof out->statement, "%s", of->statement);
+    snprintf(out->keyspace, sizeof out->keyspace, "%s", of->keyspace);
+    snprintf(out->name, sizeof out->name, "%s", of->name);
+    return 0;
+}
+
+int ddl_rules_prepare(const struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure, struct ddl_rule *out, struct err *e) {
+    if (rule_of(of, out, e)) return -1;
+    const struct ddl_rule *old = ddl_rules_find(r, of);
+    if (old) *out = *old;
+    out->configured = false;
+    if (!old && r->n >= DDL_RULES_MAX) return err_invalid(e, "There are %d rules of DDL delays already, which is the most there may be", DDL_RULES_MAX);
+    if (delay && !*delay && ddl_subject_is_everything(of))
+        return err_invalid(e, "The rule for everything needs a delay; DELETE puts it back to the configuration's");
+    return (delay && set_delay(out, delay, e)) || (failure && set_failure(out, failure, e)) ? -1 : 0;
+}
+
+int ddl_rules_put(struct ddl_rules *r, const struct ddl_rule *rule, struct err *e) {
+    const struct ddl_subject of = {rule->statement, rule->keyspace, rule->name};
+    bool says = rule->has_delay || rule->has_failure;
+    uint32_t at = place_of(r, &of);
+    if (is_at(r, at, &of)) {
+        if (!says) return erase(r, at), 0;
+        *r->all[at] = *rule;
+    } else if (says && insert(r, at, rule, e)) {
+        return -1;
     }
-    r->all[at]->has_failure = false;
-    if (ddl_delay_parse(default_text, &d, &ignored) == 0) use_delay(r, r->all[at], &d, default_text);
+    if (rule->begins) r->all[at]->random = rule->delay.seeded ? rule->delay.seed : (r->random += 0x9e3779b97f4a7c15);
+    if (says) r->all[at]->begins = false;
+    return 0;
 }
 
 /* ---- which one counts ---- */
@@ -138,7 +134,7 @@ static struct ddl_rule *closest(const struct ddl_rules *r, const struct ddl_subj
 
 int64_t ddl_rules_draw(struct ddl_rules *r, const struct ddl_subject *of) {
     struct ddl_rule *rule = closest(r, of, false);
-    return rule ? ddl_delay_draw(&rule->delay, &rule->random) : 0;
+    return rule ? ddl_delay_draw(&rule->delay, of->statement, &rule->random) : 0;
 }
 
 const char *ddl_rules_failure(const struct ddl_rules *r, const struct ddl_subject *of) {
@@ -153,6 +149,13 @@ static char *trim(char *s) {
     size_t n = strlen(s);
     while (n && strchr(" \t\n", s[n - 1])) s[--n] = 0;
     return s;
+}
+
+static int configure(struct ddl_rules *r, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) {
+    struct ddl_rule rule;
+    if (ddl_rules_prepare(r, of, delay, failure, &rule, e)) return -1;
+    rule.configured = true;
+    return ddl_rules_put(r, &rule, e);
 }
 
 /* "CREATE TABLE ks.name = held fail words"; cut in place. */
@@ -171,14 +174,15 @@ static int take_rule(struct ddl_rules *r, char *text, struct err *e) {
         delay = trim(delay);
     }
     const struct ddl_subject of = {trim(left), object, name ? name : "*"};
-    return ddl_rules_set(r, &of, *delay ? delay : NULL, failure, e);
+    if (!*delay && !failure) return err_invalid(e, "'%s %s' says neither a delay nor a failure", left, object);
+    return configure(r, &of, *delay ? delay : NULL, failure, e);
 }
 
 int ddl_rules_init(struct ddl_rules *r, const char *default_text, const char *rules_text, uint64_t random, struct err *e) {
     *r = (struct ddl_rules){.random = random};
     const struct ddl_subject everything = {"*", "*", "*"};
     char *copy = strdup(rules_text), *at = copy;
-    int rc = copy ? ddl_rules_set(r, &everything, default_text, NULL, e) : err_nomem(e);
+    int rc = copy ? configure(r, &everything, default_text, NULL, e) : err_nomem(e);
     while (rc == 0 && at) {
         char *next = strchr(at, ';');
         if (next) *next++ = 0;
@@ -195,4 +199,50 @@ void ddl_rules_fini(struct ddl_rules *r) {
     for (uint32_t i = 0; i < r->n; i++) free(r->all[i]);
     free(r->all);
     *r = (struct ddl_rules){0};
+}
+
+/* ---- as a record ---- */
+
+enum { RULE_VERSION = 1, FLAG_DELAY = 1, FLAG_FAILURE = 2 };
+
+static void put_text(struct buf *out, const char *text) {
+    buf_u16(out, (uint16_t)strlen(text));
+    buf_put_str(out, text);
+}
+
+void ddl_rule_encode(const struct ddl_rule *rule, struct buf *out) {
+    buf_u8(out, RULE_VERSION);
+    buf_u8(out, (uint8_t)(rule->has_delay * FLAG_DELAY | rule->has_failure * FLAG_FAILURE));
+    put_text(out, rule->statement);
+    put_text(out, rule->keyspace);
+    put_text(out, rule->name);
+    put_text(out, rule->has_delay ? rule->delay_text : "");
+    put_text(out, rule->has_failure ? rule->failure : "");
+}
+
+/* With a NUL behind it, in room of so many bytes. */
+static void get_text(struct rd *rd, char *out, size_t room) {
+    struct slice s = rd_bytes(rd, rd_u16(rd));
+    if (rd->bad || s.n >= room || (s.n && memchr(s.p, 0, s.n))) {
+        rd->bad = true;
+        return;
+    }
+    if (s.n) memcpy(out, s.p, s.n);
+    out[s.n] = 0;
+}
+
+int ddl_rule_decode(struct slice bytes, struct ddl_rule *out, struct err *e) {
+    struct ddl_rule texts = {0};
+    struct rd rd = rd_of(bytes);
+    uint8_t version = rd_u8(&rd), flags = rd_u8(&rd);
+    get_text(&rd, texts.statement, sizeof texts.statement);
+    get_text(&rd, texts.keyspace, sizeof texts.keyspace);
+    get_text(&rd, texts.name, sizeof texts.name);
+    get_text(&rd, texts.delay_text, sizeof texts.delay_text);
+    get_text(&rd, texts.failure, sizeof texts.failure);
+    bool sound = !rd.bad && rd_left(&rd) == 0 && version == RULE_VERSION && flags <= (FLAG_DELAY | FLAG_FAILURE) &&
+                 !(flags & FLAG_DELAY) == !*texts.delay_text && !(flags & FLAG_FAILURE) == !*texts.failure;
+    if (!sound) return err_set(e, ERR_SERVER, "the record of a rule of DDL delays is damaged");
+    const struct ddl_subject of = {texts.statement, texts.keyspace, texts.name};
+    return rule_of(&of, out, e) || set_delay(out, texts.delay_text, e) || set_failure(out, texts.failure, e) ? -1 : 0;
 }

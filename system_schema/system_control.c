@@ -1,5 +1,6 @@
-/* system_control.*: what a test does to the server's DDL: how long it takes, whether it fails, and when what is held goes on. In memory only: a
- * restart begins with what the configuration says. */
+/* system_control.*: what a test does to the server's DDL: how long it takes, whether it fails, and when what is held goes on. Rules that are set are
+ * recorded (catalog_rule.c); what is under way gets what they say anew after a restart. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "system_schema/system_table.h"
@@ -50,6 +51,7 @@ YIELDS(control_ddl) {
         row_text_copy(&ro, "name", r->name);
         if (r->has_delay) row_text_copy(&ro, "delay", r->delay_text);
         if (r->has_failure) row_text_copy(&ro, "failure", r->failure);
+        row_bool(&ro, "configured", r->configured);
         rc = row_out_emit(&ro);
     }
     pthread_mutex_unlock(&c->lock);
@@ -62,10 +64,9 @@ WRITES(control_ddl) {
     bool failed = false;
     const struct ddl_subject of = {text_of(&in, "statement", &failed), text_of(&in, "keyspace_name", &failed), text_of(&in, "name", &failed)};
     const char *delay = text_of(&in, "delay", &failed), *failure = text_of(&in, "failure", &failed);
-    int rc = failed ? -1 : 0;
+    if (failed || refuse_column(&in, "configured")) return -1;
     pthread_mutex_lock(&c->lock);
-    if (rc == 0 && change->kind == VIRTUAL_DELETE) ddl_rules_remove(&c->rules, &of, c->ddl_delay);
-    else if (rc == 0) rc = ddl_rules_set(&c->rules, &of, delay, failure, ctx->err);
+    int rc = change->kind == VIRTUAL_DELETE ? rules_remove(c, &of, ctx->err) : rules_set(c, &of, delay, failure, ctx->err);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -114,11 +115,32 @@ static int emit_objects(struct row_out *ro, struct catalog *c) {
     return rc;
 }
 
+/* No object of the catalogue, but it takes its time like one. */
+static const char switch_keyspace[] = "system", switch_kind[] = "partitioner", switch_name[] = "local";
+
+static int emit_switch(struct row_out *ro, struct catalog *c) {
+    const struct partitioner *p = &c->partitioner;
+    int64_t since = clock_wall_us(c->clock) - clock_mono_us(c->clock);
+    if (!partitioner_is_switching(c) || !row_out_wants(ro, 0, switch_keyspace)) return 0;
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", switch_keyspace);
+    row_text(ro, "kind", switch_kind);
+    row_text(ro, "name", switch_name);
+    row_text(ro, "status", schema_status_name(SCHEMA_UPDATING));
+    row_text(ro, "statement", "UPDATE PARTITIONER");
+    row_long(ro, "since", (since + p->since_us) / 1000);
+    row_bool(ro, "held", p->due_us == INT64_MAX);
+    if (p->due_us != INT64_MAX) row_long(ro, "due", (since + p->due_us) / 1000);
+    if (*p->failure) row_text_copy(ro, "failure", p->failure);
+    return row_out_emit(ro);
+}
+
 YIELDS(control_objects) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     pthread_mutex_lock(&ctx->catalog->lock);
     int rc = emit_objects(&ro, ctx->catalog);
+    if (rc == 0) rc = emit_switch(&ro, ctx->catalog);
     pthread_mutex_unlock(&ctx->catalog->lock);
     return rc;
 }
@@ -164,18 +186,35 @@ static int obey(struct catalog *c, struct entry *x, const struct order *o, bool 
 
 static bool is_any(const char *s) { return strcmp(s, "*") == 0; }
 
+static bool is_meant(const struct order *o, const char *keyspace, const char *kind, const char *name) {
+    return (is_any(o->keyspace) || strcmp(o->keyspace, keyspace) == 0) && (is_any(o->kind) || strcmp(o->kind, kind) == 0) &&
+           (is_any(o->name) || strcmp(o->name, name) == 0);
+}
+
+/* 1: the switch of the partitioner is one of those that are meant. */
+static int obey_switch(struct catalog *c, const struct order *o, struct err *e) {
+    struct partitioner *p = &c->partitioner;
+    if (!partitioner_is_switching(c) || !is_meant(o, switch_keyspace, switch_kind, switch_name)) return 0;
+    if (o->status) return err_invalid(e, "The status of the partitioner's switch may not be set");
+    if (o->failure) snprintf(p->failure, sizeof p->failure, "%s", o->failure);
+    if (o->hold == HOLD) p->due_us = INT64_MAX;
+    if (o->hold == RELEASE) p->due_us = clock_mono_us(c->clock);
+    return 1;
+}
+
 static int obey_all(struct catalog *c, const struct order *o, struct err *e) {
     bool alone = !is_any(o->keyspace) && !is_any(o->kind) && !is_any(o->name), found = false;
     if (!alone && o->status) return err_invalid(e, "A status is set of one object at a time");
     for (uint32_t i = 0; i < c->n_entries; i++) {
         struct entry *x = c->entries[i];
         const struct object_place at = entry_place(c, x);
-        bool meant = !entry_is_gone(x) && (is_any(o->keyspace) || strcmp(o->keyspace, at.keyspace) == 0) &&
-                     (is_any(o->kind) || strcmp(o->kind, x->kind->word) == 0) && (is_any(o->name) || strcmp(o->name, at.name) == 0);
+        bool meant = !entry_is_gone(x) && is_meant(o, at.keyspace, x->kind->word, at.name);
         found = found || meant;
         if (meant && obey(c, x, o, alone, e)) return -1;
     }
-    return found || !alone ? 0 : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);
+    int is_switch = obey_switch(c, o, e);
+    if (is_switch < 0) return -1;
+    return found || is_switch || !alone ? 0 : err_invalid(e, "There is no %s %s in keyspace %s", o->kind, o->name, o->keyspace);
 }
 
 WRITES(control_objects) {

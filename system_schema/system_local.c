@@ -1,4 +1,4 @@
-/* This node: system.local, its peers, and the partitioner that is reported. */
+/* This node: system.local and its peers. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,20 +6,12 @@
 #include "base/murmur3.h"
 #include "system_schema/system_table.h"
 
-static const char *const partitioners[] = {
-    "org.apache.cassandra.dht.Murmur3Partitioner",
-    "org.apache.cassandra.dht.RandomPartitioner",
-    "com.amazonaws.cassandra.DefaultPartitioner",
-};
-
 /* ---- the ring: this node, and whoever is shown beside it ---- */
 
 /* Tokens that are as far from each other as can be: of Murmur3 between -2^63 and 2^63, of the others from 0 on. */
 static const char *token_text(struct row_out *ro, uint32_t i, uint32_t n) {
-    struct catalog *c = (struct catalog *)ro->ctx->catalog;
     uint64_t step = UINT64_MAX / n;
-    bool murmur = atomic_load(&c->partitioner) == 0;
-    if (murmur) return arena_printf(ro->ctx->arena, "%lld", (long long)((uint64_t)i * step));
+    if (partitioner_is_murmur(ro->ctx->catalog)) return arena_printf(ro->ctx->arena, "%lld", (long long)((uint64_t)i * step));
     return arena_printf(ro->ctx->arena, "%llu", (unsigned long long)((uint64_t)i * step));
 }
 
@@ -88,7 +80,7 @@ int yield_local(const struct virtual_context *ctx, const struct schema_table *ta
     row_inet(&ro, "listen_address", address);
     row_int(&ro, "listen_port", 7000);
     row_text(&ro, "native_protocol_version", c->mode == MODE_CASSANDRA ? "5" : "4");
-    row_text(&ro, "partitioner", partitioners[atomic_load(&((struct catalog *)c)->partitioner)]);
+    row_text(&ro, "partitioner", partitioner_name(c));
     row_text(&ro, "rack", c->node.rack);
     row_text(&ro, "release_version", c->node.release_version);
     row_inet(&ro, "rpc_address", address);
@@ -159,39 +151,4 @@ int peers_check(const char *setting, struct err *e) {
     free(copy);
     if (!any && !e->set) err_set(e, ERR_CONFIG, "there is no address in '%s'", setting);
     return e->set ? -1 : 0;
-}
-
-/* ---- the partitioner ---- */
-
-static const char partitioner_key[] = "catalog/partitioner";
-
-static int take_partitioner(void *arg, struct slice key, struct slice value, struct err *e) {
-    struct catalog *c = arg;
-    (void)key, (void)e;
-    if (value.n == 1 && value.p[0] < ARRAY_LEN(partitioners)) atomic_store(&c->partitioner, value.p[0]);
-    return 0;
-}
-
-int partitioner_load(struct catalog *c, struct err *e) {
-    atomic_store(&c->partitioner, 0);
-    return eng_meta_scan(c->eng, slice_str(partitioner_key), take_partitioner, c, e);
-}
-
-/* UPDATE system.local SET partitioner = '...' WHERE key = 'local' is how an account changes it (Working with partitioners,
- * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-partitioners.html): what clients are told changes, no row moves. Nothing else may be
- * written here. */
-WRITES(local) {
-    struct catalog *c = ctx->catalog;
-    const struct schema_column *col = schema_column_find(table, "partitioner");
-    struct value v = change->values[col->ordinal];
-    bool alone = change->kind == VIRTUAL_UPDATE && slice_is(value_slice(change->values[0]), "local");
-    for (uint32_t i = 1; i < table->n_columns && alone; i++) alone = (i == col->ordinal) == !value_is_unset(change->values[i]);
-    if (!alone) return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
-    for (uint8_t i = 0; i < ARRAY_LEN(partitioners); i++) {
-        if (!slice_is(value_slice(v), partitioners[i])) continue;
-        if (eng_meta_put(c->eng, slice_str(partitioner_key), slice_of(&i, 1), ctx->err)) return -1;
-        atomic_store(&c->partitioner, i);
-        return 0;
-    }
-    return err_invalid(ctx->err, "'%.*s' is no partitioner: %s, %s or %s", SLICE_FMT(value_slice(v)), partitioners[0], partitioners[1], partitioners[2]);
 }

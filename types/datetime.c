@@ -1,7 +1,6 @@
 /* timestamp (milliseconds since 1970), date (days, 1970-01-01 is 2^31) and time (nanoseconds of the day). */
 #include <inttypes.h>
 
-#include "base/clock.h"
 #include "types/calendar.h"
 #include "types/family.h"
 
@@ -127,11 +126,11 @@ static bool is_integer(struct slice text) {
     return cqlt_is_digits(text.n > 1 && text.p[0] == '-' ? slice_of(text.p + 1, text.n - 1) : text);
 }
 
-static int parse_timestamp(struct slice text, struct buf *out, struct err *e) {
+static int parse_timestamp(struct slice text, int64_t now_us, struct buf *out, struct err *e) {
     int64_t ms;
     if (text.n == 0) return 0;
     if (text.n == 3 && (text.p[0] | 32) == 'n' && (text.p[1] | 32) == 'o' && (text.p[2] | 32) == 'w') {
-        ms = clock_wall_us(&clock_real) / 1000;
+        ms = now_us / 1000;
     } else if (is_integer(text)) {
         if (cqlt_parse_int64(text, &ms) < 0) return err_invalid(e, "Unable to make long (for date) from: '%.*s'", CQLT_QUOTE(text));
     } else if (read_timestamp(text, &ms) < 0) {
@@ -184,8 +183,8 @@ static int parse_time(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
-    return t->id == CQL_TIMESTAMP ? parse_timestamp(text, out, e) : t->id == CQL_DATE ? parse_date(text, out, e) : parse_time(text, out, e);
+static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+    return t->id == CQL_TIMESTAMP ? parse_timestamp(text, now_us, out, e) : t->id == CQL_DATE ? parse_date(text, out, e) : parse_time(text, out, e);
 }
 
 /* ---- writing ---- */

@@ -16,8 +16,8 @@ struct key_rd {
 struct cql_family {
     int (*validate)(const struct cql_type *t, struct slice v, struct err *e);
     int (*compare)(const struct cql_type *t, struct slice a, struct slice b);
-    /* Text as in a literal to wire bytes (AbstractType.fromString). NULL: the family has no literals of one token. */
-    int (*parse)(const struct cql_type *t, struct slice text, struct buf *out, struct err *e);
+    /* Text as in a literal to wire bytes (AbstractType.fromString); now_us: what "now" is. NULL: the family has no literals of one token. */
+    int (*parse)(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e);
     void (*text)(const struct cql_type *t, struct slice v, struct buf *out);  /* unquoted */
     void (*print)(const struct cql_type *t, struct slice v, struct buf *out); /* NULL: text, in quotes where type needs them */
     int (*key_encode)(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e); /* ascending */

@@ -48,7 +48,8 @@ static bool is_mapped(const uint8_t *p) {
     return memcmp(p, prefix, sizeof prefix) == 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+    (void)now_us;
     (void)t;
     char s[64];
     uint8_t v4[4];

@@ -47,7 +47,8 @@ static int parse_boolean(struct slice text, struct buf *out, struct err *e) {
     return 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+    (void)now_us;
     if (t->id == CQL_BOOLEAN) return parse_boolean(text, out, e);
     if (text.n == 0) return 0;
     int wire = cqlt_type_info(t->id)->wire;

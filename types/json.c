@@ -158,7 +158,7 @@ static void put_java(yajl_val j, struct buf *out) {
         struct err ignored = {0};
         struct buf wire;
         buf_init(&wire, 64);
-        if (strpbrk(n, ".eE") && cqlt_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), &wire, &ignored) == 0 && wire.n == 8)
+        if (strpbrk(n, ".eE") && cqlt_real.parse(cql_type_scalar(CQL_DOUBLE), slice_str(n), 0, &wire, &ignored) == 0 && wire.n == 8)
             cql_value_text(cql_type_scalar(CQL_DOUBLE), buf_slice(&wire), out);
         else
             buf_put_str(out, n);
@@ -247,23 +247,23 @@ static int read_blob(yajl_val j, struct buf *out, struct err *e) {
         return err_invalid(e, "Value '%.*s' is not a valid blob representation: String representation of blob is missing 0x prefix: %.*s",
                            CQLT_QUOTE(s), CQLT_QUOTE(s));
     struct err inner = {0};
-    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2), out, &inner) == 0) return 0;
+    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), slice_of(s.p + 2, s.n - 2), 0, out, &inner) == 0) return 0;
     return err_invalid(e, "Value '%.*s' is not a valid blob representation: %s", CQLT_QUOTE(s), inner.text);
 }
 
 /* A decimal that is not in a string has been a double on its way. */
-static int parse_number(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int parse_number(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     struct slice text = slice_str(YAJL_GET_NUMBER(j));
-    if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE")) return cqlt_family(t)->parse(t, text, out, e);
+    if (t->id != CQL_DECIMAL || !strpbrk(YAJL_GET_NUMBER(j), ".eE")) return cqlt_family(t)->parse(t, text, now_us, out, e);
     struct buf java;
     buf_init(&java, 0);
     put_java(j, &java);
-    int rc = cqlt_family(t)->parse(t, buf_slice(&java), out, e);
+    int rc = cqlt_family(t)->parse(t, buf_slice(&java), now_us, out, e);
     buf_fini(&java);
     return rc;
 }
 
-static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int read_scalar(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     struct err inner = {0};
     if (t->id == CQL_BLOB) return read_blob(j, out, e);
     bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT, string = YAJL_IS_STRING(j);
@@ -273,10 +273,10 @@ static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, st
         return 0;
     }
     if (string && !(t->id == CQL_VARINT && text.n == 0)) {
-        if (cqlt_family(t)->parse(t, text, out, &inner) == 0) return 0;
+        if (cqlt_family(t)->parse(t, text, now_us, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     } else if (YAJL_IS_NUMBER(j) && takes_number(t, j)) {
-        if (parse_number(t, j, out, &inner) == 0) return 0;
+        if (parse_number(t, j, now_us, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     }
     if (inner.set && inner.code == ERR_SERVER) return err_nomem(e);
@@ -284,13 +284,13 @@ static int read_scalar(const struct cql_type *t, yajl_val j, struct buf *out, st
     return expected(wanted[t->id], j, e);
 }
 
-static int read_json(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e);
-static int read_in_string(const struct cql_type *t, struct slice text, struct buf *out, struct err *e);
+static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e);
+static int read_in_string(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e);
 
-static int read_item(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int read_item(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     size_t at = out->n;
     buf_u32(out, 0);
-    if (read_json(t, j, out, e) < 0) return -1;
+    if (read_json(t, j, now_us, out, e) < 0) return -1;
     if (buf_failed(out)) return err_nomem(e);
     buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     return 0;
@@ -307,15 +307,15 @@ static int by_key(const void *a, const void *b, void *type) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static int read_map_key(const struct cql_type *t, const char *key, struct buf *out, struct err *e) {
+static int read_map_key(const struct cql_type *t, const char *key, int64_t now_us, struct buf *out, struct err *e) {
     struct yajl_val_s text = {.type = yajl_t_string, .u.string = (char *)(uintptr_t)key};
-    if (t->n_args == 0) return read_scalar(t, &text, out, e);
-    int rc = cql_value_from_json(t, slice_str(key), out, e); /* a composite key is JSON in the string */
+    if (t->n_args == 0) return read_scalar(t, &text, now_us, out, e);
+    int rc = cql_value_from_json(t, slice_str(key), now_us, out, e); /* a composite key is JSON in the string */
     return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
 }
 
 /* Sets and maps are kept in the order of their type, without repetitions. */
-static int read_sorted(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int read_sorted(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     bool map = t->id == CQL_MAP;
     size_t n = map ? j->u.object.len : j->u.array.len, at = out->n;
     struct json_entry *all = calloc(n + 1, sizeof *all);
@@ -330,8 +330,8 @@ static int read_sorted(const struct cql_type *t, yajl_val j, struct buf *out, st
         if (YAJL_IS_NULL(item))
             rc = err_invalid(e, map ? "Invalid null value in map" : "Invalid null element in set");
         else
-            rc = map ? read_map_key(t->args[0], j->u.object.keys[i], &all[i].key, e) : read_json(t->args[0], item, &all[i].key, e);
-        if (rc == 0 && map) rc = read_json(t->args[1], item, &all[i].value, e);
+            rc = map ? read_map_key(t->args[0], j->u.object.keys[i], now_us, &all[i].key, e) : read_json(t->args[0], item, now_us, &all[i].key, e);
+        if (rc == 0 && map) rc = read_json(t->args[1], item, now_us, &all[i].value, e);
         if (rc == 0 && (buf_failed(&all[i].key) || buf_failed(&all[i].value))) rc = err_nomem(e);
     }
     uint32_t kept = 0;
@@ -352,16 +352,16 @@ static int read_sorted(const struct cql_type *t, yajl_val j, struct buf *out, st
     return rc;
 }
 
-static int read_list(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int read_list(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     buf_u32(out, (uint32_t)j->u.array.len);
     for (size_t i = 0; i < j->u.array.len; i++) {
         if (YAJL_IS_NULL(j->u.array.values[i])) return err_invalid(e, "Invalid null element in list");
-        if (read_item(t->args[0], j->u.array.values[i], out, e) < 0) return -1;
+        if (read_item(t->args[0], j->u.array.values[i], now_us, out, e) < 0) return -1;
     }
     return 0;
 }
 
-static int read_tuple(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int read_tuple(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     char before[80];
     if (j->u.array.len != t->n_args) {
         snprintf(before, sizeof before, j->u.array.len > t->n_args ? "Tuple contains extra items (expected %u): " : "Tuple is missing items (expected %u): ", t->n_args);
@@ -370,7 +370,7 @@ static int read_tuple(const struct cql_type *t, yajl_val j, struct buf *out, str
     for (uint32_t i = 0; i < t->n_args; i++) {
         if (YAJL_IS_NULL(j->u.array.values[i]))
             cql_elem_put(value_null(), out);
-        else if (read_item(t->args[i], j->u.array.values[i], out, e) < 0)
+        else if (read_item(t->args[i], j->u.array.values[i], now_us, out, e) < 0)
             return -1;
     }
     return 0;
@@ -385,7 +385,7 @@ static struct slice field_name(const char *key, struct buf *lower) {
     return buf_slice(lower);
 }
 
-static int read_udt(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int read_udt(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     yajl_val *fields = calloc(t->n_args + 1, sizeof *fields);
     struct buf lower;
     buf_init(&lower, 0);
@@ -398,14 +398,14 @@ static int read_udt(const struct cql_type *t, yajl_val j, struct buf *out, struc
     }
     for (uint32_t i = 0; rc == 0 && i < t->n_args; i++) {
         if (!fields[i] || YAJL_IS_NULL(fields[i])) cql_elem_put(value_null(), out);
-        else rc = read_item(t->args[i], fields[i], out, e);
+        else rc = read_item(t->args[i], fields[i], now_us, out, e);
     }
     buf_fini(&lower);
     free(fields);
     return rc;
 }
 
-static int read_vector(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
+static int read_vector(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     char before[96];
     if (j->u.array.len != t->dimension) {
         snprintf(before, sizeof before, "List had incorrect size: expected %u but given %zu; ", t->dimension, j->u.array.len);
@@ -414,7 +414,7 @@ static int read_vector(const struct cql_type *t, yajl_val j, struct buf *out, st
     for (uint32_t i = 0; i < t->dimension; i++) {
         struct buf element;
         buf_init(&element, out->limit);
-        int rc = read_json(t->args[0], j->u.array.values[i], &element, e);
+        int rc = read_json(t->args[0], j->u.array.values[i], now_us, &element, e);
         if (rc == 0) cql_vector_put(t, buf_slice(&element), out);
         buf_fini(&element);
         if (rc < 0) return -1;
@@ -422,20 +422,20 @@ static int read_vector(const struct cql_type *t, yajl_val j, struct buf *out, st
     return 0;
 }
 
-static int read_json(const struct cql_type *t, yajl_val j, struct buf *out, struct err *e) {
-    if (t->n_args == 0) return read_scalar(t, j, out, e);
-    if (YAJL_IS_STRING(j)) return read_in_string(t, slice_str(YAJL_GET_STRING(j)), out, e);
+static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
+    if (t->n_args == 0) return read_scalar(t, j, now_us, out, e);
+    if (YAJL_IS_STRING(j)) return read_in_string(t, slice_str(YAJL_GET_STRING(j)), now_us, out, e);
     bool object = t->id == CQL_MAP || t->id == CQL_UDT;
     if (object ? !YAJL_IS_OBJECT(j) : !YAJL_IS_ARRAY(j)) {
         const char *what = object ? "a map" : t->id == CQL_SET ? "a list (representing a set)" : t->id == CQL_TUPLE ? "a list representation of a tuple" : "a list";
         return expected(what, j, e);
     }
     switch (t->id) {
-    case CQL_LIST: return read_list(t, j, out, e);
-    case CQL_TUPLE: return read_tuple(t, j, out, e);
-    case CQL_UDT: return read_udt(t, j, out, e);
-    case CQL_VECTOR: return read_vector(t, j, out, e);
-    default: return read_sorted(t, j, out, e);
+    case CQL_LIST: return read_list(t, j, now_us, out, e);
+    case CQL_TUPLE: return read_tuple(t, j, now_us, out, e);
+    case CQL_UDT: return read_udt(t, j, now_us, out, e);
+    case CQL_VECTOR: return read_vector(t, j, now_us, out, e);
+    default: return read_sorted(t, j, now_us, out, e);
     }
 }
 
@@ -452,7 +452,7 @@ static yajl_val parse_tree(struct slice value, struct err *e) {
 }
 
 /* A collection may be JSON within a string. */
-static int read_in_string(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+static int read_in_string(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
     struct slice value;
     struct err inner = {0};
     yajl_val j = cql_json_check(text, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
@@ -461,18 +461,18 @@ static int read_in_string(const struct cql_type *t, struct slice text, struct bu
         const char *message = strstr(inner.text, ": ");
         return err_invalid(e, "Error decoding JSON string: %s", message ? message + 2 : inner.text);
     }
-    int rc = YAJL_IS_STRING(j) || YAJL_IS_NULL(j) ? expected("a JSON value", j, e) : read_json(t, j, out, e);
+    int rc = YAJL_IS_STRING(j) || YAJL_IS_NULL(j) ? expected("a JSON value", j, e) : read_json(t, j, now_us, out, e);
     yajl_tree_free(j);
     return rc;
 }
 
-int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf *out, struct err *e) {
+int cql_value_from_json(const struct cql_type *t, struct slice json, int64_t now_us, struct buf *out, struct err *e) {
     struct slice value;
     struct err inner = {0};
     yajl_val j = cql_json_check(json, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
     if (!j && inner.code == ERR_SERVER) return err_nomem(e);
     if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), inner.text);
-    int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, out, e);
+    int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, now_us, out, e);
     yajl_tree_free(j);
     if (rc == 0 && buf_failed(out)) return err_nomem(e);
     return rc;

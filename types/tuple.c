@@ -54,7 +54,7 @@ static struct slice take_field(struct slice *s, bool *more) {
     return field;
 }
 
-static int parse_field(const struct cql_type *t, struct slice field, struct buf *out, struct err *e) {
+static int parse_field(const struct cql_type *t, struct slice field, int64_t now_us, struct buf *out, struct err *e) {
     if (slice_is(field, "@")) {
         cql_elem_put(value_null(), out);
         return 0;
@@ -68,19 +68,19 @@ static int parse_field(const struct cql_type *t, struct slice field, struct buf 
     }
     size_t at = out->n;
     buf_u32(out, 0);
-    int rc = f->parse ? f->parse(t, buf_slice(&plain), out, e) : err_invalid(e, "cannot parse '%.*s'", CQLT_QUOTE(field));
+    int rc = f->parse ? f->parse(t, buf_slice(&plain), now_us, out, e) : err_invalid(e, "cannot parse '%.*s'", CQLT_QUOTE(field));
     if (rc == 0 && !buf_failed(out)) buf_patch_u32(out, at, (uint32_t)(out->n - at - 4));
     buf_fini(&plain);
     return rc;
 }
 
-static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
     bool more = text.n > 0;
     for (uint32_t i = 0; more; i++) {
         if (i == t->n_args)
             return err_invalid(e, "Invalid tuple literal: too many elements. Type %s expects %u but got more", "tuple", t->n_args);
         struct slice field = take_field(&text, &more);
-        if (parse_field(t->args[i], field, out, e) < 0) return -1;
+        if (parse_field(t->args[i], field, now_us, out, e) < 0) return -1;
     }
     return 0;
 }

@@ -114,9 +114,9 @@ enum cql_literal { LIT_STRING, LIT_INTEGER, LIT_FLOAT, LIT_BOOLEAN, LIT_UUID, LI
 
 /* May a literal of this kind be given where the type is wanted? (Constants.Literal.testAssignment) */
 bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind);
-/* Text of a literal (unquoted, as the user wrote it) to wire bytes appended to out. receiver names the column in the
+/* Text of a literal (unquoted, as the user wrote it) to wire bytes appended to out; now_us is what the timestamp "now" is. receiver names the column in the
  * error: "Invalid STRING constant (abc) for \"v\" of type int", "Unable to make int from 'abc'", ... */
-int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver,
+int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver, int64_t now_us,
                       struct buf *out, struct err *e) MUST_CHECK;
 
 /* As a CQL literal ('it''s', 0xcafe, {'a': 1}); Cassandra's AbstractType.toCQLString. */
@@ -125,8 +125,8 @@ void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out);
 void cql_value_text(const struct cql_type *t, struct slice v, struct buf *out);
 /* JSON as SELECT JSON and toJson give it. */
 void cql_value_json(const struct cql_type *t, struct value v, struct buf *out);
-/* JSON text to wire bytes, as INSERT JSON and fromJson take it: 0 a value, 1 a JSON null, -1 error in Cassandra's words. */
-int cql_value_from_json(const struct cql_type *t, struct slice json, struct buf *out, struct err *e) MUST_CHECK;
+/* JSON text to wire bytes, as INSERT JSON and fromJson take it; now_us as above: 0 a value, 1 a JSON null, -1 error in Cassandra's words. */
+int cql_value_from_json(const struct cql_type *t, struct slice json, int64_t now_us, struct buf *out, struct err *e) MUST_CHECK;
 
 /* ---- key form ---- */
 

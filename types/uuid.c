@@ -57,7 +57,8 @@ static int read_uuid(struct slice text, uint8_t out[16]) {
     return 0;
 }
 
-static int parse(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+    (void)now_us;
     uint8_t v[16];
     if (text.n == 0) return 0;
     if (read_uuid(text, v) < 0) {

@@ -66,7 +66,7 @@ bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind) {
     return t->id == CQL_TUPLE || (literal_fits[kind] & 1u << t->id);
 }
 
-int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver, struct buf *out,
+int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver, int64_t now_us, struct buf *out,
                       struct err *e) {
     static const char *const names[] = {"STRING", "INTEGER", "FLOAT", "BOOLEAN", "UUID", "HEX", "DURATION"};
     if (!cql_literal_fits(t, kind)) {
@@ -77,7 +77,7 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
         return err_set_buf(e, ERR_INVALID, &refusal);
     }
     if (kind == LIT_HEX && t->id == CQL_BLOB && text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
-    if (cqlt_family(t)->parse(t, text, out, e) < 0) return -1;
+    if (cqlt_family(t)->parse(t, text, now_us, out, e) < 0) return -1;
     return buf_failed(out) ? err_nomem(e) : 0;
 }
 

@@ -25,7 +25,7 @@ struct term *cqli_term_fold(struct compile *c, struct term *t) {
     for (uint32_t i = 0; i < t->n_args; i++)
         if (t->args[i] && t->args[i]->kind != TERM_CONSTANT) return t;
     struct err failure = {0};
-    struct cql_request r = {.arena = c->arena, .err = t->kind == TERM_CALL ? &failure : c->err};
+    struct cql_request r = {.arena = c->arena, .now_us = c->now_us, .err = t->kind == TERM_CALL ? &failure : c->err};
     struct value v;
     if (term_eval(t, &r, &v) < 0) return t->kind == TERM_CALL ? t : NULL;
     t->kind = TERM_CONSTANT;
@@ -38,7 +38,7 @@ static struct term *compile_literal(struct compile *c, const struct ast_expr *x,
     struct term *t = term_new(c, TERM_CONSTANT, to->type, 0);
     if (!t) return NULL;
     buf_init(&b, 64 << 20);
-    int rc = cql_literal_parse(to->type, x->literal, x->text, to->name, &b, c->err);
+    int rc = cql_literal_parse(to->type, x->literal, x->text, to->name, c->now_us, &b, c->err);
     if (rc == 0) {
         struct slice copy = arena_dup(c->arena, buf_slice(&b));
         t->value = value_of_slice(copy);

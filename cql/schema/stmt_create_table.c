@@ -182,7 +182,7 @@ static int take_id(struct create *t, struct catalog_change *change) {
     struct buf b;
     buf_init(&b, 64);
     struct err ignored = {0};
-    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", &b, &ignored);
+    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", 0, &b, &ignored);
     change->has_id = rc == 0 && b.n == 16;
     if (change->has_id) memcpy(change->id, b.p, 16);
     buf_fini(&b);

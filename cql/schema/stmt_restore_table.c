@@ -10,7 +10,7 @@ static int take_moment(struct compile *c, const struct ast_prop_value *v, struct
     struct buf b;
     if (v->kind == PROP_MAP) return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'restore_timestamp'. It should be a string");
     buf_init(&b, 64);
-    int rc = cql_literal_parse(cql_type_scalar(CQL_TIMESTAMP), LIT_STRING, v->text, "restore_timestamp", &b, &ignored);
+    int rc = cql_literal_parse(cql_type_scalar(CQL_TIMESTAMP), LIT_STRING, v->text, "restore_timestamp", c->now_us, &b, &ignored);
     int64_t ms = !rc && b.n == 8 ? (int64_t)load_u64(b.p) : INT64_MAX;
     buf_fini(&b);
     if (ms > INT64_MAX / 1000 || ms < 0) return err_invalid(c->err, "Invalid restore_timestamp '%.*s': it is a time in ISO 8601, 2020-06-30T04:05:00+0000", SLICE_FMT(v->text));

@@ -88,7 +88,7 @@ static const char *column_name(struct cql_request *r, struct slice json) {
     struct buf b;
     buf_init(&b, json.n + 1);
     char *name = NULL;
-    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, &b, r->err) != 0) {
+    if (cql_value_from_json(cql_type_scalar(CQL_TEXT), json, 0, &b, r->err) != 0) {
         buf_fini(&b);
         return NULL;
     }
@@ -124,7 +124,7 @@ static int note_member(struct cql_request *r, const struct schema_table *t, stru
 static int set_column(struct cql_request *r, const struct schema_column *col, struct slice json, struct value *values) {
     struct buf b;
     buf_init(&b, r->arena->limit);
-    int rc = cql_value_from_json(col->type, json, &b, r->err);
+    int rc = cql_value_from_json(col->type, json, r->now_us, &b, r->err);
     if (rc == 1) values[col->ordinal] = value_null();
     if (rc == 0) {
         struct slice v = buf_failed(&b) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&b));

@@ -49,3 +49,18 @@ def expansion():
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
         subprocess.run([venv / "bin" / "pip", "install", "-q", "-r", ROOT / "tests" / "integration" / "requirements-cqlsh-expansion.txt"], check=True)
     return program
+
+
+@pytest.fixture
+def controlled(new_server):
+    """A server whose DDL and clock tests control (control.py), and a session that reads no metadata."""
+    clusters = []
+
+    def start(*flags):
+        server = new_server("--control", "on", *flags)
+        clusters.append(server.cluster(schema_metadata_enabled=False))
+        return server, clusters[-1].connect()
+
+    yield start
+    for c in clusters:
+        c.shutdown()

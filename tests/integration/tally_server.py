@@ -66,6 +66,13 @@ class Server:
         return Cluster([self.host], port=self.port, **options)
 
 
+def eventually(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.02)
+
+
 def create_keyspace(session, name, seconds=60):
     """Returns when the keyspace may be used: on Keyspaces that, too, is a moment after the answer."""
     session.execute(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")

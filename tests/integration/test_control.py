@@ -7,34 +7,8 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ServerError
 from cassandra.query import BatchStatement, BatchType
 
-from tally_server import await_active, create_keyspace, status_of
-
-
-@pytest.fixture
-def controlled(new_server):
-    clusters = []
-
-    def start(*flags):
-        server = new_server("--control", "on", *flags)
-        clusters.append(server.cluster(schema_metadata_enabled=False))
-        return server, clusters[-1].connect()
-
-    yield start
-    for c in clusters:
-        c.shutdown()
-
-
-def rules(session):
-    return {(r.statement, r.keyspace_name, r.name): (r.delay, r.failure) for r in session.execute("SELECT * FROM system_control.ddl")}
-
-
-def objects(session, keyspace):
-    rows = session.execute("SELECT * FROM system_control.objects WHERE keyspace_name = %s", (keyspace,))
-    return {(r.kind, r.name): r for r in rows}
-
-
-def release(session, keyspace, name, kind="table"):
-    session.execute("UPDATE system_control.objects SET held = false WHERE keyspace_name = %s AND kind = %s AND name = %s", (keyspace, kind, name))
+from control import drop_rule, objects, read_clock, release, release_all, rules, set_clock, set_rule, set_status
+from tally_server import await_active, create_keyspace, create_table, eventually, status_of
 
 
 def test_it_is_not_there_unless_asked_for(new_server):
@@ -88,6 +62,40 @@ def test_the_closest_rule_counts_and_rules_come_and_go(controlled):
     assert rules(session)["CREATE TABLE", "k", "slow"] == ("held", None)
     session.execute("UPDATE system_control.objects SET held = false WHERE keyspace_name = '*' AND kind = '*' AND name = '*'")
     assert status_of(session, "k", "late") == "ACTIVE"
+
+
+def test_rules_that_were_set_survive_kill9(controlled):
+    """They go before the configuration's of the same statement and object, which come back when nothing else was said of them."""
+    server, session = controlled("--ddl-delay", "1", "--ddl-rules", "CREATE TABLE k.a = 2; CREATE TABLE k.b = 3; CREATE TABLE k.c = 4")
+    set_rule(session, "held", "DROP TABLE", "k", "t", failure="no luck")
+    set_rule(session, "5", "CREATE TABLE", "k", "a")
+    set_rule(session, "6")
+    set_rule(session, "7", "ALTER TABLE", "k")
+    drop_rule(session, "ALTER TABLE", "k")
+    drop_rule(session, "CREATE TABLE", "k", "b")  # which the configuration says
+    now = {("DROP TABLE", "k", "t"): ("held", "no luck"), ("CREATE TABLE", "k", "a"): ("5", None), ("*", "*", "*"): ("6", None), ("CREATE TABLE", "k", "c"): ("4", None)}
+    for _ in range(2):
+        assert rules(session) == now
+        assert [r.name for r in session.execute("SELECT name, configured FROM system_control.ddl") if r.configured] == ["c"]
+        server.kill9()
+        server.start()
+        session = server.cluster(schema_metadata_enabled=False).connect()
+    with pytest.raises(InvalidRequest, match="Column configured of system_control.ddl tells what is"):
+        session.execute("UPDATE system_control.ddl SET configured = true WHERE statement = '*' AND keyspace_name = '*' AND name = '*'")
+    drop_rule(session)
+    now["*", "*", "*"] = ("1", None)  # the configuration's again
+    assert rules(session) == now
+    for flags in (("--control", "off"), ("--control", "on")):  # without control nobody sees them, and they do not count
+        server.kill9()
+        server.flags = (*server.flags, *flags)
+        server.start()
+        session = server.cluster(schema_metadata_enabled=False).connect()
+        if flags[1] == "off":
+            create_keyspace(session, "k")
+            create_table(session, "k", "t", "p int PRIMARY KEY")
+            session.execute("DROP TABLE k.t")
+            eventually(lambda: status_of(session, "k", "t") is None)
+    assert rules(session) == now
 
 
 def test_a_seed_makes_the_same_delays_again(controlled):

@@ -1,154 +1,228 @@
 """Asynchronous DDL as an application meets it: polling as AWS's documentation recommends, migration tools, what is refused meanwhile, kill -9."""
+import re
 import threading
 import time
 
 import pytest
 from cassandra import AlreadyExists, InvalidRequest
 
+from control import drop_rule, objects, read_clock, release, release_all, set_clock, set_rule, set_status
 from tally_server import await_active, create_keyspace, status_of
 
-KEYSPACE = "CREATE KEYSPACE %s WITH replication = {'class': 'SingleRegionStrategy'}"
+
+# ---- docs/ddl.md, "What is answered meanwhile": kind x status x statement -> answer ----
+
+OK, NOTHING, EXISTS = "done", "nothing", AlreadyExists
+LOST = "INACCESSIBLE_ENCRYPTION_CREDENTIALS"
+NEW = "WITH replication = {'class': 'SingleRegionStrategy'}"
 
 
-@pytest.fixture
-def controlled(new_server):
-    clusters = []
-
-    def start(*flags):
-        server = new_server("--control", "on", *flags)
-        clusters.append(server.cluster(schema_metadata_enabled=False))
-        return server, clusters[-1].connect()
-
-    yield start
-    for c in clusters:
-        c.shutdown()
-
-
-def hold(session, statement, keyspace="*", name="*"):
-    session.execute("INSERT INTO system_control.ddl (statement, keyspace_name, name, delay) VALUES (%s, %s, %s, 'held')", (statement, keyspace, name))
-
-
-def release_all(session):
-    session.execute("UPDATE system_control.objects SET held = false WHERE keyspace_name = '*' AND kind = '*' AND name = '*'")
-
-
-def set_status(session, status):
-    session.execute("UPDATE system_control.objects SET status = %s WHERE keyspace_name = 'k' AND kind = 'table' AND name = 't'", (status,))
-
-
-# ---- docs/ddl.md, "What is answered meanwhile": status x statement -> answer ----
-
-OK, NOTHING = "ok", "nothing"
-EXISTS = AlreadyExists
-
-
-def busy(status, end="ACTIVE", what="Table 't'"):
+def busy(status, end="ACTIVE", what="Table 'o'"):
     return f"{what} is {status}: wait until it is {end}"
 
 
-LOST = "INACCESSIBLE_ENCRYPTION_CREDENTIALS"
-TABLE = {
-    # status: (CREATE, CREATE IF NOT EXISTS, ALTER, ALTER ... again, DROP, DROP IF EXISTS, SELECT)
-    None: (OK, OK, "Table 'k.t' doesn't exist", OK if False else "Table 'k.t' doesn't exist", "Table 'k.t' doesn't exist", NOTHING, "unconfigured table k.t"),
-    "CREATING": (EXISTS, NOTHING, busy("CREATING"), busy("CREATING"), busy("CREATING"), busy("CREATING"), "unconfigured table k.t"),
-    "ACTIVE": (EXISTS, NOTHING, OK, OK, OK, OK, OK),
-    "UPDATING": (EXISTS, NOTHING, busy("UPDATING"), busy("UPDATING"), busy("UPDATING"), busy("UPDATING"), OK),
-    "DELETING": (busy("DELETING", "gone"), busy("DELETING", "gone"), busy("DELETING", "gone"), busy("DELETING", "gone"), NOTHING, NOTHING, "unconfigured table k.t"),
-    LOST: (EXISTS, NOTHING, busy(LOST), busy(LOST), OK, OK, busy(LOST)),
-}
-STATEMENTS = ("CREATE TABLE k.t (p int PRIMARY KEY)", "CREATE TABLE IF NOT EXISTS k.t (p int PRIMARY KEY)", "ALTER TABLE k.t ADD x int", "ALTER TABLE k.t WITH comment = 'new'",
-              "DROP TABLE k.t", "DROP TABLE IF EXISTS k.t", "SELECT * FROM k.t")
+def of_an_object(what, exists, missing, lost=False):
+    """The answers that all kinds give to what creates, alters and drops them, by status; the rest is the kind's own."""
+    def answers(create, again, alter, drop):
+        return {f"CREATE {c}": a for c, a in (("o", create), ("IF NOT EXISTS o", again))} | {f"ALTER {c}": alter for c in ("o", "IF EXISTS o")} | {
+            f"DROP {c}": drop for c in ("o", "IF EXISTS o")}
+
+    table = {status: answers(exists, NOTHING, busy(status, what=what), busy(status, what=what)) for status in ("CREATING", "UPDATING")}
+    table[None] = answers(OK, OK, missing, missing) | {"ALTER IF EXISTS o": NOTHING, "DROP IF EXISTS o": NOTHING}
+    table["ACTIVE"] = answers(exists, NOTHING, OK, OK)
+    gone = busy("DELETING", "gone", what)
+    table["DELETING"] = answers(gone, gone, gone, NOTHING)
+    return table
 
 
-def bring_to(session, status):
-    """k.t into this status, and held there; other changes take no time."""
-    release_all(session)
-    if status_of(session, "k", "t") == LOST:
-        set_status(session, "ACTIVE")
-    session.execute("DROP TABLE IF EXISTS k.t")
-    verb = {"CREATING": "CREATE", "UPDATING": "ALTER", "DELETING": "DROP"}.get(status)
-    if status is None:
-        return
-    if status != "CREATING":
-        session.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
-    if verb:
-        hold(session, f"{verb} TABLE", "k", "t")
-        session.execute({"CREATE": "CREATE TABLE k.t (p int PRIMARY KEY)", "ALTER": "ALTER TABLE k.t WITH comment = 'old'", "DROP": "DROP TABLE k.t"}[verb])
-        session.execute("DELETE FROM system_control.ddl WHERE statement = %s AND keyspace_name = 'k' AND name = 't'", (f"{verb} TABLE",))
+class Kind:
+    """Each object is called o; a table and a type are in keyspace k."""
+
+    def __init__(self, word, texts, answers, uses):
+        """texts: the statements that create, alter and drop; uses: statement -> answers by status, for those that are not in answers."""
+        self.word, self.texts = word, texts
+        self.answers = {status: dict(given) for status, given in answers.items()}
+        for statement, by_status in uses.items():
+            for status in self.answers:
+                self.answers[status][statement] = by_status.get(status, OK)
+
+    def text(self, statement):
+        verb, _, rest = statement.partition(" ")
+        if rest not in ("o", "IF NOT EXISTS o", "IF EXISTS o") or verb not in self.texts:
+            return statement
+        return self.texts[verb].replace("{o}", rest if self.word == "keyspace" else rest.replace("o", "k.o") if rest == "o" else rest[:-1] + "k.o")
+
+
+def everywhere(answer, *but, **others):
+    return {status: answer for status in (None, "CREATING", "RESTORING", "ACTIVE", "UPDATING", "DELETING", LOST) if status not in but} | others
+
+
+def table_kind():
+    answers = of_an_object("Table 'o'", EXISTS, "Table 'k.o' doesn't exist")
+    answers["RESTORING"] = {s: busy("RESTORING") if a == busy("CREATING") else a for s, a in answers["CREATING"].items()}
+    answers[LOST] = {s: busy(LOST) if s.startswith("ALTER") else a for s, a in answers["ACTIVE"].items()}
+    usable = everywhere("unconfigured table k.o", "ACTIVE", "UPDATING", LOST) | {LOST: busy(LOST)}
+    uses = {s: usable for s in ("SELECT * FROM k.o", "INSERT INTO k.o (p) VALUES (1)", "UPDATE k.o SET v = 1 WHERE p = 1", "DELETE FROM k.o WHERE p = 1")}
+    uses["TRUNCATE k.o"] = usable | {"UPDATING": busy("UPDATING")}
+    uses["ALTER TABLE k.o WITH comment = 'new'"] = {status: given["ALTER o"] for status, given in answers.items()}
+    uses["RESTORE TABLE k.o FROM TABLE k.src"] = everywhere(EXISTS) | {None: OK, "DELETING": busy("DELETING", "gone")}
+    texts = {"CREATE": "CREATE TABLE {o} (p int PRIMARY KEY, v int)", "ALTER": "ALTER TABLE {o} ADD x int", "DROP": "DROP TABLE {o}"}
+    return Kind("table", texts, answers, uses)
+
+
+def type_kind():
+    what = "Type 'o'"
+    answers = of_an_object(what, "A user type with name 'o' already exists", "Type '?k.o'? doesn't exist")
+    used = everywhere("Unknown type k.o", "ACTIVE", "UPDATING") | {"UPDATING": busy("UPDATING", what=what)}
+    uses = {"CREATE TABLE k.made_of (p int PRIMARY KEY, v frozen<o>)": used, "CREATE TYPE k.made_of (v frozen<o>)": used}
+    uses["ALTER TYPE k.o RENAME a TO b"] = {status: given["ALTER o"] for status, given in answers.items()}
+    return Kind("type", {"CREATE": "CREATE TYPE {o} (a int)", "ALTER": "ALTER TYPE {o} ADD x int", "DROP": "DROP TYPE {o}"}, answers, uses)
+
+
+def keyspace_kind():
+    what = "Keyspace 'o'"
+    answers = of_an_object(what, EXISTS, "Keyspace 'o' doesn't exist")
+    early, gone = "unconfigured keyspace o", busy("DELETING", "gone", what)
+    made = {"CREATING": early, None: "Keyspace 'o' doesn't exist", "DELETING": gone}
+    changed = {"CREATING": early, "DELETING": gone}
+    used = {"CREATING": early, None: "Keyspace '?o'? does not exist", "DELETING": "Keyspace '?o'? does not exist"}
+    uses = {"CREATE TABLE o.new (p int PRIMARY KEY)": made, "CREATE TABLE IF NOT EXISTS o.new (p int PRIMARY KEY)": made, "CREATE TYPE o.new (a int)": made,
+            "ALTER TABLE o.t ADD x int": changed | {None: "Table 'o.t' doesn't exist"}, "DROP TABLE o.t": changed | {None: "Table 'o.t' doesn't exist"},
+            "DROP TABLE IF EXISTS o.t": changed | {None: NOTHING}, "DROP TYPE o.u": changed | {None: "Type 'o.u' doesn't exist"}, "DROP TYPE IF EXISTS o.u": changed | {None: NOTHING}}
+    uses |= {s: used for s in ("SELECT * FROM o.t", "INSERT INTO o.t (p) VALUES (1)", "TRUNCATE o.t", "USE o")}
+    return Kind("keyspace", {"CREATE": "CREATE KEYSPACE {o} " + NEW, "ALTER": "ALTER KEYSPACE {o} WITH durable_writes = false", "DROP": "DROP KEYSPACE {o}"}, answers, uses)
+
+
+KINDS = {kind.word: kind for kind in (table_kind(), type_kind(), keyspace_kind())}
+
+
+def status_now(session, kind):
+    row = objects(session, "o" if kind.word == "keyspace" else "k").get((kind.word, "o"))
+    return row.status if row else None
+
+
+def settle(session):
+    """Nothing is under way any more; what is restored comes to its end by itself."""
+    def under_way():
+        return [r for r in session.execute("SELECT status FROM system_control.objects") if r.status not in ("ACTIVE", LOST)]
+
+    deadline = time.monotonic() + 20
+    while under_way():
+        assert time.monotonic() < deadline
+        release_all(session)
+
+
+def clear(session, kind):
+    settle(session)
+    if status_now(session, kind) == LOST:
+        set_status(session, "k", "o", "ACTIVE")
+    for statement in ("DROP TABLE IF EXISTS k.made_of", "DROP TYPE IF EXISTS k.made_of", kind.text("DROP IF EXISTS o")):
+        session.execute(statement)
+
+
+def bring_to(session, kind, status):
+    """The object into this status, and held there; other changes take no time."""
+    clear(session, kind)
+    held = {"CREATING": "CREATE o", "UPDATING": "ALTER o", "DELETING": "DROP o", "RESTORING": "RESTORE TABLE k.o FROM TABLE k.src"}.get(status)
+    if status not in (None, "CREATING", "RESTORING"):
+        session.execute(kind.text("CREATE o"))
+        if kind.word == "keyspace":
+            session.execute("CREATE TABLE o.t (p int PRIMARY KEY)")
+            session.execute("CREATE TYPE o.u (a int)")
+    if held:
+        set_rule(session, "held")
+        session.execute(kind.text(held).replace(" ADD x ", " ADD y "))
+        set_rule(session, "none")
     if status == LOST:
-        set_status(session, LOST)
+        set_status(session, "k", "o", LOST)
+    assert status_now(session, kind) == status
 
 
-def test_every_statement_on_a_table_in_every_status(controlled):
+def check_answer(session, statement, answer, where):
+    if answer in (OK, NOTHING):
+        session.execute(statement)
+    elif answer is EXISTS:
+        with pytest.raises(AlreadyExists):
+            session.execute(statement)
+    else:
+        with pytest.raises(InvalidRequest) as refused:
+            session.execute(statement)
+        assert re.search(answer, str(refused.value)), where
+
+
+@pytest.mark.parametrize("word", KINDS)
+def test_every_statement_on_an_object_in_every_status(controlled, word):
+    server, session = controlled("--ddl-delay", "none")
+    kind = KINDS[word]
+    session.execute(f"CREATE KEYSPACE k {NEW}")
+    session.execute("CREATE TABLE k.src (p int PRIMARY KEY) WITH CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}")
+    for status, answers in kind.answers.items():
+        for statement, answer in answers.items():
+            bring_to(session, kind, status)
+            where = f"{word} {status}: {statement}: {answer}"
+            check_answer(session, kind.text(statement), answer, where)
+            assert answer == OK or status_now(session, kind) == status, where  # what is refused, or asks for nothing, changes nothing
+    assert "set aside" not in server.log_tail()
+
+
+def test_what_is_under_way_in_a_keyspace_keeps_it(controlled):
     _, session = controlled("--ddl-delay", "none")
     create_keyspace(session, "k")
-    for status, answers in TABLE.items():
-        for statement, answer in zip(STATEMENTS, answers):
-            bring_to(session, status)
-            where = f"{status}: {statement}"
-            assert status_of(session, "k", "t") == status, where
-            if answer in (OK, NOTHING):
+    for kind, verb, status in (("table", "CREATE", "CREATING"), ("type", "CREATE", "CREATING"), ("table", "ALTER", "UPDATING")):
+        bring_to(session, KINDS[kind], status)
+        for statement in ("DROP KEYSPACE k", "DROP KEYSPACE IF EXISTS k"):
+            with pytest.raises(InvalidRequest, match=busy(status, what=f"{kind.title()} 'o'")):
                 session.execute(statement)
-                if answer == NOTHING:
-                    assert status_of(session, "k", "t") == status, where
-            elif answer is EXISTS:
-                with pytest.raises(AlreadyExists):
-                    session.execute(statement)
-            else:
-                with pytest.raises(InvalidRequest, match=answer):
-                    session.execute(statement)
-                assert status_of(session, "k", "t") == status, where
-
-
-def test_what_may_be_done_in_a_keyspace_that_comes_or_goes(controlled):
-    _, session = controlled("--ddl-delay", "none")
-    hold(session, "CREATE KEYSPACE")
-    session.execute(KEYSPACE % "k")
-    session.execute(KEYSPACE % "IF NOT EXISTS k")
-    for statement in ("USE k", "CREATE TABLE k.t (p int PRIMARY KEY)", "SELECT * FROM k.t"):
-        with pytest.raises(InvalidRequest, match="unconfigured keyspace k"):
-            session.execute(statement)
-    for statement in ("ALTER KEYSPACE k WITH durable_writes = false", "DROP KEYSPACE k"):
-        with pytest.raises(InvalidRequest, match=busy("CREATING", what="Keyspace 'k'")):
-            session.execute(statement)
-    assert session.execute("SELECT * FROM system_schema_mcs.keyspaces WHERE keyspace_name = 'k'").one() is None
-    release_all(session)
-    session.execute("USE k")
-    session.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
-    hold(session, "DROP KEYSPACE")
+        clear(session, KINDS[kind])
     session.execute("DROP KEYSPACE k")
-    session.execute("DROP KEYSPACE k")  # asks for nothing new
-    assert session.execute("SELECT * FROM system_schema_mcs.keyspaces WHERE keyspace_name = 'k'").one()  # until it is gone
-    assert session.execute("SELECT * FROM system_schema.keyspaces WHERE keyspace_name = 'k'").one() is None
-    for statement in (KEYSPACE % "k", KEYSPACE % "IF NOT EXISTS k", "ALTER KEYSPACE k WITH durable_writes = false", "CREATE TABLE k.u (p int PRIMARY KEY)"):
-        with pytest.raises(InvalidRequest, match=busy("DELETING", "gone", "Keyspace 'k'")):
-            session.execute(statement)
-    with pytest.raises(InvalidRequest, match="Keyspace 'k' does not exist"):
-        session.execute("USE k")
-    release_all(session)
-    assert session.execute("SELECT * FROM system_schema_mcs.keyspaces WHERE keyspace_name = 'k'").one() is None
-    session.execute(KEYSPACE % "k")
+
+
+def test_a_dropped_name_is_taken_until_a_client_that_waits_has_seen_it_go(controlled):
+    """For each kind: DELETING is shown, the name is refused meanwhile, and the new object of the name is another one."""
+    _, session = controlled("--ddl-delay", "none")
+    create_keyspace(session, "k")
+    shown = {"table": "tables WHERE keyspace_name = 'k' AND table_name = 'o'", "type": "types WHERE keyspace_name = 'k' AND type_name = 'o'", "keyspace": "keyspaces WHERE keyspace_name = 'o'"}
+    for word, kind in KINDS.items():
+        bring_to(session, kind, "DELETING")
+        seen = f"SELECT * FROM system_schema_mcs.{shown[word]}"
+        assert session.execute(seen).one()
+        for _ in range(3):
+            with pytest.raises(InvalidRequest, match="is DELETING: wait until it is gone"):
+                session.execute(kind.text("CREATE o"))
+        release_all(session)
+        assert session.execute(seen).one() is None
+        session.execute(kind.text("CREATE o"))
+        assert session.execute(seen).one()
+        if word == "keyspace":
+            assert session.execute("SELECT * FROM system_schema_mcs.tables WHERE keyspace_name = 'o'").one() is None  # nothing of the old one
 
 
 # ---- kill -9 ----
 
-@pytest.mark.parametrize("status", ["CREATING", "UPDATING", "DELETING"])
-def test_a_status_survives_kill9_and_goes_on(controlled, status):
+KILLED = [(word, status) for word in ("table", "type", "keyspace") for status in ("CREATING", "UPDATING", "DELETING")]
+
+
+@pytest.mark.parametrize("word, status", KILLED)
+def test_a_status_survives_kill9_and_goes_on(controlled, word, status):
     server, session = controlled("--ddl-delay", "none")
     create_keyspace(session, "k")
-    bring_to(session, status)
+    kind = KINDS[word]
+    bring_to(session, kind, status)
+    set_rule(session, "held")
     server.kill9()
-    server.flags = tuple("held" if f == "none" else f for f in server.flags)
     server.start()
     with server.cluster(schema_metadata_enabled=False) as cluster:
         again = cluster.connect()
-        assert status_of(again, "k", "t") == status
+        assert status_now(again, kind) == status
         release_all(again)
-        assert status_of(again, "k", "t") == (None if status == "DELETING" else "ACTIVE")
-        if status == "UPDATING":
-            assert again.execute("SELECT comment FROM system_schema.tables WHERE keyspace_name = 'k' AND table_name = 't'").one().comment == "old"
-        events = [r.event for r in again.execute("SELECT event FROM system_schema_mcs.tables_history WHERE keyspace_name = 'k'")]
-        assert events == {"CREATING": ["CREATE"], "UPDATING": ["CREATE", "ALTER"], "DELETING": ["CREATE", "DROP"]}[status]
+        assert status_now(again, kind) == (None if status == "DELETING" else "ACTIVE")
+        if word == "table":
+            columns = [r.column_name for r in again.execute("SELECT column_name FROM system_schema.columns WHERE keyspace_name = 'k' AND table_name = 'o'")]
+            assert ("y" in columns) == (status == "UPDATING")
+            events = [r.event for r in again.execute("SELECT event FROM system_schema_mcs.tables_history WHERE keyspace_name = 'k'")]
+            assert events == {"CREATING": ["CREATE"], "UPDATING": ["CREATE", "ALTER"], "DELETING": ["CREATE", "DROP"]}[status]
+        if word == "type" and status == "UPDATING":
+            assert again.execute("SELECT field_names FROM system_schema.types WHERE keyspace_name = 'k'").one().field_names == ["a", "y"]
 
 
 # ---- as applications do it ----
@@ -173,10 +247,36 @@ def test_a_migration_tool_finds_its_tables(controlled, delay, tables):
     migrate(session, [f"t{i}" for i in range(tables)])
 
 
+def test_a_migration_tool_at_realistic_delays_on_the_controlled_clock(controlled):
+    """10 to 20 s of the server's clock for each statement, which a second thread moves on by a second at a time."""
+    _, session = controlled("--ddl-delay", "realistic")
+    set_clock(session, state="frozen")
+    stop, advanced = threading.Event(), []
+
+    def tick():
+        while not stop.is_set():
+            set_clock(session, advance_ms=1000)
+            advanced.append(1)
+            time.sleep(0.005)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    try:
+        create_keyspace(session, "app")
+        before = len(advanced)
+        session.execute("CREATE TABLE app.first (p int PRIMARY KEY)")
+        assert await_active(session, "app", "first") == ["CREATING", "ACTIVE"]
+        assert len(advanced) - before >= 9  # so many seconds of the server
+        migrate(session, ["a", "b", "c"])
+    finally:
+        stop.set()
+        ticker.join()
+
+
 def test_a_migration_tool_waits_for_what_is_held(controlled):
     _, session = controlled("--ddl-delay", "none")
     create_keyspace(session, "app")
-    hold(session, "CREATE TABLE", "app")
+    set_rule(session, "held", "CREATE TABLE", "app")
     done = threading.Event()
 
     def work():
@@ -221,7 +321,7 @@ def test_drivers_agree_on_the_schema_while_something_is_under_way(controlled):
     create_keyspace(session, "k")
     version = "SELECT schema_version FROM system.local"
     before = session.execute(version).one()
-    hold(session, "CREATE TABLE", "k")
+    set_rule(session, "held", "CREATE TABLE", "k")
     session.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
     assert session.execute(version).one() == before  # nothing that a driver shows has changed
     with server.cluster() as cluster:

@@ -7,7 +7,7 @@ from collections import namedtuple
 import pytest
 from cassandra import InvalidRequest
 
-from tally_server import await_active, create_keyspace
+from tally_server import await_active, create_keyspace, eventually
 
 KEYSPACE = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
 Address = namedtuple("Address", "street zip")
@@ -27,13 +27,6 @@ def cassandra(new_server):
     yield connect
     for c in clusters:
         c.shutdown()
-
-
-def eventually(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        time.sleep(0.02)
 
 
 def of_type(session, keyspace, name):

@@ -259,7 +259,7 @@ static void set_rule(struct world *w) {
     w->held = draw(w, 2);
     w->fails = draw(w, 4) == 0;
     pthread_mutex_lock(&w->catalog->lock);
-    assert_int_equal(ddl_rules_set(&w->catalog->rules, &everything, w->held ? "held" : "none", w->fails ? "no luck" : "", &w->err), 0);
+    assert_int_equal(rules_set(w->catalog, &everything, w->held ? "held" : "none", w->fails ? "no luck" : "", &w->err), 0);
     pthread_mutex_unlock(&w->catalog->lock);
 }
 

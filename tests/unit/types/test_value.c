@@ -84,7 +84,7 @@ static void test_literal_reads_and_prints_as_cassandra(void **state) {
         struct err e = {0};
         buf_init(&wire, 0);
         buf_init(&json, 0);
-        int rc = cql_literal_parse(t, k->kind, slice_str(k->literal), "v", &wire, &e);
+        int rc = cql_literal_parse(t, k->kind, slice_str(k->literal), "v", 0, &wire, &e);
         if (k->error) {
             assert_int_equal(-1, rc);
             assert_string_equal(k->error, e.text);
@@ -184,7 +184,7 @@ static void test_a_vector_writes_lengths_before_elements_of_no_promised_width(vo
         buf_init(&hex, 0);
         const struct cql_type *t = cql_type_parse(&a, slice_str(vectors[i].type), NULL, NULL, NULL, &e);
         assert_non_null(t);
-        if (cql_value_from_json(t, slice_str(vectors[i].json), &wire, &e) != 0) fail_msg("%s: %s", vectors[i].type, e.text);
+        if (cql_value_from_json(t, slice_str(vectors[i].json), 0, &wire, &e) != 0) fail_msg("%s: %s", vectors[i].type, e.text);
         cql_value_text(cql_type_scalar(CQL_BLOB), buf_slice(&wire), &hex);
         assert_true(slice_is(buf_slice(&hex), vectors[i].hex));
         assert_int_equal(0, cql_value_validate(t, buf_slice(&wire), &e));

@@ -1,0 +1,82 @@
+/* Rules of DDL delays that clients set (system_control.ddl), over those of the configuration: recorded before they count, and there after a restart.
+ *
+ * A record is "catalog/ddl_rule/", statement, 0, keyspace, 0, name, with the rule as ddl_rule.h draws it: it takes the place of whatever the configuration
+ * says of that subject. One that says nothing takes the configuration's away. Without --control nobody could see or change them: they are left alone.
+ */
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+
+static const char rule_prefix[] = "catalog/ddl_rule/";
+
+static int put_loaded(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct catalog *c = arg;
+    struct ddl_rule rule;
+    struct err why = {0};
+    (void)key, (void)e;
+    if (ddl_rule_decode(value, &rule, &why) || (c->rules.n >= DDL_RULES_MAX && err_invalid(&why, "there are %d already", DDL_RULES_MAX)) ||
+        ddl_rules_put(&c->rules, &rule, &why))
+        log_error("catalog: a rule of DDL delays that was set is left out: %s", why.text);
+    err_clear(&why);
+    return 0;
+}
+
+int rules_load(struct catalog *c, struct err *e) {
+    struct ddl_rules fresh;
+    if (ddl_rules_init(&fresh, c->ddl_delay, c->ddl_rules, c->rules.random, e)) return -1;
+    ddl_rules_fini(&c->rules);
+    c->rules = fresh;
+    return c->control ? eng_meta_scan(c->eng, slice_str(rule_prefix), put_loaded, c, e) : 0;
+}
+
+static void put_key(const struct ddl_rule *rule, struct buf *out) {
+    buf_put_str(out, rule_prefix);
+    buf_put_str(out, rule->statement);
+    buf_u8(out, 0);
+    buf_put_str(out, rule->keyspace);
+    buf_u8(out, 0);
+    buf_put_str(out, rule->name);
+}
+
+/* keep: the record is written; else it is erased. */
+static int record_rule(struct catalog *c, const struct ddl_rule *rule, bool keep, struct err *e) {
+    struct buf key, value;
+    buf_init(&key, 0);
+    buf_init(&value, 0);
+    put_key(rule, &key);
+    ddl_rule_encode(rule, &value);
+    int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e) : 0;
+    if (rc == 0 && keep) rc = eng_meta_put(c->eng, buf_slice(&key), buf_slice(&value), e);
+    else if (rc == 0) rc = eng_meta_delete(c->eng, buf_slice(&key), e);
+    buf_fini(&key);
+    buf_fini(&value);
+    return rc;
+}
+
+int rules_set(struct catalog *c, const struct ddl_subject *of, const char *delay, const char *failure, struct err *e) {
+    struct ddl_rule rule;
+    if (ddl_rules_prepare(&c->rules, of, delay, failure, &rule, e) || record_rule(c, &rule, true, e)) return -1;
+    return ddl_rules_put(&c->rules, &rule, e);
+}
+
+/* What the configuration says of the subject; 0: nothing. */
+static int find_configured(struct catalog *c, const struct ddl_subject *of, struct ddl_rule *out, struct err *e) {
+    struct ddl_rules configured;
+    if (ddl_rules_init(&configured, c->ddl_delay, c->ddl_rules, 0, e)) return -1;
+    const struct ddl_rule *found = ddl_rules_find(&configured, of);
+    if (found) *out = *found;
+    ddl_rules_fini(&configured);
+    return found ? 1 : 0;
+}
+
+int rules_remove(struct catalog *c, const struct ddl_subject *of, struct err *e) {
+    struct ddl_rule configured, nothing;
+    const struct ddl_rule *now = ddl_rules_find(&c->rules, of);
+    int is_configured = find_configured(c, of, &configured, e);
+    if (is_configured < 0) return -1;
+    if (!now) return 0;
+    bool back = ddl_subject_is_everything(of);
+    nothing = *now;
+    nothing.has_delay = nothing.has_failure = nothing.begins = false;
+    if (record_rule(c, &nothing, is_configured && !back, e)) return -1;
+    return ddl_rules_put(&c->rules, back ? &configured : &nothing, e);
+}
