@@ -36,6 +36,10 @@ static const struct statement_ops *const ops_of_kind[STMT_KINDS] = {
     [STMT_GRANT] = &grant_ops,
     [STMT_REVOKE] = &revoke_ops,
     [STMT_LIST] = &list_roles_ops,
+    [STMT_CREATE_FUNCTION] = &create_function_ops,
+    [STMT_DROP_FUNCTION] = &drop_function_ops,
+    [STMT_CREATE_AGGREGATE] = &create_aggregate_ops,
+    [STMT_DROP_AGGREGATE] = &drop_function_ops,
 };
 
 static const struct {
@@ -47,21 +51,15 @@ static const struct {
 #undef STMT
 };
 
-/* Cassandra refuses functions of users unless it is told to allow them, and so do most that are run. */
-static struct cql_statement *refuse(struct compile *c, enum stmt_kind kind) {
-    if (kind == STMT_CREATE_FUNCTION && c->schema->cassandra_mode)
-        err_invalid(c->err, "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable");
-    else
-        err_invalid(c->err, "%s is not yet supported.", rows[kind].feature);
-    return NULL;
-}
-
 struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast) {
     const struct statement_ops *ops = ops_of_kind[ast->kind];
     assert((rows[ast->kind].state == RUNS) == (ops != NULL));
     c->compat.statement = ast->source;
     if (compat_check_kind(c, ast)) return NULL;
-    if (rows[ast->kind].state == REFUSED) return refuse(c, ast->kind);
+    if (rows[ast->kind].state == REFUSED) {
+        err_invalid(c->err, "%s is not yet supported.", rows[ast->kind].feature);
+        return NULL;
+    }
     struct cql_statement *s = statement_compile(c, ast, ops);
     if (!s || compat_check(c, ast)) return NULL;
     s->compat = c->compat;

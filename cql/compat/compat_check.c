@@ -29,11 +29,21 @@ static const struct schema_table *of_table(struct compile *c, const struct ast_n
     return keyspace ? schema_table_any(c->schema, keyspace, name->name) : NULL;
 }
 
+static bool names_mask(const struct ast_stmt *ast) {
+    bool create = ast->kind == STMT_CREATE_TABLE;
+    if (!create && ast->kind != STMT_ALTER_TABLE) return false;
+    const struct ast_column *columns = create ? ast->create_table.columns : ast->alter_table.columns;
+    bool mask = !create && (ast->alter_table.op == ALTER_TABLE_MASK || ast->alter_table.op == ALTER_TABLE_DROP_MASK);
+    for (uint32_t i = 0; i < (create ? ast->create_table.n_columns : ast->alter_table.n_columns); i++) mask = mask || columns[i].mask;
+    return mask;
+}
+
 /* Parts of a kind: an ALTER TABLE that does something else. */
 static enum refusal_id rule_of_form(const struct ast_stmt *ast) {
     if (ast->kind == STMT_CREATE_TABLE && ast->create_table.props.compact_storage) return REFUSE_COMPACT_STORAGE;
     if (ast->kind == STMT_ALTER_TABLE && ast->alter_table.op == ALTER_TABLE_DROP) return REFUSE_ALTER_DROP;
     if (ast->kind == STMT_ALTER_TABLE && ast->alter_table.op == ALTER_TABLE_RENAME) return REFUSE_ALTER_RENAME;
+    if (names_mask(ast)) return REFUSE_MASK;
     return rule_of_kind(ast->kind);
 }
 

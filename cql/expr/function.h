@@ -83,6 +83,9 @@ int function_resolve_collection(struct compile *c, const char *name, const struc
 /* function_vector.c: likewise, of vectors of floats. */
 int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
 
+/* function_mask.c: likewise, those that mask values; to: as of function_resolve. */
+int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to, const struct function **out) MUST_CHECK;
+
 /* function_number.c */
 int function_cast_number(const struct function_in *in, struct buf *out);
 int function_arithmetic(const struct function_in *in, struct buf *out);

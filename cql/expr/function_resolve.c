@@ -256,7 +256,8 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
         err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", name, to_json ? "any" : "text");
     } else if (to_json) {
         const struct cql_type *t = infer(c, name, args);
-        if (t) *out = to_json_of(c, name, t);
+        const struct function *f = t ? to_json_of(c, name, t) : NULL;
+        *out = f ? check_only(c, f, args) : NULL;
     } else if (!to || !to->type) {
         err_invalid(c->err, "%s() cannot be used in the selection clause of a SELECT statement", name);
     } else {
@@ -274,6 +275,7 @@ const struct function *function_resolve(struct compile *c, const char *keyspace,
         if (strcmp(k.name, "token") == 0) return resolve_token(c, k.name, args, to);
         if (resolve_json(c, k.name, args, to, &f) || function_resolve_collection(c, k.name, args, &f)) return f;
         if (resolve_best(c, k.name, args, &f) || function_resolve_vector(c, k.name, args, &f)) return f;
+        if (function_resolve_mask(c, k.name, args, to, &f)) return f ? check_only(c, f, args) : NULL;
         add_aggregates(&k);
         add_natives(&k);
         add_blob_functions(&k);

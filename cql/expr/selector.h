@@ -20,6 +20,7 @@ struct term_scope {
     bool inside_aggregate;
     uint32_t n_latches;
     const struct term *latches; /* those whose values groups latch, linked by next_latch */
+    bool names_fault;           /* what is wrong is a name or a call: told before anything is said of WHERE */
 };
 
 /* The name of a result column without an alias: "system.token(k)", "writetime(v)", "count". NULL: no memory. */

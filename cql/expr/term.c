@@ -201,15 +201,18 @@ static struct term *retype(struct compile *c, struct term *of, const struct cql_
 /* (type) x where a row is looked at. */
 static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     const struct cql_type *type = compile_type(c, x->type), *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
+    c->scope->names_fault = c->scope->names_fault || !type;
     if (!type) return NULL;
     if (!frozen) return err_nomem(c->err), NULL;
     const struct ast_expr *of = x->args[0];
     bool own = cqli_has_own_type(c, of);
     struct receiver hinted = {.keyspace = to->keyspace, .table = to->table, .name = "[selection]", .type = own ? NULL : type};
+    c->search->hints++;
     bool fits = own || cqli_fits(c, of, type, to, depth + 1) != MATCH_NO;
+    c->search->hints--;
     struct term *t = fits ? cqli_term(c, own ? inside(of) : of, &hinted, depth + 1) : NULL;
     if (fits && !t) return NULL;
-    if (own) fits = cqli_fits_type(frozen, t->type) != MATCH_NO;
+    if (own) fits = !cqli_is_time_of_part(t) && cqli_fits_type(frozen, t->type) != MATCH_NO;
     if (fits && own) return retype(c, t, frozen);
     if (fits) t->type = type;
     if (fits) return t;
@@ -274,7 +277,12 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
 static struct term *compile_untyped(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     struct receiver own = *to;
     own.type = cqli_type_of(c, x, to, false, depth);
-    if (own.type) return compile_value(c, x, &own, depth);
+    if (own.type) {
+        c->search->untyped++;
+        struct term *t = compile_value(c, x, &own, depth);
+        c->search->untyped--;
+        return t;
+    }
     for (uint32_t i = 0; i < x->n_args; i++)
         if (cqli_has_own_type(c, x->args[i]) && !cqli_term(c, inside(x->args[i]), to, depth + 1)) return NULL;
     struct slice text = cqli_expr_text(c, x);
@@ -298,6 +306,7 @@ struct term *term_compile(struct compile *c, const struct ast_expr *x, const str
     struct compile mine = *c;
     search.steps = TERM_STEPS + TERM_STEPS_PER_BYTE * (uint64_t)x->source.n; /* what a search may cost */
     search.remembers = false;
+    search.hints = search.untyped = 0;
     mine.search = &search;
     struct term *t = cqli_term(&mine, x, to, 0);
     if (search.steps) return t;

@@ -45,6 +45,7 @@ struct term {
             uint32_t latch;                     /* of a time outside of aggregates: its slot in term_context.latched */
             bool of_field;                      /* a time of this field of a non-frozen user type */
             uint16_t time_field;
+            const struct term *field_value;     /* a time of any field: the field */
         };
         struct {
             const struct aggregate_op *aggregate;

@@ -118,6 +118,23 @@ static int refuse_result(struct compile *c, const struct function *f, const stru
                        SLICE_FMT(type));
 }
 
+/* To Cassandra the time of an element, or of a field, of what is not frozen is a list when a function is looked for, though it is one number:
+ * what takes no list is refused, and what does gets the number. */
+static const struct function *find_on_row(struct compile *c, const struct ast_expr *x, const struct term *t, const struct cql_type **known,
+                                          const struct receiver *near, uint32_t depth) {
+    bool listed = false;
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        if (!t->args[i] || !cqli_is_time_of_part(t->args[i])) continue;
+        known[i] = cql_type_new(c->arena, CQL_LIST, true, &t->args[i]->type, 1, 0, c->err);
+        if (!known[i]) return NULL;
+        listed = true;
+    }
+    const struct function *f = cqli_find_call(c, x, known, near, depth);
+    for (uint32_t i = 0; i < x->n_args && listed; i++)
+        if (t->args[i]) known[i] = t->args[i]->type;
+    return f && listed ? cqli_find_call(c, x, known, near, depth) : f;
+}
+
 static struct term *compile_function(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     struct receiver near = *to;
     struct term *t = term_new(c, TERM_CALL, NULL, x->n_args);
@@ -129,9 +146,10 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
         if (compile_known(c, x, t, known, &near, depth)) return NULL;
         if (x->kind == EXPR_CAST && cql_type_eq(known[0], compile_type(c, x->type))) return t->args[0];
     }
-    const struct function *f = cqli_find_call(c, x, known, &near, depth);
+    const struct function *f = find_on_row(c, x, t, known, &near, depth);
     if (!f) {
         if (c->scope && is_unknown(c->err)) reword_unknown(c, x);
+        if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST;
         return NULL;
     }
     if (f->aggregate && !f->call && !c->scope) {

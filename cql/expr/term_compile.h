@@ -20,6 +20,7 @@ enum { TERM_DEPTH_MAX = 64, TERM_STEPS = 1 << 16, TERM_STEPS_PER_BYTE = 16, TERM
 struct term_search {
     uint64_t steps;
     bool remembers; /* memo is set */
+    uint32_t hints, untyped; /* we are so deep within type hints; within values whose type is that of their parts */
     struct {
         const struct ast_expr *x;
         uint32_t type;
@@ -66,4 +67,6 @@ struct term *cqli_term_call(struct compile *c, const struct ast_expr *x, const s
 bool cqli_is_of_row(const struct ast_expr *x);
 /* false: it is no call of WRITETIME, MAXWRITETIME or TTL. */
 bool cqli_term_time(struct compile *c, const struct ast_expr *x, uint32_t depth, struct term **out) MUST_CHECK;
+/* WRITETIME or TTL of an element or field of what is not frozen. */
+bool cqli_is_time_of_part(const struct term *t);
 struct term *cqli_term_of_row(struct compile *c, const struct ast_expr *x, uint32_t depth) MUST_CHECK;

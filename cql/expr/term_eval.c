@@ -298,7 +298,9 @@ static struct row_view_time part_time(const struct term *t, const struct term_co
 static int put_time(const struct term *t, const struct term_context *c, const struct part *part, struct value *out) {
     if (t->type->id == CQL_LIST) return compute_time_list(t, c, part, out);
     struct row_view_time time = part_time(t, c, part);
-    if (!time.present) return 0;
+    struct value field = value_of("", 0);
+    if (time.present && t->field_value && term_eval_in(t->field_value, c, &field)) return -1;
+    if (!time.present || value_is_null(field)) return 0;
     if (t->kind != TERM_TTL) return number_out(c->r->arena, (uint64_t)time.ts, 8, out, c->r->err);
     int32_t left = ttl_left(&time, now_seconds(c->r));
     return left < 0 ? 0 : number_out(c->r->arena, (uint32_t)left, 4, out, c->r->err);

@@ -118,6 +118,13 @@ const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x,
 
 /* ---- how it fits ---- */
 
+/* Within another value everything is frozen, a column's, too, where nobody has said how it is to be. */
+static bool fits_frozen(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
+    if (!cqli_has_own_type(c, x)) return cqli_fits(c, x, t, near, depth) != MATCH_NO;
+    const struct cql_type *own = may_go_on(c, depth) ? cqli_type_of(c, x, near, false, depth) : NULL, *frozen = own ? cql_type_freeze(c->arena, own) : NULL;
+    return frozen && cqli_fits_type(t, frozen) != MATCH_NO;
+}
+
 static enum match fits_items(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
     bool ok = x->kind == EXPR_LIST    ? t->id == CQL_LIST || (t->id == CQL_VECTOR && t->dimension == x->n_args)
               : x->kind == EXPR_SET   ? t->id == CQL_SET || (t->id == CQL_MAP && x->n_args == 0)
@@ -128,7 +135,8 @@ static enum match fits_items(struct compile *c, const struct ast_expr *x, const 
         uint32_t field = t->id == CQL_UDT ? cql_type_field(t, slice_str(x->names[i])) : i;
         if (t->id == CQL_UDT && field == t->n_args) continue; /* who compiles it refuses it by its name */
         const struct cql_type *item = t->id == CQL_TUPLE || t->id == CQL_UDT ? t->args[field] : t->args[i % t->n_args];
-        ok = cqli_fits(c, x->args[i], item, near, depth + 1) != MATCH_NO;
+        bool freezes = !c->search->hints && (c->search->untyped || x->kind != EXPR_TUPLE);
+        ok = freezes ? fits_frozen(c, x->args[i], item, near, depth + 1) : cqli_fits(c, x->args[i], item, near, depth + 1) != MATCH_NO;
     }
     return ok ? MATCH_WEAK : MATCH_NO;
 }

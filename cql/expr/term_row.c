@@ -20,8 +20,12 @@ int selector_undefined(struct compile *c, const struct schema_table *t, const ch
 
 static const struct schema_column *find_column(struct compile *c, const char *name) {
     const struct schema_column *column = schema_column_find(c->scope->table, name);
-    if (!column) selector_undefined(c, c->scope->table, name);
-    else c->scope->wanted[column->ordinal] = true;
+    if (column) {
+        c->scope->wanted[column->ordinal] = true;
+    } else {
+        selector_undefined(c, c->scope->table, name);
+        c->scope->names_fault = true;
+    }
     return column;
 }
 
@@ -115,16 +119,19 @@ static void add_latch(struct term_scope *s, struct term *t) {
 
 /* Of a non-frozen collection: one for each of its elements. */
 static struct term *make_list(struct compile *c, struct term *t) {
-    t->type = cql_type_new(c->arena, CQL_LIST, false, &t->type, 1, 0, c->err);
+    t->type = cql_type_new(c->arena, CQL_LIST, true, &t->type, 1, 0, c->err);
     return t->type ? t : NULL;
 }
 
 static struct term *compile_field(struct compile *c, const struct ast_expr *x, uint32_t depth);
 
-/* The times of a field are those of its cell: of the column's, of a field's of a non-frozen type, whatever is frozen within. */
+/* The times of a field are those of its cell: of the column's, of a field's of a non-frozen type, whatever is frozen within. A field that is null
+ * has none. */
 static struct term *time_of_field(struct compile *c, struct term *out, const struct ast_expr *field, uint32_t depth) {
     const struct term *of = compile_field(c, field, depth);
-    if (!of || out->column->type->frozen) return of ? out : NULL;
+    if (!of) return NULL;
+    out->field_value = of;
+    if (out->column->type->frozen) return out;
     while (of->args[0]->kind == TERM_FIELD) of = of->args[0];
     out->of_field = true;
     out->time_field = (uint16_t)of->field;
@@ -154,6 +161,11 @@ static struct term *compile_time(struct compile *c, const struct ast_expr *x, en
     if (part && compile_keys(c, part, column->name, column->type, out->args, depth)) return NULL;
     bool several = !part || part->kind == EXPR_RANGE;
     return several && cql_type_is_multicell(column->type) && kind != TERM_MAX_WRITETIME ? make_list(c, out) : out;
+}
+
+bool cqli_is_time_of_part(const struct term *t) {
+    if (t->kind != TERM_WRITETIME && t->kind != TERM_TTL) return false;
+    return !t->column->type->frozen && (t->of_field || (t->n_args && t->type->id != CQL_LIST));
 }
 
 /* ---- fields ---- */

@@ -18,24 +18,42 @@ static int add_column(struct compile *c, struct select_plan *p, struct result_co
     return 0;
 }
 
-static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast, struct result_column *columns) {
+/* The columns that an expression names. */
+static void want_names(struct compile *c, const struct ast_expr *x) {
+    const struct schema_column *column = x->kind == EXPR_NAME ? schema_column_find(c->scope->table, x->name) : NULL;
+    if (column) c->scope->wanted[column->ordinal] = true;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (x->args[i]) want_names(c, x->args[i]);
+}
+
+static int add_selector(struct compile *c, struct select_plan *p, const struct ast_selector *x, struct result_column *columns) {
+    struct receiver any = receiver_of(p->table, "[selection]", NULL);
+    struct term *sel = term_compile(c, x->expr, &any);
+    if (!sel) return -1;
+    /* A cast to the type that it is already is no cast. */
+    const struct ast_expr *named = x->expr->kind == EXPR_CAST && sel->kind == TERM_COLUMN ? x->expr->args[0] : x->expr;
+    const char *name = x->alias ? x->alias : selector_name(c, named);
+    if (!name) return -1;
+    columns[p->n_selectors].name = name;
+    columns[p->n_selectors].type = sel->type;
+    p->selectors[p->n_selectors++] = sel;
+    return 0;
+}
+
+/* A name that is unknown is told at once, and so is a call that no function takes. What else is wrong is told after what is wrong with WHERE: it
+ * goes to later, the first of it. */
+static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast, struct result_column *columns, struct err *later) {
     for (uint32_t i = 0; i < ast->n_selectors; i++) {
         const struct ast_selector *x = &ast->selectors[i];
         if (x->expr->kind == EXPR_STAR) {
             for (uint32_t k = 0; k < p->table->n_columns; k++)
                 if (add_column(c, p, columns, &p->table->columns[k])) return -1;
-            continue;
+        } else if (add_selector(c, p, x, columns)) {
+            if (c->scope->names_fault) return -1;
+            if (!later->set) *later = *c->err;
+            err_clear(c->err);
+            want_names(c, x->expr);
         }
-        struct receiver any = receiver_of(p->table, "[selection]", NULL);
-        struct term *sel = term_compile(c, x->expr, &any);
-        if (!sel) return -1;
-        /* A cast to the type that it is already is no cast. */
-        const struct ast_expr *named = x->expr->kind == EXPR_CAST && sel->kind == TERM_COLUMN ? x->expr->args[0] : x->expr;
-        const char *name = x->alias ? x->alias : selector_name(c, named);
-        if (!name) return -1;
-        columns[p->n_selectors].name = name;
-        columns[p->n_selectors].type = sel->type;
-        p->selectors[p->n_selectors++] = sel;
     }
     return 0;
 }
@@ -71,7 +89,8 @@ static int find_ordinals(struct compile *c, struct select_plan *p) {
     return 0;
 }
 
-static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted, struct cql_statement *out) {
+static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted, struct cql_statement *out,
+                             struct err *later) {
     const struct schema_table *t = p->table;
     struct term_scope *s = ARENA_NEW(c->arena, struct term_scope);
     size_t room = (size_t)ast->n_selectors + t->n_columns + 1;
@@ -81,7 +100,8 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     *s = (struct term_scope){.table = t, .wanted = wanted};
     struct compile on_row = *c;
     on_row.scope = s;
-    if (add_selectors(&on_row, p, ast, columns)) return -1;
+    if (add_selectors(&on_row, p, ast, columns, later)) return -1;
+    if (later->set) return 0;
     p->n_aggregates = s->n_aggregates;
     p->aggregates = s->aggregates;
     p->n_latches = s->n_latches;
@@ -167,12 +187,17 @@ static int list_orderings(struct compile *c, const struct schema_table *t, const
     if (!place) return err_nomem(c->err);
     for (uint32_t i = 0; i < ast->n_order_by; i++) {
         const struct ast_ordering *o = &ast->order_by[i];
-        const struct schema_column *col = schema_column_find(t, o->column);
-        if (!col) return selector_undefined(c, t, o->column);
+        const struct schema_column *col = schema_column_find(t, o->column); /* check_order_names */
         if (!place[col->ordinal]) place[col->ordinal] = (uint32_t)++n;
         out[place[col->ordinal] - 1] = *o;
     }
     return n;
+}
+
+static int check_order_names(struct compile *c, const struct schema_table *t, const struct ast_select *ast) {
+    for (uint32_t i = 0; i < ast->n_order_by; i++)
+        if (!ast->order_by[i].ann_of && !schema_column_find(t, ast->order_by[i].column)) return selector_undefined(c, t, ast->order_by[i].column);
+    return 0;
 }
 
 static int compile_order(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
@@ -326,13 +351,18 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     out->plan = p;
     p->table = out->table;
     p->distinct = ast->distinct;
-    if (compile_selection(c, p, ast, wanted, out)) return -1;
+    struct err later = {0}; /* of the select list, once WHERE is right */
+    if (compile_selection(c, p, ast, wanted, out, &later) || check_order_names(c, p->table, ast)) return -1;
     struct where_options o = {.purpose = WHERE_SELECT,
                               .allow_filtering = ast->allow_filtering,
                               .virtual_table = p->table->virt != NULL,
                               .only_statics = selects_only_statics(p->table, ast, wanted)};
     p->where = where_compile(c, p->table, &ast->where, &o);
     if (!p->where) return -1;
+    if (later.set) {
+        *c->err = later;
+        return -1;
+    }
     p->several_partitions = has_partition_in(p);
     if (p->distinct && check_distinct(c, p, ast, wanted)) return -1;
     if (compile_group(c, p, ast) || compile_limits(c, p, ast) || compile_order(c, p, ast)) return -1;

@@ -59,6 +59,10 @@ const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
 
 int ddl_refuse(struct compile *c, const char *feature) { return err_invalid(c->err, "%s is not yet supported.", feature); }
 
+int ddl_refuse_mask(struct compile *c) {
+    return err_invalid(c->err, "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the dynamic_data_masking_enabled property on cassandra.yaml");
+}
+
 int option_add(struct option_list *l, const char *name, const char *value) {
     if (!name || !value) return err_nomem(l->err);
     if (l->n == OPTION_ROOM) return err_invalid(l->err, "too many properties: at most %d", OPTION_ROOM);
@@ -157,7 +161,7 @@ int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool a
 }
 
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {
-    if (col->mask) return ddl_refuse(c, "MASKED WITH");
+    if (col->mask) return ddl_refuse_mask(c);
     out->name = col->name;
     out->kind = col->is_static ? COLUMN_STATIC : COLUMN_REGULAR;
     out->type = ddl_type(c, keyspace, col->type);

@@ -75,12 +75,20 @@ static int rename_columns(const struct ast_alter_table *a, struct catalog_change
     return 0;
 }
 
+/* No column has one: nothing changes. */
+static int drop_mask(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
+    change->column_conditional = true;
+    if (a->column_if_exists || schema_column_find(table, a->columns[0].name)) return 0;
+    return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name, table->name);
+}
+
 static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_alter_table *a = &ast->alter_table;
     struct catalog_change *change = ddl_change_new(c, CATALOG_ALTER_TABLE, out);
     if (!change || !(change->keyspace = ddl_keyspace(c, &a->table))) return -1;
     change->name = a->table.name;
     change->conditional = a->if_exists;
+    if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
     if (a->op == ALTER_TABLE_WITH && table_props_kinds(c, &a->props)) return -1;
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);
     if (!table || table->keyspace->is_system) return 0; /* the catalogue says what is to be said */
@@ -93,8 +101,8 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     case ALTER_TABLE_DROP: return drop(c, a, change);
     case ALTER_TABLE_RENAME: return rename_columns(a, change);
     case ALTER_TABLE_DROP_COMPACT_STORAGE: return err_invalid(c->err, "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
-    case ALTER_TABLE_MASK:
-    case ALTER_TABLE_DROP_MASK: return ddl_refuse(c, "ALTER TABLE MASKED");
+    case ALTER_TABLE_MASK: break;
+    case ALTER_TABLE_DROP_MASK: return drop_mask(c, a, table, change);
     }
     return 0;
 }

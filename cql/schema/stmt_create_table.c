@@ -211,6 +211,8 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     change->keyspace = t.keyspace;
     change->name = t.name;
     change->conditional = t.ast->if_not_exists;
+    for (uint32_t i = 0; i < t.ast->n_columns && t.ast->n_primary_keys == 1; i++)
+        if (t.ast->columns[i].mask) return ddl_refuse_mask(c);
     if (check_order_unique(&t) || table_props_kinds(c, &t.ast->props) || check_existence(&t)) return -1;
     if (declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");

@@ -5,11 +5,13 @@ usage: differential.py (--tally HOST:PORT | --tallyd PROGRAM) --cassandra HOST:P
 
 Each round makes one table with random key and column types, then writes and reads it: in some rounds with explicit timestamps of a
 small range, so that ties, tombstones and overlaps are common, in others with the servers' clocks and conditional updates. A part of
-the statements is prepared and bound, reads are paged, and rows are compared page by page. A difference is printed with the
+the statements is prepared and bound; some of those are kept and executed again later, the table's columns and types changed between.
+Reads are paged, at sizes that change from page to page, and rows are compared page by page. A difference is printed with the
 statements that led to it, and ends its round when the two hold different rows from there on; each is worth a case in cases/.
 
-With --tally, a tallyd in --mode cassandra is running. With --tallyd one is started, and is stopped or killed and started again now and
-then, also between the pages of a read. Ends with "N passed, N failed" (statements); exits non-zero when one failed.
+With --tally, a tallyd in --mode cassandra is running. With --tallyd one is started. Now and then it is stopped or killed and started
+again, also between the pages of a read, or made to flush what it has in memory, so that reads meet several table files and what
+compactions made of them. Ends with "N passed, N failed" (statements); exits non-zero when one failed.
 """
 import argparse
 import random
@@ -32,6 +34,8 @@ SIGNATURES = re.compile(r" \(known type signatures: .*\)")  # in no order
 SERVER_ERROR = "server error"
 FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")  # of its own: Cassandra's pages of groups break at times
 TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
+NUMBER = re.compile(r"\d+")
+KEPT = 12  # prepared statements of a round that are executed again
 
 
 class Server:
@@ -39,13 +43,13 @@ class Server:
 
     def __init__(self, program):
         self.folder = tempfile.TemporaryDirectory()
-        self.program, self.port = program, 0
+        self.program, self.port, self.log = program, 0, tempfile.TemporaryFile("w+")
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0",
+        self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0", "--control", "on",
                                          "--write-size", random.choice(["row", "written"])],  # written by another path, with the same outcome
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True)
         for line in self.process.stdout:
             if line.startswith("tallyd ready"):
                 self.port = int(line.split("cql=")[1].split()[0].rsplit(":", 1)[1])
@@ -57,6 +61,11 @@ class Server:
         self.process.wait(60)
         self.process.stdout.close()
         self.start()
+
+    def check(self):
+        if self.process.poll() is not None:
+            self.log.seek(0)
+            raise RuntimeError(f"tallyd has ended with {self.process.returncode}:\n{self.log.read()[-20000:]}")
 
     def close(self):
         self.process.terminate()
@@ -81,13 +90,18 @@ class Answer:
     def same_row(self, row, other):
         if repr(row) == repr(other):
             return True
-        near = [name.startswith("ttl") and a is not None and b is not None and abs(a - b) <= TTL_TOLERANCE for (name, _), a, b in zip(self.columns, row, other)]
-        return all(n or repr(a) == repr(b) for n, a, b in zip(near, row, other))
+        return all(repr(a) == repr(b) or "ttl(" in name and near(repr(a), repr(b)) for (name, _), a, b in zip(self.columns, row, other))
 
     def lines(self):
         if self.error:
             return [self.error]
         return [", ".join(f"{n} {t}" for n, t in self.columns)] + [line for p in self.pages for line in [repr(tuple(r)) for r in p[:20]] + ["--"]]
+
+
+def near(text, other):
+    """Whether two values differ in nothing but seconds to live."""
+    numbers, others = NUMBER.findall(text), NUMBER.findall(other)
+    return NUMBER.sub("", text) == NUMBER.sub("", other) and len(numbers) == len(others) and all(abs(int(a) - int(b)) <= TTL_TOLERANCE for a, b in zip(numbers, others))
 
 
 class Side:
@@ -117,27 +131,22 @@ class Side:
         except Exception as e:  # the driver cannot read what was answered; it must not read it on either side
             return Answer(f"driver: {type(e).__name__}: {e}")
 
-    def first_page(self, statement, bound, page):
-        if bound is None:
-            result = self.session.execute(SimpleStatement(statement, fetch_size=page))
-        else:
-            prepared = self.session.prepare(statement)
-            prepared.fetch_size = page
-            result = self.session.execute(prepared.bind(bound))
-        columns = [(n, t.cql_parameterized_type()) for n, t in zip(result.column_names or [], result.column_types or [])]
-        return columns, list(result.current_rows), result.paging_state
+    def query(self, statement, bound, kept, page):
+        """kept: a statement that was prepared before, or None."""
+        query = SimpleStatement(statement) if bound is None else (kept or self.session.prepare(statement)).bind(bound)
+        query.fetch_size = page
+        return query
 
-    def run(self, statement, bound, page, between_pages=None):
-        """between_pages: called once behind the first page, where there is another."""
+    def run(self, statement, bound, sizes, kept=None, between_pages=None):
+        """sizes: of the pages, in turn; between_pages: called once behind the first page, where there is another."""
         def all_pages():
-            columns, rows, state = self.first_page(statement, bound, page)
-            pages = [rows]
+            result = self.session.execute(self.query(statement, bound, kept, sizes[0]))
+            columns = [(n, t.cql_parameterized_type()) for n, t in zip(result.column_names or [], result.column_types or [])]
+            pages, state = [list(result.current_rows)], result.paging_state
             if state and between_pages:
                 between_pages()
             while state:
-                query = SimpleStatement(statement, fetch_size=page) if bound is None else self.session.prepare(statement).bind(bound)
-                query.fetch_size = page
-                result = self.session.execute(query, paging_state=state)
+                result = self.session.execute(self.query(statement, bound, kept, sizes[len(pages) % len(sizes)]), paging_state=state)
                 pages.append(list(result.current_rows))
                 state = result.paging_state
             return Answer("", columns, pages)
@@ -150,7 +159,7 @@ class Round:
     def __init__(self, sides, server, keyspace, seed):
         self.rng, self.sides, self.server, self.seed = random.Random(seed), sides, server, seed
         self.table = Table(self.rng, f"{keyspace}.t{seed}")
-        self.history = self.table.ddl()
+        self.history, self.kept = self.table.ddl(), []
         for side in sides:
             for statement in self.history:
                 try:
@@ -163,27 +172,59 @@ class Round:
         self.server.restart(self.rng.choice([signal.SIGTERM, signal.SIGKILL]))
         self.sides[0].reconnect()
 
+    def flush(self):
+        """What is in memory becomes a table file; several of them are compacted."""
+        self.sides[0].session.execute("INSERT INTO system_control.snapshots (name) VALUES ('flushed')")
+        self.sides[0].session.execute("DELETE FROM system_control.snapshots WHERE name = 'flushed'")
+
+    def page_sizes(self):
+        kind = self.rng.random()
+        return [None] if kind < 0.4 else [self.rng.choice([1, 2, 3])] if kind < 0.7 else [self.rng.randrange(1, 12) for _ in range(4)]
+
+    def next_statement(self):
+        """A statement, what to bind if it is prepared, and the two sides' prepared statements if they were kept."""
+        if self.kept and self.rng.random() < 0.1:
+            return self.rng.choice(self.kept)
+        statement = self.table.statement()
+        if self.rng.random() >= 0.25:
+            return as_text(statement), None, (None, None)
+        statement, bound = self.table.values.bound(statement)
+        if len(self.kept) < KEPT and self.rng.random() < 0.2 and not statement.startswith(("ALTER", "BEGIN")):
+            prepared = [side.guarded(lambda: side.session.prepare(statement)) for side in self.sides]
+            if not any(isinstance(p, Answer) for p in prepared):
+                self.kept.append((statement, bound, prepared))
+        return statement, bound, (None, None)
+
+    def disturb(self):
+        """What is done to Tally meanwhile: the function, or None."""
+        if not self.server or self.rng.random() > 0.03:
+            return None
+        return self.rng.choice([self.restart, self.flush])
+
     def step(self):
         """One statement on both sides: "agreed", "differs", "lost" where the two hold different rows now, or "failed" where Cassandra failed inside."""
-        statement, bound = self.table.statement(), None
+        statement, bound, kept = self.next_statement()
         reading = statement.startswith("SELECT")
-        page = self.rng.choice([None, None, 1, 2, 3]) if reading else None
-        if self.rng.random() < 0.25:
-            statement, bound = self.table.values.bound(statement)
-        else:
-            statement = as_text(statement)
-        restart = self.server and self.rng.random() < 0.02
-        if restart and not page:
-            self.restart()
-        answers = [side.run(statement, bound, page, self.restart if restart and side is self.sides[0] else None) for side in self.sides]
-        shown = statement if bound is None else f"{statement}  -- {bound}"
-        if answers[1].server_error:
+        sizes = self.page_sizes() if reading else [None]
+        if " LIMIT " in statement:  # where a page is as large as the limit, Cassandra begins anew
+            sizes = sizes[:1]
+        disturb = self.disturb()
+        if disturb and sizes == [None]:
+            disturb()
+        answers = [side.run(statement, bound, sizes, k, disturb if side is self.sides[0] else None) for side, k in zip(self.sides, kept)]
+        shown = statement if bound is None else f"{statement}  -- {bound}{', kept' if kept[0] else ''}"
+        for side, answer in zip(self.sides, answers):
+            if "Failed decoding" in answer.error:  # nulls where the driver takes none; it has given the connection up
+                side.reconnect()
+        if answers[1].server_error or all("Failed decoding" in answer.error for answer in answers):
             return "agreed" if reading else "failed"
         if not reading and not answers[1].error:
             self.history.append(f"{shown}{self.applied(answers[1])}")
         if answers[0].same(answers[1]):
             return "agreed"
-        print(f"---- seed {self.seed}, page size {page}{', restarted' if restart else ''}: {shown}")
+        if self.server and answers[0].server_error:
+            self.server.check()
+        print(f"---- seed {self.seed}, page sizes {sizes}{', ' + disturb.__name__ if disturb else ''}: {shown}")
         for side, answer in zip(self.sides, answers):
             print(f"  {side.name}:", *answer.lines(), sep="\n    ")
         if reading or answers[0].error and answers[1].error:  # the two still hold the same rows

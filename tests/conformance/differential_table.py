@@ -203,7 +203,7 @@ class Table:
             inner, kind = parameters(bare), self.rng.random()
             if kind < 0.4:
                 return f"{name} CONTAINS {self.values.literal(inner[-1])}"
-            if bare.startswith("map<") and kind < 0.6:
+            if bare.startswith("map<") and kind < 0.6 and (bare != type_ or (name, type_) not in self.static):  # there Cassandra counts deleted keys, too
                 return f"{name} CONTAINS KEY {self.values.literal(inner[0])}"
             if bare.startswith("map<") and kind < 0.8:
                 return f"{name}[{self.values.literal(inner[0])}] = {self.values.literal(inner[1])}"
@@ -360,8 +360,44 @@ class Table:
 
     # Reads
 
+    def written_at(self, name, type_):
+        """When something was written, or what it has left to live: of a column, of a field, of what a collection holds."""
+        of = name
+        if self.types.is_multicell(type_) and self.chance(0.6):
+            of = f"{name}.{self.types.a_field(type_)[0]}"
+        elif type_.startswith(("map<", "set<")) and self.chance(0.6):
+            inner = parameters(type_)[0]
+            low, high = self.values.literal(inner), self.values.literal(inner)
+            of = self.rng.choice([f"{name}[{low}]", f"{name}[{low}..{high}]", f"{name}[{low}..]", f"{name}[..{high}]"])
+        return f"{self.rng.choice(['TTL'] + ['WRITETIME', 'MAXWRITETIME'] * (self.clock == 'explicit' and not self.counters))}({of})"
+
+    def time_selector(self, name, type_):
+        """The same, wherever a selector may stand."""
+        of = self.written_at(name, type_)
+        if self.chance(0.5):
+            return of
+        number = "int" if of.startswith("TTL") else "bigint"
+        choices = [f"CAST({of} AS text)", f"toJson({of})", f"{of} + 1", f"-{of}", f"[{of}]", f"({of}, {of})", f"{{{of}}}", f"{number}AsBlob({of})", f"({number}){of}",
+                   f"abs({of})"]
+        return self.rng.choice(choices[:1] + choices[2:4] + choices[8:10] if number == "int" else choices)
+
+    def together(self):
+        """A collection or a tuple of columns."""
+        of_type = {}
+        for name, type_ in self.columns:
+            of_type.setdefault(type_, []).append(name)
+        type_ = self.rng.choice(list(of_type))
+        a, b, (c, other) = self.rng.choice(of_type[type_]), self.rng.choice(of_type[type_]), self.rng.choice(self.columns)
+        key, value = (t if t.startswith("frozen<") or not (is_multicell(t) or self.types.is_multicell(t)) else f"frozen<{t}>" for t in (type_, other))
+        return self.rng.choice([f"[{a}, {b}]", f"{{{a}, {b}}}", f"({a}, {c})", f"[({a}, {c})]", f"({a}, ({b}, {c}))", f"[{a}]", f"[[{a}], [{b}]]",
+                                f"(map<{key}, {value}>){{{a}: {c}}}", f"(map<{key}, {value}>){{{a}: {c}, {b}: {c}}}", f"toJson([{a}, {b}])"])
+
     def selector(self):
         name, type_ = self.rng.choice(self.columns)
+        if self.chance(0.05):
+            return self.together()
+        if self.chance(0.1):
+            return self.time_selector(*self.rng.choice(self.columns if self.chance(0.1) else self.regular + self.static or self.columns))
         kind, writable = self.rng.random(), (name, type_) in self.regular + self.static
         bare = type_.replace("frozen<", "").replace(">", "")
         if bare in self.values.user_types and kind < 0.6:
@@ -384,7 +420,7 @@ class Table:
             return f"{type_.split('<')[0]}AsBlob({name})" if "<" not in type_ else f"toJson({name})"
         if kind < 0.9 and type_.startswith(("map<", "set<")):
             inner = parameters(type_)[0]
-            low, high = self.values.plain(inner), self.values.plain(inner)
+            low, high = self.values.literal(inner), self.values.literal(inner)
             return self.rng.choice([f"{name}[{low}]", f"{name}[{low}..{high}]", f"{name}[{low}..]"])
         if kind < 0.95 and type_ in NUMBERS:
             return f"{name} {self.rng.choice('+-*/%')} {self.rng.choice(['2', '3', '-7', '1.5'])}"
@@ -396,6 +432,10 @@ class Table:
         choices = ["count(*)", f"count({name})", "count(1)", "max(7)", "min('a')", "sum(1.5)", "avg(-3)", "max([1, 2])", "min((1, 'a'))"]
         if type_ != "timeuuid":  # has an odd type there
             choices += [f"min({name})", f"max({name})"]
+        writable = [c for c in self.regular + self.static if not is_multicell(c[1]) and not self.types.is_multicell(c[1])]
+        if writable and self.clock == "explicit" and not self.counters and self.chance(0.3):
+            of = self.rng.choice(writable)[0]
+            return self.rng.choice([f"max(WRITETIME({of}))", f"min(WRITETIME({of}))", f"sum(WRITETIME({of}))", f"count(TTL({of}))", f"max(TTL({of}))", f"avg(MAXWRITETIME({of}))"])
         if numeric:
             choices += [f"sum({self.rng.choice(numeric)})", f"avg({self.rng.choice(numeric)})"]
         return self.rng.choice(choices)
@@ -412,11 +452,11 @@ class Table:
             chosen = plain + of_first_row + [self.aggregate() for _ in range(self.rng.choice([0, 1, 1, 2] if grouped and plain + of_first_row else [1, 1, 2]))]
             self.rng.shuffle(chosen)
             columns = ", ".join(chosen)
-            return columns if self.chance(0.95) or "TTL(" in columns else f"JSON {columns}"
+            return columns if self.chance(0.95) or "TTL" in columns else f"JSON {columns}"
         if self.chance(0.45):
             return "*"
         columns = ", ".join(self.selector() for _ in range(self.rng.choice([1, 2, 3])))
-        return columns if self.chance(0.9) or "TTL(" in columns else f"JSON {columns}"
+        return columns if self.chance(0.9) or "TTL" in columns else f"JSON {columns}"
 
     def ordering(self):
         if not self.ck or not self.chance(0.35):

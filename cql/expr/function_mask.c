@@ -1,0 +1,243 @@
+/* Functions that mask values: mask_null, mask_default, mask_replace, mask_inner, mask_outer, mask_hash (MaskingFcts). */
+#include <openssl/evp.h>
+#include <strings.h>
+
+#include "cql/expr/function.h"
+#include "types/vector.h"
+
+enum { PARAMETERS_MAX = 4 };
+
+/* What a parameter takes: any type; any, that of what the value is for if it has none; the same as the first; a string; an int; a text. */
+enum parameter { ANY, RECEIVED, SAME, STRING, INT, TEXT };
+
+static int call_null(const struct function_in *in, struct buf *out) {
+    (void)in;
+    (void)out;
+    return 1;
+}
+
+/* ---- mask_default: a fixed value of each type ---- */
+
+static void put_default(const struct cql_type *t, struct buf *out);
+
+static void put_parts(const struct cql_type *t, struct buf *out) {
+    uint32_t n = t->id == CQL_VECTOR ? t->dimension : t->n_args;
+    for (uint32_t i = 0; i < n; i++) {
+        struct buf part;
+        buf_init(&part, 1 << 20);
+        put_default(t->args[t->id == CQL_VECTOR ? 0 : i], &part);
+        if (t->id == CQL_VECTOR) {
+            cql_vector_put(t, buf_slice(&part), out);
+        } else {
+            buf_u32(out, part.n);
+            buf_put_slice(out, buf_slice(&part));
+        }
+        buf_fini(&part);
+    }
+}
+
+static void put_default(const struct cql_type *t, struct buf *out) {
+    static const uint8_t zeros[16] = {0}, timeuuid[16] = {0x13, 0x81, 0x40, 0, 0x1d, 0xd2, 0x11, 0xb2, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
+    static const uint8_t date[4] = {0x80, 0, 0, 0}; /* 1970-01-01 */
+    switch (t->id) {
+    case CQL_ASCII:
+    case CQL_TEXT: buf_put_str(out, "****"); return;
+    case CQL_BLOB: return;
+    case CQL_DATE: buf_put(out, date, sizeof date); return;
+    case CQL_TIMEUUID: buf_put(out, timeuuid, sizeof timeuuid); return;
+    case CQL_VARINT: buf_put(out, zeros, 1); return;
+    case CQL_DURATION: buf_put(out, zeros, 3); return;
+    case CQL_DECIMAL: buf_put(out, zeros, 5); return; /* no scale, and 0 */
+    case CQL_INET: buf_put(out, zeros, 4); return;
+    case CQL_LIST:
+    case CQL_SET:
+    case CQL_MAP: cql_collection_begin(0, out); return;
+    case CQL_TUPLE:
+    case CQL_UDT:
+    case CQL_VECTOR: put_parts(t, out); return;
+    case CQL_BOOLEAN:
+    case CQL_TINYINT: buf_put(out, zeros, 1); return;
+    case CQL_SMALLINT: buf_put(out, zeros, 2); return;
+    case CQL_INT:
+    case CQL_FLOAT: buf_put(out, zeros, 4); return;
+    case CQL_UUID: buf_put(out, zeros, 16); return;
+    default: buf_put(out, zeros, 8); return;
+    }
+}
+
+static int call_default(const struct function_in *in, struct buf *out) {
+    put_default(in->f->args[0], out);
+    return 0;
+}
+
+static int call_replace(const struct function_in *in, struct buf *out) {
+    if (value_is_null(in->args[1])) return 1;
+    buf_put_slice(out, value_slice(in->args[1]));
+    return 0;
+}
+
+/* ---- mask_inner, mask_outer ---- */
+
+/* One character of UTF-8, which has so many bytes, and so many chars of Java's, 16 bits each. */
+static size_t character(struct slice s, size_t at, uint32_t *chars) {
+    size_t n = s.p[at] < 0x80 ? 1 : s.p[at] < 0xE0 ? 2 : s.p[at] < 0xF0 ? 3 : 4;
+    *chars = n == 4 ? 2 : 1;
+    return n < s.n - at ? n : s.n - at;
+}
+
+static int64_t count_chars(struct slice s) {
+    int64_t n = 0;
+    uint32_t chars;
+    for (size_t at = 0; at < s.n; n += chars) at += character(s, at, &chars);
+    return n;
+}
+
+static int read_padding(const struct function_in *in, struct slice *out) {
+    *out = slice_str("*");
+    if (in->n_args < 4 || value_is_null(in->args[3])) return 0;
+    *out = value_slice(in->args[3]);
+    int64_t n = count_chars(*out);
+    if (n != 1)
+        return err_invalid(in->r->err, "The padding argument for function system.%s should be single-character, but '%.*s' has %lld characters.", in->f->name,
+                           SLICE_FMT(*out), (long long)n);
+    if (in->f->result->id == CQL_ASCII && out->p[0] & 0x80) *out = slice_str("?");
+    return 0;
+}
+
+static int64_t read_margin(struct value v) { return v.n == 4 ? (int32_t)load_u32(v.p) : 0; }
+
+/* A character of two chars may lose one of them: what is left is none, and becomes a question mark. */
+static void put_masked(struct slice s, const bool *masked, uint32_t chars, struct slice padding, struct buf *out) {
+    bool all = true, none = true;
+    for (uint32_t i = 0; i < chars; i++) {
+        all = all && masked[i];
+        none = none && !masked[i];
+    }
+    if (none) {
+        buf_put_slice(out, s);
+        return;
+    }
+    for (uint32_t i = 0; i < chars; i++) buf_put_slice(out, masked[i] ? padding : slice_str("?"));
+}
+
+static int mask_part(const struct function_in *in, bool inner, struct buf *out) {
+    struct slice s = value_slice(in->args[0]), padding;
+    if (value_is_null(in->args[0])) return 1;
+    if (read_padding(in, &padding)) return -1;
+    int64_t n = count_chars(s), first = read_margin(in->args[1]), last = n - read_margin(in->args[2]), at = 0;
+    for (size_t byte = 0; byte < s.n;) {
+        uint32_t chars;
+        bool masked[2];
+        size_t bytes = character(s, byte, &chars);
+        for (uint32_t i = 0; i < chars; i++, at++) masked[i] = (at >= first && at < last) == inner;
+        put_masked(slice_of(s.p + byte, bytes), masked, chars, padding, out);
+        byte += bytes;
+    }
+    return 0;
+}
+
+static int call_inner(const struct function_in *in, struct buf *out) { return mask_part(in, true, out); }
+static int call_outer(const struct function_in *in, struct buf *out) { return mask_part(in, false, out); }
+
+/* ---- mask_hash ---- */
+
+/* The names that Java's providers know, in capitals, and OpenSSL's. MD2, which OpenSSL has no more, is not among them. */
+static const EVP_MD *digest_named(struct slice name) {
+    static const struct {
+        const char *java, *openssl;
+    } names[] = {
+        {"MD5", "MD5"}, {"SHA", "SHA1"}, {"SHA1", "SHA1"}, {"SHA-1", "SHA1"}, {"SHA224", "SHA224"}, {"SHA-224", "SHA224"}, {"SHA256", "SHA256"},
+        {"SHA-256", "SHA256"}, {"SHA384", "SHA384"}, {"SHA-384", "SHA384"}, {"SHA512", "SHA512"}, {"SHA-512", "SHA512"}, {"SHA512/224", "SHA512-224"},
+        {"SHA-512/224", "SHA512-224"}, {"SHA512/256", "SHA512-256"}, {"SHA-512/256", "SHA512-256"}, {"SHA3-224", "SHA3-224"},
+        {"SHA3-256", "SHA3-256"}, {"SHA3-384", "SHA3-384"}, {"SHA3-512", "SHA3-512"}, {"1.3.14.3.2.26", "SHA1"},
+        {"2.16.840.1.101.3.4.2.1", "SHA256"}, {"2.16.840.1.101.3.4.2.2", "SHA384"}, {"2.16.840.1.101.3.4.2.3", "SHA512"},
+        {"2.16.840.1.101.3.4.2.4", "SHA224"}, {"2.16.840.1.101.3.4.2.5", "SHA512-224"}, {"2.16.840.1.101.3.4.2.6", "SHA512-256"},
+        {"2.16.840.1.101.3.4.2.7", "SHA3-224"}, {"2.16.840.1.101.3.4.2.8", "SHA3-256"}, {"2.16.840.1.101.3.4.2.9", "SHA3-384"},
+        {"2.16.840.1.101.3.4.2.10", "SHA3-512"}, {"1.2.840.113549.2.5", "MD5"},
+    };
+    if (name.n > 4 && strncasecmp((const char *)name.p, "OID.", 4) == 0) name = slice_of(name.p + 4, name.n - 4);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i].java) == name.n && strncasecmp(names[i].java, (const char *)name.p, name.n) == 0) return EVP_get_digestbyname(names[i].openssl);
+    return NULL;
+}
+
+static int call_hash(const struct function_in *in, struct buf *out) {
+    struct slice name = in->n_args < 2 || value_is_null(in->args[1]) ? slice_str("SHA-256") : value_slice(in->args[1]);
+    struct slice v = value_slice(in->args[0]);
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    const EVP_MD *md = digest_named(name);
+    if (!md) return err_invalid(in->r->err, "Hash algorithm not found: %.*s", SLICE_FMT(name));
+    if (value_is_null(in->args[0])) return 1;
+    if (EVP_Digest(v.p, v.n, digest, &n, md, NULL) != 1) return err_set(in->r->err, ERR_SERVER, "The hash %.*s has failed", SLICE_FMT(name));
+    buf_put(out, digest, n);
+    return 0;
+}
+
+/* ---- finding them ---- */
+
+static const struct row {
+    const char *name, *takes;
+    uint32_t least, most;
+    enum parameter parameters[PARAMETERS_MAX];
+    function_fn call;
+} rows[] = {
+    {"mask_null", "any", 1, 1, {ANY}, call_null},
+    {"mask_default", "any", 1, 1, {ANY}, call_default},
+    {"mask_replace", "any, any", 2, 2, {RECEIVED, SAME}, call_replace},
+    {"mask_inner", "[text|varchar|ascii], int, int, [text]", 3, 4, {STRING, INT, INT, TEXT}, call_inner},
+    {"mask_outer", "[text|varchar|ascii], int, int, [text]", 3, 4, {STRING, INT, INT, TEXT}, call_outer},
+    {"mask_hash", "any, [text]", 1, 2, {ANY, TEXT}, call_hash},
+};
+
+static int refuse_argument(struct compile *c, const struct row *row, const char *wants, struct slice text, const struct cql_type *t) {
+    struct buf name;
+    buf_init(&name, 4096);
+    cql_type_print(t, &name);
+    err_invalid(c->err, "Function system.%s requires an argument of type %s, but found argument %.*s of type %.*s", row->name, wants, SLICE_FMT(text),
+                SLICE_FMT(buf_slice(&name)));
+    buf_fini(&name);
+    return -1;
+}
+
+/* The type of an argument: its own, or what the parameter makes of one that has none. */
+static int find_type(struct compile *c, const struct row *row, const struct function_args *args, uint32_t i, const struct receiver *to,
+                     const struct cql_type **types) {
+    enum parameter p = row->parameters[i];
+    const struct cql_type *own = args->type(args->arg, i), *text = cql_type_scalar(CQL_TEXT), *number = cql_type_scalar(CQL_INT);
+    struct slice shown = args->text(args->arg, i);
+    switch (p) {
+    case ANY:
+    case RECEIVED:
+        types[i] = own ? own : p == RECEIVED && to ? to->type : NULL;
+        if (types[i]) return 0;
+        return err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate", SLICE_FMT(shown),
+                           row->name, row->takes);
+    case SAME: types[i] = types[0]; return 0;
+    case INT:
+        types[i] = number;
+        return !own || function_type_fits(number, own) ? 0 : refuse_argument(c, row, "int", shown, own);
+    default:
+        types[i] = p == STRING && own && own->id == CQL_ASCII ? own : text;
+        return !own || function_type_fits(text, own) ? 0 : refuse_argument(c, row, p == STRING ? "[text|varchar|ascii]" : "text", shown, own);
+    }
+}
+
+int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to, const struct function **out) {
+    const struct cql_type *types[PARAMETERS_MAX];
+    size_t at = 0;
+    while (at < ARRAY_LEN(rows) && strcmp(rows[at].name, name) != 0) at++;
+    if (at == ARRAY_LEN(rows)) return 0;
+    const struct row *row = &rows[at];
+    *out = NULL;
+    if (args->n < row->least || args->n > row->most) {
+        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", row->name, row->takes);
+        return 1;
+    }
+    for (uint32_t i = 0; i < args->n; i++)
+        if (find_type(c, row, args, i, to, types)) return 1;
+    struct function *f = function_new(c, row->name, row->call == call_hash ? cql_type_scalar(CQL_BLOB) : types[0], types, args->n, row->call);
+    if (f) f->takes_null = f->raw = true;
+    *out = f;
+    return 1;
+}
