@@ -248,10 +248,12 @@ void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg);
 
 /* gc_grace decides what compaction may drop; told once per table at start and on change. Any thread. */
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds);
-/* A column that was dropped at this write time: what is stored of it up to then is not there for readers. */
+/* A column that was dropped at this write time: what is stored of it up to then is not there for readers. What is newer shows again when the column
+ * comes again; while it is gone, nothing of it is there. */
 struct eng_dropped {
     uint32_t column;
     int64_t ts;
+    bool gone;
 };
 /* All of the table's, by column; told at start and on change, before anybody reads with the changed definition. One thread at a time. */
 int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) MUST_CHECK;

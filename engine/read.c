@@ -92,7 +92,7 @@ static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t
     if (cost) {
         cost->bytes_read += key_n + s->bytes.n;
     }
-    engi_dropped_hide(s->dropped, row);
+    engi_dropped_hide(s->dropped, row, now == ENG_AS_STORED);
     if (now == ENG_AS_STORED) {
         if (del_ts > row->del_ts) row->del_at = ENG_COVERED;
         row->del_ts = later(row->del_ts, del_ts);
@@ -280,7 +280,7 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
 /* A row that is not visible may have expired alone. */
 static int resolve_expired(const struct stored *s, int64_t del_ts, struct eng_pair *out, struct err *e) {
     if (eng_row_decode(s->bytes, s->cells, &out->row, e)) return -1;
-    engi_dropped_hide(s->dropped, &out->row);
+    engi_dropped_hide(s->dropped, &out->row, false);
     out->expired = eng_row_resolve(&out->row, del_ts, ENG_NEVER_EXPIRES, NULL);
     return 0;
 }

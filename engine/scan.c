@@ -175,7 +175,7 @@ static void count_row(struct eng_scan *s) {
 /* Decodes the value that the iterator stands on; 1: visible at now. */
 static int decode(struct eng_scan *s, struct slice bytes, struct arena *a, int64_t del_ts, struct eng_row *row, struct err *e) {
     if (eng_row_decode(bytes, a, row, e)) return -1;
-    engi_dropped_hide(s->dropped, row);
+    engi_dropped_hide(s->dropped, row, false);
     count_row(s);
     return eng_row_resolve(row, del_ts, s->spec.now, &s->cost->tombstones);
 }
@@ -396,7 +396,7 @@ static int decode_row(struct eng_scan *s, int64_t del_ts, struct err *e) {
     if (visible < 0) return -1;
     if (!visible && (s->spec.expired || s->spec.deletions)) {
         if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
-        engi_dropped_hide(s->dropped, &s->row);
+        engi_dropped_hide(s->dropped, &s->row, false);
         visible = eng_row_resolve(&s->row, del_ts, ENG_NEVER_EXPIRES, NULL);
         if (!visible && s->spec.deletions) visible = s->row.n_deletions > 0;
         s->expired = visible > 0;

@@ -126,7 +126,10 @@ void table_tell_engine(struct catalog *c, const struct entry *x) {
     if (!t) return;
     eng_table_set(c->eng, t->storage, t->gc_grace_seconds);
     struct eng_dropped *dropped = t->n_dropped ? calloc(t->n_dropped, sizeof *dropped) : NULL;
-    for (uint32_t i = 0; dropped && i < t->n_dropped; i++) dropped[i] = (struct eng_dropped){t->dropped[i].id, t->dropped[i].dropped_us};
+    for (uint32_t i = 0; dropped && i < t->n_dropped; i++) {
+        const struct schema_dropped *d = &t->dropped[i];
+        dropped[i] = (struct eng_dropped){.column = d->id, .ts = d->dropped_us, .gone = t->column_ordinals[d->id] == UINT32_MAX};
+    }
     if ((t->n_dropped && !dropped) || eng_table_set_dropped(c->eng, t->storage, t->n_dropped, dropped, &e))
         log_error("catalog: there is no memory to hide the dropped columns of %s", t->name);
     free(dropped);

@@ -60,11 +60,11 @@ class UserTypes:
     def a_field(self, type_):
         return self.rng.choice(self.values.user_types[type_])
 
-    def alter(self, in_partition_key):
-        u = self.rng.choice([self.inner, self.outer])
+    def alter(self, keys):
+        """In keys an older value and one with the new field left out are one to Tally, and two to Cassandra."""
+        u = self.outer if any(self.inner in t for _, t in keys) else self.rng.choice([self.inner, self.outer])
         name, type_ = self.field(KEY_TYPES)
-        if not in_partition_key:
-            self.values.user_types[u].append((name, type_))
+        self.values.user_types[u].append((name, type_))
         return f"ALTER TYPE {self.keyspace}.{u} ADD {name} {type_}"
 
 
@@ -390,7 +390,7 @@ class Table:
         a, b, (c, other) = self.rng.choice(of_type[type_]), self.rng.choice(of_type[type_]), self.rng.choice(self.columns)
         key, value = (t if t.startswith("frozen<") or not (is_multicell(t) or self.types.is_multicell(t)) else f"frozen<{t}>" for t in (type_, other))
         return self.rng.choice([f"[{a}, {b}]", f"{{{a}, {b}}}", f"({a}, {c})", f"[({a}, {c})]", f"({a}, ({b}, {c}))", f"[{a}]", f"[[{a}], [{b}]]",
-                                f"(map<{key}, {value}>){{{a}: {c}}}", f"(map<{key}, {value}>){{{a}: {c}, {b}: {c}}}", f"toJson([{a}, {b}])"])
+                                f"(map<{key}, {value}>){{{a}: {c}}}", f"toJson([{a}, {b}])"])
 
     def selector(self):
         name, type_ = self.rng.choice(self.columns)
@@ -492,7 +492,7 @@ class Table:
         """A field more of a user type; a column that goes and one that comes back; a column of any type, which no statement writes and every SELECT * reads."""
         kind = self.rng.random()
         if kind < 0.3:
-            return self.types.alter(False)
+            return self.types.alter(self.ck)
         if kind < 0.6 and not self.counters and (self.dropped or self.regular):
             return self.drop_or_add()
         self.added += 1
