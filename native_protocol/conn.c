@@ -360,14 +360,31 @@ static void ended(struct np_conn *c, ssize_t n) {
     npi_conn_close(c);
 }
 
+/* May it go on shaking hands in this wake-up? If not, its socket says at the next one that there is still something to do. */
+static bool its_turn(struct np_conn *c) {
+    if (!np_transport_shakes_hands(&c->transport) || c->loop->handshakes++ < NP_HANDSHAKES_MAX) return true;
+    if (c->transport.wants_write) ev_io_start(c->loop->ev, &c->write_io);
+    return false;
+}
+
+static void count_handshake(struct np_conn *c, bool shook, ssize_t n) {
+    bool failed = n == 0 || n == NP_IO_ERROR;
+    if (!shook) return;
+    if (!np_transport_shakes_hands(&c->transport)) np_metric_add(&c->loop->metrics, NP_METRIC_HANDSHAKES, 1);
+    else if (failed) np_metric_add(&c->loop->metrics, NP_METRIC_HANDSHAKES_FAILED, 1);
+}
+
 static void read_more(struct np_conn *c) {
     struct np_loop *l = c->loop;
+    if (!its_turn(c)) return;
     uint8_t *to = c->in.n ? buf_reserve(&c->in, READ_STEP) : l->window;
     if (!to) {
         npi_conn_close(c);
         return;
     }
+    bool shook = np_transport_shakes_hands(&c->transport);
     ssize_t n = np_transport_read(&c->transport, to, c->in.n ? READ_STEP : NP_WINDOW);
+    count_handshake(c, shook, n);
     if (n <= 0) {
         ended(c, n);
         return;
@@ -492,7 +509,7 @@ static int enter(struct np_conn *c, struct np_loop *l) {
     return -1;
 }
 
-struct np_conn *npi_conn_new(struct np_loop *l, int fd, SSL_CTX *tls) {
+struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     struct np_conn *c = calloc(1, sizeof(*c));
     if (c) note_addresses(c, fd);
     if (!c || enter(c, l)) {

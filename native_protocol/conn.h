@@ -75,7 +75,7 @@ struct np_conn {
 };
 
 /* Takes over fd. NULL: no memory, or too many connections; fd is closed. */
-struct np_conn *npi_conn_new(struct np_loop *loop, int fd, SSL_CTX *tls);
+struct np_conn *npi_conn_new(struct np_loop *loop, int fd, struct np_tls *tls);
 void npi_conn_ref(struct np_conn *c);
 void npi_conn_unref(struct np_conn *c);
 void npi_conn_set_state(struct np_conn *c, enum np_conn_state state);

@@ -23,7 +23,6 @@ struct np_front {
     struct np_options o;
     struct np_bounds bounds;
     uint16_t port, tls_port;
-    SSL_CTX *tls;
     struct np_workers *workers;
     struct np_committer *committer;
     struct np_logins *logins;
@@ -97,7 +96,7 @@ int np_port_pick(const char *address, uint16_t *port, struct err *e) {
     return 0;
 }
 
-static int listen_all(struct np_front *f, int slot, uint16_t want, SSL_CTX *tls, uint16_t *port, struct err *e) {
+static int listen_all(struct np_front *f, int slot, uint16_t want, struct np_tls *tls, uint16_t *port, struct err *e) {
     *port = want;
     if (np_port_pick(f->o.listen, port, e)) return -1;
     for (unsigned i = 0; i < f->n_loops; i++) {
@@ -178,11 +177,8 @@ static int start_threads(struct np_front *f, struct err *e) {
 static int open_all(struct np_front *f, struct err *e) {
     for (unsigned i = 0; i < f->n_loops; i++)
         if (npi_loop_init(&f->loops[i], &f->o, &npi_dispatch_ops, &f->bounds, e)) return -1;
-    if (listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
-    if (f->o.tls) {
-        f->tls = np_tls_context(f->o.tls_cert, f->o.tls_key, e);
-        if (!f->tls || listen_all(f, 1, f->o.tls_port, f->tls, &f->tls_port, e)) return -1;
-    }
+    if (f->o.plain && listen_all(f, 0, f->o.port, NULL, &f->port, e)) return -1;
+    if (f->o.tls && listen_all(f, 1, f->o.tls_port, f->o.tls, &f->tls_port, e)) return -1;
     eng_on_durable(f->o.eng, on_durable, f);
     catalog_on_change(f->o.catalog, on_change, f);
     return start_threads(f, e);
@@ -243,6 +239,5 @@ void np_front_free(struct np_front *f) {
     npi_peers_fini(&f->bounds.peers);
     npi_budget_fini(&f->bounds.unfinished);
     npi_budget_fini(&f->bounds.unread);
-    if (f->tls) SSL_CTX_free(f->tls);
     free(f);
 }

@@ -24,7 +24,7 @@ int np_port_pick(const char *address, uint16_t *port, struct err *e) MUST_CHECK;
 int np_front_pause(struct np_front *f, struct err *e) MUST_CHECK;
 void np_front_go_on(struct np_front *f);
 /* What was bound. */
-uint16_t np_front_port(const struct np_front *f);
+uint16_t np_front_port(const struct np_front *f);     /* 0: none, likewise */
 uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */
 
 /* Sums over all loops. */

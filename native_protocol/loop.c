@@ -288,6 +288,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     (void)revents;
     struct np_loop *l = w->data;
     l->ended_us = 0;
+    l->handshakes = 0;
     commit(l);
     flush_dirty(l);
     fall_asleep(l);

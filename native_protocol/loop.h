@@ -18,6 +18,8 @@
 enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
 /* Of the batch of one wake-up: past it, it is committed at once. Of what waits for the store to take it. */
 enum { NP_BATCH_BYTES_MAX = 4 << 20, NP_LATE_MAX = 64 << 20 };
+/* Of a wake-up: however many clients shake hands, the others wait for two of them and no more. */
+enum { NP_HANDSHAKES_MAX = 2 };
 
 /* An answer that may be sent when its block is durable. */
 struct np_ack {
@@ -53,7 +55,7 @@ struct np_event_note {
 
 struct np_listener {
     int fd; /* -1: none */
-    SSL_CTX *tls;
+    struct np_tls *tls; /* NULL: plain */
     ev_io io;
     struct np_loop *loop;
 };
@@ -103,6 +105,7 @@ struct np_loop {
     int64_t ended_us; /* wall clock, when a request of this wake-up ended last, which is when the next one begins; 0: none has */
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic bool evicts; /* a budget chose connections of this loop */
+    unsigned handshakes; /* steps of TLS handshakes in this wake-up */
 
     uint8_t *window;
     struct buf segment, body, packed; /* scratch: an unpacked segment, an unpacked body, a body being compressed */

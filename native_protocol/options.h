@@ -3,6 +3,7 @@
 
 #include "cql/cql.h"
 #include "ledger/ledger.h"
+#include "native_protocol/tls.h"
 
 struct access_keys;
 
@@ -22,10 +23,10 @@ struct np_options { /* what it points to must outlive the front */
     const struct access_keys *keys;  /* SigV4 logins; NULL: there are none */
     const char *region;              /* for which they are signed */
     const char *listen; /* numeric address */
-    uint16_t port;      /* 0: any free one */
-    bool tls;           /* with tls_port, tls_cert and tls_key */
+    bool plain;         /* a port without TLS */
+    uint16_t port;      /* of it; 0: any free one */
+    struct np_tls *tls; /* of the port with TLS; NULL: there is none */
     uint16_t tls_port;
-    const char *tls_cert, *tls_key;
     unsigned threads; /* 0: one per core */
     unsigned workers[WORK_CLASSES]; /* threads of each class; 0: by cores */
     unsigned queue_max;             /* requests that wait for workers; 0: default */

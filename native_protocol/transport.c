@@ -7,18 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int np_transport_init(struct np_transport *t, int fd, SSL_CTX *ctx) {
+int np_transport_init(struct np_transport *t, int fd, struct np_tls *tls) {
     *t = (struct np_transport){.fd = fd};
-    if (!ctx) return 0;
-    t->ssl = SSL_new(ctx);
-    if (!t->ssl) return -1;
-    if (!SSL_set_fd(t->ssl, fd)) {
-        SSL_free(t->ssl);
-        t->ssl = NULL;
-        return -1;
-    }
-    SSL_set_accept_state(t->ssl);
-    return 0;
+    if (!tls) return 0;
+    t->ssl = np_tls_accept(tls);
+    if (t->ssl && SSL_set_fd(t->ssl, fd)) return 0;
+    SSL_free(t->ssl);
+    t->ssl = NULL;
+    return -1;
 }
 
 void np_transport_fini(struct np_transport *t) {
@@ -54,6 +50,8 @@ ssize_t np_transport_write(struct np_transport *t, const void *p, size_t n) {
     return tls_result(t, SSL_write(t->ssl, p, n > INT32_MAX ? INT32_MAX : (int)n));
 }
 
+bool np_transport_shakes_hands(const struct np_transport *t) { return t->ssl && !SSL_is_init_finished(t->ssl); }
+
 bool np_transport_pending(const struct np_transport *t) { return t->ssl && SSL_pending(t->ssl) > 0; }
 
 size_t np_transport_queued(const struct np_transport *t) {
@@ -65,18 +63,4 @@ void np_transport_shutdown(struct np_transport *t) {
     if (t->ssl) SSL_shutdown(t->ssl);
     ERR_clear_error();
     shutdown(t->fd, SHUT_WR);
-}
-
-SSL_CTX *np_tls_context(const char *cert, const char *key, struct err *e) {
-    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    if (!ctx) return err_nomem(e), NULL;
-    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    if (SSL_CTX_use_certificate_chain_file(ctx, cert) == 1 && SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) == 1 &&
-        SSL_CTX_check_private_key(ctx) == 1)
-        return ctx;
-    const char *why = ERR_reason_error_string(ERR_get_error());
-    err_set(e, ERR_CONFIG, "cannot use the TLS certificate %s with the key %s: %s", cert, key, why ? why : "unknown reason");
-    SSL_CTX_free(ctx);
-    return NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "server/data_dir.h"
 
 static int open_engine(struct instance *in, struct err *e) {
@@ -69,6 +70,7 @@ static int open_database(struct instance *in, struct err *e) {
 
 static int open_front(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
+    if (s->has_tls && !(in->tls = np_tls_open(&s->tls, e))) return -1;
     in->options = (struct np_options){
         .db = in->db,
         .eng = in->eng,
@@ -83,11 +85,10 @@ static int open_front(struct instance *in, struct err *e) {
         .timestamp_size = s->timestamp_size,
         .capacity_payload = s->capacity_payload,
         .listen = s->listen,
+        .plain = !s->tls_only,
         .port = s->port,
-        .tls = s->tls,
+        .tls = in->tls,
         .tls_port = s->tls_port,
-        .tls_cert = s->tls_cert,
-        .tls_key = s->tls_key,
         .threads = s->threads,
         .queue_max = s->queue_requests,
         .queue_bytes_max = s->queue_bytes,
@@ -113,13 +114,21 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     *in = (struct instance){.settings = *s, .lock_fd = -1};
     clock_control_init(&in->clock, &clock_real);
     /* the port is known before the catalogue is, which shows it in system.local */
-    if (np_port_pick(s->listen, &in->settings.port, e)) return -1;
-    in->settings.node.port = in->settings.port;
+    uint16_t *port = s->tls_only ? &in->settings.tls_port : &in->settings.port;
+    if (np_port_pick(s->listen, port, e)) return -1;
+    in->settings.node.port = *port;
     if (!open_engine(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
         !admin_start(&in->admin, s->admin_port, in->front, in->eng, &in->metering, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
         return 0;
     instance_close(in);
     return -1;
+}
+
+void instance_reload(struct instance *in, bool asked) {
+    struct err e = {0};
+    if (!in->tls || !(asked || np_tls_changed(in->tls))) return;
+    if (np_tls_reload(in->tls, &e)) log_error("%s; connections go on with the certificate that was there", e.text);
+    else log_info("new connections get the certificate that %s holds now", in->settings.tls.cert);
 }
 
 void instance_close(struct instance *in) {
@@ -134,6 +143,7 @@ void instance_close(struct instance *in) {
     if (in->catalog) catalog_close(in->catalog);
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
+    np_tls_close(in->tls);
     compat_report_free(in->report);
     if (in->ledger) ledger_close(in->ledger);
     if (in->lock_fd >= 0) close(in->lock_fd);

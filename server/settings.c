@@ -49,6 +49,21 @@ static int read_bounds(struct settings *s, const struct config *c, struct err *e
     return 0;
 }
 
+static int read_tls(struct settings *s, const struct config *c, struct err *e) {
+    const char *cert = c->values[CONFIG_TLS_CERT], *key = c->values[CONFIG_TLS_KEY], *ca = c->values[CONFIG_TLS_CLIENT_CA];
+    int only = ONE_OF(c, CONFIG_TLS_ONLY, e, "off", "on");
+    int client = ONE_OF(c, CONFIG_TLS_CLIENT_CERT, e, "none", "optional", "required");
+    if (only < 0 || client < 0) return -1;
+    s->has_tls = *cert && *key;
+    s->tls_only = only;
+    s->tls = (struct np_tls_options){.cert = cert, .key = key, .client_ca = *ca ? ca : NULL, .client_cert = (enum np_client_cert)client};
+    if (!s->has_tls && (*cert || *key)) return err_set(e, ERR_CONFIG, "TLS needs both --tls-cert and --tls-key");
+    if (!s->has_tls && (only || client)) return err_set(e, ERR_CONFIG, "--%s needs TLS: --tls-cert and --tls-key", only ? "tls-only" : "tls-client-cert");
+    if (client && !*ca) return err_set(e, ERR_CONFIG, "--tls-client-cert %s needs --tls-client-ca: whom to trust", c->values[CONFIG_TLS_CLIENT_CERT]);
+    if (!client && *ca) return err_set(e, ERR_CONFIG, "--tls-client-ca is of no use with --tls-client-cert none");
+    return 0;
+}
+
 static int read_network(struct settings *s, const struct config *c, struct err *e) {
     unsigned long port, tls_port, admin_port, threads;
     if (number(c, CONFIG_PORT, 0, 65535, &port, e) || number(c, CONFIG_TLS_PORT, 0, 65535, &tls_port, e) ||
@@ -59,12 +74,7 @@ static int read_network(struct settings *s, const struct config *c, struct err *
     s->tls_port = (uint16_t)tls_port;
     s->admin_port = (uint16_t)admin_port;
     s->threads = (unsigned)threads;
-    s->tls_cert = c->values[CONFIG_TLS_CERT];
-    s->tls_key = c->values[CONFIG_TLS_KEY];
-    s->tls = *s->tls_cert && *s->tls_key;
-    if (!s->tls && (*s->tls_cert || *s->tls_key))
-        return err_set(e, ERR_CONFIG, "TLS needs both --tls-cert and --tls-key");
-    return 0;
+    return read_tls(s, c, e);
 }
 
 static int read_workers(struct settings *s, const struct config *c, struct err *e) {

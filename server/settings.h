@@ -12,8 +12,8 @@ struct settings { /* texts belong to the config */
     const char *data_dir; /* NULL: memory */
     const char *listen;
     uint16_t port, tls_port, admin_port;
-    bool tls;
-    const char *tls_cert, *tls_key;
+    bool has_tls, tls_only;
+    struct np_tls_options tls;
     enum tally_mode mode;
     enum auth auth;
     const char *credentials; /* file; empty: none */

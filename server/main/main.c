@@ -30,6 +30,7 @@ static void block_signals(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is a failed write, not the end */
@@ -40,10 +41,10 @@ static void say_ready(const struct instance *in) {
     const char *data = in->settings.data_dir ? realpath(in->settings.data_dir, path) : ":memory:";
     char admin[32] = "off";
     if (in->settings.admin_port) snprintf(admin, sizeof(admin), "127.0.0.1:%u", in->settings.admin_port);
-    char tls[80] = "";
+    char plain[80] = "off", tls[80] = "";
+    if (np_front_port(in->front)) snprintf(plain, sizeof(plain), "%s:%u", in->settings.listen, np_front_port(in->front));
     if (np_front_tls_port(in->front)) snprintf(tls, sizeof(tls), " tls=%s:%u", in->settings.listen, np_front_tls_port(in->front));
-    printf("tallyd ready: cql=%s:%u admin=%s data=%s pid=%d%s\n", in->settings.listen, np_front_port(in->front), admin,
-           data ? data : in->settings.data_dir, (int)getpid(), tls);
+    printf("tallyd ready: cql=%s admin=%s data=%s pid=%d%s\n", plain, admin, data ? data : in->settings.data_dir, (int)getpid(), tls);
     fflush(stdout);
 }
 
@@ -63,6 +64,16 @@ static void notify_systemd(const char *line) {
     socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     if (fd < 0 || sendto(fd, line, strlen(line), MSG_NOSIGNAL, (struct sockaddr *)&to, n) < 0) log_warn("systemd could not be told %s: %s", line, strerror(errno));
     if (fd >= 0) close(fd);
+}
+
+/* Until SIGTERM or SIGINT, which is returned. */
+static int wait_for_the_end(struct instance *in, const sigset_t *set) {
+    static const struct timespec second = {.tv_sec = 1};
+    for (;;) {
+        int sig = sigtimedwait(set, NULL, &second);
+        if (sig == SIGTERM || sig == SIGINT) return sig;
+        instance_reload(in, sig == SIGHUP);
+    }
 }
 
 static int serve(const struct config *c) {
@@ -86,7 +97,7 @@ static int serve(const struct config *c) {
     say_metering(&s);
     say_ready(&in);
     notify_systemd("READY=1");
-    while (sigwait(&set, &sig)) continue;
+    sig = wait_for_the_end(&in, &set);
     notify_systemd("STOPPING=1");
     log_info("stopping: %s", sig == SIGTERM ? "SIGTERM" : "SIGINT");
     instance_close(&in);

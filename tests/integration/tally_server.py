@@ -12,6 +12,7 @@ from cassandra.policies import RoundRobinPolicy
 ROOT = Path(__file__).resolve().parents[2]
 PRESET = os.environ.get("TALLY_PRESET", "release")
 TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"
+TALLY = ROOT / "build" / PRESET / "bin" / "tally"
 
 
 class Server:
@@ -34,7 +35,7 @@ class Server:
             if line.startswith("tallyd ready: "):
                 fields = dict(f.split("=", 1) for f in line[len("tallyd ready: "):].split())
                 self.ready = fields
-                self.host, port = fields["cql"].rsplit(":", 1)
+                self.host, port = fields["tls" if fields["cql"] == "off" else "cql"].rsplit(":", 1)
                 self.port = int(port)
                 self.admin = fields["admin"]
                 assert int(fields["pid"]) == self.process.pid
@@ -71,6 +72,12 @@ def eventually(condition, seconds=20):
     while not condition():
         assert time.monotonic() < end, "it did not come true"
         time.sleep(0.02)
+
+
+def certificates(folder, *flags):
+    """What `tally cert` makes: (ca.pem, the flags of a server that uses it)."""
+    subprocess.run([str(TALLY), "cert", "--to", str(folder), *flags], check=True, capture_output=True)
+    return folder / "ca.pem", ["--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem")]
 
 
 def create_keyspace(session, name, seconds=60):

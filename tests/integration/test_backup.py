@@ -7,9 +7,7 @@ import subprocess
 import threading
 import time
 
-from tally_server import ROOT, PRESET, Server, create_keyspace, create_table
-
-TALLY = ROOT / "build" / PRESET / "bin" / "tally"
+from tally_server import TALLY, Server, create_keyspace, create_table
 
 
 def tally(*args, code=0):

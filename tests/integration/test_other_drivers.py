@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tally_server import ROOT, Server
+from tally_server import ROOT, Server, certificates
 
 HERE = ROOT / "tests" / "integration"
 BUILD = ROOT / "build" / "drivers"
@@ -19,13 +19,19 @@ FLAGS = {
     "keyspaces": ["--mode", "keyspaces", "--ddl-delay", "100"],
     "strict": ["--mode", "keyspaces", "--ddl-delay", "100", "--compatibility", "strict"],
     "cassandra": ["--mode", "cassandra"],
+    "tls": ["--mode", "cassandra", "--tls-only", "on", "--tls-port", "0", "--auth", "password"],
 }
 
 
 @pytest.fixture(scope="module", params=FLAGS)
 def either_server(request, tmp_path_factory):
-    s = Server(tmp_path_factory.mktemp("server"), *FLAGS[request.param]).start()
-    s.compatibility = request.param
+    folder, ca = tmp_path_factory.mktemp("server"), None
+    flags = FLAGS[request.param]
+    if request.param == "tls":
+        ca, more = certificates(folder / "certificates")
+        flags = flags + more
+    s = Server(folder, *flags).start()
+    s.compatibility, s.ca = request.param, ca
     yield s
     assert s.alive(), f"tallyd died:\n{s.log_tail()}"
     s.stop()
@@ -47,7 +53,8 @@ def build(folder, *command, **env):
 
 
 def run(server, *command):
-    done = subprocess.run([str(c) for c in command] + [server.host, str(server.port), server.compatibility], capture_output=True, text=True, timeout=300)
+    env = {**os.environ, **({"TALLY_CA": str(server.ca)} if server.ca else {})}
+    done = subprocess.run([str(c) for c in command] + [server.host, str(server.port), server.compatibility], env=env, capture_output=True, text=True, timeout=300)
     print(done.stdout)
     totals = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
     assert totals, done.stdout + done.stderr

@@ -1,24 +1,27 @@
 """TLS: the driver over an encrypted connection, the modern versions only, and the plain port beside it."""
+import os
+import shutil
+import signal
 import socket
 import ssl
+import stat
 import subprocess
 
 import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 
-from tally_server import create_keyspace, create_table
+from cqlsh_shell import Shell
+from tally_server import ROOT, TALLY, certificates, create_keyspace, create_table, eventually
 
 
 @pytest.fixture
 def tls(new_server, tmp_path):
-    """A server with a certificate of its own; (server, host, TLS port, certificate)."""
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
-    server = new_server("--tls-cert", str(cert), "--tls-key", str(key), "--tls-port", "0", "--ddl-delay", "none")
+    """A server with a certificate of its own; (server, host, TLS port, certificate of who signed it)."""
+    ca, flags = certificates(tmp_path / "certificates")
+    server = new_server(*flags, "--tls-port", "0", "--ddl-delay", "none")
     host, port = server.ready["tls"].rsplit(":", 1)
-    return server, host, int(port), cert
+    return server, host, int(port), ca
 
 
 def context_for(cert):
@@ -73,6 +76,130 @@ def test_plain_bytes_on_the_tls_port_harm_nobody(tls):
 def test_a_key_without_its_certificate_is_refused(tls, tmp_path):
     server, *_ = tls
     done = subprocess.run([str(server.process.args[0]), "--data-dir", str(tmp_path / "other"), "--port", "0", "--admin-port", "0", "--tls-key",
-                           str(tmp_path / "key.pem")], capture_output=True, text=True, timeout=30)
+                           str(tmp_path / "certificates" / "server-key.pem")], capture_output=True, text=True, timeout=30)
     assert done.returncode != 0
     assert "--tls-cert" in done.stderr + done.stdout
+
+
+# ---- TLS only ----
+
+def test_without_a_plain_port_the_driver_finds_its_way(new_server, tmp_path):
+    ca, flags = certificates(tmp_path / "certificates")
+    s = new_server(*flags, "--tls-port", "0", "--tls-only", "on")
+    assert s.ready["cql"] == "off"
+    with s.cluster(ssl_context=context_for(ca), ssl_options={"server_hostname": "127.0.0.1"}) as cluster:
+        assert cluster.connect().execute("SELECT key FROM system.local").one().key == "local"
+    with open(f"/proc/{s.process.pid}/net/tcp") as table:
+        inodes = {os.readlink(f"/proc/{s.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{s.process.pid}/fd") if os.path.islink(f"/proc/{s.process.pid}/fd/{fd}")}
+        listening = {int(line.split()[1].split(":")[1], 16) for line in list(table)[1:] if line.split()[3] == "0A" and f"socket:[{line.split()[9]}]" in inodes}
+    assert listening == {s.port}
+
+
+@pytest.mark.parametrize("flags, words", [(["--tls-only", "on"], "--tls-only needs TLS"), (["--tls-client-cert", "required"], "--tls-client-cert needs TLS")])
+def test_settings_of_tls_without_tls_are_refused(tls, flags, words):
+    server, *_ = tls
+    done = subprocess.run([str(server.binary), "--check-config", *flags], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and words in done.stderr
+
+
+# ---- certificates of clients ----
+
+def answers(host, port, context):
+    """One OPTIONS over TLS: does the server take this client?"""
+    with socket.create_connection((host, port), 10) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as s:
+        s.sendall(b"\x04\x00\x00\x00\x05\x00\x00\x00\x00")
+        return s.recv(5)[4:5] == b"\x06"
+
+
+def client_context(ca, folder=None):
+    context = context_for(ca)
+    if folder:
+        context.load_cert_chain(folder / "client.pem", folder / "client-key.pem")
+    return context
+
+
+@pytest.mark.parametrize("ask", ["optional", "required"])
+def test_certificates_of_clients_are_checked(new_server, tmp_path, ask):
+    ca, flags = certificates(tmp_path / "certificates")
+    certificates(tmp_path / "strangers")
+    s = new_server(*flags, "--tls-port", "0", "--tls-only", "on", "--tls-client-cert", ask, "--tls-client-ca", str(ca))
+    assert answers(s.host, s.port, client_context(ca, tmp_path / "certificates"))
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        answers(s.host, s.port, client_context(ca, tmp_path / "strangers"))
+    if ask == "optional":
+        assert answers(s.host, s.port, client_context(ca))
+    else:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            answers(s.host, s.port, client_context(ca))
+    with s.cluster(ssl_context=client_context(ca, tmp_path / "certificates"), ssl_options={"server_hostname": "127.0.0.1"}) as cluster:
+        assert cluster.connect().execute("SELECT key FROM system.local").one().key == "local"
+
+
+def test_a_client_certificate_needs_somebody_to_trust(tls):
+    server, _, _, ca = tls
+    folder = ca.parent
+    done = subprocess.run([str(server.binary), "--check-config", "--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem"),
+                           "--tls-client-cert", "required"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and "needs --tls-client-ca" in done.stderr
+
+
+# ---- other files while it runs ----
+
+def serial(host, port, context):
+    with socket.create_connection((host, port), 10) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as s:
+        return s.getpeercert()["serialNumber"]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["SIGHUP", "files"])
+def test_a_new_certificate_is_taken_and_open_connections_go_on(tls, tmp_path, told):
+    server, host, port, ca = tls
+    other, _ = certificates(tmp_path / "other")
+    either = context_for(ca)
+    either.load_verify_locations(cafile=str(other))
+    before = serial(host, port, either)
+    with Cluster([host], port=port, ssl_context=context_for(ca), ssl_options={"server_hostname": "127.0.0.1"}, connect_timeout=20) as cluster:
+        session = cluster.connect()
+        for name in ("server.pem", "server-key.pem"):
+            shutil.copy(tmp_path / "other" / name, ca.parent / name)
+        if told:
+            server.process.send_signal(signal.SIGHUP)
+        eventually(lambda: serial(host, port, either) != before)
+        for _ in range(20):
+            assert session.execute("SELECT key FROM system.local").one().key == "local"
+        assert cluster.metadata.get_host(host, port).is_up
+    assert "new connections get the certificate" in server.log.read_text()
+
+
+def test_a_certificate_of_no_use_changes_nothing_but_the_log(tls):
+    server, host, port, ca = tls
+    before = serial(host, port, context_for(ca))
+    (ca.parent / "server.pem").write_text("no certificate\n")
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "connections go on with the certificate that was there" in server.log.read_text())
+    assert serial(host, port, context_for(ca)) == before
+
+
+# ---- tally cert ----
+
+def test_the_key_is_nobody_elses_and_nothing_is_overwritten(tmp_path):
+    folder = tmp_path / "made"
+    certificates(folder, "--host", "db.example,10.1.2.3", "--days", "3")
+    assert stat.S_IMODE((folder / "server-key.pem").stat().st_mode) == stat.S_IMODE((folder / "client-key.pem").stat().st_mode) == 0o600
+    assert not list(folder.glob("ca-key*"))
+    text = subprocess.run(["openssl", "x509", "-in", folder / "server.pem", "-noout", "-ext", "subjectAltName"], capture_output=True, text=True).stdout
+    assert "DNS:db.example, IP Address:10.1.2.3" in text
+    again = subprocess.run([str(TALLY), "cert", "--to", str(folder)], capture_output=True, text=True)
+    assert again.returncode == 1 and "ca.pem: File exists" in again.stderr
+
+
+# ---- cqlsh ----
+
+@pytest.mark.parametrize("which", ["cqlsh", "cqlsh-expansion"])
+def test_cqlsh_over_tls(new_server, tmp_path, monkeypatch, request, which):
+    program = ROOT / "build" / "venv" / "bin" / "cqlsh" if which == "cqlsh" else request.getfixturevalue("expansion")
+    ca, flags = certificates(tmp_path / "certificates")
+    s = new_server("--mode", "cassandra", *flags, "--tls-port", "0", "--tls-only", "on", "--auth", "password")
+    monkeypatch.setenv("SSL_CERTFILE", str(ca))
+    shell = Shell(program, s, tmp_path, "--ssl", "-u", "cassandra", "-p", "cassandra")
+    assert "local" in shell.do("SELECT key FROM system.local;")
+    assert shell.leave() == 0

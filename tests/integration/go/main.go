@@ -272,6 +272,10 @@ func main() {
 	cluster.Port = port
 	cluster.Consistency = gocql.LocalQuorum
 	cluster.Timeout = 10 * time.Second
+	if ca := os.Getenv("TALLY_CA"); ca != "" { // the server speaks TLS only, and whoever comes must log in
+		cluster.SslOpts = &gocql.SslOptions{CaPath: ca, EnableHostVerification: true}
+		cluster.Authenticator = gocql.PasswordAuthenticator{Username: "cassandra", Password: "cassandra"}
+	}
 	var s *gocql.Session
 	check("connect", func() error { s, err = cluster.CreateSession(); return err })
 	if s == nil {

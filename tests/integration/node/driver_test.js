@@ -2,6 +2,7 @@
 // Prints "ok NAME" or "FAILED NAME: why" for every check and a line of totals; exits non-zero when a check failed.
 'use strict';
 const assert = require('assert');
+const fs = require('fs');
 const cassandra = require('cassandra-driver');
 const { types } = cassandra;
 
@@ -162,9 +163,16 @@ async function charges(client) {
   assert.strictEqual(plain.info.customPayload.capacity, undefined);
 }
 
+// With TALLY_CA the server speaks TLS only, and whoever comes must log in.
+const trusted = process.env.TALLY_CA && {
+  sslOptions: { ca: [fs.readFileSync(process.env.TALLY_CA)], rejectUnauthorized: true },
+  credentials: { username: 'cassandra', password: 'cassandra' },
+};
+
 async function main() {
   const client = new cassandra.Client({
     contactPoints: [host], protocolOptions: { port }, localDataCenter: 'datacenter1', queryOptions: { consistency: types.consistencies.localQuorum },
+    ...trusted,
   });
   await check('connect', () => client.connect());
   await check('create keyspace', () => createKeyspace(client));

@@ -172,13 +172,15 @@ void harness_wait(struct harness *h) {
     harness_crank(h);
 }
 
-struct np_conn *harness_connect(struct harness *h, int *peer) {
+struct np_conn *harness_connect(struct harness *h, int *peer) { return harness_connect_by(h, NULL, peer); }
+
+struct np_conn *harness_connect_by(struct harness *h, struct np_tls *tls, int *peer) {
     int fds[2], small = 64 << 10;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     *peer = fds[1];
-    struct np_conn *c = npi_conn_new(&h->loop, fds[0], NULL);
+    struct np_conn *c = npi_conn_new(&h->loop, fds[0], tls);
     assert_non_null(c);
     npi_conn_ref(c);
     return c;

@@ -34,6 +34,8 @@ void harness_open_database(struct harness *h);
 void harness_close(struct harness *h);
 /* A connection; *peer is its other end, which does not block. The connection holds a reference for the test. */
 struct np_conn *harness_connect(struct harness *h, int *peer);
+/* The same on a listener with TLS. */
+struct np_conn *harness_connect_by(struct harness *h, struct np_tls *tls, int *peer);
 /* Lets the loop do what there is to do. */
 void harness_crank(struct harness *h);
 /* Lets the loop sleep until something happens, and then do it. */

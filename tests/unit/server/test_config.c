@@ -31,7 +31,7 @@ static void test_config_defaults_make_settings(void **state) {
     assert_false(s.control);
     assert_string_equal(s.ddl_delay, "500"); /* well below the second for which the Java driver collects schema events */
     assert_int_equal(s.durability, ENG_FSYNC);
-    assert_false(s.tls);
+    assert_false(s.has_tls || s.tls_only);
     assert_string_equal(s.node.cluster_name, "Amazon Keyspaces");
     assert_string_equal(s.node.release_version, "3.11.2");
     assert_string_equal(s.node.datacenter, "datacenter1");

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use openssl::ssl::{SslContextBuilder, SslMethod, SslVerifyMode};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -200,6 +201,15 @@ fn main() {
     std::process::exit(if failed == 0 { 0 } else { 1 });
 }
 
+/// With TALLY_CA the server speaks TLS only, and whoever comes must log in.
+fn trusted(builder: SessionBuilder) -> SessionBuilder {
+    let Ok(ca) = std::env::var("TALLY_CA") else { return builder };
+    let mut context = SslContextBuilder::new(SslMethod::tls_client()).expect("a TLS context");
+    context.set_ca_file(ca).expect("the certificate in TALLY_CA");
+    context.set_verify(SslVerifyMode::PEER);
+    builder.tls_context(Some(context.build())).user("cassandra", "cassandra")
+}
+
 async fn run(host: &str, port: &str) -> usize {
     let (mut passed, mut failed) = (0, 0);
     let mut report = |name: &str, outcome: Outcome| match outcome {
@@ -213,7 +223,8 @@ async fn run(host: &str, port: &str) -> usize {
         }
     };
     let profile = ExecutionProfile::builder().consistency(Consistency::LocalQuorum).build();
-    let connected = SessionBuilder::new().known_node(format!("{host}:{port}")).default_execution_profile_handle(profile.into_handle()).build().await;
+    let builder = trusted(SessionBuilder::new()).known_node(format!("{host}:{port}")).default_execution_profile_handle(profile.into_handle());
+    let connected = builder.build().await;
     match connected {
         Err(e) => report("connect", Err(e.into())),
         Ok(s) => {

@@ -1,6 +1,7 @@
 package tally;
 
 import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.CqlSessionBuilder;
 import com.datastax.oss.driver.api.core.DefaultConsistencyLevel;
 import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
 import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
@@ -16,8 +17,14 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.time.*;
 import java.util.*;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 
 /**
  * Tally through the Java driver: DriverTest HOST PORT [strict]. Prints "ok NAME" or "FAILED NAME: why" for every check and a line of
@@ -243,6 +250,22 @@ public final class DriverTest {
     same("clustering", table.getClusteringColumns().keySet().iterator().next().getName().asInternal(), "ck");
   }
 
+  /** With TALLY_CA the server speaks TLS only, and whoever comes must log in. */
+  private static CqlSessionBuilder trusted(CqlSessionBuilder builder) throws Exception {
+    String ca = System.getenv("TALLY_CA");
+    if (ca == null) return builder;
+    KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+    trusted.load(null);
+    try (var in = Files.newInputStream(Path.of(ca))) {
+      trusted.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(in));
+    }
+    TrustManagerFactory managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+    managers.init(trusted);
+    SSLContext context = SSLContext.getInstance("TLS");
+    context.init(null, managers.getTrustManagers(), null);
+    return builder.withSslContext(context).withAuthCredentials("cassandra", "cassandra");
+  }
+
   public static void main(String[] args) {
     strict = args.length > 2 && args[2].equals("strict");
     DriverConfigLoader config =
@@ -256,7 +279,7 @@ public final class DriverTest {
         "connect",
         () ->
             opened[0] =
-                CqlSession.builder()
+                trusted(CqlSession.builder())
                     .addContactPoint(new InetSocketAddress(args[0], Integer.parseInt(args[1])))
                     .withLocalDatacenter("datacenter1")
                     .withConfigLoader(config)

@@ -1,0 +1,132 @@
+#include "native_protocol/tls.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <openssl/err.h>
+
+enum { FILES = 3 };
+
+/* What a file was when it was read: one that takes its place has another number, one that is written again another time. */
+struct seen {
+    ino_t number;
+    struct timespec changed;
+    off_t size;
+};
+
+struct np_tls {
+    struct np_tls_options o;
+    pthread_mutex_t lock;
+    SSL_CTX *ctx;            /* under the lock; connections count it, too */
+    struct seen seen[FILES]; /* under the lock */
+};
+
+/* ---- files ---- */
+
+static void see(const struct np_tls_options *o, struct seen seen[FILES]) {
+    const char *const files[FILES] = {o->cert, o->key, o->client_ca};
+    memset(seen, 0, FILES * sizeof(*seen));
+    for (int i = 0; i < FILES; i++) {
+        struct stat s;
+        if (files[i] && !stat(files[i], &s)) seen[i] = (struct seen){s.st_ino, s.st_ctim, s.st_size};
+    }
+}
+
+static bool same(const struct seen a[FILES], const struct seen b[FILES]) {
+    for (int i = 0; i < FILES; i++)
+        if (a[i].number != b[i].number || a[i].size != b[i].size || a[i].changed.tv_sec != b[i].changed.tv_sec || a[i].changed.tv_nsec != b[i].changed.tv_nsec)
+            return false;
+    return true;
+}
+
+/* ---- contexts ---- */
+
+static const char *reason(void) {
+    const char *why = ERR_reason_error_string(ERR_get_error());
+    return why ? why : "unknown reason";
+}
+
+static int trust_clients(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
+    if (o->client_cert == NP_CLIENT_CERT_NONE) return 0;
+    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(o->client_ca);
+    if (!names || SSL_CTX_load_verify_file(ctx, o->client_ca) != 1) {
+        sk_X509_NAME_pop_free(names, X509_NAME_free);
+        return err_set(e, ERR_CONFIG, "cannot use the certificates of %s to check clients by: %s", o->client_ca, reason());
+    }
+    SSL_CTX_set_client_CA_list(ctx, names);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (o->client_cert == NP_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
+    /* a session that is taken up again has been checked under this name */
+    static const unsigned char name[] = "tally";
+    SSL_CTX_set_session_id_context(ctx, name, sizeof(name) - 1);
+    return 0;
+}
+
+static int fill(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
+    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION); /* or a client could ask for handshake after handshake */
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    if (SSL_CTX_use_certificate_chain_file(ctx, o->cert) != 1 || SSL_CTX_use_PrivateKey_file(ctx, o->key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(ctx) != 1)
+        return err_set(e, ERR_CONFIG, "cannot use the TLS certificate %s with the key %s: %s", o->cert, o->key, reason());
+    return trust_clients(ctx, o, e);
+}
+
+static SSL_CTX *context(const struct np_tls_options *o, struct err *e) {
+    ERR_clear_error();
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    if (!ctx) return err_nomem(e), NULL;
+    if (!fill(ctx, o, e)) return ctx;
+    SSL_CTX_free(ctx);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+int np_tls_reload(struct np_tls *t, struct err *e) {
+    struct seen seen[FILES];
+    see(&t->o, seen); /* first, so that what changes while they are read is seen to have changed */
+    SSL_CTX *ctx = context(&t->o, e);
+    pthread_mutex_lock(&t->lock);
+    SSL_CTX *old = ctx ? t->ctx : NULL;
+    if (ctx) t->ctx = ctx;
+    memcpy(t->seen, seen, sizeof(seen));
+    pthread_mutex_unlock(&t->lock);
+    SSL_CTX_free(old);
+    return ctx ? 0 : -1;
+}
+
+bool np_tls_changed(struct np_tls *t) {
+    struct seen now[FILES];
+    see(&t->o, now);
+    pthread_mutex_lock(&t->lock);
+    bool changed = !same(now, t->seen);
+    pthread_mutex_unlock(&t->lock);
+    return changed;
+}
+
+SSL *np_tls_accept(struct np_tls *t) {
+    pthread_mutex_lock(&t->lock);
+    SSL *ssl = SSL_new(t->ctx);
+    pthread_mutex_unlock(&t->lock);
+    if (ssl) SSL_set_accept_state(ssl);
+    return ssl;
+}
+
+struct np_tls *np_tls_open(const struct np_tls_options *o, struct err *e) {
+    struct np_tls *t = calloc(1, sizeof(*t));
+    if (!t) return err_nomem(e), NULL;
+    t->o = *o;
+    pthread_mutex_init(&t->lock, NULL);
+    if (!np_tls_reload(t, e)) return t;
+    np_tls_close(t);
+    return NULL;
+}
+
+void np_tls_close(struct np_tls *t) {
+    if (!t) return;
+    SSL_CTX_free(t->ctx);
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
