@@ -81,6 +81,7 @@ void prepared_cache_free(struct prepared_cache *c) {
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p) { return &p->info; }
 const struct cql_statement *prepared_statement(const struct cql_prepared *p) { return p->statement; }
 const char *prepared_query(const struct cql_prepared *p) { return p->query; }
+const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace; }
 
 /* ---- the table ---- */
 

@@ -32,3 +32,5 @@ int prepared_each(void *from, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);
 const char *prepared_query(const struct cql_prepared *p);
+/* In which it was prepared; NULL: in none. */
+const char *prepared_keyspace(const struct cql_prepared *p);

@@ -3,6 +3,7 @@
 #include "native_protocol/login.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
+#include "native_protocol/recording.h"
 #include "native_protocol/sequence.h"
 
 /* ---- responses that need no call ---- */
@@ -89,6 +90,7 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
         struct err e = {0};
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
         answer_error(c, env, &e);
+        npi_record_refused(c, env, body, &e);
         return;
     }
     npi_conn_ref(c);

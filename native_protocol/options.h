@@ -6,6 +6,7 @@
 #include "native_protocol/tls.h"
 
 struct access_keys;
+struct capture_recorder;
 
 enum np_capacity_payload { NP_CAPACITY_CHARGE, NP_CAPACITY_FULL, NP_CAPACITY_OFF };
 
@@ -15,6 +16,7 @@ struct np_options { /* what it points to must outlive the front */
     struct catalog *catalog;
     struct clock *clock;
     struct ledger *ledger; /* with a shard for every loop; NULL: nothing is posted */
+    struct capture_recorder *capture; /* capture/recorder.h; NULL: there is none */
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size; /* as in struct op_cost */

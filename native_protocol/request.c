@@ -187,7 +187,7 @@ static int decode_batch(struct decode *d, struct cql_request *r) {
     if (n > rd_left(&d->rd) / ITEM_MIN) return truncated(d);
     r->batch_kind = kinds[type];
     r->n_items = n;
-    struct cql_batch_item *items = arena_alloc(d->arena, n * sizeof(*items) + 1);
+    struct cql_batch_item *items = arena_zalloc(d->arena, n * sizeof(*items) + 1); /* of a request that is cut off the capture looks at all */
     if (!items) return err_nomem(d->err);
     r->items = items;
     for (uint32_t i = 0; i < n; i++)

@@ -4,6 +4,7 @@
 #include "native_protocol/answer.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/posting.h"
+#include "native_protocol/recording.h"
 
 /* ---- plan ---- */
 
@@ -124,6 +125,7 @@ void npi_call_finish(struct np_call *call) {
     count_work(call);
     bool broken = acknowledge_and_account(call);
     npi_post(call);
+    npi_record(call);
     npi_call_forget(call);
     if (call->offloaded) {
         c->offloaded--;

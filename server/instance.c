@@ -19,6 +19,15 @@ static int open_engine(struct instance *in, struct err *e) {
     return in->eng ? 0 : -1;
 }
 
+/* Before anything is asked, so that nothing is missing. */
+static int open_capture(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    const struct capture_options o = {.clock = &in->clock.clock, .strict = s->compatibility == COMPAT_STRICT, .cassandra = s->mode == MODE_CASSANDRA,
+                                      .size_model = (uint8_t)s->size_model, .write_size = (uint8_t)s->write_size, .timestamp_size = s->timestamp_size};
+    in->capture = capture_recorder_new(&o, e);
+    return !in->capture || (*s->capture && capture_start(in->capture, s->capture, &s->capture_wish, e)) ? -1 : 0;
+}
+
 static int open_ledger(struct instance *in, struct err *e) {
     char path[4096];
     const char *dir = in->settings.data_dir;
@@ -29,7 +38,9 @@ static int open_ledger(struct instance *in, struct err *e) {
     if (in->settings.compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
     in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock, .report = in->report};
     system_metering_tables(&in->metering, in->tables);
-    system_auth_tables(&in->auth, in->tables + METERING_TABLES);
+    in->control_capture = (struct control_capture){.recorder = in->capture, .data_dir = in->settings.data_dir};
+    in->tables[METERING_TABLES] = control_capture_table(&in->control_capture);
+    system_auth_tables(&in->auth, in->tables + METERING_TABLES + 1);
     return 0;
 }
 
@@ -50,7 +61,7 @@ static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .clock_control = &in->clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
                                  .node = s->node,
-                                 .n_tables = METERING_TABLES + (s->mode == MODE_CASSANDRA ? AUTH_TABLES : 0), .tables = in->tables};
+                                 .n_tables = METERING_TABLES + 1 + (s->mode == MODE_CASSANDRA ? AUTH_TABLES : 0), .tables = in->tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
@@ -77,6 +88,7 @@ static int open_front(struct instance *in, struct err *e) {
         .catalog = in->catalog,
         .clock = &in->clock.clock,
         .ledger = in->ledger,
+        .capture = in->capture,
         .access = in->access,
         .keys = s->auth == AUTH_SIGV4 ? &in->keys : NULL,
         .region = s->region,
@@ -117,7 +129,7 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     uint16_t *port = s->tls_only ? &in->settings.tls_port : &in->settings.port;
     if (np_port_pick(s->listen, port, e)) return -1;
     in->settings.node.port = *port;
-    if (!open_engine(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
+    if (!open_engine(in, e) && !open_capture(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
         !admin_start(&in->admin, s->admin_port, in->front, in->eng, &in->metering, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
         return 0;
     instance_close(in);
@@ -135,6 +147,7 @@ void instance_close(struct instance *in) {
     if (in->local) local_socket_stop(in->local);
     if (in->admin) admin_stop(in->admin);
     if (in->front) np_front_stop(in->front);
+    if (in->capture) capture_recorder_free(in->capture);
     if (in->db) cql_db_free(in->db);
     if (in->admission) admission_free(in->admission);
     if (in->metering.catalog) system_metering_unwatch(&in->metering);

@@ -6,6 +6,7 @@
 #include "keyspaces/report.h"
 #include "server/admin.h"
 #include "server/admission.h"
+#include "server/control_capture.h"
 #include "server/local_socket.h"
 #include "server/settings.h"
 #include "server/states.h"
@@ -21,7 +22,9 @@ struct instance {
     struct ledger *ledger;
     struct system_metering metering;
     struct system_auth auth;
-    struct virtual_table tables[METERING_TABLES + AUTH_TABLES]; /* further system tables; system_auth's in cassandra mode */
+    struct capture_recorder *capture;
+    struct control_capture control_capture;
+    struct virtual_table tables[METERING_TABLES + 1 + AUTH_TABLES]; /* further system tables; system_control.capture; system_auth's in cassandra mode */
     struct catalog *catalog;
     struct admission *admission;
     struct access_control *access; /* --auth; NULL: none */

@@ -196,6 +196,15 @@ static int read_ddl(struct settings *s, const struct config *c, struct err *e) {
     return 0;
 }
 
+static int read_capture(struct settings *s, const struct config *c, struct err *e) {
+    unsigned long mb;
+    int full = ONE_OF(c, CONFIG_CAPTURE_FULL, e, "stop", "rotate"), values = ONE_OF(c, CONFIG_CAPTURE_VALUES, e, "plain", "hashed");
+    if (full < 0 || values < 0 || number(c, CONFIG_CAPTURE_MAX, 1, 1ul << 24, &mb, e)) return -1;
+    s->capture = c->values[CONFIG_CAPTURE];
+    s->capture_wish = (struct capture_wish){.max_bytes = (uint64_t)mb << 20, .rotates = full == 1, .hashed = values == 1};
+    return 0;
+}
+
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     *s = (struct settings){0};
     if (read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
@@ -214,5 +223,5 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     read_node(s, c);
-    return read_ddl(s, c, e);
+    return read_capture(s, c, e) ? -1 : read_ddl(s, c, e);
 }

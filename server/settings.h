@@ -1,6 +1,7 @@
 /* The settings as values, checked; what is not there yet is refused by name rather than accepted in silence. */
 #pragma once
 
+#include "capture/recorder.h"
 #include "limits/limiter.h"
 #include "native_protocol/options.h"
 #include "server/config.h"
@@ -24,6 +25,8 @@ struct settings { /* texts belong to the config */
     uint32_t timestamp_size;
     const char *ddl_delay, *ddl_rules; /* parsed by the catalogue, too */
     bool control;
+    const char *capture; /* file; empty: none */
+    struct capture_wish capture_wish;
     struct limiter_options limits;
     enum eng_durability durability;
     unsigned pitr_window; /* seconds */

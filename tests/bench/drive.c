@@ -71,7 +71,7 @@ static int prepare(struct drive *l, enum statement s, struct err *e) {
     struct arena keep;
     struct client_prepared p;
     arena_init(&keep, 4096, 0);
-    int rc = client_prepare(load_client(l->load), slice_str(statement_text(s)), (struct slice){0}, &keep, &p, e);
+    int rc = client_prepare(load_client(l->load, 0), slice_str(statement_text(s)), (struct slice){0}, &keep, &p, e);
     if (!rc && p.id.n != 16) rc = err_set(e, ERR_PROTOCOL, "a prepared id of %zu bytes", p.id.n);
     if (!rc) memcpy(l->ids[s], p.id.p, 16);
     arena_fini(&keep);
@@ -81,7 +81,7 @@ static int prepare(struct drive *l, enum statement s, struct err *e) {
 static int make_schema(struct drive *l, struct err *e) {
     struct client_answer ignored;
     for (const char *const *text = workload_schema; *text; text++)
-        if (client_ask(load_client(l->load), *text, &ignored, e)) return -1;
+        if (client_ask(load_client(l->load, 0), *text, &ignored, e)) return -1;
     for (int s = 0; s < STATEMENTS; s++)
         if (statement_is_prepared((enum statement)s) && prepare(l, (enum statement)s, e)) return -1;
     return 0;
@@ -95,7 +95,8 @@ struct drive *drive_open(const char *host, uint16_t port, unsigned connections, 
     l->ids[ST_READ][0] = LOAD_ID_READ;
     l->ids[ST_INSERT][0] = LOAD_ID_INSERT;
     l->ids[ST_SLICE][0] = LOAD_ID_SLICE;
-    l->load = load_open(&l->options, connections, in_flight, &e);
+    const struct client_options *const options = &l->options;
+    l->load = load_open(&options, 1, connections, in_flight, &e);
     if (l->load && (!with_schema || make_schema(l, &e) == 0)) return l;
     fprintf(stderr, "%s\n", e.text);
     drive_close(l);

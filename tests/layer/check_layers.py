@@ -25,6 +25,7 @@ def room(name, *below):
 
 
 room("base")
+room("capture", "base")
 room("keyspaces", "base")
 room("types", "base")
 room("metering/size", "+types")
@@ -46,10 +47,11 @@ room("metering", "+metering/size")
 room("ledger", "+metering")
 room("limits", "+metering")
 # The door of cql, and the shape of a request behind it; not its other rooms.
-room("native_protocol", "+system_schema", "access", "cql", "cql/request", "ledger", "limits", "metering")
-room("server", "+native_protocol", "keyspaces")
+room("native_protocol", "capture", "+system_schema", "access", "cql", "cql/request", "ledger", "limits", "metering")
+room("server", "+native_protocol", "keyspaces", "capture")
 room("tools/client", "base", "types", "access", "native_protocol")
-room("tools/tally", "tools/client", "+system_schema", "cql", "cql/request", "cql/syntax", "metering")
+# What a statement comes to offline is what the server makes of it: its limits, too, are asked as the server asks them.
+room("tools/tally", "tools/client", "capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "limits", "native_protocol", "server")
 
 # Inside a room a header and its source are one file. Two files that include each other, or more in a ring, are one idea: these arrows close such a ring,
 # each for a reason; the other way round is the ordinary arrow. A pattern ends with *.

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 int flight_init(struct flight *f, uint32_t n) {
-    *f = (struct flight){.n = n, .n_free = n, .slots = calloc(n, sizeof(*f->slots)), .free = calloc(n, sizeof(*f->free)), .waiting = calloc(n, sizeof(*f->waiting))};
+    *f = (struct flight){.n = n, .slots = calloc(n, sizeof(*f->slots)), .free = calloc(n, sizeof(*f->free)), .waiting = calloc(n, sizeof(*f->waiting))};
     if (!f->slots || !f->free || !f->waiting) {
         flight_fini(f);
         return -1;
     }
-    for (uint32_t i = 0; i < n; i++) f->free[i] = n - 1 - i; /* the first one is taken first */
+    for (uint32_t i = 0; i < n; i++) flight_put_back(f, &f->slots[n - 1 - i]); /* the first one is taken first */
     return 0;
 }
 
@@ -20,12 +20,29 @@ void flight_fini(struct flight *f) {
     *f = (struct flight){0};
 }
 
-struct flight_slot *flight_take(struct flight *f, uint64_t due_ns) {
-    if (!f->n_free) return NULL;
-    struct flight_slot *s = &f->slots[f->free[--f->n_free]];
+static struct flight_slot *begin(struct flight_slot *s, uint64_t due_ns) {
     s->tries = 0;
     s->due_ns = due_ns;
     return s;
+}
+
+struct flight_slot *flight_take(struct flight *f, uint64_t due_ns) { return f->n_free ? begin(&f->slots[f->free[--f->n_free]], due_ns) : NULL; }
+
+struct flight_slot *flight_take_of(struct flight *f, uint32_t first, uint32_t n, uint64_t due_ns) {
+    for (uint32_t i = first; i < first + n; i++) {
+        struct flight_slot *s = &f->slots[i];
+        if (s->state != SLOT_FREE) continue;
+        uint32_t last = f->free[--f->n_free];
+        f->free[s->place] = last;
+        f->slots[last].place = s->place;
+        return begin(s, due_ns);
+    }
+    return NULL;
+}
+
+void flight_put_back(struct flight *f, struct flight_slot *s) {
+    s->place = f->n_free;
+    f->free[f->n_free++] = flight_number(f, s);
 }
 
 void flight_sent(struct flight *f, struct flight_slot *s, uint64_t now_ns) {
@@ -44,7 +61,7 @@ static void land(struct flight *f, struct flight_slot *s) {
 uint64_t flight_done(struct flight *f, struct flight_slot *s, uint64_t now_ns) {
     land(f, s);
     s->state = SLOT_FREE;
-    f->free[f->n_free++] = flight_number(f, s);
+    flight_put_back(f, s);
     return now_ns > s->due_ns ? now_ns - s->due_ns : 0;
 }
 

@@ -20,6 +20,7 @@ enum flight_state { SLOT_FREE, SLOT_FLYING, SLOT_WAITING /* for its next try */ 
 struct flight_slot {
     enum flight_state state;
     uint32_t tries; /* that were sent */
+    uint32_t place; /* FREE: in the stack */
     uint64_t due_ns, sent_ns;
     uint64_t again_ns; /* WAITING: when it goes out again */
     /* what the request is, for whoever makes it */
@@ -40,6 +41,10 @@ void flight_fini(struct flight *f);
 
 /* The slot of a new request that was due then; NULL: all are taken. */
 struct flight_slot *flight_take(struct flight *f, uint64_t due_ns);
+/* The same, one of the n slots from a first one on. */
+struct flight_slot *flight_take_of(struct flight *f, uint32_t first, uint32_t n, uint64_t due_ns);
+/* It was not sent after all. */
+void flight_put_back(struct flight *f, struct flight_slot *s);
 /* It is sent now, for the first time or again. */
 void flight_sent(struct flight *f, struct flight_slot *s, uint64_t now_ns);
 /* Answered for good: its latency. */

@@ -29,6 +29,7 @@ struct load {
     int alarm_fd;
     uint64_t alarm_ns; /* when it is set for */
     bool stopping, idle; /* idle: the driver had nothing when it was asked last */
+    bool crowded;        /* the connection that the next request goes over has no free slot */
     volatile bool asked_to_stop;
     struct err *e;
 };
@@ -75,7 +76,7 @@ static void pump_closed(struct load *l) {
         uint64_t now = load_now();
         struct flight_slot *s = flight_take(&l->flight, now);
         if (!l->driver->pick(l->driver->arg, s)) {
-            l->flight.n_free++;
+            flight_put_back(&l->flight, s);
             l->idle = true;
             return;
         }
@@ -83,13 +84,20 @@ static void pump_closed(struct load *l) {
     }
 }
 
+static struct flight_slot *take_open(struct load *l, uint64_t due) {
+    if (!l->driver->where) return flight_take(&l->flight, due);
+    return flight_take_of(&l->flight, l->driver->where(l->driver->arg) * l->in_flight, l->in_flight, due);
+}
+
 static void pump_open(struct load *l) {
     while (!l->stopping && l->flight.n_free) {
         uint64_t due = l->driver->due(l->driver->arg), now = load_now();
         if (due > now) return;
-        struct flight_slot *s = flight_take(&l->flight, due);
+        struct flight_slot *s = take_open(l, due);
+        l->crowded = !s;
+        if (!s) return;
         if (!l->driver->pick(l->driver->arg, s)) {
-            l->flight.n_free++;
+            flight_put_back(&l->flight, s);
             l->idle = true;
             return;
         }
@@ -99,7 +107,7 @@ static void pump_open(struct load *l) {
 
 static void set_alarm(struct load *l) {
     uint64_t at = flight_next(&l->flight);
-    uint64_t due = l->driver->due && !l->stopping && l->flight.n_free ? l->driver->due(l->driver->arg) : FLIGHT_NEVER;
+    uint64_t due = l->driver->due && !l->stopping && l->flight.n_free && !l->crowded ? l->driver->due(l->driver->arg) : FLIGHT_NEVER;
     if (due < at) at = due;
     if (at == l->alarm_ns) return;
     l->alarm_ns = at;
@@ -117,7 +125,7 @@ static bool is_over(const struct load *l) {
 /* Whatever may be sent now is; then the loop waits. */
 static void pump(struct load *l) {
     struct flight_slot *s;
-    l->idle = false;
+    l->idle = l->crowded = false;
     while (l->flight.n_waiting && (s = flight_due(&l->flight, load_now()))) send_slot(l, s, load_now());
     if (l->driver->due) pump_open(l);
     else pump_closed(l);
@@ -275,7 +283,7 @@ static void watchers_init(struct load *l) {
     l->alarm.data = l->deadline.data = l->patience.data = l->tick.data = l;
 }
 
-struct load *load_open(const struct client_options *o, unsigned connections, unsigned in_flight, struct err *e) {
+struct load *load_open(const struct client_options *const *options, unsigned n_options, unsigned connections, unsigned in_flight, struct err *e) {
     struct load *l = calloc(1, sizeof(*l));
     if (!l) return (void)err_nomem(e), NULL;
     *l = (struct load){.loop = ev_loop_new(EVBACKEND_EPOLL), .n = connections, .in_flight = in_flight, .alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
@@ -284,7 +292,7 @@ struct load *load_open(const struct client_options *o, unsigned connections, uns
     if (!l->loop || !l->conns || !l->dirty || l->alarm_fd < 0) (void)err_nomem(e);
     else watchers_init(l);
     for (unsigned i = 0; i < connections && !e->set; i++) {
-        if (client_open(&l->conns[i].client, o, e)) break;
+        if (client_open(&l->conns[i].client, options[i % n_options], e)) break;
         conn_init(&l->conns[i], l);
     }
     if (!e->set) return l;
@@ -302,4 +310,4 @@ void load_close(struct load *l) {
     free(l);
 }
 
-struct client *load_client(struct load *l) { return &l->conns[0].client; }
+struct client *load_client(struct load *l, unsigned connection) { return &l->conns[connection].client; }

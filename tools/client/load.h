@@ -22,6 +22,8 @@ struct load_driver {
     void *arg;
     /* When the next request is due (load_now); FLIGHT_NEVER: nothing until another answer has come, or at all. NULL: a closed loop. */
     uint64_t (*due)(void *arg);
+    /* Over which connection the next request goes. NULL: any. */
+    unsigned (*where)(void *arg);
     /* Decides what the next request is, and keeps it in a, b, c of the slot. false: there is none (for now). */
     bool (*pick)(void *arg, struct flight_slot *s);
     /* Writes it; the same again for every try. */
@@ -35,10 +37,10 @@ struct load_driver {
 
 enum { LOAD_IN_FLIGHT_MAX = 32768 };
 
-/* NULL with e. in_flight: of each connection. */
-struct load *load_open(const struct client_options *o, unsigned connections, unsigned in_flight, struct err *e) MUST_CHECK;
+/* NULL with e. in_flight: of each connection; connection i gets options i % n_options. */
+struct load *load_open(const struct client_options *const *options, unsigned n_options, unsigned connections, unsigned in_flight, struct err *e) MUST_CHECK;
 void load_close(struct load *l);
-struct client *load_client(struct load *l);
+struct client *load_client(struct load *l, unsigned connection);
 
 /* For so long; 0: until the driver has nothing left. -1: a connection failed. *took: seconds from the first request to the last answer; *unanswered: requests
  * that had no answer long after the end. Either may be NULL. */

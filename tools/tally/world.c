@@ -1,12 +1,20 @@
 #include "tools/tally/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "native_protocol/request.h"
+#include "server/admission.h"
 #include "tools/tally/script.h"
 
 enum { REQUEST_MAX = 64 << 20, PAGE = 5000 };
+
+struct connection {
+    uint64_t id;
+    struct limit_connection limit;
+};
 
 struct world {
     struct world_options o;
@@ -14,6 +22,10 @@ struct world {
     struct catalog *catalog;
     struct cql_db *db;
     struct cql_session session;
+    struct clock_control clock;
+    struct admission *admission; /* limits; else NULL */
+    struct connection *connections; /* by how they first came */
+    size_t n_connections;
     struct eng_batch *batch;
     struct arena arena;
     struct row_sink sink;
@@ -26,32 +38,49 @@ static int take_row(struct row_sink *s, const struct value *values) { return (vo
 static void restart(struct row_sink *s) { (void)s; }
 static size_t bytes_taken(const struct row_sink *s) { return (void)s, 0; }
 
+static int open_catalog(struct world *w, struct err *e) {
+    static const struct node_info keyspaces = {"tally", "datacenter1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
+    static const struct node_info cassandra = {"tally", "datacenter1", "rack1", "5.0.0", "3.4.7", "127.0.0.1", 9042};
+    const struct eng_options eo = {.durability = ENG_NONE, .clock = &w->clock.clock};
+    w->eng = eng_open(&eo, e);
+    if (!w->eng) return -1;
+    const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock, .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
+                                       .node = w->o.cassandra ? cassandra : keyspaces};
+    w->catalog = catalog_open(&co, e);
+    return w->catalog ? 0 : -1;
+}
+
+static int open_admission(struct world *w, struct err *e) {
+    struct limiter_options o = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_OFF};
+    if (!w->o.limits) return 0;
+    if (limit_rules_parse("", &o.rules, e) || limit_values_parse("", &o.values, e)) return -1;
+    w->admission = admission_new(&o, w->catalog, &w->clock.clock, e);
+    return w->admission ? 0 : -1;
+}
+
+static int open_database(struct world *w, struct err *e) {
+    const struct world_options *o = &w->o;
+    const struct cql_db_options dbo = {.eng = w->eng, .catalog = w->catalog, .clock = &w->clock.clock, .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
+                                       .size_model = o->size_model, .write_size = o->write_size, .timestamp_size = o->timestamp_size,
+                                       .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF},
+                                       .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
+    w->db = cql_db_new(&dbo, e);
+    if (w->db && !(w->batch = eng_batch_new(w->eng))) return err_nomem(e);
+    return w->db ? 0 : -1;
+}
+
 struct world *world_new(const struct world_options *o, struct err *e) {
-    static const struct node_info node = {"tally", "datacenter1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
     struct world *w = calloc(1, sizeof(*w));
     if (!w) {
         err_nomem(e);
         return NULL;
     }
     w->o = *o;
+    clock_control_init(&w->clock, &clock_real);
     arena_init(&w->arena, 16 << 10, REQUEST_MAX);
     buf_init(&w->paging, 0);
     w->sink = (struct row_sink){.begin = take_meta, .row = take_row, .restart = restart, .bytes = bytes_taken};
-    const struct eng_options eo = {.durability = ENG_NONE, .clock = &clock_real};
-    const struct catalog_options co = {.clock = &clock_real, .mode = MODE_KEYSPACES, .node = node};
-    w->eng = eng_open(&eo, e);
-    if (w->eng) {
-        struct catalog_options with = co;
-        with.eng = w->eng;
-        w->catalog = catalog_open(&with, e);
-    }
-    if (w->catalog) {
-        const struct cql_db_options dbo = {.eng = w->eng, .catalog = w->catalog, .clock = &clock_real, .mode = MODE_KEYSPACES, .size_model = o->size_model,
-                                           .write_size = o->write_size, .timestamp_size = o->timestamp_size, .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF}};
-        w->db = cql_db_new(&dbo, e);
-    }
-    if (w->db && (w->batch = eng_batch_new(w->eng))) return w;
-    err_nomem(e);
+    if (!open_catalog(w, e) && !open_admission(w, e) && !open_database(w, e)) return w;
     world_free(w);
     return NULL;
 }
@@ -59,10 +88,13 @@ struct world *world_new(const struct world_options *o, struct err *e) {
 void world_free(struct world *w) {
     if (w->batch) eng_batch_free(w->batch);
     if (w->db) cql_db_free(w->db);
+    if (w->admission) admission_free(w->admission);
     if (w->catalog) catalog_close(w->catalog);
     if (w->eng) eng_close(w->eng);
     arena_fini(&w->arena);
     buf_fini(&w->paging);
+    clock_control_fini(&w->clock);
+    free(w->connections);
     free(w);
 }
 
@@ -75,6 +107,10 @@ static enum cql_outcome run(struct world *w, struct cql_request *r, struct charg
     while (outcome == CQL_AGAIN) outcome = cql_run_more(r);
     if (outcome != CQL_DONE && outcome != CQL_COMMIT) return outcome;
     charge_compute(&w->cost, is_eventual(r->params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, charge);
+    if (cql_admit(r)) {
+        cql_abandon(r);
+        return CQL_FAILED;
+    }
     outcome = cql_apply(r, outcome);
     while (outcome == CQL_AGAIN) outcome = cql_run_more(r);
     return outcome;
@@ -92,25 +128,38 @@ static void add(struct world_answer *out, const struct op_cost *cost, const stru
     for (const struct op_read *r = cost->reads; r; r = r->next) out->filtered += r->filtered;
 }
 
-/* false: no further page, or e. */
-static bool run_page(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
-    struct cql_request r = {.kind = REQUEST_QUERY, .query = q->text, .db = w->db, .session = &w->session, .arena = &w->arena, .err = e, .cost = &w->cost,
-                            .sink = &w->sink, .batch = w->batch, .now_us = clock_wall_us(&clock_real), .blocking = true, .stmt_kind = STMT_KINDS};
-    struct charge charge = {0};
+/* What a request needs beside what it asks; memory of the one before goes. */
+static struct cql_request begin(struct world *w, struct err *e) {
     arena_reset(&w->arena);
     w->cost = (struct op_cost){.arena = &w->arena, .size_model = w->o.size_model, .write_size = w->o.write_size, .timestamp_size = w->o.timestamp_size};
-    r.params = (struct cql_params){.consistency = q->consistency, .serial_consistency = CL_LOCAL_SERIAL, .page_size = q->page_size ? q->page_size : PAGE};
-    if (w->paging.n) r.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
-    enum cql_outcome outcome = run(w, &r, &charge);
+    return (struct cql_request){.db = w->db, .session = &w->session, .arena = &w->arena, .err = e, .cost = &w->cost, .sink = &w->sink, .batch = w->batch,
+                                .now_us = clock_wall_us(&w->clock.clock), .blocking = true, .stmt_kind = STMT_KINDS};
+}
+
+/* One page; where the next one goes on is in w->paging. */
+static void run_once(struct world *w, struct cql_request *r, struct world_answer *out) {
+    struct charge charge = {0};
+    enum cql_outcome outcome = run(w, r, &charge);
     buf_clear(&w->paging, SIZE_MAX);
     if (outcome != CQL_FAILED) {
         add(out, &w->cost, &charge);
-        out->kind = r.stmt_kind;
-        out->n_warnings = r.n_warnings;
-        out->warnings = r.warnings;
-        if (r.result.paging_state.p) buf_put_slice(&w->paging, r.result.paging_state);
+        out->kind = r->stmt_kind;
+        out->n_warnings = r->n_warnings;
+        out->warnings = r->warnings;
+        if (r->result.paging_state.p) buf_put_slice(&w->paging, r->result.paging_state);
     }
-    cql_request_fini(&r);
+    if (r->result.kind == RESULT_PREPARED && r->result.prepared) cql_prepared_unref(r->result.prepared);
+    cql_request_fini(r);
+}
+
+/* false: no further page, or e. */
+static bool run_page(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) {
+    struct cql_request r = begin(w, e);
+    r.kind = REQUEST_QUERY;
+    r.query = q->text;
+    r.params = (struct cql_params){.consistency = q->consistency, .serial_consistency = CL_LOCAL_SERIAL, .page_size = q->page_size ? q->page_size : PAGE};
+    if (w->paging.n) r.params.paging_state = arena_dup(&w->arena, buf_slice(&w->paging));
+    run_once(w, &r, out);
     return w->paging.n > 0;
 }
 
@@ -121,6 +170,104 @@ int world_run(struct world *w, const struct world_request *q, struct world_answe
     buf_clear(&w->paging, SIZE_MAX);
     while (run_page(w, q, out, e)) continue;
     return e->set ? -1 : 0;
+}
+
+/* ---- requests of a capture ---- */
+
+static int set_keyspace(struct world *w, struct slice keyspace, struct err *e) {
+    if (keyspace.n >= sizeof(w->session.keyspace)) return err_invalid(e, "a session's keyspace of %zu bytes", keyspace.n);
+    memcpy(w->session.keyspace, keyspace.p, keyspace.n);
+    w->session.keyspace[keyspace.n] = 0;
+    return 0;
+}
+
+static int by_id(const void *a, const void *b) {
+    const struct connection *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Sorted: ids come in order, mostly. */
+static struct limit_connection *limit_of(struct world *w, uint64_t id) {
+    const struct connection key = {.id = id};
+    struct connection *found = w->n_connections ? bsearch(&key, w->connections, w->n_connections, sizeof(key), by_id) : NULL;
+    if (found) return &found->limit;
+    struct connection *list = realloc(w->connections, (w->n_connections + 1) * sizeof(*list));
+    if (!list) return NULL;
+    w->connections = list;
+    size_t at = w->n_connections++;
+    for (; at && list[at - 1].id > id; at--) list[at] = list[at - 1];
+    list[at] = key;
+    return &list[at].limit;
+}
+
+int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state, bool *throttled, struct err *e) {
+    const struct np_envelope env = {.version = c->version, .opcode = c->opcode, .flags = c->flags};
+    struct np_query_options ignored;
+    *out = (struct world_answer){.cost = &w->cost};
+    *paging_state = (struct slice){0};
+    *throttled = false;
+    err_clear(e);
+    if (c->now_us && clock_control_set(&w->clock, c->now_us)) return err_invalid(e, "a time that cannot be");
+    w->session.protocol_version = c->version;
+    if (set_keyspace(w, c->keyspace, e) || (w->admission && !(w->session.limit = limit_of(w, c->connection)))) return e->set ? -1 : err_nomem(e);
+    struct cql_request r = begin(w, e);
+    if (np_query_decode(&env, c->body, &w->arena, &r, &ignored, e)) return -1;
+    if (c->page_size) r.params.page_size = c->page_size;
+    if (c->paging_state.p || c->page_size) r.params.paging_state = c->paging_state.p ? arena_dup(&w->arena, c->paging_state) : (struct slice){0};
+    run_once(w, &r, out);
+    if (w->paging.n) *paging_state = buf_slice(&w->paging);
+    *throttled = e->set && r.verdict && limit_refuses(r.verdict);
+    return e->set ? -1 : 0;
+}
+
+int world_prepare(struct world *w, struct slice text, struct slice keyspace, struct err *e) {
+    struct world_answer ignored;
+    err_clear(e);
+    if (set_keyspace(w, keyspace, e)) return -1;
+    struct cql_request r = begin(w, e);
+    r.kind = REQUEST_PREPARE;
+    r.query = text;
+    run_once(w, &r, &ignored);
+    return e->set ? -1 : 0;
+}
+
+/* ---- tables ---- */
+
+static bool has_capacity(const struct schema_table *t, bool provisioned, uint32_t read, uint32_t write) {
+    struct schema_capacity c;
+    schema_capacity(t, &c);
+    if ((c.mode == SCHEMA_PROVISIONED) != provisioned) return false;
+    return !provisioned || (c.read_units == read && c.write_units == write);
+}
+
+static int alter(struct world *w, const struct schema_table *t, const char *how, struct err *e) {
+    struct buf text;
+    struct world_answer ignored;
+    buf_init(&text, 0);
+    buf_put_str(&text, "ALTER TABLE ");
+    cql_identifier_print(t->keyspace->name, false, &text);
+    buf_u8(&text, '.');
+    cql_identifier_print(t->name, false, &text);
+    buf_printf(&text, " WITH CUSTOM_PROPERTIES = {'capacity_mode': {%s}}", how);
+    const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
+    int rc = buf_failed(&text) ? err_nomem(e) : world_run(w, &q, &ignored, e);
+    buf_fini(&text);
+    return rc;
+}
+
+int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) {
+    char how[160] = "'throughput_mode': 'PAY_PER_REQUEST'";
+    const struct schema *s = catalog_schema(w->catalog);
+    int rc = 0;
+    if (provisioned) snprintf(how, sizeof(how), "'throughput_mode': 'PROVISIONED', 'read_capacity_units': %u, 'write_capacity_units': %u", read, write);
+    for (uint32_t i = 0; i < s->n_spaces && !rc; i++) {
+        if (s->spaces[i]->keyspace->is_system) continue;
+        struct schema_table_cursor c = schema_tables_begin(&s->spaces[i]->tables);
+        for (const struct schema_table *t; !rc && (t = schema_tables_next(&c));)
+            if (!has_capacity(t, provisioned, read, write)) rc = alter(w, t, how, e);
+    }
+    schema_unref(s);
+    return rc;
 }
 
 int world_load(struct world *w, const char *path, struct err *e) {

@@ -1,5 +1,5 @@
-/* A server of keyspaces mode without network and disk: the server's own engine, catalogue, language, refusals and charges, so that what is said
- * here of a statement is what a server does with it. DDL takes no time; the clock is the machine's.
+/* A server without network and disk, of keyspaces mode unless asked otherwise: the server's own engine, catalogue, language, refusals, charges and limits, so that what is said
+ * here of a statement is what a server does with it. DDL takes no time; the clock is the machine's, or the one of a capture.
  */
 #pragma once
 
@@ -11,7 +11,9 @@ struct world_options {
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size; /* bytes of the timestamp of a column, of tables with client-side timestamps */
-    bool strict; /* what Amazon Keyspaces refuses is refused */
+    bool strict;    /* what Amazon Keyspaces refuses is refused */
+    bool cassandra; /* cassandra mode */
+    bool limits;    /* of tables by their capacity mode, of partitions, connections, the account: what is over them is refused */
 };
 
 struct world;
@@ -36,6 +38,24 @@ struct world_request {
 
 /* Runs it to its last page. -1: refused or wrong, e says why as a server would. */
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) MUST_CHECK;
+/* A request as a client sent it, at a moment of its own; prepared statements must have been made known. */
+struct world_call {
+    int64_t now_us;      /* since 1970; 0: now */
+    uint64_t connection; /* whose limit it counts for */
+    struct slice keyspace; /* of its session */
+    uint8_t version, opcode, flags;
+    struct slice body;
+    int32_t page_size;     /* instead of the one that it asks for; 0: that */
+    struct slice paging_state; /* instead of the one that it brings; p NULL: none */
+};
+/* One page of it, and where the next one goes on (p NULL: nowhere; until the next call). -1: refused or wrong; *throttled: by a limit. */
+int world_send(struct world *w, const struct world_call *c, struct world_answer *out, struct slice *paging_state, bool *throttled, struct err *e) MUST_CHECK;
+/* keyspace: in which it was prepared; empty: none. */
+int world_prepare(struct world *w, struct slice text, struct slice keyspace, struct err *e) MUST_CHECK;
+
+/* Every table of users that has another capacity mode is altered to this one; units a second, of a provisioned table. */
+int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_t write, struct err *e) MUST_CHECK;
+
 /* Runs every statement of a file that must succeed, at LOCAL_QUORUM: -1 and ERR_CONFIG with file and line. */
 int world_load(struct world *w, const char *path, struct err *e) MUST_CHECK;
 

@@ -1,0 +1,127 @@
+#include "native_protocol/recording.h"
+
+#include "capture/recorder.h"
+#include "cql/fingerprint.h"
+#include "cql/prepared.h"
+#include "native_protocol/loop.h"
+
+/* ---- statements that are named by their ids ---- */
+
+static struct capture_statement statement_of(const struct cql_prepared *p) {
+    const char *keyspace = prepared_keyspace(p);
+    return (struct capture_statement){.id = slice_of(cql_prepared_info(p)->id, CAPTURE_ID), .keyspace = slice_str(keyspace ? keyspace : ""), .text = slice_str(prepared_query(p))};
+}
+
+/* In the call's arena. */
+static const struct capture_statement *statements_of(struct np_call *call, size_t *n) {
+    const struct cql_request *r = &call->r;
+    struct capture_statement *list = arena_alloc(&call->arena, (r->n_item_statements + 1) * sizeof(*list));
+    *n = 0;
+    if (!list) return NULL;
+    if (r->statement) list[(*n)++] = statement_of(r->statement);
+    for (uint32_t i = 0; i < r->n_item_statements; i++)
+        if (r->item_statements[i]) list[(*n)++] = statement_of(r->item_statements[i]);
+    return list;
+}
+
+/* ---- digests ---- */
+
+static bool is_data(enum stmt_kind kind) {
+    return kind == STMT_SELECT || kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE || kind == STMT_BATCH;
+}
+
+/* Of roles, in whatever words; also of a statement that is wrong. */
+static bool holds_password(const struct np_call *call) {
+    static const char word[] = "password";
+    struct slice q = call->r.query;
+    if (!q.p || is_data(call->r.stmt_kind)) return false;
+    for (size_t i = 0; i + sizeof(word) - 1 <= q.n; i++)
+        if (!strncasecmp((const char *)q.p + i, word, sizeof(word) - 1)) return true;
+    return false;
+}
+
+static void put_values(struct buf *out, const struct capture_key *k, uint32_t n, const struct value *values) {
+    for (uint32_t i = 0; i < n; i++) capture_put_digest_value(out, k, values[i].n, values[i].p);
+}
+
+static void put_digest(struct np_call *call, const struct capture_key *k, struct buf *out) {
+    const struct cql_request *r = &call->r;
+    bool batch = r->kind == REQUEST_BATCH;
+    const struct capture_digest d = {.consistency = r->params.consistency, .page_size = r->params.page_size, .paging = r->params.paging_state.p != NULL,
+                                     .batch_kind = (uint8_t)r->batch_kind, .n_statements = batch ? (uint16_t)r->n_items : 1};
+    capture_put_digest(out, &d);
+    if (!batch) {
+        struct slice text = r->prepared_id.p ? (struct slice){0} : cql_fingerprint(&call->arena, r->query);
+        capture_put_digest_statement(out, r->prepared_id, text, (uint16_t)r->params.n_values);
+        put_values(out, k, r->params.n_values, r->params.values);
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_items; i++) {
+        const struct cql_batch_item *item = &r->items[i];
+        struct slice text = item->prepared_id.p ? (struct slice){0} : cql_fingerprint(&call->arena, item->query);
+        capture_put_digest_statement(out, item->prepared_id, text, (uint16_t)item->n_values);
+        put_values(out, k, item->n_values, item->values);
+    }
+}
+
+/* ---- the request ---- */
+
+static uint32_t outcome_of(const struct err *e) { return e->set ? (uint32_t)e->code : 0; }
+
+static void fill_charge(struct capture_request *q, const struct np_call *call) {
+    const struct charge *c = &call->charge;
+    if (call->err.set) return; /* what failed is free */
+    q->read_halves = (uint64_t)(c->read_units * 2);
+    q->write_halves = (uint64_t)(c->write_units * 2);
+    q->static_halves = (uint64_t)(c->static_write_units * 2);
+    q->row_bytes = c->row_bytes;
+    q->static_bytes = c->static_bytes;
+    q->rows_read = call->cost.rows_read;
+    q->rows_returned = call->cost.rows_returned;
+}
+
+static void record(struct np_call *call, struct capture_recorder *to) {
+    struct np_conn *c = call->conn;
+    const struct capture_switch *is = capture_switch_of(to);
+    int64_t now = c->loop->ended_us ? c->loop->ended_us : clock_wall_us(c->loop->o->clock);
+    size_t n;
+    const struct capture_statement *statements = statements_of(call, &n);
+    bool digested = capture_is_hashed(is) || holds_password(call);
+    struct capture_request q = {
+        .began_us = call->r.now_us,
+        .took_us = now > call->r.now_us ? (uint64_t)(now - call->r.now_us) : 0,
+        .connection = c->account.id,
+        .version = call->env.version,
+        .flags = digested ? 0 : call->env.flags & NP_FLAG_PAYLOAD,
+        .opcode = call->env.opcode,
+        .marks = (uint8_t)((call->r.verdict && limit_refuses(call->r.verdict) ? CAPTURE_THROTTLED : 0) | (digested ? CAPTURE_DIGEST : 0)),
+        .outcome = outcome_of(&call->err),
+        .keyspace = slice_str(call->r.session->keyspace),
+        .body = call->body,
+    };
+    struct buf digest;
+    buf_init(&digest, 0);
+    fill_charge(&q, call);
+    if (digested) {
+        const struct capture_key k = capture_key_of(to);
+        put_digest(call, &k, &digest);
+        q.body = buf_slice(&digest);
+    }
+    if (!buf_failed(&digest)) capture_post(to, statements, n, &q);
+    buf_fini(&digest);
+}
+
+void npi_record(struct np_call *call) {
+    struct capture_recorder *to = call->conn->loop->o->capture;
+    if (UNLIKELY(capture_is_on(capture_switch_of(to)))) record(call, to);
+}
+
+void npi_record_refused(struct np_conn *c, const struct np_envelope *env, struct slice body, const struct err *e) {
+    struct capture_recorder *to = c->loop->o->capture;
+    if (LIKELY(!capture_is_on(capture_switch_of(to)))) return;
+    bool hashed = capture_is_hashed(capture_switch_of(to));
+    const struct capture_request q = {.began_us = clock_wall_us(c->loop->o->clock), .connection = c->account.id, .version = env->version, .opcode = env->opcode,
+                                      .flags = hashed ? 0 : env->flags & NP_FLAG_PAYLOAD, .marks = hashed ? CAPTURE_DIGEST : 0, .outcome = outcome_of(e),
+                                      .keyspace = slice_str(c->session.keyspace), .body = hashed ? slice_str("") : body};
+    capture_post(to, NULL, 0, &q);
+}

@@ -1,0 +1,109 @@
+#include "server/control_capture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "system_schema/row_out.h"
+
+enum { NAME_MAX_BYTES = 64 };
+static const char suffix[] = ".tcap";
+
+/* ---- what runs ---- */
+
+static struct capture_recorder *recorder_of(const struct schema_table *t) { return ((struct control_capture *)t->virt->owner)->recorder; }
+
+/* The name that it was begun under; of --capture, the path. */
+static const char *name_of(struct arena *a, const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t n = strlen(name);
+    if (n <= sizeof(suffix) - 1 || strcmp(name + n - (sizeof(suffix) - 1), suffix)) return arena_strdup(a, path);
+    return (const char *)arena_dup(a, slice_of(name, n - (sizeof(suffix) - 1))).p;
+}
+
+static int yield_capture(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+    struct row_out ro;
+    struct capture_status s;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    capture_status_get(recorder_of(table), &s);
+    if (!s.started_us) return 0;
+    row_out_begin(&ro);
+    row_text(&ro, "name", name_of(ctx->arena, s.path));
+    row_text(&ro, "path", arena_strdup(ctx->arena, s.path));
+    row_bool(&ro, "running", s.on);
+    row_bool(&ro, "hashed", s.hashed);
+    row_bool(&ro, "rotates", s.rotates);
+    row_long(&ro, "max_bytes", (int64_t)s.max_bytes);
+    row_long(&ro, "bytes", (int64_t)s.bytes);
+    row_long(&ro, "requests", (int64_t)s.requests);
+    row_long(&ro, "dropped", (int64_t)s.dropped);
+    row_int(&ro, "part", (int32_t)s.part);
+    row_long(&ro, "started_at", s.started_us / 1000);
+    if (!s.on) row_text(&ro, "reason", arena_strdup(ctx->arena, s.reason));
+    return row_out_emit(&ro);
+}
+
+/* ---- what is asked for ---- */
+
+static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
+    return change->values[schema_column_find(t, column)->ordinal];
+}
+
+static bool is_true(struct value v) { return v.n == 1 && *v.p; }
+
+static bool is_good_name(struct slice s) {
+    bool good = s.n > 0 && s.n <= NAME_MAX_BYTES;
+    for (size_t i = 0; good && i < s.n; i++) {
+        uint8_t c = s.p[i];
+        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    }
+    return good;
+}
+
+static int path_of(const struct control_capture *c, struct slice name, char path[CAPTURE_PATH_MAX], struct err *e) {
+    if (!c->data_dir) return err_invalid(e, "A server without a data folder keeps no captures; start it with --capture FILE");
+    if (!is_good_name(name)) return err_invalid(e, "The name of a capture has 1 to %d letters, digits, _ or -", NAME_MAX_BYTES);
+    int n = snprintf(path, CAPTURE_PATH_MAX, "%s/captures", c->data_dir);
+    if (n >= CAPTURE_PATH_MAX - NAME_MAX_BYTES - 8) return err_invalid(e, "The path of the data folder is too long for captures");
+    if (mkdir(path, 0700) && errno != EEXIST) return err_invalid(e, "Cannot make the folder %s: %s", path, strerror(errno));
+    snprintf(path + n, CAPTURE_PATH_MAX - (size_t)n, "/%.*s%s", SLICE_FMT(name), suffix);
+    return 0;
+}
+
+static int begin(const struct control_capture *c, const struct schema_table *t, const struct virtual_change *change, struct slice name, struct err *e) {
+    char path[CAPTURE_PATH_MAX];
+    struct value max = given(t, change, "max_bytes");
+    struct capture_wish w = {.hashed = is_true(given(t, change, "hashed")), .rotates = is_true(given(t, change, "rotates"))};
+    if (max.n == 8) w.max_bytes = load_u64(max.p);
+    if (max.n == 8 && (int64_t)w.max_bytes < CAPTURE_FILE_MIN) return err_invalid(e, "max_bytes is at least %d", CAPTURE_FILE_MIN);
+    return path_of(c, name, path, e) ? -1 : capture_start(c->recorder, path, &w, e);
+}
+
+static int end(const struct virtual_context *ctx, const struct control_capture *c, struct slice name) {
+    struct capture_status s;
+    capture_status_get(c->recorder, &s);
+    if (!s.on || !slice_is(name, name_of(ctx->arena, s.path))) return err_invalid(ctx->err, "No capture %.*s is running", SLICE_FMT(name));
+    return capture_stop(c->recorder, "it was stopped", ctx->err);
+}
+
+static int write_capture(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change) {
+    static const char *const told[] = {"path", "running", "bytes", "requests", "dropped", "part", "started_at", "reason"};
+    const struct control_capture *c = table->virt->owner;
+    struct value name = given(table, change, "name");
+    struct slice s = name.n > 0 ? value_slice(name) : slice_str("");
+    for (size_t i = 0; i < ARRAY_LEN(told); i++)
+        if (!value_is_unset(given(table, change, told[i])))
+            return err_invalid(ctx->err, "Column %s of system_control.capture tells what is; it may not be set", told[i]);
+    switch (change->kind) {
+    case VIRTUAL_INSERT: return begin(c, table, change, s, ctx->err);
+    case VIRTUAL_DELETE: return end(ctx, c, s);
+    default: return err_invalid(ctx->err, "INSERT INTO system_control.capture begins a capture, and DELETE ends it");
+    }
+}
+
+struct virtual_table control_capture_table(struct control_capture *c) {
+    return (struct virtual_table){.keyspace = "system_control", .name = "capture", .comment = "the capture of requests that runs, or ran last",
+                                  .columns = "name text pk, bytes bigint, dropped bigint, hashed boolean, max_bytes bigint, part int, path text, reason text, requests bigint, "
+                                             "rotates boolean, running boolean, started_at timestamp",
+                                  .virt = {.owner = c, .yield = yield_capture, .write = write_capture, .blocks = true}};
+}

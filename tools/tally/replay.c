@@ -1,0 +1,181 @@
+#include "tools/tally/replay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/tally/table.h"
+
+bool replay_skips(const struct trace *t, const struct trace_request *r) {
+    const char *name = trace_name(t, r);
+    return r->q.opcode == NP_PREPARE || r->q.outcome == ERR_UNPREPARED || strstr(name, "system_control") || strstr(name, "system_metering");
+}
+
+/* ---- sums by statement ---- */
+
+struct sums {
+    uint64_t requests, refused, refused_again, throttled_again, halves, halves_again, differing;
+    bool unknown; /* the server did not tell a charge */
+};
+
+static uint64_t halves_of(const struct capture_request *q) { return q->read_halves + q->write_halves + q->static_halves; }
+
+static void add(struct sums *s, const struct capture_request *q, const struct replayed *r) {
+    bool other = (r->halves >= 0 && (uint64_t)r->halves != halves_of(q)) || (q->outcome != 0) != (r->outcome != 0);
+    s->requests++;
+    s->refused += q->outcome != 0;
+    s->refused_again += r->outcome != 0;
+    s->throttled_again += r->throttled;
+    s->halves += halves_of(q);
+    if (r->halves >= 0) s->halves_again += (uint64_t)r->halves;
+    s->unknown = s->unknown || (r->halves < 0 && !r->outcome);
+    s->differing += other;
+}
+
+static struct sums *sum_up(struct replay *p, struct sums *all) {
+    const struct trace *t = p->trace;
+    struct sums *by_name = calloc(t->n_names + 1, sizeof(*by_name));
+    *all = (struct sums){0};
+    for (size_t i = 0; by_name && i < t->n; i++) {
+        if (!p->results[i].sent) continue;
+        add(all, &t->requests[i].q, &p->results[i]);
+        add(&by_name[t->requests[i].name], &t->requests[i].q, &p->results[i]);
+    }
+    p->differing = all->differing;
+    return by_name;
+}
+
+/* ---- for people, for programs ---- */
+
+static void row(struct table *out, const struct sums *s, const char *name) {
+    char again[32] = "?", difference[32] = "?";
+    if (!s->unknown) {
+        snprintf(again, sizeof(again), "%.1f", (double)s->halves_again / 2);
+        snprintf(difference, sizeof(difference), "%+.1f", ((double)s->halves_again - (double)s->halves) / 2);
+    }
+    table_row(out, "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%s\t%s\t%" PRIu64 "\t%s", s->requests, s->refused, s->refused_again, (double)s->halves / 2, again, difference, s->differing, name);
+}
+
+static void merge(struct sums *to, const struct sums *s) {
+    to->requests += s->requests, to->refused += s->refused, to->refused_again += s->refused_again;
+    to->halves += s->halves, to->halves_again += s->halves_again;
+}
+
+static void print_text(const struct replay *p, const struct sums *all, const struct sums *by_name) {
+    static const struct table_column columns[] = {{"requests", true}, {"refused", true}, {"again", true}, {"units", true}, {"again", true}, {"difference", true}, {"differ", true}, {"statement", false}};
+    struct table out;
+    table_init(&out, columns, ARRAY_LEN(columns));
+    struct sums system = {0};
+    for (size_t i = 0; i < p->trace->n_names; i++)
+        if (trace_is_system(p->trace, (uint32_t)i) && !by_name[i].differing) merge(&system, &by_name[i]);
+        else if (by_name[i].requests) row(&out, &by_name[i], p->trace->names[i].text);
+    if (system.requests) row(&out, &system, "on system tables");
+    row(&out, all, "all");
+    table_print(&out);
+    table_fini(&out);
+    if (all->throttled_again) printf("%" PRIu64 " were throttled this time\n", all->throttled_again);
+    if (p->latency)
+        printf("%.2f s, %.0f requests a second; latency p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, most %.3f ms\n", p->seconds, p->seconds > 0 ? (double)all->requests / p->seconds : 0,
+               (double)hist_quantile(p->latency, 0.5) / 1e6, (double)hist_quantile(p->latency, 0.99) / 1e6, (double)hist_quantile(p->latency, 0.999) / 1e6, (double)p->latency->max / 1e6);
+    else printf("busiest second: %.1f read units, %.1f write units\n", p->peak_read, p->peak_write);
+    if (p->trace->dropped) printf("%" PRIu64 " requests are missing in the capture: what depends on them may differ\n", p->trace->dropped);
+    if (p->trace->damage[0]) printf("damaged: %s\n", p->trace->damage);
+}
+
+static void put_json(struct buf *out, const struct sums *s) {
+    buf_printf(out, "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"refused_again\":%" PRIu64 ",\"throttled_again\":%" PRIu64 ",\"differing\":%" PRIu64 ",\"units\":", s->requests, s->refused,
+               s->refused_again, s->throttled_again, s->differing);
+    put_units(out, (double)s->halves / 2);
+    buf_put_str(out, ",\"units_again\":");
+    if (s->unknown) buf_put_str(out, "null");
+    else put_units(out, (double)s->halves_again / 2);
+}
+
+static void print_json(const struct replay *p, const struct sums *all, const struct sums *by_name) {
+    struct buf out;
+    const char *comma = "";
+    buf_init(&out, 0);
+    buf_printf(&out, "{\"ok\":%s,\"dropped\":%" PRIu64 ",", all->differing ? "false" : "true", p->trace->dropped);
+    put_json(&out, all);
+    if (p->latency)
+        buf_printf(&out, ",\"seconds\":%.6f,\"p50_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64 ",\"max_ns\":%" PRIu64, p->seconds, hist_quantile(p->latency, 0.5), hist_quantile(p->latency, 0.99),
+                   p->latency->max);
+    else buf_printf(&out, ",\"peak_read_units\":%.1f,\"peak_write_units\":%.1f", p->peak_read, p->peak_write);
+    buf_put_str(&out, ",\"damage\":");
+    buf_json_str(&out, slice_str(p->trace->damage));
+    buf_put_str(&out, ",\"statements\":[");
+    for (size_t i = 0; i < p->trace->n_names; i++) {
+        if (!by_name[i].requests) continue;
+        buf_printf(&out, "%s{\"statement\":", comma);
+        buf_json_str(&out, slice_str(p->trace->names[i].text));
+        buf_u8(&out, ',');
+        put_json(&out, &by_name[i]);
+        buf_u8(&out, '}');
+        comma = ",";
+    }
+    printf("%.*s]}\n", SLICE_FMT(buf_slice(&out)));
+    buf_fini(&out);
+}
+
+/* ---- the sub-command ---- */
+
+static int report(struct replay *p, struct err *e) {
+    struct sums all, *by_name = sum_up(p, &all);
+    if (!by_name) return err_nomem(e);
+    if (p->flags->json) print_json(p, &all, by_name);
+    else print_text(p, &all, by_name);
+    free(by_name);
+    return 0;
+}
+
+static int replay(struct replay *p, struct trace *t, struct err *e) {
+    if (t->header.hashed) return err_set(e, ERR_CONFIG, "%s: its values are hashed: tally capture --file shows it, but it cannot be replayed", p->flags->file);
+    p->results = calloc(t->n + 1, sizeof(*p->results));
+    if (!p->results) return err_nomem(e);
+    if (!p->flags->price && !(p->latency = calloc(1, sizeof(*p->latency)))) return err_nomem(e);
+    if (p->flags->price ? replay_price(p, e) : replay_send(p, e)) return -1;
+    return report(p, e);
+}
+
+static int wrong(const struct replay_flags *f, struct err *e) {
+    if (!f->file) return err_set(e, ERR_CONFIG, "--file is needed; see tally replay --help");
+    if (f->price && f->remote.server) return err_set(e, ERR_CONFIG, "--price needs no server; give one of --price and --server");
+    if (!f->price && !f->remote.server) return err_set(e, ERR_CONFIG, "--server or --price is needed; see tally replay --help");
+    const char *const offline[] = {f->pricing.schema, f->pricing.data, f->pricing.size_model, f->pricing.write_size, f->capacity_mode};
+    for (size_t i = 0; i < ARRAY_LEN(offline) && !f->price; i++)
+        if (offline[i]) return err_set(e, ERR_CONFIG, "--schema, --data, --size-model, --write-size and --capacity-mode are for --price: a server has its own");
+    if (!f->price && f->pricing.page_size) return err_set(e, ERR_CONFIG, "--page-size is for --price");
+    return f->connections >= 1 && f->connections <= 4096 ? 0 : err_set(e, ERR_CONFIG, "--connections must be 1 to 4096");
+}
+
+int tally_replay(int argc, char **argv) {
+    struct replay_flags f = {.connections = 256, .speed = "1"};
+    const struct flag flags[] = {
+        {.name = "file", .argument = "FILE", .text = &f.file, .help = "the capture"},
+        {.name = "speed", .argument = "N|max", .text = &f.speed, .help = "1 is as it was captured (1), 10 ten times as fast; max: as fast as answers come. A request is never sent before those have been answered that were "
+                                                                      "answered when it came"},
+        {.name = "connections", .argument = "N", .number = &f.connections, .help = "at most so many; a captured connection gets one of its own while there are enough (256)"},
+        {.name = "price", .on = &f.price, .help = "sends nothing: runs the capture through the server's own code in memory, at the times of the capture"},
+        {.name = "schema", .argument = "FILE", .text = &f.pricing.schema, .help = "of --price: CQL that makes the tables; the capture's own DDL is left out then"},
+        {.name = "data", .argument = "FILE", .text = &f.pricing.data, .help = "of --price: CQL that fills them"},
+        {.name = "size-model", .argument = "NAME", .text = &f.pricing.size_model, .help = "of --price: documented-2022 or current (as captured)"},
+        {.name = "write-size", .argument = "NAME", .text = &f.pricing.write_size, .help = "of --price: row or written (as captured)"},
+        {.name = "page-size", .argument = "N", .number = &f.pricing.page_size, .help = "of --price: rows of a page (as captured)"},
+        {.name = "capacity-mode", .argument = "MODE", .text = &f.capacity_mode, .help = "of --price: on-demand, or provisioned:READ:WRITE units a second, of every table; what is over it is throttled, as by --limits enforce"},
+        {.name = "up-to-damage", .on = &f.up_to_damage, .help = "of a capture that is damaged or cut off: what stands before the damage"},
+        {.name = "json", .on = &f.json, .help = "the answer as JSON"},
+        REMOTE_FLAGS(&f.remote)};
+    struct err e = {0};
+    struct trace t;
+    struct replay p = {.flags = &f, .trace = &t};
+    int rc = flags_read("replay", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (wrong(&f, &e)) return say_wrong(f.json, "replay", &e);
+    if (trace_open(&t, f.file, f.up_to_damage, &e)) return say_no(f.json, "replay", &e);
+    rc = replay(&p, &t, &e);
+    free(p.results);
+    free(p.latency);
+    trace_close(&t);
+    if (rc) return say_no(f.json, "replay", &e);
+    return p.differing ? EXIT_NO : EXIT_DONE;
+}

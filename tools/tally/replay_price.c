@@ -1,0 +1,188 @@
+/* tally replay --price: a capture through the server's own code in memory, one request after the other in the order in which they ended, at their own times. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "tools/tally/replay.h"
+
+struct pricer {
+    struct replay *p;
+    struct world *world;
+    bool *prepared; /* by statement of the trace */
+    struct arena arena;
+    struct buf *states; /* by request: where its next page goes on; only with those that have one */
+    struct buf paging;
+    int64_t second;
+    double read, write; /* units of that second */
+};
+
+/* ---- the world ---- */
+
+static int one_of(const char *given, const char *first, const char *second, int captured, const char *flag, struct err *e) {
+    if (!given) return captured;
+    if (!strcmp(given, first)) return 0;
+    return !strcmp(given, second) ? 1 : err_set(e, ERR_CONFIG, "--%s must be %s or %s, not '%s'", flag, first, second, given);
+}
+
+static int make_world(struct pricer *x, struct err *e) {
+    const struct replay_flags *f = x->p->flags;
+    const struct capture_header *h = &x->p->trace->header;
+    int model = one_of(f->pricing.size_model, "documented-2022", "current", h->size_model == SIZE_CURRENT, "size-model", e);
+    int size = one_of(f->pricing.write_size, "row", "written", h->write_size == WRITE_SIZE_WRITTEN, "write-size", e);
+    if (model < 0 || size < 0) return -1;
+    const struct world_options o = {.size_model = model ? SIZE_CURRENT : SIZE_DOCUMENTED_2022, .write_size = size ? WRITE_SIZE_WRITTEN : WRITE_SIZE_ROW,
+                                    .timestamp_size = h->timestamp_size, .strict = h->strict, .cassandra = h->cassandra, .limits = f->capacity_mode != NULL};
+    x->world = world_new(&o, e);
+    if (!x->world) return -1;
+    if (f->pricing.schema && world_load(x->world, f->pricing.schema, e)) return -1;
+    return f->pricing.data ? world_load(x->world, f->pricing.data, e) : 0;
+}
+
+/* ---- the capacity mode ---- */
+
+struct mode {
+    bool provisioned;
+    unsigned read, write;
+};
+
+static int read_mode(const char *text, struct mode *m, struct err *e) {
+    char end;
+    *m = (struct mode){0};
+    if (!text || !strcmp(text, "on-demand")) return 0;
+    m->provisioned = sscanf(text, "provisioned:%u:%u%c", &m->read, &m->write, &end) == 2 && m->read && m->write;
+    return m->provisioned ? 0 : err_set(e, ERR_CONFIG, "--capacity-mode must be on-demand, or provisioned:READ:WRITE with units a second, not '%s'", text);
+}
+
+/* Every table of users gets the mode, once it is there. */
+static int set_modes(struct pricer *x, struct err *e) {
+    struct mode m;
+    if (!x->p->flags->capacity_mode || read_mode(x->p->flags->capacity_mode, &m, e)) return e->set ? -1 : 0;
+    return world_set_capacity(x->world, m.provisioned, m.read, m.write, e);
+}
+
+/* ---- one request ---- */
+
+static void prepare(struct pricer *x, struct slice id) {
+    const struct trace *t = x->p->trace;
+    const struct capture_statement *s = trace_statement(t, id);
+    struct err ignored = {0};
+    if (!s || x->prepared[s - t->statements]) return;
+    /* when it fails the request says what is wrong */
+    x->prepared[s - t->statements] = world_prepare(x->world, s->text, s->keyspace, &ignored) == 0;
+}
+
+static void prepare_all(struct pricer *x, const struct trace_request *r) {
+    struct cql_request q;
+    struct err ignored = {0};
+    arena_reset(&x->arena);
+    if (trace_decode(r, &x->arena, &q, &ignored)) return;
+    if (q.prepared_id.p) prepare(x, q.prepared_id);
+    for (uint32_t i = 0; i < q.n_items; i++)
+        if (q.items[i].prepared_id.p) prepare(x, q.items[i].prepared_id);
+}
+
+/* A table may have changed since: then it is made known anew. */
+static int send(struct pricer *x, const struct world_call *call, const struct trace_request *r, struct world_answer *a, struct slice *state, bool *throttled, struct err *e) {
+    int rc = world_send(x->world, call, a, state, throttled, e);
+    if (!rc || e->code != ERR_UNPREPARED) return rc;
+    memset(x->prepared, 0, x->p->trace->n_statements + 1);
+    prepare_all(x, r);
+    return world_send(x->world, call, a, state, throttled, e);
+}
+
+static void note(struct pricer *x, int64_t now_us, const struct world_answer *a) {
+    int64_t second = now_us / 1000000;
+    if (second != x->second) x->second = second, x->read = x->write = 0;
+    x->read += a->charge.read_units;
+    x->write += a->charge.write_units + a->charge.static_write_units;
+    if (x->read > x->p->peak_read) x->p->peak_read = x->read;
+    if (x->write > x->p->peak_write) x->p->peak_write = x->write;
+}
+
+static int price_page(struct pricer *x, size_t i, const struct world_call *call, struct slice *state, uint64_t *rows) {
+    const struct trace_request *r = &x->p->trace->requests[i];
+    struct replayed *out = &x->p->results[i];
+    struct world_answer a;
+    struct err e = {0};
+    bool throttled;
+    if (send(x, call, r, &a, state, &throttled, &e)) {
+        out->outcome = (uint32_t)e.code;
+        out->throttled = throttled;
+        return -1;
+    }
+    note(x, r->q.began_us, &a);
+    out->halves += (int64_t)(a.charge.total * 2);
+    *rows += a.rows_returned;
+    return 0;
+}
+
+/* Rows that the client has read from this request's answer on, page by page. */
+static uint64_t rows_wanted(const struct trace *t, size_t i) {
+    uint64_t rows = t->requests[i].q.rows_returned;
+    for (int64_t k = t->requests[i].page_after; k != TRACE_NONE; k = t->requests[k].page_after) rows += t->requests[k].q.rows_returned;
+    return rows;
+}
+
+/* With another page size: as many pages as bring the client as many rows. */
+static void price_repaged(struct pricer *x, size_t i, struct world_call *call) {
+    uint64_t rows = 0, wanted = rows_wanted(x->p->trace, i);
+    struct slice state;
+    call->page_size = (int32_t)x->p->flags->pricing.page_size;
+    while (!price_page(x, i, call, &state, &rows) && state.p && rows < wanted) {
+        buf_clear(&x->paging, SIZE_MAX);
+        buf_put_slice(&x->paging, state);
+        call->paging_state = buf_slice(&x->paging);
+    }
+}
+
+static void price_as_it_was(struct pricer *x, size_t i, struct world_call *call) {
+    int64_t before = x->p->trace->requests[i].page_before;
+    uint64_t rows = 0;
+    struct slice state;
+    if (before != TRACE_NONE && x->states[before].n) call->paging_state = buf_slice(&x->states[before]);
+    if (price_page(x, i, call, &state, &rows) || !state.p) return;
+    buf_init(&x->states[i], 0);
+    buf_put_slice(&x->states[i], state);
+}
+
+static bool is_ddl(const struct trace *t, const struct trace_request *r) {
+    static const char *const words[] = {"CREATE ", "ALTER ", "DROP "};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strncasecmp(trace_name(t, r), words[i], strlen(words[i]))) return true;
+    return false;
+}
+
+static int price(struct pricer *x, size_t i, struct err *e) {
+    const struct trace *t = x->p->trace;
+    const struct trace_request *r = &t->requests[i];
+    bool ddl = r->q.opcode == NP_QUERY && is_ddl(t, r);
+    if (replay_skips(t, r) || (ddl && x->p->flags->pricing.schema)) return 0;
+    struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace, .version = r->q.version, .opcode = r->q.opcode,
+                              .flags = r->q.flags, .body = r->q.body};
+    bool repaged = x->p->flags->pricing.page_size && r->q.opcode != NP_BATCH;
+    if (repaged && r->page_before != TRACE_NONE) return 0; /* its rows came with the first page's */
+    x->p->results[i] = (struct replayed){.sent = true};
+    prepare_all(x, r);
+    if (repaged) price_repaged(x, i, &call);
+    else price_as_it_was(x, i, &call);
+    if (x->p->results[i].outcome) x->p->results[i].halves = 0;
+    return ddl ? set_modes(x, e) : 0;
+}
+
+int replay_price(struct replay *p, struct err *e) {
+    const struct trace *t = p->trace;
+    struct pricer x = {.p = p, .prepared = calloc(t->n_statements + 1, 1), .states = calloc(t->n + 1, sizeof(struct buf))};
+    arena_init(&x.arena, 16 << 10, 0);
+    buf_init(&x.paging, 0);
+    int rc = x.prepared && x.states ? make_world(&x, e) : err_nomem(e);
+    if (!rc) rc = set_modes(&x, e);
+    for (size_t i = 0; i < t->n && !rc; i++) rc = price(&x, i, e);
+    for (size_t i = 0; x.states && i < t->n; i++)
+        if (x.states[i].p) buf_fini(&x.states[i]);
+    if (x.world) world_free(x.world);
+    arena_fini(&x.arena);
+    buf_fini(&x.paging);
+    free(x.prepared);
+    free(x.states);
+    return rc;
+}

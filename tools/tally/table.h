@@ -1,0 +1,29 @@
+/* A table for people: columns as wide as what is in them, numbers to the right. Rows are kept until it is printed. */
+#pragma once
+
+#include <stdio.h>
+
+#include "base/buf.h"
+
+enum { TABLE_COLUMNS = 16 };
+
+struct table_column {
+    const char *title;
+    bool right;
+};
+
+struct table {
+    const struct table_column *columns;
+    size_t n_columns, n_rows;
+    size_t widths[TABLE_COLUMNS];
+    struct buf cells; /* each ends with a tab; a row with a newline */
+};
+
+/* columns must outlive it. */
+void table_init(struct table *t, const struct table_column *columns, size_t n);
+/* Cells with tabs between them. */
+void table_row(struct table *t, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Onto stdout, with a line of titles. */
+void table_print(const struct table *t);
+void table_put(const struct table *t, struct buf *out);
+void table_fini(struct table *t);

@@ -1,0 +1,246 @@
+#include "tools/tally/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cql/fingerprint.h"
+#include "native_protocol/request.h"
+
+enum { NAME_MAX_BYTES = 400 };
+
+/* ---- lists ---- */
+
+/* Room for one more. */
+static void *grow(void *list, size_t n, size_t *cap, size_t size) {
+    if (n < *cap) return list;
+    size_t more = *cap ? 2 * *cap : 256;
+    void *p = realloc(list, more * size);
+    if (p) *cap = more;
+    return p;
+}
+
+static int by_id(const void *a, const void *b) {
+    return memcmp(((const struct capture_statement *)a)->id.p, ((const struct capture_statement *)b)->id.p, CAPTURE_ID);
+}
+
+const struct capture_statement *trace_statement(const struct trace *t, struct slice id) {
+    const struct capture_statement key = {.id = id};
+    if (id.n != CAPTURE_ID || !t->n_statements) return NULL;
+    return bsearch(&key, t->statements, t->n_statements, sizeof(key), by_id);
+}
+
+/* ---- reading ---- */
+
+static int take(struct trace *t, const struct capture_record *r, struct err *e) {
+    void *p;
+    switch (r->kind) {
+    case CAPTURE_STATEMENT:
+        if (!(p = grow(t->statements, t->n_statements, &t->cap_statements, sizeof(*t->statements)))) return err_nomem(e);
+        t->statements = p;
+        t->statements[t->n_statements++] = r->statement;
+        break;
+    case CAPTURE_REQUEST:
+        if (!(p = grow(t->requests, t->n, &t->cap, sizeof(*t->requests)))) return err_nomem(e);
+        t->requests = p;
+        t->requests[t->n++] = (struct trace_request){.q = r->request, .page_before = TRACE_NONE, .page_after = TRACE_NONE};
+        break;
+    case CAPTURE_DROPPED: t->dropped += r->dropped; break;
+    case CAPTURE_END: t->reason = r->reason; break;
+    }
+    return 0;
+}
+
+static int read_file(struct trace *t, const char *path, bool up_to_damage, struct err *e) {
+    struct capture_reader *r = &t->files[t->n_files];
+    struct capture_record record;
+    struct err why = {0};
+    enum capture_got got;
+    if (capture_reader_open(r, path, e)) return -1;
+    t->n_files++;
+    t->reason = (struct slice){0};
+    while ((got = capture_reader_next(r, &record, &why)) == CAPTURE_GOT_RECORD)
+        if (take(t, &record, e)) return -1;
+    if (got == CAPTURE_GOT_END) return 0;
+    if (!up_to_damage) return err_set(e, ERR_CONFIG, "%s; %zu requests before it are sound (--up-to-damage takes them)", why.text, t->n);
+    if (!t->damage[0]) snprintf(t->damage, sizeof(t->damage), "%.*s", (int)sizeof(t->damage) - 1, why.text);
+    return 0;
+}
+
+/* Statements once each, by their ids. */
+static void settle_statements(struct trace *t) {
+    size_t n = 0;
+    if (t->n_statements) qsort(t->statements, t->n_statements, sizeof(*t->statements), by_id);
+    for (size_t i = 0; i < t->n_statements; i++)
+        if (!n || by_id(&t->statements[n - 1], &t->statements[i])) t->statements[n++] = t->statements[i];
+    t->n_statements = n;
+}
+
+static int read_files(struct trace *t, const char *path, bool up_to_damage, struct err *e) {
+    struct capture_reader last;
+    char before[4096];
+    if (capture_reader_open(&last, path, e)) return -1;
+    uint32_t part = last.header.part;
+    capture_reader_close(&last);
+    snprintf(before, sizeof(before), "%s.1", path);
+    if (part && read_file(t, before, up_to_damage, e)) return -1;
+    if (t->damage[0]) return 0; /* what comes behind does not join on */
+    if (read_file(t, path, up_to_damage, e)) return -1;
+    t->header = t->files[0].header;
+    t->parts_gone = t->header.part;
+    return 0;
+}
+
+int trace_decode(const struct trace_request *r, struct arena *a, struct cql_request *out, struct err *e) {
+    const struct np_envelope env = {.version = r->q.version, .opcode = r->q.opcode, .flags = r->q.flags};
+    struct np_query_options ignored;
+    *out = (struct cql_request){0};
+    if (r->q.marks & CAPTURE_DIGEST) return err_set(e, ERR_CONFIG, "the values of this request were not recorded");
+    return np_query_decode(&env, r->q.body, a, out, &ignored, e);
+}
+
+bool trace_is_system(const struct trace *t, uint32_t name) { return strstr(t->names[name].text, " system") != NULL; }
+
+/* ---- names ---- */
+
+static const char *name_text(struct trace *t, struct slice text) {
+    struct slice s = cql_fingerprint(&t->arena, text);
+    size_t n = s.n < NAME_MAX_BYTES ? s.n : NAME_MAX_BYTES;
+    return s.p ? (const char *)arena_dup(&t->arena, slice_of(s.p, n)).p : NULL;
+}
+
+static const char *name_id(struct trace *t, struct slice id) {
+    const struct capture_statement *s = trace_statement(t, id);
+    return s ? name_text(t, s->text) : "EXECUTE of a statement that is not in the capture";
+}
+
+static const char *name_digest(struct trace *t, const struct trace_request *r) {
+    struct rd in = rd_of(r->q.body);
+    struct capture_digest d;
+    struct capture_digest_statement s;
+    if (capture_get_digest(&in, &d) || !d.n_statements || capture_get_digest_statement(&in, &s)) return "a request that cannot be read";
+    const char *first = s.id.p ? name_id(t, s.id) : name_text(t, s.text);
+    return r->q.opcode == NP_BATCH && first ? arena_printf(&t->arena, "BATCH of %u: %s", d.n_statements, first) : first;
+}
+
+static const char *name_plain(struct trace *t, const struct trace_request *r, struct arena *scratch) {
+    struct cql_request q;
+    struct err e = {0};
+    if (trace_decode(r, scratch, &q, &e)) return "a request that cannot be read";
+    if (q.kind == REQUEST_EXECUTE) return name_id(t, q.prepared_id);
+    if (q.kind != REQUEST_BATCH) {
+        const char *text = name_text(t, q.query);
+        return text && q.kind == REQUEST_PREPARE ? arena_printf(&t->arena, "PREPARE %s", text) : text;
+    }
+    if (!q.n_items) return "BATCH of 0";
+    const char *first = q.items[0].prepared_id.p ? name_id(t, q.items[0].prepared_id) : name_text(t, q.items[0].query);
+    return first ? arena_printf(&t->arena, "BATCH of %u: %s", q.n_items, first) : NULL;
+}
+
+struct name_index {
+    size_t cap; /* a power of two */
+    uint32_t *slots; /* name + 1; 0: free */
+};
+
+static uint64_t hash_text(const char *s) {
+    uint64_t h = 14695981039346656037u;
+    for (; *s; s++) h = (h ^ (uint8_t)*s) * 1099511628211u;
+    return h;
+}
+
+static int index_grow(struct name_index *x, const struct trace *t) {
+    size_t cap = x->cap ? 2 * x->cap : 1024;
+    uint32_t *slots = calloc(cap, sizeof(*slots));
+    if (!slots) return -1;
+    for (uint32_t i = 0; i < t->n_names; i++) {
+        size_t at = hash_text(t->names[i].text) & (cap - 1);
+        while (slots[at]) at = (at + 1) & (cap - 1);
+        slots[at] = i + 1;
+    }
+    free(x->slots);
+    *x = (struct name_index){.cap = cap, .slots = slots};
+    return 0;
+}
+
+/* The number of a name; -1 without memory. */
+static int64_t find_name(struct trace *t, struct name_index *x, const char *text) {
+    if (t->n_names * 2 >= x->cap && index_grow(x, t)) return -1;
+    size_t at = hash_text(text) & (x->cap - 1);
+    for (; x->slots[at]; at = (at + 1) & (x->cap - 1))
+        if (!strcmp(t->names[x->slots[at] - 1].text, text)) return x->slots[at] - 1;
+    void *p = grow(t->names, t->n_names, &t->cap_names, sizeof(*t->names));
+    if (!p) return -1;
+    t->names = p;
+    t->names[t->n_names] = (struct trace_name){.text = text};
+    x->slots[at] = (uint32_t)++t->n_names;
+    return (int64_t)t->n_names - 1;
+}
+
+static int name_all(struct trace *t, struct err *e) {
+    struct name_index index = {0};
+    struct arena scratch;
+    int rc = 0;
+    arena_init(&scratch, 16 << 10, 0);
+    for (size_t i = 0; i < t->n && !rc; i++) {
+        struct arena_mark mark = arena_mark(&t->arena);
+        const char *text = t->requests[i].q.marks & CAPTURE_DIGEST ? name_digest(t, &t->requests[i]) : name_plain(t, &t->requests[i], &scratch);
+        size_t before = t->n_names;
+        int64_t n = text ? find_name(t, &index, text) : -1;
+        if (n < 0) rc = err_nomem(e);
+        else t->requests[i].name = (uint32_t)n;
+        if (t->n_names == before) arena_rewind(&t->arena, mark); /* known already: its text stands elsewhere */
+        arena_reset(&scratch);
+    }
+    arena_fini(&scratch);
+    free(index.slots);
+    return rc;
+}
+
+/* ---- pages ---- */
+
+static bool goes_on(const struct trace_request *r, struct arena *scratch) {
+    struct cql_request q;
+    struct err e = {0};
+    bool on = !(r->q.marks & CAPTURE_DIGEST) && r->q.opcode != NP_BATCH && !trace_decode(r, scratch, &q, &e) && q.params.paging_state.p;
+    arena_reset(scratch);
+    return on;
+}
+
+/* A page goes on where the last one of the same statement on the same connection ended. */
+static void link_pages(struct trace *t) {
+    struct arena scratch;
+    arena_init(&scratch, 16 << 10, 0);
+    for (size_t i = 0; i < t->n; i++) {
+        if (!goes_on(&t->requests[i], &scratch)) continue;
+        size_t k = i;
+        while (k && (t->requests[k - 1].q.connection != t->requests[i].q.connection || t->requests[k - 1].name != t->requests[i].name)) k--;
+        if (!k) continue;
+        t->requests[i].page_before = (int64_t)k - 1;
+        t->requests[k - 1].page_after = (int64_t)i;
+    }
+    arena_fini(&scratch);
+}
+
+int trace_open(struct trace *t, const char *path, bool up_to_damage, struct err *e) {
+    *t = (struct trace){0};
+    arena_init(&t->arena, 64 << 10, 0);
+    if (!read_files(t, path, up_to_damage, e)) {
+        settle_statements(t);
+        if (!t->n_files) t->header = (struct capture_header){0};
+        else t->header = t->files[0].header;
+        if (!name_all(t, e)) {
+            link_pages(t);
+            return 0;
+        }
+    }
+    trace_close(t);
+    return -1;
+}
+
+void trace_close(struct trace *t) {
+    for (size_t i = 0; i < t->n_files; i++) capture_reader_close(&t->files[i]);
+    free(t->requests);
+    free(t->statements);
+    free(t->names);
+    arena_fini(&t->arena);
+    *t = (struct trace){0};
+}
