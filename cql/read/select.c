@@ -146,8 +146,8 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
             return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
                                t->columns[i].name);
     }
-    /* What rows of several partitions are sorted by counts as selected. */
-    if (p->several_partitions && ast->n_order_by)
+    /* What rows of several partitions are sorted by counts as selected; those of a range of tokens are not sorted. */
+    if (p->several_partitions && !p->where->has_token && ast->n_order_by)
         return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
                            ast->order_by[0].column);
     for (uint32_t i = 0; i < t->n_partition_key && p->where->partitions == WHERE_TOKENS; i++)

@@ -11,9 +11,11 @@ statements that led to it, and ends its round when the two hold different rows f
 
 With --tally, a tallyd in --mode cassandra is running. With --tallyd one is started. Now and then it is stopped or killed and started
 again, also between the pages of a read, or made to flush what it has in memory, so that reads meet several table files and what
-compactions made of them. Ends with "N passed, N failed" (statements); exits non-zero when one failed.
+compactions made of them. Known differences stand in differential_explained.py with their reasons, and are counted apart. Ends with
+"N passed, N explained, N failed" (statements); exits non-zero when one failed.
 """
 import argparse
+import collections
 import random
 import re
 import signal
@@ -27,6 +29,7 @@ from cassandra.policies import RoundRobinPolicy
 from cassandra.protocol import ErrorMessage
 from cassandra.query import SimpleStatement, tuple_factory
 
+from differential_explained import explanation
 from differential_table import Table
 from differential_values import as_text
 
@@ -36,6 +39,9 @@ FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")
 TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
 NUMBER = re.compile(r"\d+")
 KEPT = 12  # prepared statements of a round that are executed again
+
+
+OUTCOMES = {"agreed": "passed", "explained": "explained", "parted": "explained", "differs": "failed", "lost": "failed", "failed": "given up"}
 
 
 class Server:
@@ -202,7 +208,8 @@ class Round:
         return self.rng.choice([self.restart, self.flush])
 
     def step(self):
-        """One statement on both sides: "agreed", "differs", "lost" where the two hold different rows now, or "failed" where Cassandra failed inside."""
+        """One statement on both sides: "agreed", "explained", "differs", "lost" where the two hold different rows now, "parted" where they do for a known
+        reason, or "failed" where Cassandra failed inside."""
         statement, bound, kept = self.next_statement()
         reading = statement.startswith("SELECT")
         sizes = self.page_sizes() if reading else [None]
@@ -224,10 +231,15 @@ class Round:
             return "agreed"
         if self.server and answers[0].server_error:
             self.server.check()
+        reason = explanation(self.table, statement, *answers)
+        same_rows = reading or answers[0].error and answers[1].error
+        if reason:
+            print(f"---- seed {self.seed}, explained: {reason}: {shown}", flush=True)
+            return "explained" if same_rows else "parted"
         print(f"---- seed {self.seed}, page sizes {sizes}{', ' + disturb.__name__ if disturb else ''}: {shown}")
         for side, answer in zip(self.sides, answers):
             print(f"  {side.name}:", *answer.lines(), sep="\n    ")
-        if reading or answers[0].error and answers[1].error:  # the two still hold the same rows
+        if same_rows:
             print("  table:", *self.history[:None if all(a.error == "" for a in answers) else 1], sep="\n    ", flush=True)
             return "differs"
         print("  after:", *self.history, sep="\n    ", flush=True)
@@ -238,17 +250,21 @@ class Round:
         return f"  -- {answer.pages[0][0][0]}" if answer.pages else ""
 
 
+def counted(count):
+    return ", ".join(f"{count[what]} {what}" for what in ("passed", "explained", "failed"))
+
+
 def run_rounds(options, sides, server):
-    passed = failed = 0
+    count = collections.Counter()
     for seed in range(options.seed, options.seed + options.rounds):
         this = Round(sides, server, options.keyspace, seed)
         for _ in range(options.statements):
             outcome = this.step()
-            passed, failed = passed + (outcome == "agreed"), failed + (outcome in ("differs", "lost"))
-            if outcome in ("lost", "failed"):
+            count[OUTCOMES[outcome]] += 1
+            if outcome in ("lost", "parted", "failed"):
                 break
-        print(f"\rseed {seed}: {passed} agreed, {failed} differ ", end="", file=sys.stderr, flush=True)
-    return passed, failed
+        print(f"\rseed {seed}: {counted(count)} ", end="", file=sys.stderr, flush=True)
+    return count
 
 
 def main():
@@ -268,11 +284,11 @@ def main():
     for side in sides:
         side.session.execute(f"DROP KEYSPACE IF EXISTS {options.keyspace}")
         side.session.execute(f"CREATE KEYSPACE {options.keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
-    passed, failed = run_rounds(options, sides, server)
+    count = run_rounds(options, sides, server)
     if server:
         server.close()
-    print(f"\n{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    print(f"\n{counted(count)}")
+    return 1 if count["failed"] or not count["passed"] else 0
 
 
 if __name__ == "__main__":

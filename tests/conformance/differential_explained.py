@@ -1,0 +1,83 @@
+"""Differences between Tally and Cassandra that are known, each with its reason: what Cassandra does by chance or by a defect of its own, and what Tally
+does in another order where both refuse. differential.py counts them apart. A rule is as narrow as its reason: statement, column types and both answers."""
+import re
+
+RULES = []
+
+
+def explains(reason):
+    def add(rule):
+        RULES.append((reason, rule))
+        return rule
+    return add
+
+
+def explanation(table, statement, tally, cassandra):
+    """The reason why the two answer differently, or None."""
+    return next((reason for reason, rule in RULES if rule(table, statement, tally, cassandra)), None)
+
+
+def rows(answer):
+    return [repr(tuple(row)) for page in answer.pages for row in page]
+
+
+def answered(tally, cassandra):
+    return not tally.error and not cassandra.error
+
+
+def map_types(type_):
+    """The types of keys and values of a map that is not frozen."""
+    match = re.fullmatch(r"map<(\w+), (.+)>", type_)
+    return match.groups() if match else (None, None)
+
+
+@explains("Cassandra compares an element of a map in a condition in the order of the map's keys (LWT on map<text, int>: 5 > -1 is false)")
+def element_in_the_order_of_keys(table, statement, tally, cassandra):
+    conditions = statement.partition(" IF ")[2]
+    named = re.findall(r"\b(\w+)\[[^]]*\] (?:<|>|<=|>=) ", conditions)
+    types = [map_types(dict(table.columns)[name]) for name in named if name in dict(table.columns)]
+    return answered(tally, cassandra) and any(key != value and key for key, value in types)
+
+
+@explains("Cassandra finds elements of a static set or keys of a static map that were deleted (their tombstones are there until they are purged)")
+def deleted_element_of_a_static(table, statement, tally, cassandra):
+    found = [name for name, type_ in table.static
+             if re.search(rf"\b{name} CONTAINS KEY ", statement) and type_.startswith("map<") or re.search(rf"\b{name} CONTAINS (?!KEY)", statement) and type_.startswith("set<")]
+    if not found or not answered(tally, cassandra) or tally.columns != cassandra.columns:
+        return False
+    few, many = rows(tally), iter(rows(cassandra))
+    return "(" in statement.partition(" FROM ")[0] or all(row in many for row in few)  # an aggregate counts them; else Tally's rows are among them
+
+
+@explains("Cassandra names a column by a user type's literal with its fields in the order of a hash table")
+def fields_in_hash_order(table, statement, tally, cassandra):
+    if not answered(tally, cassandra) or not re.search(r"\{f\d+: ", statement.partition(" FROM ")[0]):
+        return False
+    def sorted_name(name):
+        return re.sub(r"\{[^{}]*\}", lambda m: "{" + ", ".join(sorted(m.group()[1:-1].split(", "))) + "}", name)
+    names = [[(sorted_name(name), type_) for name, type_ in answer.columns] for answer in (tally, cassandra)]
+    return names[0] == names[1] and list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and rows(tally) == rows(cassandra)
+
+
+@explains("Cassandra puts two groups on a page of one, where partitions are given by IN and each is a group")
+def groups_over_in(table, statement, tally, cassandra):
+    groups = re.search(r" GROUP BY ((?:\w+)(?:, \w+)*)", statement)
+    listed = re.search(r"\bp\d IN (\(|\?)", statement)
+    if not groups or not listed or not answered(tally, cassandra) or tally.columns != cassandra.columns:
+        return False
+    return rows(tally) == rows(cassandra) and max(map(len, tally.pages)) == 1 and max(map(len, cassandra.pages)) == 2
+
+
+@explains("A batch is refused by both: Tally binds all its statements before it reads what changes of lists need, Cassandra one statement after the other")
+def batch_refused_by_another_statement(table, statement, tally, cassandra):
+    applied = re.search(r'"(Attempted to (delete|set) an element|List index \d+ out of bound)', cassandra.error)
+    return bool(statement.startswith("BEGIN") and applied and tally.error and statement.count("; ") > 1)
+
+
+@explains("Cassandra takes a bound on a column of a tuple or user type apart, when it stands beside a bound on several columns, and so ignores it")
+def bound_on_a_tuple_beside_several(table, statement, tally, cassandra):
+    where = statement.partition(" WHERE ")[2]
+    tuples = [name for name, type_ in table.ck if type_.startswith("frozen<tuple<") or table.types.is_multicell(type_.removeprefix("frozen<").removesuffix(">"))]
+    several = re.search(r"\((\w+), \w+(?:, \w+)*\) (?:<|>|<=|>=) ", where)
+    alone = several and re.search(rf"\b{several.group(1)}\)? (?:<|>|<=|>=) ", where.replace(several.group(), ""))
+    return bool(answered(tally, cassandra) and alone and several.group(1) in tuples)
