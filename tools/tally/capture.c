@@ -89,7 +89,7 @@ static void add(struct sums *s, const struct capture_request *q) {
 
 static void put_sums(struct buf *out, const struct sums *s) {
     buf_printf(out, "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"throttled\":%" PRIu64 ",\"read_units\":", s->requests, s->refused, s->throttled);
-    put_units(out, (double)s->read_halves / 2);
+    charge_put_units(out, (double)s->read_halves / 2);
     buf_printf(out, ",\"write_units\":%" PRIu64 ",\"static_write_units\":%" PRIu64, s->write_units, s->static_units);
 }
 

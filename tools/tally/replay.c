@@ -85,10 +85,10 @@ static void print_text(const struct replay *p, const struct sums *all, const str
 static void put_json(struct buf *out, const struct sums *s) {
     buf_printf(out, "\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"refused_again\":%" PRIu64 ",\"throttled_again\":%" PRIu64 ",\"differing\":%" PRIu64 ",\"units\":", s->requests, s->refused,
                s->refused_again, s->throttled_again, s->differing);
-    put_units(out, (double)s->halves / 2);
+    charge_put_units(out, (double)s->halves / 2);
     buf_put_str(out, ",\"units_again\":");
     if (s->unknown) buf_put_str(out, "null");
-    else put_units(out, (double)s->halves_again / 2);
+    else charge_put_units(out, (double)s->halves_again / 2);
 }
 
 static void print_json(const struct replay *p, const struct sums *all, const struct sums *by_name) {

@@ -23,7 +23,8 @@ struct world {
     struct cql_db *db;
     struct cql_session session;
     struct clock_control clock;
-    struct admission *admission; /* limits; else NULL */
+    struct ledger *ledger;       /* with limits; in memory, and with nothing in it */
+    struct admission *admission; /* the same; else NULL */
     struct connection *connections; /* by how they first came */
     size_t n_connections;
     struct eng_batch *batch;
@@ -54,7 +55,10 @@ static int open_admission(struct world *w, struct err *e) {
     struct limiter_options o = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_OFF};
     if (!w->o.limits) return 0;
     if (limit_rules_parse("", &o.rules, e) || limit_values_parse("", &o.values, e)) return -1;
-    w->admission = admission_new(&o, w->catalog, &w->clock.clock, e);
+    const struct ledger_options lo = {.clock = &w->clock.clock, .n_shards = 1};
+    w->ledger = ledger_open(&lo, e);
+    if (!w->ledger) return -1;
+    w->admission = admission_new(&o, w->catalog, &w->clock.clock, w->ledger, e);
     return w->admission ? 0 : -1;
 }
 
@@ -89,6 +93,7 @@ void world_free(struct world *w) {
     if (w->batch) eng_batch_free(w->batch);
     if (w->db) cql_db_free(w->db);
     if (w->admission) admission_free(w->admission);
+    if (w->ledger) ledger_close(w->ledger);
     if (w->catalog) catalog_close(w->catalog);
     if (w->eng) eng_close(w->eng);
     arena_fini(&w->arena);
