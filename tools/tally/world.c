@@ -18,6 +18,7 @@ struct connection {
 
 struct world {
     struct world_options o;
+    uint64_t ttl_deletes;
     struct eng *eng;
     struct catalog *catalog;
     struct cql_db *db;
@@ -62,11 +63,18 @@ static int open_admission(struct world *w, struct err *e) {
     return w->admission ? 0 : -1;
 }
 
+/* On the thread that asked for the expiry. */
+static void take_ttl_delete(void *arg, const struct schema_table *t, uint64_t units) {
+    struct world *w = arg;
+    (void)t;
+    w->ttl_deletes += units;
+}
+
 static int open_database(struct world *w, struct err *e) {
     const struct world_options *o = &w->o;
     const struct cql_db_options dbo = {.eng = w->eng, .catalog = w->catalog, .clock = &w->clock.clock, .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
                                        .size_model = o->size_model, .write_size = o->write_size, .timestamp_size = o->timestamp_size,
-                                       .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF},
+                                       .ttl_delete = {.fn = take_ttl_delete, .arg = w}, .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF},
                                        .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
     w->db = cql_db_new(&dbo, e);
     if (w->db && !(w->batch = eng_batch_new(w->eng))) return err_nomem(e);
@@ -90,13 +98,13 @@ struct world *world_new(const struct world_options *o, struct err *e) {
 }
 
 void world_free(struct world *w) {
+    arena_fini(&w->arena); /* it may hold values of the store */
     if (w->batch) eng_batch_free(w->batch);
     if (w->db) cql_db_free(w->db);
     if (w->admission) admission_free(w->admission);
     if (w->ledger) ledger_close(w->ledger);
     if (w->catalog) catalog_close(w->catalog);
     if (w->eng) eng_close(w->eng);
-    arena_fini(&w->arena);
     buf_fini(&w->paging);
     clock_control_fini(&w->clock);
     free(w->connections);
@@ -130,7 +138,11 @@ static void add(struct world_answer *out, const struct op_cost *cost, const stru
     out->pages++;
     out->rows_read += cost->rows_read, out->rows_returned += cost->rows_returned;
     out->bytes_read += cost->bytes_read, out->partitions += cost->partitions;
-    for (const struct op_read *r = cost->reads; r; r = r->next) out->filtered += r->filtered;
+    for (const struct op_read *r = cost->reads; r; r = r->next) {
+        out->filtered += r->filtered;
+        out->entities += op_read_entities(r);
+    }
+    for (const struct op_write *r = cost->writes; r; r = r->next) out->entities += op_write_entities(r);
 }
 
 /* What a request needs beside what it asks; memory of the one before goes. */
@@ -275,6 +287,34 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
     return rc;
 }
 
+struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) {
+    struct charge ignored = {0};
+    err_clear(e);
+    struct cql_request r = begin(w, e);
+    r.kind = REQUEST_PREPARE;
+    r.query = text;
+    struct cql_prepared *p = run(w, &r, &ignored) == CQL_FAILED ? NULL : r.result.prepared;
+    cql_request_fini(&r);
+    return p;
+}
+
+const struct schema *world_schema(struct world *w) { return catalog_schema(w->catalog); }
+
+int world_storage(struct world *w, const struct schema_table *t, struct table_size *out, struct err *e) {
+    const struct schema *s = catalog_schema(w->catalog);
+    int rc = cql_table_billable_bytes(w->db, s, t, &(struct virtual_patience){0}, out, e);
+    schema_unref(s);
+    return rc;
+}
+
+int world_expire(struct world *w, int64_t seconds, uint64_t *units, struct err *e) {
+    w->ttl_deletes = 0;
+    if (clock_control_advance(&w->clock, seconds * 1000000)) return err_set(e, ERR_CONFIG, "a time to live of %lld seconds is past the year 9999", (long long)seconds);
+    int rc = eng_reclaim(w->eng, e);
+    *units = w->ttl_deletes;
+    return rc;
+}
+
 int world_load(struct world *w, const char *path, struct err *e) {
     struct script s;
     struct script_statement statement;
@@ -289,15 +329,18 @@ int world_load(struct world *w, const char *path, struct err *e) {
     return e->set ? -1 : 0;
 }
 
-int world_consistency(const char *name) {
-    static const char *const names[] = {
+static const char *const levels[] = {
 #define CONSISTENCY(id, replicas) [CL_##id] = #id,
 #define CONSISTENCY_REFUSED(...)
 #include "cql/request/consistency.def"
 #undef CONSISTENCY
 #undef CONSISTENCY_REFUSED
-    };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (names[i] && !strcasecmp(name, names[i])) return (int)i;
+};
+
+int world_consistency(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+        if (levels[i] && !strcasecmp(name, levels[i])) return (int)i;
     return -1;
 }
+
+const char *world_consistency_name(uint16_t level) { return level < ARRAY_LEN(levels) && levels[level] ? levels[level] : "?"; }

@@ -1,5 +1,6 @@
 /* A server without network and disk, of keyspaces mode unless asked otherwise: the server's own engine, catalogue, language, refusals, charges and limits, so that what is said
- * here of a statement is what a server does with it. DDL takes no time; the clock is the machine's, or the one of a capture.
+ * here of a statement is what a server does with it. DDL takes no time; the clock is the machine's, or the one of a capture, until
+ * world_expire moves it.
  */
 #pragma once
 
@@ -25,7 +26,7 @@ struct world_answer {
     enum stmt_kind kind;
     struct op_cost *cost;
     struct charge charge; /* of all pages together */
-    uint64_t pages, rows_read, rows_returned, bytes_read, partitions, filtered;
+    uint64_t pages, rows_read, rows_returned, bytes_read, partitions, filtered, entities;
     uint32_t n_warnings;
     const char **warnings;
 };
@@ -59,5 +60,15 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
 /* Runs every statement of a file that must succeed, at LOCAL_QUORUM: -1 and ERR_CONFIG with file and line. */
 int world_load(struct world *w, const char *path, struct err *e) MUST_CHECK;
 
+/* A statement's markers and result, as a server prepares it; the reference is the caller's. */
+struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) MUST_CHECK;
+/* The schema as it is; the reference is the caller's. */
+const struct schema *world_schema(struct world *w);
+/* What a table comes to as it is stored. */
+int world_storage(struct world *w, const struct schema_table *t, struct table_size *out, struct err *e) MUST_CHECK;
+/* So many seconds pass, and what has expired is taken away: *units are the TTL deletes of that, of all tables. */
+int world_expire(struct world *w, int64_t seconds, uint64_t *units, struct err *e) MUST_CHECK;
+
 /* "LOCAL_QUORUM", in any case; -1: there is no such level. */
 int world_consistency(const char *name);
+const char *world_consistency_name(uint16_t level);

@@ -1,0 +1,220 @@
+/* tally capacity: the estimate. Reads the inputs, measures (measure.h), lives through a day (day.h), and reports. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/tally/capacity/nodetool.h"
+
+enum { STALE_DAYS = 90, SAMPLES = 200, TARGET_PERCENT = 70 };
+
+struct capacity_command {
+    struct pricing p;
+    const char *workload, *rows, *table, *tablestats, *tablehistograms, *info, *status, *region, *prices, *record;
+    uint32_t samples, replicas, price_age, scale_minimum, scale_maximum, scale_target;
+    bool no_plots;
+    struct workload w;
+    struct measure m;
+    struct prices price;
+    struct note *notes;
+    struct err *e;
+};
+
+/* ---- inputs ---- */
+
+static int read_workload(struct capacity_command *c) {
+    struct slice text;
+    if (!c->workload) return 0;
+    if (file_read(c->workload, &text, c->e)) return -1;
+    int rc = workload_read(&c->w, c->workload, text, c->e);
+    free((void *)text.p);
+    return rc;
+}
+
+/* "a,b,c" one by one; NULL at the end. */
+static const char *next_of(struct arena *a, const char **list) {
+    if (!*list || !**list) return NULL;
+    size_t n = strcspn(*list, ",");
+    struct slice copy = arena_dup(a, slice_of(*list, n));
+    *list += n + ((*list)[n] == ',');
+    return (const char *)copy.p;
+}
+
+static int read_captures(struct capacity_command *c, struct nodetool *n) {
+    const struct { const char *paths; enum nodetool_kind kind; } inputs[] = {
+        {c->tablestats, NODETOOL_TABLESTATS}, {c->tablehistograms, NODETOOL_TABLEHISTOGRAMS}, {c->info, NODETOOL_INFO}, {c->status, NODETOOL_STATUS}};
+    for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
+        const char *list = inputs[i].paths;
+        for (const char *path; (path = next_of(&c->w.arena, &list));) {
+            struct slice text;
+            if (file_read(path, &text, c->e)) return -1;
+            int rc = nodetool_read(n, &c->w.arena, inputs[i].kind, path, text, c->e);
+            free((void *)text.p);
+            if (rc) return -1;
+        }
+    }
+    return 0;
+}
+
+static int apply_captures(struct capacity_command *c) {
+    struct nodetool n = {0};
+    uint16_t level = (uint16_t)(c->p.consistency ? world_consistency(c->p.consistency) : CL_LOCAL_QUORUM);
+    if (!c->tablestats) return c->tablehistograms || c->info || c->status ? err_set(c->e, ERR_CONFIG, "--tablehistograms, --info and --status go with --tablestats") : 0;
+    if (read_captures(c, &n)) return -1;
+    return nodetool_apply(&n, &c->w, c->m.schema, c->replicas, level, &c->notes, c->e);
+}
+
+/* Every row must be one that the table takes. */
+static int check_rows(struct capacity_command *c, const struct schema_table *t, const struct sample *s) {
+    struct buf text;
+    struct world_answer ignored;
+    int rc = 0;
+    buf_init(&text, 0);
+    for (uint32_t i = 0; !rc && i < s->n; i++) {
+        struct err why = {0};
+        buf_clear(&text, SIZE_MAX);
+        sample_insert(t, &s->rows[i], &text);
+        const struct world_request q = {.text = buf_slice(&text), .consistency = CL_LOCAL_QUORUM};
+        if (world_run(c->m.base, &q, &ignored, &why)) rc = err_set(c->e, ERR_CONFIG, "%s:%u: %s", s->path, s->rows[i].line, why.text);
+    }
+    buf_fini(&text);
+    return rc;
+}
+
+static int read_rows(struct capacity_command *c) {
+    if (!c->rows) return c->table ? err_set(c->e, ERR_CONFIG, "--table goes with --rows") : 0;
+    const struct schema_table *t = sample_table(c->m.schema, c->table, c->e);
+    struct sample *s = ARENA_NEW(&c->w.arena, struct sample);
+    if (!t) return -1;
+    struct workload_table *table = workload_table(&c->w, t->keyspace->name, t->name);
+    if (!s || !table) return err_nomem(c->e);
+    if (sample_open(&c->w.arena, c->rows, t, s, c->e) || check_rows(c, t, s)) return -1;
+    table->sample = s;
+    return note_add(&c->w.arena, &c->notes, c->e, "%s.%s: values are those of %u rows of %s", t->keyspace->name, t->name, s->n, c->rows);
+}
+
+/* ---- prices ---- */
+
+static int read_prices(struct capacity_command *c, int64_t *age_days) {
+    if (prices_read(&c->w.arena, c->prices, &c->price, c->e)) return -1;
+    *age_days = (time(NULL) - c->price.date_s) / DAY_S;
+    if (c->price_age && *age_days > (int64_t)c->price_age)
+        return err_set(c->e, ERR_CONFIG, "%s:%u: the prices are of %s, %lld days old, and --price-age allows %u", c->price.path, c->price.date_line, c->price.date, (long long)*age_days,
+                       c->price_age);
+    if (*age_days > STALE_DAYS)
+        return note_add(&c->w.arena, &c->notes, c->e, "%s:%u: the prices are of %s, %lld days old: compare them with https://aws.amazon.com/keyspaces/pricing/ and give newer ones with --prices",
+                        c->price.path, c->price.date_line, c->price.date, (long long)*age_days);
+    return 0;
+}
+
+static int choose_regions(struct capacity_command *c, const struct price_region ***out, uint32_t *n) {
+    const char *list = c->region, *name;
+    *out = ARENA_ARRAY(&c->w.arena, c->price.n, const struct price_region *);
+    *n = 0;
+    if (!*out) return err_nomem(c->e);
+    for (uint32_t i = 0; !list && i < c->price.n; i++) (*out)[(*n)++] = &c->price.regions[i];
+    while ((name = next_of(&c->w.arena, &list))) {
+        const struct price_region *r = prices_find(&c->price, name);
+        if (!r) return err_set(c->e, ERR_CONFIG, "--region: %s has no prices of the Region '%s'", c->price.path, name);
+        for (uint32_t i = 0; i < *n; i++)
+            if ((*out)[i] == r) return err_set(c->e, ERR_CONFIG, "--region: '%s' is there twice", name);
+        (*out)[(*n)++] = r;
+    }
+    return 0;
+}
+
+/* ---- the estimate ---- */
+
+static void say_progress(uint32_t done, uint32_t of) {
+    fprintf(stderr, "\rtally capacity: %u of %u statements priced%s", done, of, done == of ? "\n" : "");
+}
+
+static int estimate(struct capacity_command *c, struct report *r) {
+    const struct day_scaling scaling = {.minimum = c->scale_minimum, .maximum = c->scale_maximum, .target_percent = c->scale_target};
+    bool watched = !c->p.json && isatty(STDERR_FILENO);
+    if (measure_run(&c->m, watched ? say_progress : NULL, c->e)) return -1;
+    struct day *days = ARENA_ARRAY(&c->w.arena, c->m.n_tables + 1, struct day);
+    if (!days) return err_nomem(c->e);
+    for (uint32_t i = 0; i < c->m.n_tables; i++) {
+        if (watched) fprintf(stderr, "\rtally capacity: day %u of %u tables%s", i + 1, c->m.n_tables, i + 1 == c->m.n_tables ? "\n" : "");
+        if (day_of_table(&c->m, c->m.tables[i].table, &scaling, &days[i], c->e)) return -1;
+    }
+    r->m = &c->m;
+    r->days = days;
+    return 0;
+}
+
+static int print(const struct capacity_command *c, const struct report *r) {
+    struct buf out;
+    buf_init(&out, 0);
+    if (c->p.json) report_json(r, &out);
+    else report_text(r, &out);
+    bool failed = buf_failed(&out);
+    if (!failed) printf("%.*s%s", SLICE_FMT(buf_slice(&out)), c->p.json ? "\n" : "");
+    buf_fini(&out);
+    if (failed) return err_nomem(c->e);
+    return report_is_no(r) ? EXIT_NO : EXIT_DONE;
+}
+
+/* What stays said of every estimate. */
+static int note_model(struct capacity_command *c) {
+    return note_add(&c->w.arena, &c->notes, c->e, "requests arrive at random (Poisson) at the rates given, and each costs what one of its samples did, in the second that it begins in; of more than %d pages, so many a second", DAY_PAGES_A_SECOND) ||
+                   note_add(&c->w.arena, &c->notes, c->e, "numbers are 0 to 999999 and keys count up unless values say otherwise; a request that was refused is not tried again")
+               ? -1 : 0;
+}
+
+static int run(struct capacity_command *c) {
+    struct report r = {.schema = c->p.schema, .plots = !c->no_plots};
+    struct measure_options o = {.schema = c->p.schema, .pricing = &c->p, .samples = c->samples,
+                                      .model = c->p.size_model && !strcmp(c->p.size_model, "current") ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
+    const struct price_region **regions = NULL;
+    if (c->record && !(o.record = fopen(c->record, "we"))) return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
+    int rc = note_model(c) || measure_open(&c->m, &o, &c->w, c->e) || read_workload(c) || read_rows(c) || apply_captures(c) || read_prices(c, &r.age_days) ||
+                     choose_regions(c, &regions, &r.n_regions) || estimate(c, &r) ? -1 : 0;
+    if (o.record && fclose(o.record)) rc = err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
+    if (rc) return -1;
+    r.prices = &c->price;
+    r.regions = regions;
+    r.notes = c->notes;
+    return print(c, &r);
+}
+
+static int check_flags(const struct capacity_command *c) {
+    const char *wrong = !c->p.schema ? "--schema is needed" : !c->workload && !c->tablestats && !c->rows ? "--workload, --rows or --tablestats is needed" :
+                        !c->samples || c->samples > 100000 ? "--samples is 1 to 100000" : c->scale_target < 20 || c->scale_target > 90 ? "--target is 20 to 90 per cent" :
+                        !c->scale_minimum || c->scale_minimum > c->scale_maximum ? "--minimum is 1 to --maximum" : NULL;
+    if (wrong) fprintf(stderr, "tally capacity: %s; see tally capacity --help\n", wrong);
+    return wrong ? EXIT_USAGE : EXIT_DONE;
+}
+
+int tally_capacity(int argc, char **argv) {
+    struct err e = {0};
+    struct capacity_command c = {.p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .samples = SAMPLES, .scale_minimum = 1, .scale_maximum = 40000, .scale_target = TARGET_PERCENT, .e = &e};
+    const struct flag flags[] = {
+        {.name = "workload", .argument = "FILE", .text = &c.workload, .help = "statements with their rates, YAML; - is standard input"},
+        {.name = "rows", .argument = "FILE", .text = &c.rows, .help = "sample rows: CSV with a line of column names (.csv), or JSON objects"},
+        {.name = "table", .argument = "KEYSPACE.TABLE", .text = &c.table, .help = "the table that --rows is of, when the schema has more than one"},
+        {.name = "tablestats", .argument = "FILE", .text = &c.tablestats, .help = "what nodetool tablestats prints; of several nodes: FILE,FILE"},
+        {.name = "tablehistograms", .argument = "FILE", .text = &c.tablehistograms, .help = "what nodetool tablehistograms prints, of one table or of more"},
+        {.name = "info", .argument = "FILE", .text = &c.info, .help = "what nodetool info prints: how long the node is up"},
+        {.name = "status", .argument = "FILE", .text = &c.status, .help = "what nodetool status prints: how many nodes there are"},
+        {.name = "replicas", .argument = "N", .number = &c.replicas, .help = "replicas of the captured cluster (as the schema's keyspaces say)"},
+        {.name = "region", .argument = "NAME", .text = &c.region, .help = "AWS Regions whose costs are shown, with commas between (all)"},
+        {.name = "prices", .argument = "FILE", .text = &c.prices, .help = "prices, in the form of share/tally/prices.csv (those of the program)"},
+        {.name = "price-age", .argument = "DAYS", .number = &c.price_age, .help = "refuse prices that are older; 0: warn of those of more than 90 days (0)"},
+        {.name = "target", .argument = "PERCENT", .number = &c.scale_target, .help = "target of auto scaling, for tables without settings of their own (70)"},
+        {.name = "minimum", .argument = "UNITS", .number = &c.scale_minimum, .help = "the least that auto scaling provides (1)"},
+        {.name = "maximum", .argument = "UNITS", .number = &c.scale_maximum, .help = "the most that auto scaling provides (40000)"},
+        {.name = "samples", .argument = "N", .number = &c.samples, .help = "how often each statement is run with other values (200)"},
+        {.name = "record", .argument = "FILE", .text = &c.record, .help = "write every statement that is run, with what it costs: a JSON object on each line"},
+        {.name = "no-plots", .on = &c.no_plots, .help = "leave the plots out"},
+        PRICING_FLAGS(&c.p)};
+    int rc = flags_read("capacity", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (check_flags(&c)) return EXIT_USAGE;
+    workload_init(&c.w);
+    rc = run(&c);
+    measure_close(&c.m);
+    workload_fini(&c.w);
+    return rc < 0 ? say_wrong(c.p.json, "capacity", &e) : rc;
+}

@@ -1,0 +1,290 @@
+#include "tools/tally/capacity/day.h"
+
+#include <math.h>
+
+enum { US = 1000000, OBJECT = 1, FIRST_DAY = 20000, UNLIMITED = 10000000 };
+
+/* ---- what is used ---- */
+
+static bool is_of(const struct measured *s, const struct schema_table *t) { return s->table == t && !s->unknown && !s->refused; }
+
+/* Many requests of a second: their sum is as good as normal. */
+static double cost_of(uint64_t n, const double *samples, uint32_t n_samples, double mean, double deviation, struct chance *c) {
+    enum { EACH = 32 };
+    if (n > EACH) {
+        double sum = (double)n * mean + sqrt((double)n) * deviation * chance_normal(c);
+        return sum > 0 ? floor(2 * sum + 0.5) / 2 : 0;
+    }
+    double sum = 0;
+    for (uint64_t i = 0; i < n; i++) sum += samples[chance_below(c, n_samples)];
+    return sum;
+}
+
+static double deviation_of(const double *samples, uint32_t n, double mean) {
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (samples[i] - mean) * (samples[i] - mean);
+    return sqrt(sum / n);
+}
+
+/* A request of many pages: they come one behind the other. */
+static void add_cost(double *seconds, uint32_t at, double cost, uint32_t lasts) {
+    for (uint32_t i = 0; i < lasts; i++) seconds[(at + i) % DAY_S] += cost / lasts;
+}
+
+static void add_statement(struct day *d, const struct measured *s, enum size_model model) {
+    enum { SALT = 77 };
+    struct chance c = {.state = chance_of(s->statement->line + SALT)};
+    uint32_t lasts = s->pages < DAY_PAGES_A_SECOND ? 1 : s->pages / DAY_PAGES_A_SECOND < DAY_S ? (uint32_t)ceil(s->pages / DAY_PAGES_A_SECOND) : DAY_S;
+    double reads = s->of[model].read_units.mean, writes = s->of[model].write_units.mean;
+    double read_deviation = deviation_of(s->reads, s->samples, reads), write_deviation = deviation_of(s->writes, s->samples, writes);
+    for (uint32_t i = 0; i < DAY_S; i++) {
+        uint64_t n = chance_poisson(&c, curve_at(&s->statement->rate, i));
+        if (!n) continue;
+        if (reads > 0) add_cost(d->reads.seconds, i, cost_of(n, s->reads, s->samples, reads, read_deviation, &c), lasts);
+        if (writes > 0) add_cost(d->writes.seconds, i, cost_of(n, s->writes, s->samples, writes, write_deviation, &c), lasts);
+    }
+    d->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
+}
+
+static void find_peaks(struct day_use *u) {
+    double minute = 0;
+    for (uint32_t i = 0; i < DAY_S; i++) {
+        u->total += u->seconds[i];
+        minute += u->seconds[i];
+        if (u->seconds[i] > u->peak_second) u->peak_second = u->seconds[i], u->peak_second_at = i;
+        if (i % 60 != 59) continue;
+        if (minute / 60 > u->peak_minute) u->peak_minute = minute / 60, u->peak_minute_at = i - 59;
+        minute = 0;
+    }
+}
+
+/* ---- a day of the limiter ---- */
+
+struct trial {
+    const struct schema_table *t;
+    const struct day_use *use;
+    bool reads, scales;
+    bool ends_early; /* whether any is refused is all that is asked */
+    struct capacity capacity;
+    int32_t *minutes; /* of the second day; NULL: not asked */
+    uint32_t days;
+};
+
+static struct limiter *new_limiter(const struct trial *t) {
+    struct limiter_options o = {.mode = LIMITS_ENFORCE, .scales = t->scales, .seed = 1};
+    for (int i = 0; i < LIMITS; i++) o.values.of[i] = limit_info((enum limit_id)i)->value;
+    struct limiter *l = limiter_new(&o);
+    if (!l) return NULL;
+    if (!limiter_define(l, OBJECT, t->t->keyspace->name, t->t->name, &t->capacity, &t->capacity)) return l;
+    limiter_free(l);
+    return NULL;
+}
+
+static int64_t asked(struct limiter *l, const struct trial *t, int64_t now_us, double units) {
+    struct limit_connection c = {0};
+    struct limit_verdict v;
+    struct limit_part p = {.object = OBJECT, .keyspace = t->t->keyspace->name, .table = t->t->name};
+    if (t->reads) p.read_halves = (int64_t)(2 * units + 0.5);
+    else p.write_units = (int64_t)(units + 0.5);
+    const struct limit_ask ask = {.now_us = now_us, .connection = &c, .n_parts = 1, .parts = &p};
+    limiter_ask(l, &ask, &v);
+    return limit_refuses(&v) ? 1 : 0;
+}
+
+/* A stretch of time: its requests one behind the other, in parts that are small beside the capacity; once one is refused, so are the others. Units refused. */
+static double try_stretch(struct limiter *l, const struct trial *t, int64_t now_us, double units, int64_t rate) {
+    double part = rate > 8 ? floor((double)rate / 8) : 1;
+    if (t->ends_early && (!t->reads || rate > 8)) part = t->reads ? floor((double)rate / 2) : units; /* what is asked ahead is refused alike, in parts or as a whole */
+    while (units > 0) {
+        double n = units < part ? units : part;
+        if (asked(l, t, now_us, n)) return units;
+        units -= n;
+    }
+    return 0;
+}
+
+/* Units refused on the last of the days; below 0: no memory. An on-demand table holds one second's worth, so each second is looked at in quarters; a provisioned one holds more. */
+static double run_trial(const struct trial *t) {
+    struct limiter *l = new_limiter(t);
+    int64_t quota = limit_info(t->reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
+    int parts = t->capacity.provisioned ? 1 : 4;
+    double refused = 0;
+    if (!l) return -1;
+    for (uint32_t day = 0; day < t->days; day++)
+        for (uint32_t i = 0; i < DAY_S; i++) {
+            int64_t now = ((int64_t)(FIRST_DAY + day) * DAY_S + i) * US;
+            bool counts = day + 1 == t->days, minute_ends = i % 60 == 59;
+            const struct limit_table *table = limiter_table(l, 1, now);
+            int64_t rate = capacity_rate(t->reads ? &table->read : &table->write, quota);
+            double left = t->use->seconds[i];
+            for (int k = 0; left > 0 && k < parts; k++) {
+                double here = k + 1 == parts ? left : floor(left / (parts - k)), over = try_stretch(l, t, now + k * (US / parts), here, rate);
+                if (counts) refused += over;
+                left -= here;
+            }
+            if (t->minutes && counts && minute_ends) t->minutes[i / 60] = (int32_t)rate;
+            if (t->ends_early && refused > 0) i = DAY_S; /* one is enough to know */
+        }
+    limiter_free(l);
+    return refused;
+}
+
+static int find_needed(struct trial t, struct day_use *u, struct err *e) {
+    int64_t low = 1, high = limit_info(t.reads ? LIMIT_TABLE_READ : LIMIT_TABLE_WRITE)->value;
+    t.capacity = (struct capacity){.provisioned = true, .units = high};
+    t.days = 2;
+    t.ends_early = true;
+    double refused = run_trial(&t);
+    if (refused < 0) return err_nomem(e);
+    if (refused > 0) return u->needed = 0, 0;
+    if (u->peak_second < (double)high) high = (int64_t)u->peak_second + 1;
+    while (low < high) {
+        t.capacity.units = low + (high - low) / 2;
+        if ((refused = run_trial(&t)) < 0) return err_nomem(e);
+        if (refused > 0) low = t.capacity.units + 1;
+        else high = t.capacity.units;
+    }
+    u->needed = low;
+    return 0;
+}
+
+/* The table's own settings go before those that are asked for. */
+static struct scaling scaling_of(const struct schema_table *t, bool reads, const struct day_scaling *asked_for, struct day_scaling *out) {
+    enum { COOLDOWN_S = 60 };
+    struct schema_autoscaling s;
+    schema_autoscaling(t, reads ? SCHEMA_READ_CAPACITY : SCHEMA_WRITE_CAPACITY, &s);
+    *out = *asked_for;
+    if (s.enabled) *out = (struct day_scaling){.minimum = s.minimum_units, .maximum = s.maximum_units, .target_percent = s.target_percent};
+    return (struct scaling){.enabled = true, .minimum = out->minimum, .maximum = out->maximum, .target_percent = out->target_percent,
+                            .in_cooldown_s = s.enabled ? s.scale_in_cooldown : COOLDOWN_S, .out_cooldown_s = s.enabled ? s.scale_out_cooldown : COOLDOWN_S,
+                            .no_scale_in = s.enabled && s.disable_scale_in};
+}
+
+static int try_modes(const struct schema_table *t, bool reads, const struct day_scaling *scaling, struct day_use *u, struct err *e) {
+    struct trial trial = {.t = t, .use = u, .reads = reads, .days = 2};
+    u->scaling = *scaling;
+    if (u->total <= 0) return 0;
+    u->on_demand_refused = run_trial(&trial);
+    trial.days = 1;
+    u->new_table_refused = run_trial(&trial);
+    if (u->on_demand_refused < 0 || u->new_table_refused < 0) return err_nomem(e);
+    if (find_needed(trial, u, e)) return -1;
+    trial.scales = true;
+    trial.days = 2;
+    trial.minutes = u->scaled;
+    trial.capacity = (struct capacity){.provisioned = true, .scaling = scaling_of(t, reads, scaling, &u->scaling)};
+    trial.capacity.units = u->scaling.minimum;
+    u->scaled_refused = run_trial(&trial);
+    for (int i = 0; i < DAY_MINUTES; i++) u->scaled_unit_hours += u->scaled[i] / 60.0;
+    return u->scaled_refused < 0 ? err_nomem(e) : 0;
+}
+
+/* ---- partitions ---- */
+
+static void load_of(const struct measure *m, const struct day *d, uint64_t rank, struct day_partition *out) {
+    *out = (struct day_partition){.rank = rank};
+    for (uint32_t i = 0; i < m->w->n_statements; i++) {
+        const struct measured *s = &m->statements[i];
+        if (!is_of(s, d->table) || !s->by_partition || (s->statement->new_rows && !d->table->n_clustering)) continue;
+        double rate = curve_at(&s->statement->rate, d->busiest_at) * keys_share(&s->statement->keys, rank);
+        out->read_units += rate * s->of[m->o.model].read_units.mean;
+        out->write_units += rate * s->of[m->o.model].write_units.mean;
+        out->entities += rate * s->entities;
+    }
+}
+
+/* The limiter is asked for some seconds of it, each limit on its own. */
+static int judge(const struct day *d, struct day_partition *p, struct err *e) {
+    enum { SECONDS = 10, TENTHS = 10 };
+    const struct { enum limit_id limit; bool *over; double rate; } asks[] = {
+        {LIMIT_PARTITION_READ, &p->over_reads, p->read_units}, {LIMIT_PARTITION_WRITE, &p->over_writes, p->write_units}, {LIMIT_ENTITIES_PARTITION, &p->over_entities, p->entities}};
+    struct limiter_options o = {.mode = LIMITS_ENFORCE, .guidance = GUIDANCE_ENFORCE, .seed = 1};
+    const struct capacity any = {.provisioned = true, .units = UNLIMITED};
+    for (int i = 0; i < LIMITS; i++) o.values.of[i] = UNLIMITED;
+    o.values.of[LIMIT_BURST] = o.values.of[LIMIT_ON_DEMAND_WINDOW] = 1;
+    for (size_t k = 0; k < ARRAY_LEN(asks); k++) {
+        struct limiter_options with = o;
+        with.values.of[asks[k].limit] = limit_info(asks[k].limit)->value;
+        struct limiter *l = limiter_new(&with);
+        if (!l || limiter_define(l, OBJECT, d->table->keyspace->name, d->table->name, &any, &any)) {
+            if (l) limiter_free(l);
+            return err_nomem(e);
+        }
+        double due = 0;
+        for (int i = 0; i < SECONDS * TENTHS; i++) {
+            struct limit_connection c = {0};
+            struct limit_verdict v;
+            due += asks[k].rate / TENTHS;
+            int64_t n = (int64_t)due;
+            due -= (double)n;
+            struct limit_part part = {.object = OBJECT, .keyspace = d->table->keyspace->name, .table = d->table->name, .one_partition = true, .token = (int64_t)p->rank};
+            if (asks[k].limit == LIMIT_PARTITION_READ) part.read_halves = 2 * n;
+            if (asks[k].limit == LIMIT_PARTITION_WRITE) part.write_units = n;
+            if (asks[k].limit == LIMIT_ENTITIES_PARTITION) part.entities = n;
+            const struct limit_ask ask = {.now_us = (int64_t)FIRST_DAY * DAY_S * US + (int64_t)i * (US / TENTHS), .connection = &c, .n_parts = 1, .parts = &part};
+            if (n) limiter_ask(l, &ask, &v);
+            if (n && limit_refuses(&v)) *asks[k].over = true;
+        }
+        limiter_free(l);
+    }
+    return 0;
+}
+
+static bool is_over(const struct day_partition *p) { return p->over_reads || p->over_writes || p->over_entities; }
+
+static void find_busiest(const struct measure *m, struct day *d) {
+    double most = -1;
+    uint32_t best = 0;
+    for (uint32_t second = 0; second < DAY_S; second += 60) {
+        struct day_partition p;
+        d->busiest_at = second;
+        load_of(m, d, 0, &p);
+        double load = p.read_units / (double)limit_info(LIMIT_PARTITION_READ)->value + p.write_units / (double)limit_info(LIMIT_PARTITION_WRITE)->value +
+                      p.entities / (double)limit_info(LIMIT_ENTITIES_PARTITION)->value;
+        if (load > most) most = load, best = second;
+    }
+    d->busiest_at = best;
+}
+
+/* Of equal or falling load by rank: the first that is not over any limit. */
+static int count_over(const struct measure *m, struct day *d, struct err *e) {
+    uint64_t low = 0, high = d->n_partitions;
+    while (low < high) {
+        struct day_partition p;
+        load_of(m, d, low + (high - low) / 2, &p);
+        if (judge(d, &p, e)) return -1;
+        if (is_over(&p)) low = p.rank + 1;
+        else high = p.rank;
+    }
+    d->n_over = low;
+    return 0;
+}
+
+static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
+    for (uint32_t i = 0; i < m->w->n_statements; i++) {
+        const struct measured *s = &m->statements[i];
+        if (!is_of(s, d->table) || !s->by_partition) continue;
+        if (!d->keyed) d->keyed = s;
+        d->n_partitions = s->statement->keys.n;
+    }
+    if (!d->n_partitions) return 0;
+    find_busiest(m, d);
+    for (uint64_t rank = 0; rank < d->n_partitions && d->n_shown < HOT_SHOWN; rank++) {
+        struct day_partition *p = &d->shown[d->n_shown++];
+        load_of(m, d, rank, p);
+        if (judge(d, p, e)) return -1;
+    }
+    return count_over(m, d, e);
+}
+
+int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling, struct day *out, struct err *e) {
+    *out = (struct day){.table = t};
+    out->reads.seconds = ARENA_ARRAY(&m->w->arena, DAY_S, double);
+    out->writes.seconds = ARENA_ARRAY(&m->w->arena, DAY_S, double);
+    if (!out->reads.seconds || !out->writes.seconds) return err_nomem(e);
+    for (uint32_t i = 0; i < m->w->n_statements; i++)
+        if (is_of(&m->statements[i], t)) add_statement(out, &m->statements[i], m->o.model);
+    find_peaks(&out->reads), find_peaks(&out->writes);
+    if (try_modes(t, true, scaling, &out->reads, e) || try_modes(t, false, scaling, &out->writes, e)) return -1;
+    return judge_partitions(m, out, e);
+}

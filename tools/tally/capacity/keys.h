@@ -1,0 +1,23 @@
+/* Which partitions requests go to: by rank, from 0, the one that is asked for most. */
+#pragma once
+
+#include "tools/tally/capacity/chance.h"
+
+enum key_shape { KEYS_UNIFORM, KEYS_ZIPF, KEYS_HOT };
+enum { KEYS_HEAD = 4096 };
+
+struct keys {
+    enum key_shape shape;
+    uint64_t n;        /* partitions, at least 1 */
+    double exponent;   /* zipf */
+    double share;      /* hot: of the requests, which go to so many partitions: */
+    uint64_t hot;
+    double head[KEYS_HEAD]; /* zipf: weights of the first ranks, summed up */
+    double total;
+};
+
+/* Computes what follows from shape and n. */
+void keys_init(struct keys *k);
+/* The share of the requests that a rank has. */
+double keys_share(const struct keys *k, uint64_t rank);
+uint64_t keys_draw(const struct keys *k, struct chance *c);

@@ -1,0 +1,354 @@
+#include "tools/tally/capacity/nodetool.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int note_add(struct arena *a, struct note **notes, struct err *e, const char *fmt, ...) {
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    while (*notes) notes = &(*notes)->next;
+    struct note *n = ARENA_NEW(a, struct note);
+    if (n) n->text = arena_strdup(a, text);
+    if (!n || !n->text) return err_nomem(e);
+    *notes = n;
+    return 0;
+}
+
+/* ---- lines ---- */
+
+enum { LINE_MAX_BYTES = 512 };
+
+struct lines {
+    struct slice text;
+    const char *path;
+    uint32_t number;
+    char line[LINE_MAX_BYTES]; /* without blanks at its ends; cut when it is longer */
+    bool indented;
+    struct err *e;
+};
+
+static bool next_line(struct lines *l) {
+    if (!l->text.n) return false;
+    const uint8_t *end = memchr(l->text.p, '\n', l->text.n);
+    size_t n = end ? (size_t)(end - l->text.p) : l->text.n, from = 0, to = n;
+    while (from < to && isspace(l->text.p[from])) from++;
+    while (to > from && isspace(l->text.p[to - 1])) to--;
+    l->indented = from > 0;
+    n = to - from < sizeof(l->line) - 1 ? to - from : sizeof(l->line) - 1;
+    memcpy(l->line, l->text.p + from, n);
+    l->line[n] = 0;
+    n = end ? (size_t)(end - l->text.p) + 1 : l->text.n;
+    l->text = slice_of(l->text.p + n, l->text.n - n);
+    l->number++;
+    return true;
+}
+
+static int bad(const struct lines *l, const char *why) { return err_set(l->e, ERR_CONFIG, "%s:%u: %s: '%s'", l->path, l->number, why, l->line); }
+
+/* The value behind "label:" (blanks before the colon, too); NULL: it is another line. */
+static const char *text_behind(const char *line, const char *label) {
+    size_t n = strlen(label);
+    if (strncmp(line, label, n)) return NULL;
+    line += n;
+    while (*line == ' ') line++;
+    if (*line++ != ':') return NULL;
+    while (*line == ' ') line++;
+    return line;
+}
+
+/* "23273", "22.73 KiB", "0 bytes", "NaN" */
+static int number_of(const struct lines *l, const char *text, double *out) {
+    static const struct { const char *name; double factor; } units[] = {{"", 1}, {"bytes", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776},
+                                                                       {"KB", 1024}, {"MB", 1048576}, {"GB", 1073741824}, {"TB", 1099511627776}};
+    char *end;
+    double n = strtod(text, &end);
+    if (end == text || isinf(n) || n < -1) return bad(l, "a number is expected");
+    while (*end == ' ') end++;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (!strcmp(end, units[i].name)) return *out = n * units[i].factor, 0;
+    return bad(l, "a number is expected");
+}
+
+/* ---- tablestats ---- */
+
+static struct nodetool_table *find_table(struct nodetool *n, const char *keyspace, const char *name) {
+    for (struct nodetool_table *t = n->tables; t; t = t->next)
+        if (!strcmp(t->keyspace, keyspace) && !strcmp(t->name, name)) return t;
+    return NULL;
+}
+
+static struct nodetool_table *open_table(struct nodetool *n, struct arena *a, const char *keyspace, const char *name, const struct lines *l) {
+    struct nodetool_table *t = find_table(n, keyspace, name);
+    if (t) return t->line = l->number, t;
+    if (!(t = ARENA_NEW(a, struct nodetool_table))) return err_nomem(l->e), NULL;
+    *t = (struct nodetool_table){.keyspace = arena_strdup(a, keyspace), .name = arena_strdup(a, name), .line = l->number, .compression = -1, .cells = -1};
+    if (!t->keyspace || !t->name) return err_nomem(l->e), NULL;
+    if (n->newest) n->newest->next = t;
+    else n->tables = t;
+    return n->newest = t;
+}
+
+/* What of a table must be there; of older releases "keys" are partitions. */
+enum { SEEN_READS = 1, SEEN_WRITES = 2, SEEN_PARTITIONS = 4, SEEN_LIVE = 8, SEEN_ALL = 15 };
+
+static int take_figure(const struct lines *l, struct nodetool_table *t, unsigned *seen) {
+    const struct { const char *label; double *to; unsigned bit; } figures[] = {
+        {"Local read count", &t->reads, SEEN_READS}, {"Local write count", &t->writes, SEEN_WRITES}, {"Number of partitions (estimate)", &t->partitions, SEEN_PARTITIONS},
+        {"Number of keys (estimate)", &t->partitions, SEEN_PARTITIONS}, {"Space used (live)", &t->live_bytes, SEEN_LIVE}, {"SSTable Compression Ratio", &t->compression, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++) {
+        const char *text = text_behind(l->line, figures[i].label);
+        double d;
+        if (!text) continue;
+        if (number_of(l, text, &d)) return -1;
+        if (isnan(d) || (figures[i].bit && d < 0)) return bad(l, "a number is expected");
+        if (*seen & figures[i].bit) return bad(l, "this stands there twice of one table");
+        *seen |= figures[i].bit;
+        *figures[i].to = figures[i].bit ? *figures[i].to + d : d;
+        return 0;
+    }
+    return strchr(l->line, ':') ? 0 : bad(l, "this is no line of tablestats");
+}
+
+static int end_table(const struct lines *l, const struct nodetool_table *t, unsigned seen) {
+    if (!t || seen == SEEN_ALL) return 0;
+    const char *lacks = !(seen & SEEN_READS) ? "Local read count" : !(seen & SEEN_WRITES) ? "Local write count" : !(seen & SEEN_LIVE) ? "Space used (live)" : "Number of partitions (estimate)";
+    return err_set(l->e, ERR_CONFIG, "%s:%u: the figures of %s.%s lack '%s': is the text cut off?", l->path, t->line, t->keyspace, t->name, lacks);
+}
+
+static int read_tablestats(struct nodetool *n, struct arena *a, struct lines *l) {
+    struct nodetool_table *t = NULL;
+    char keyspace[64] = "";
+    unsigned seen = 0;
+    bool begun = false;
+    while (next_line(l)) {
+        const char *name = text_behind(l->line, "Keyspace"), *table = text_behind(l->line, "Table");
+        if (!table) table = text_behind(l->line, "Table (index)");
+        if (!*l->line || l->line[strspn(l->line, "-")] == 0) continue;
+        if (text_behind(l->line, "Total number of tables")) {
+            n->captures++;
+            begun = true;
+        } else if (name && !l->indented) {
+            if (end_table(l, t, seen)) return -1;
+            t = NULL;
+            if (!begun) n->captures++, begun = true; /* releases that do not count the tables first */
+            snprintf(keyspace, sizeof(keyspace), "%.63s", name);
+        } else if (table) {
+            if (end_table(l, t, seen)) return -1;
+            if (!*keyspace) return bad(l, "a table stands before its keyspace");
+            if (!(t = open_table(n, a, keyspace, table, l))) return -1;
+            seen = 0;
+        } else if (t ? take_figure(l, t, &seen) : !*keyspace || !strchr(l->line, ':') ? bad(l, "this is no line of tablestats") : 0) {
+            return -1;
+        }
+    }
+    if (end_table(l, t, seen)) return -1;
+    n->path = l->path;
+    return n->tables ? 0 : bad(l, "there is no table in it");
+}
+
+/* ---- tablehistograms ---- */
+
+/* The columns of a line: two blanks or more stand between them. */
+static uint32_t split(char *line, char **columns, uint32_t most) {
+    uint32_t n = 0;
+    while (*line && n < most) {
+        columns[n++] = line;
+        line = strstr(line, "  ");
+        if (!line) break;
+        *line++ = 0;
+        while (*line == ' ') line++;
+    }
+    return n;
+}
+
+enum { COLUMNS = 8 };
+
+static int read_percentiles(struct lines *l, struct nodetool_table *t) {
+    char head[LINE_MAX_BYTES], *names[COLUMNS], *cells[COLUMNS], copy[LINE_MAX_BYTES];
+    uint32_t n, cell = 0;
+    if (!next_line(l) || strncmp(l->line, "Percentile", 10)) return bad(l, "a line 'Percentile ...' is expected");
+    memcpy(head, l->line, sizeof(head));
+    n = split(head, names, COLUMNS);
+    while (cell < n && strcmp(names[cell], "Cell Count")) cell++;
+    if (cell == n) return bad(l, "there is no column 'Cell Count'");
+    if (!next_line(l) || *l->line != '(') return bad(l, "the units of the columns are expected");
+    while (next_line(l) && *l->line) {
+        double d;
+        memcpy(copy, l->line, sizeof(copy));
+        if (split(copy, cells, COLUMNS) != n) return bad(l, "it has not as many columns as there are names");
+        if (number_of(l, cells[cell], &d)) return -1;
+        if (!strcmp(cells[0], "50%") && t && !isnan(d)) t->cells = d;
+        if (!strcmp(cells[0], "Max")) return 0;
+    }
+    return bad(l, "the line 'Max' is missing: is the text cut off?");
+}
+
+static int read_histograms(struct nodetool *n, struct lines *l) {
+    char keyspace[64], table[64];
+    uint32_t found = 0;
+    while (next_line(l)) {
+        int used = 0;
+        if (!*l->line || !strncmp(l->line, "No SSTables", 11)) continue;
+        if (sscanf(l->line, "%63[^/ ]/%63[^ ] histograms%n", keyspace, table, &used) != 2 || !used) return bad(l, "a line 'keyspace/table histograms' is expected");
+        if (read_percentiles(l, find_table(n, keyspace, table))) return -1;
+        found++;
+    }
+    return found ? 0 : bad(l, "there is no table in it");
+}
+
+/* ---- info and status ---- */
+
+static int read_info(struct nodetool *n, struct lines *l) {
+    uint32_t found = 0;
+    while (next_line(l)) {
+        const char *text = text_behind(l->line, "Uptime (seconds)");
+        double d;
+        if (!*l->line) continue;
+        if (!strchr(l->line, ':')) return bad(l, "this is no line of info");
+        if (!text) continue;
+        if (number_of(l, text, &d)) return -1;
+        if (!(d > 0)) return bad(l, "an uptime is more than nothing");
+        n->uptime_s = (n->uptime_s * n->uptimes + d) / (n->uptimes + 1);
+        n->uptimes++;
+        found++;
+    }
+    return found ? 0 : bad(l, "there is no line 'Uptime (seconds)'");
+}
+
+static int read_status(struct nodetool *n, struct lines *l) {
+    uint32_t centres = 0, up = 0, down = 0;
+    while (next_line(l)) {
+        if (text_behind(l->line, "Datacenter")) centres++;
+        else if (!centres && *l->line) return bad(l, "a line 'Datacenter: ...' is expected");
+        if (centres != 1) continue; /* the figures are of one */
+        bool node = strlen(l->line) > 3 && strchr("UD", l->line[0]) && strchr("NLJM", l->line[1]) && l->line[2] == ' ';
+        up += node && l->line[0] == 'U';
+        down += node && l->line[0] == 'D';
+        if (node || !*l->line || strchr("DS|=-", *l->line)) continue;
+        if (strncmp(l->line, "Note:", 5)) return bad(l, "this is no line of status");
+    }
+    n->nodes = up + down;
+    return n->nodes ? 0 : bad(l, "there is no node in it");
+}
+
+int nodetool_read(struct nodetool *n, struct arena *a, enum nodetool_kind kind, const char *path, struct slice text, struct err *e) {
+    struct lines l = {.text = text, .path = path, .e = e};
+    switch (kind) {
+    case NODETOOL_TABLESTATS: return read_tablestats(n, a, &l);
+    case NODETOOL_TABLEHISTOGRAMS: return read_histograms(n, &l);
+    case NODETOOL_INFO: return read_info(n, &l);
+    case NODETOOL_STATUS: return read_status(n, &l);
+    }
+    return bad(&l, "not known");
+}
+
+/* ---- into the workload ---- */
+
+struct applying {
+    const struct nodetool *n;
+    struct workload *w;
+    struct note **notes;
+    struct err *e;
+    uint32_t replicas;
+    uint16_t consistency;
+    double scale; /* from what was captured to the cluster */
+};
+
+/* 0: the keyspace does not say. */
+static uint32_t replicas_of(const struct applying *x, const struct schema_keyspace *ks) {
+    uint32_t n = 0;
+    if (x->replicas) return x->replicas;
+    for (uint32_t i = 0; i < ks->n_replication; i++)
+        if (strcmp(ks->replication[i].name, "class")) n = n ? n : (uint32_t)strtoul(ks->replication[i].value, NULL, 10);
+    return n;
+}
+
+static bool has_statements(const struct applying *x, const struct schema_table *t) {
+    char name[140];
+    snprintf(name, sizeof(name), "%s.%s", t->keyspace->name, t->name);
+    for (const struct workload_statement *s = x->w->statements; s; s = s->next)
+        if (!s->inferred && (strstr(s->text, name) || strstr(s->text, t->name))) return true;
+    return false;
+}
+
+static int put_statement(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t, bool reads, double rate, const char *unknown) {
+    struct workload_statement *s = workload_add(x->w);
+    struct buf text;
+    if (!s) return err_nomem(x->e);
+    buf_init(&text, 0);
+    if (reads) buf_printf(&text, "SELECT * FROM \"%s\".\"%s\" WHERE ", t->keyspace->name, t->name);
+    else buf_printf(&text, "INSERT INTO \"%s\".\"%s\" (", t->keyspace->name, t->name);
+    uint32_t keys = t->n_partition_key + t->n_clustering, put = 0;
+    for (uint32_t i = 0; i < (reads ? keys : t->n_columns); i++) {
+        if (t->columns[i].kind == COLUMN_STATIC) continue;
+        buf_printf(&text, "%s\"%s\"%s", put++ ? reads ? " AND " : ", " : "", t->columns[i].name, reads ? " = ?" : "");
+    }
+    for (uint32_t i = 0; !reads && i < put; i++) buf_put_str(&text, i ? ", ?" : ") VALUES (?");
+    if (!reads) buf_put_str(&text, ")");
+    s->text = (const char *)arena_dup(&x->w->arena, buf_slice(&text)).p;
+    s->name = arena_printf(&x->w->arena, "%s of %s.%s (tablestats)", reads ? "reads" : "writes", n->keyspace, n->name);
+    buf_fini(&text);
+    s->file = x->n->path;
+    s->line = n->line;
+    s->inferred = true;
+    s->unknown = unknown;
+    s->consistency = reads ? x->consistency : (uint16_t)CL_LOCAL_QUORUM;
+    s->rate = (struct curve){.n = 1, .points = {{.rate = rate}}};
+    s->has_rate = !unknown;
+    s->has_new_rows = true; /* rows that are there: nothing says how many are new */
+    return s->text && s->name ? 0 : err_nomem(x->e);
+}
+
+static int put_rates(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t) {
+    uint32_t replicas = replicas_of(x, t->keyspace);
+    const char *unknown = !x->n->uptimes ? "no nodetool info says how long the nodes are up" : !replicas ? "the keyspace does not say how many replicas there are; --replicas does" : NULL;
+    bool one = x->consistency == CL_ONE || x->consistency == CL_LOCAL_ONE;
+    uint32_t asked = one ? 1 : replicas / 2 + 1;
+    double by = unknown ? 0 : x->scale / x->n->uptime_s;
+    if (n->reads > 0 && put_statement(x, n, t, true, unknown ? 0 : n->reads * by / asked, unknown)) return -1;
+    return n->writes > 0 ? put_statement(x, n, t, false, unknown ? 0 : n->writes * by / replicas, unknown) : 0;
+}
+
+static int put_rows(const struct applying *x, const struct nodetool_table *n, const struct schema_table *t) {
+    struct workload_table *w = workload_table(x->w, n->keyspace, n->name);
+    uint32_t replicas = replicas_of(x, t->keyspace);
+    if (!w) return err_nomem(x->e);
+    if (!w->partitions && replicas && n->partitions > 0) w->partitions = (uint64_t)(n->partitions * x->scale / replicas + 0.5);
+    if (!w->rows_per_partition && t->n_clustering && n->cells >= 0 && t->n_regular) {
+        double rows = floor(n->cells / t->n_regular + 0.5);
+        w->rows_per_partition = rows < 1 ? 1 : (uint64_t)rows;
+        if (note_add(&x->w->arena, x->notes, x->e, "%s.%s: a partition has %llu rows, as tablehistograms counts %.0f cells in the median partition and a row has %u", n->keyspace, n->name,
+                     (unsigned long long)w->rows_per_partition, n->cells, t->n_regular)) return -1;
+    }
+    if (n->compression > 0 && replicas)
+        return note_add(&x->w->arena, x->notes, x->e, "%s.%s: Cassandra holds %.0f bytes of it, uncompressed, of one replica", n->keyspace, n->name,
+                        n->live_bytes / n->compression * x->scale / replicas);
+    return 0;
+}
+
+static int apply_table(struct applying *x, const struct nodetool_table *n, const struct schema *schema) {
+    struct err ignored = {0};
+    const struct schema_table *t = schema_table_find(schema, n->keyspace, n->name, &ignored);
+    if (!strncmp(n->keyspace, "system", 6)) return 0;
+    if (!t) return note_add(&x->w->arena, x->notes, x->e, "%s.%s is in tablestats and not in the schema: it is left out", n->keyspace, n->name);
+    if (put_rows(x, n, t)) return -1;
+    if (has_statements(x, t)) return note_add(&x->w->arena, x->notes, x->e, "%s.%s: the workload's statements count, not the reads and writes of tablestats", n->keyspace, n->name);
+    return put_rates(x, n, t);
+}
+
+int nodetool_apply(const struct nodetool *n, struct workload *w, const struct schema *schema, uint32_t replicas, uint16_t consistency, struct note **notes, struct err *e) {
+    uint32_t nodes = n->nodes ? n->nodes : n->captures;
+    struct applying x = {.n = n, .w = w, .notes = notes, .e = e, .replicas = replicas, .consistency = consistency, .scale = (double)nodes / n->captures};
+    if (note_add(&w->arena, notes, e, "tablestats: reads are of one row by its whole key, writes are INSERTs of whole rows over rows that are there, evenly over the day and the partitions") ||
+        note_add(&w->arena, notes, e, "tablestats: %u of %u nodes were captured%s; each read asks %s, each write goes to all replicas", n->captures, nodes,
+                 n->nodes ? "" : " (no status says how many there are)", consistency == CL_ONE || consistency == CL_LOCAL_ONE ? "one replica" : "a quorum of replicas")) return -1;
+    for (const struct nodetool_table *t = n->tables; t; t = t->next)
+        if (apply_table(&x, t, schema)) return -1;
+    return 0;
+}

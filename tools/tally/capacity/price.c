@@ -1,0 +1,150 @@
+#include "tools/tally/capacity/price.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tools/tally/capacity/workload.h"
+
+extern const char prices_built_in[]; /* prices.csv, by CMake */
+
+static const char *const columns[PRICES] = {
+#define PRICE(id, column, what) [PRICE_##id] = column,
+#include "tools/tally/capacity/price.def"
+#undef PRICE
+};
+
+const char *price_column(enum price_item i) { return columns[i]; }
+
+double price_times(double price, double n) { return n <= 0 ? 0 : price < 0 ? -1 : price * n; }
+
+const struct price_region *prices_find(const struct prices *p, const char *region) {
+    for (uint32_t i = 0; i < p->n; i++)
+        if (!strcmp(p->regions[i].name, region)) return &p->regions[i];
+    return NULL;
+}
+
+struct reading {
+    struct arena *a;
+    struct prices *out;
+    struct err *e;
+    uint32_t line, cap;
+    int of_column[PRICES + 1]; /* enum price_item; of the first, the Region's: -1 */
+    uint32_t n_columns;        /* 0: they have not been named yet */
+};
+
+static int bad(const struct reading *r, const char *fmt, struct slice what) {
+    struct err why = {0};
+    err_set(&why, ERR_CONFIG, fmt, SLICE_FMT(what));
+    return err_set(r->e, ERR_CONFIG, "%s:%u: %s", r->out->path, r->line, why.text);
+}
+
+/* The next field of a line without quotes; what is left of the line in *line, whose p is NULL at the end. */
+static struct slice next_field(struct slice *line) {
+    const uint8_t *comma = memchr(line->p, ',', line->n);
+    size_t n = comma ? (size_t)(comma - line->p) : line->n;
+    struct slice f = slice_of(line->p, n);
+    *line = comma ? slice_of(comma + 1, line->n - n - 1) : (struct slice){0};
+    return f;
+}
+
+static int read_date(struct reading *r, struct slice text) {
+    struct tm tm = {0};
+    char copy[16] = "", *end = NULL;
+    if (text.n == 10) {
+        memcpy(copy, text.p, 10);
+        end = strptime(copy, "%Y-%m-%d", &tm);
+    }
+    if (!end || *end) return bad(r, "'%.*s' is no date as 2025-11-05", text);
+    snprintf(r->out->date, sizeof(r->out->date), "%s", copy);
+    r->out->date_line = r->line;
+    r->out->date_s = timegm(&tm);
+    return 0;
+}
+
+static int read_columns(struct reading *r, struct slice line) {
+    (void)next_field(&line);
+    r->of_column[0] = -1;
+    r->n_columns = 1;
+    while (line.p) {
+        struct slice name = next_field(&line);
+        int item = 0;
+        while (item < PRICES && !slice_is(name, columns[item])) item++;
+        if (item == PRICES) return bad(r, "there is no price '%.*s'", name);
+        for (uint32_t i = 1; i < r->n_columns; i++)
+            if (r->of_column[i] == item) return bad(r, "the column '%.*s' is there twice", name);
+        r->of_column[r->n_columns++] = item;
+    }
+    return 0;
+}
+
+static int read_price(struct reading *r, struct slice field, double *out) {
+    char copy[32] = "", *end;
+    if (!field.n) return 0;
+    if (field.n >= sizeof(copy)) return bad(r, "'%.*s' is no price", field);
+    memcpy(copy, field.p, field.n);
+    *out = strtod(copy, &end);
+    return *end || end == copy || !isfinite(*out) || *out < 0 ? bad(r, "'%.*s' is no price", field) : 0;
+}
+
+static int read_region(struct reading *r, struct slice line) {
+    struct prices *p = r->out;
+    if (p->n == r->cap) {
+        uint32_t cap = r->cap ? 2 * r->cap : 32;
+        struct price_region *regions = ARENA_ARRAY(r->a, cap, struct price_region);
+        if (!regions) return err_nomem(r->e);
+        if (p->n) memcpy(regions, p->regions, p->n * sizeof(*regions));
+        p->regions = regions;
+        r->cap = cap;
+    }
+    struct slice whole = line, name = next_field(&line);
+    struct price_region *region = &p->regions[p->n];
+    if (!name.n) return bad(r, "a line begins with a Region, not '%.*s'", whole);
+    region->name = (const char *)arena_dup(r->a, name).p;
+    if (!region->name) return err_nomem(r->e);
+    if (prices_find(p, region->name)) return bad(r, "the Region '%.*s' is there twice", name);
+    for (int i = 0; i < PRICES; i++) region->of[i] = -1;
+    uint32_t column = 1;
+    for (; line.p; column++) {
+        struct slice field = next_field(&line);
+        if (column == r->n_columns) return bad(r, "there are more fields than columns: '%.*s'", field);
+        if (read_price(r, field, &region->of[r->of_column[column]])) return -1;
+    }
+    if (column != r->n_columns) return bad(r, "there are fewer fields than columns: '%.*s'", whole);
+    p->n++;
+    return 0;
+}
+
+static int read_line(struct reading *r, struct slice line) {
+    struct slice rest = line, first;
+    if (line.n && line.p[line.n - 1] == '\r') rest.n = --line.n;
+    if (!line.n || *line.p == '#') return 0;
+    first = next_field(&rest);
+    if (slice_is(first, "date")) return rest.p ? read_date(r, rest) : bad(r, "the date is missing: '%.*s'", line);
+    if (slice_is(first, "region")) return r->n_columns ? bad(r, "the columns are named twice: '%.*s'", line) : read_columns(r, line);
+    return r->n_columns ? read_region(r, line) : bad(r, "a line 'region,...' names the columns before the prices come: '%.*s'", line);
+}
+
+int prices_parse(struct arena *a, const char *path, struct slice text, struct prices *out, struct err *e) {
+    struct reading r = {.a = a, .out = out, .e = e};
+    *out = (struct prices){.path = path};
+    while (text.n) {
+        const uint8_t *end = memchr(text.p, '\n', text.n);
+        size_t n = end ? (size_t)(end - text.p) : text.n;
+        r.line++;
+        if (read_line(&r, slice_of(text.p, n))) return -1;
+        text = slice_of(text.p + n + (end != NULL), text.n - n - (end != NULL));
+    }
+    if (!*out->date) return err_set(e, ERR_CONFIG, "%s:%u: no line 'date,2025-11-05' says of which day the prices are", path, r.line);
+    return out->n ? 0 : err_set(e, ERR_CONFIG, "%s:%u: there are no prices", path, r.line);
+}
+
+int prices_read(struct arena *a, const char *path, struct prices *out, struct err *e) {
+    struct slice text;
+    if (!path) return prices_parse(a, "prices.csv", slice_str(prices_built_in), out, e);
+    if (file_read(path, &text, e)) return -1;
+    int rc = prices_parse(a, path, text, out, e);
+    free((void *)text.p);
+    return rc;
+}

@@ -1,0 +1,26 @@
+/* What tally capacity says: as text for people, and as JSON. */
+#pragma once
+
+#include "tools/tally/capacity/bill.h"
+
+struct note {
+    struct note *next;
+    const char *text;
+};
+
+struct report {
+    const struct measure *m;
+    const struct day *days; /* of m->tables, one each */
+    const struct prices *prices;
+    uint32_t n_regions;
+    const struct price_region *const *regions;
+    int64_t age_days;       /* of the prices */
+    const struct note *notes; /* what was taken for granted, and what to look out for */
+    const char *schema;
+    bool plots;
+};
+
+/* Whether the answer is no: something is refused, a partition is over a limit, or no setting within the quotas suffices. */
+bool report_is_no(const struct report *r);
+void report_text(const struct report *r, struct buf *out);
+void report_json(const struct report *r, struct buf *out);

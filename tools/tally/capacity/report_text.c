@@ -1,0 +1,172 @@
+#include <stdio.h>
+
+#include "tools/tally/capacity/plot.h"
+#include "tools/tally/capacity/report.h"
+
+static const char *const model_names[MODELS] = {[SIZE_DOCUMENTED_2022] = "documented-2022", [SIZE_CURRENT] = "current"};
+
+struct figure {
+    char text[48];
+};
+
+static struct figure amount(double n) {
+    struct figure f;
+    if (n < 0) snprintf(f.text, sizeof(f.text), "unknown");
+    else if (n >= 100 || n == (double)(uint64_t)n) snprintf(f.text, sizeof(f.text), "%.0f", n);
+    else snprintf(f.text, sizeof(f.text), n < 1 ? "%.2g" : "%.1f", n);
+    return f;
+}
+
+static struct figure dollars(double n) {
+    struct figure f;
+    if (n < 0) snprintf(f.text, sizeof(f.text), "unknown");
+    else snprintf(f.text, sizeof(f.text), "%.2f", n);
+    return f;
+}
+
+static struct figure three(const struct spread *s) {
+    struct figure f;
+    snprintf(f.text, sizeof(f.text), "%.12s / %.12s / %.12s", amount(s->p50).text, amount(s->p99).text, amount(s->most).text);
+    return f;
+}
+
+static struct figure bytes(double n) {
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+    struct figure f;
+    size_t u = 0;
+    if (n < 0) return amount(n);
+    for (; n >= 1000 && u + 1 < ARRAY_LEN(units); u++) n /= 1000;
+    snprintf(f.text, sizeof(f.text), u ? "%.2f %s" : "%.0f %s", n, units[u]);
+    return f;
+}
+
+static struct figure time_of(uint32_t second) {
+    struct figure f;
+    snprintf(f.text, sizeof(f.text), "%02u:%02u:%02u", second / 3600 % 24, second / 60 % 60, second % 60);
+    return f;
+}
+
+/* ---- statements ---- */
+
+static void put_rules(const struct measured *s, enum size_model model, struct buf *out) {
+    buf_printf(out, "    rules, %s:", model_names[model]);
+    const char *comma = " ";
+    for (unsigned id = 0; id < RULES; id++) {
+        if (!(s->of[model].rules >> id & 1)) continue;
+        buf_printf(out, "%s%s", comma, rule_of(id)->name);
+        comma = ", ";
+    }
+    buf_put_str(out, "\n");
+}
+
+static void put_statement(const struct report *r, const struct measured *s, struct buf *out) {
+    const struct workload_statement *st = s->statement;
+    buf_printf(out, "\n%s\n    %s\n", st->name, st->text);
+    if (st->has_rate) buf_printf(out, "    %s a second on average, %s at most", amount(curve_mean(&st->rate)).text, amount(curve_most(&st->rate)).text);
+    if (s->unknown) {
+        buf_printf(out, "\n    unknown: %s\n", s->unknown);
+        return;
+    }
+    buf_printf(out, ", %s%s, priced %u times\n", s->kind == STMT_SELECT ? query_class_name(s->query_class) : s->by_partition ? "write" : "write, one partition", "", s->samples);
+    if (s->refused) buf_printf(out, "    REFUSED by Amazon Keyspaces: %s\n", s->refused);
+    struct grid g;
+    grid_init(&g, 5);
+    grid_cell(&g, "    p50 / p99 / max"), grid_cell(&g, "bytes of rows"), grid_cell(&g, "of static data"), grid_cell(&g, "read units"), grid_cell(&g, "write units");
+    for (int i = 0; i < MODELS; i++) {
+        grid_cell(&g, "    %s%s", model_names[i], i == (int)r->m->o.model ? " *" : "");
+        grid_cell(&g, "%s", three(&s->of[i].row_bytes).text), grid_cell(&g, "%s", three(&s->of[i].static_bytes).text);
+        grid_cell(&g, "%s", three(&s->of[i].read_units).text), grid_cell(&g, "%s", three(&s->of[i].write_units).text);
+    }
+    grid_end(&g, out);
+    put_rules(s, r->m->o.model, out);
+    if (s->stretched > 1) buf_printf(out, "    a part of the table was scanned: bytes and units are that times %s\n", amount(s->stretched).text);
+    if (s->ttl_deletes > 0) buf_printf(out, "    TTL deletes of each: %s\n", amount(s->ttl_deletes).text);
+}
+
+/* ---- tables ---- */
+
+static void put_use(const struct day_use *u, const char *what, enum limit_id quota, bool plots, struct buf *out) {
+    if (u->total <= 0) return;
+    buf_printf(out, "  %s\n", what);
+    buf_printf(out, "    peak second   %s units at %s; peak minute %s units a second at %s; %s a day\n", amount(u->peak_second).text, time_of(u->peak_second_at).text,
+               amount(u->peak_minute).text, time_of(u->peak_minute_at).text, amount(u->total).text);
+    buf_printf(out, "    on demand     %s units of a day refused; a new table would refuse %s\n", amount(u->on_demand_refused).text, amount(u->new_table_refused).text);
+    if (u->needed) {
+        buf_printf(out, "    provisioned   %lld units are needed, of which %.1f %% are used on average\n", (long long)u->needed, 100 * u->total / ((double)u->needed * DAY_S));
+        buf_printf(out, "    auto scaling  target %.0f %%, %lld to %lld units: %s unit-hours a day, %s units refused\n", u->scaling.target_percent, (long long)u->scaling.minimum,
+                   (long long)u->scaling.maximum, amount(u->scaled_unit_hours).text, amount(u->scaled_refused).text);
+    } else {
+        buf_printf(out, "    provisioned   NOT ENOUGH: the quota of a table is %lld units a second\n", (long long)limit_info(quota)->value);
+    }
+    if (plots) plot_day(out, u->seconds, u->scaled, "units a second");
+}
+
+static void put_partition(const struct day *d, const struct day_partition *p, struct buf *out) {
+    struct err ignored = {0};
+    buf_put_str(out, "    ");
+    if (measure_key(d->keyed, p->rank, out, &ignored)) buf_printf(out, "number %llu", (unsigned long long)p->rank);
+    buf_printf(out, ": %s read units, %s write units, %s entities a second", amount(p->read_units).text, amount(p->write_units).text, amount(p->entities).text);
+    if (p->over_reads) buf_printf(out, "; ABOVE %lld read units", (long long)limit_info(LIMIT_PARTITION_READ)->value);
+    if (p->over_writes) buf_printf(out, "; ABOVE %lld write units", (long long)limit_info(LIMIT_PARTITION_WRITE)->value);
+    if (p->over_entities) buf_printf(out, "; ABOVE %lld entities", (long long)limit_info(LIMIT_ENTITIES_PARTITION)->value);
+    buf_put_str(out, "\n");
+}
+
+static void put_partitions(const struct day *d, struct buf *out) {
+    enum { FINE_SHOWN = 3 };
+    if (!d->n_partitions) return;
+    buf_printf(out, "  partitions at %s: %llu of %llu are above a limit\n", time_of(d->busiest_at).text, (unsigned long long)d->n_over, (unsigned long long)d->n_partitions);
+    for (uint32_t i = 0; i < d->n_shown && (i < FINE_SHOWN || i < d->n_over); i++) put_partition(d, &d->shown[i], out);
+}
+
+static void put_table(const struct report *r, const struct measured_table *t, const struct day *d, struct buf *out) {
+    buf_printf(out, "\n%s.%s\n", t->table->keyspace->name, t->table->name);
+    if (t->rows) buf_printf(out, "  %llu rows in %llu partitions\n", (unsigned long long)t->rows, (unsigned long long)t->partitions);
+    buf_printf(out, "  storage: %s documented-2022, %s current%s%s\n", bytes(t->stored_bytes[SIZE_DOCUMENTED_2022]).text, bytes(t->stored_bytes[SIZE_CURRENT]).text,
+               t->unknown ? ": " : "", t->unknown ? t->unknown : "");
+    if (bill_lacks_use(r->m, t->table)) buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
+    put_use(&d->reads, "reads", LIMIT_TABLE_READ, r->plots, out);
+    put_use(&d->writes, "writes", LIMIT_TABLE_WRITE, r->plots, out);
+    if (d->ttl_deletes > 0) buf_printf(out, "  TTL deletes: %s a day\n", amount(d->ttl_deletes).text);
+    put_partitions(d, out);
+}
+
+/* ---- costs ---- */
+
+static void put_costs(const struct report *r, struct buf *out) {
+    struct grid g;
+    buf_printf(out, "\ncosts of a month in US dollars, at the prices of %s (%s, %lld days old)\n", r->prices->date, r->prices->path, (long long)r->age_days);
+    grid_init(&g, 10);
+    static const char *const heads[] = {"Region", "on demand", "provisioned", "auto scaling", "storage", "recovery", "TTL deletes", "on demand in all", "provisioned in all", "auto scaling in all"};
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) grid_cell(&g, "%s", heads[i]);
+    for (uint32_t i = 0; i < r->n_regions; i++) {
+        struct bill b;
+        bill_of(r->m, r->days, r->regions[i], &b);
+        grid_cell(&g, "%s", r->regions[i]->name);
+        for (int k = 0; k < BILL_MODES; k++) grid_cell(&g, "%s", dollars(b.read[k] < 0 || b.write[k] < 0 ? -1 : b.read[k] + b.write[k]).text);
+        grid_cell(&g, "%s", dollars(b.storage).text), grid_cell(&g, "%s", dollars(b.pitr).text), grid_cell(&g, "%s", dollars(b.ttl).text);
+        for (int k = 0; k < BILL_MODES; k++) grid_cell(&g, "%s", dollars(b.total[k]).text);
+    }
+    grid_end(&g, out);
+    struct bill b;
+    if (!r->n_regions) return;
+    bill_of(r->m, r->days, r->regions[0], &b);
+    buf_printf(out, "break-even in %s: provisioned units are cheaper than on demand when more than %s %% of the read units and %s %% of the write units are used\n",
+               r->regions[0]->name, amount(b.read_break_even).text, amount(b.write_break_even).text);
+}
+
+static void put_refusals(const struct report *r, struct buf *out) {
+    const struct measured_refusal *f = r->m->refusals;
+    if (f) buf_put_str(out, "\nAmazon Keyspaces would refuse\n");
+    for (; f; f = f->next) buf_printf(out, "  %s:%u: %s\n      %s\n", r->schema, f->line, f->words, f->text);
+}
+
+void report_text(const struct report *r, struct buf *out) {
+    buf_printf(out, "units and costs by the size model %s (*)\n", model_names[r->m->o.model]);
+    put_refusals(r, out);
+    for (uint32_t i = 0; i < r->m->w->n_statements; i++) put_statement(r, &r->m->statements[i], out);
+    for (uint32_t i = 0; i < r->m->n_tables; i++) put_table(r, &r->m->tables[i], &r->days[i], out);
+    put_costs(r, out);
+    if (r->notes) buf_put_str(out, "\ntaken for granted\n");
+    for (const struct note *n = r->notes; n; n = n->next) buf_printf(out, "  %s\n", n->text);
+}

@@ -1,0 +1,147 @@
+/* tally capacity size: what single statements or rows come to, in both size models. */
+#include <stdio.h>
+
+#include "tools/tally/capacity/plot.h"
+#include "tools/tally/capacity/sample.h"
+#include "tools/tally/pricing.h"
+#include "tools/tally/script.h"
+
+enum { MODELS = 2 }; /* enum size_model */
+
+struct sizing {
+    struct pricing p;
+    struct world *of[MODELS];
+    const char *statement, *rows, *table;
+    uint32_t n;
+    struct buf json;
+    struct grid grid;
+    struct err *e;
+};
+
+static void put_json(struct sizing *z, struct slice text, const char *path, uint32_t line, const struct world_answer a[MODELS]) {
+    buf_put_str(&z->json, z->n > 1 ? ",{\"file\":" : "{\"file\":");
+    buf_json_str(&z->json, slice_str(path));
+    buf_printf(&z->json, ",\"line\":%u,\"statement\":", line);
+    buf_json_str(&z->json, text);
+    for (int i = 0; i < MODELS; i++) {
+        buf_printf(&z->json, ",\"%s\":{\"bytes\":%llu,", size_model_name((enum size_model)i), (unsigned long long)(a[i].charge.row_bytes + a[i].charge.static_bytes));
+        pricing_json(&a[i], &z->json);
+        buf_put_str(&z->json, "}");
+    }
+    buf_put_str(&z->json, "}");
+}
+
+static void put_cells(struct sizing *z, struct slice text, const char *path, uint32_t line, const struct world_answer a[MODELS]) {
+    enum { SHOWN = 60 };
+    if (z->rows) grid_cell(&z->grid, "%s:%u", path, line);
+    else grid_cell(&z->grid, "%.*s%s", (int)(text.n < SHOWN ? text.n : SHOWN), (const char *)text.p, text.n > SHOWN ? "..." : "");
+    for (int i = 0; i < MODELS; i++) {
+        const struct charge *c = &a[i].charge;
+        struct buf units;
+        buf_init(&units, 0);
+        put_units(&units, c->total);
+        grid_cell(&z->grid, "%llu", (unsigned long long)c->row_bytes);
+        grid_cell(&z->grid, "%llu", (unsigned long long)c->static_bytes);
+        grid_cell(&z->grid, "%llu", (unsigned long long)(c->row_bytes + c->static_bytes));
+        grid_cell(&z->grid, "%.*s", SLICE_FMT(buf_slice(&units)));
+        buf_fini(&units);
+    }
+}
+
+/* EXIT_DONE, EXIT_NO when it is refused; the error is set then. */
+static int size_one(struct sizing *z, struct slice text, const char *path, uint32_t line) {
+    struct world_answer a[MODELS];
+    for (int i = 0; i < MODELS; i++) {
+        struct err why = {0};
+        if (!pricing_run(z->of[i], &z->p, text, &a[i], &why)) continue;
+        err_set(z->e, why.code, "%s:%u: %s", path, line, why.text);
+        return EXIT_NO;
+    }
+    z->n++;
+    if (z->p.json) put_json(z, text, path, line, a);
+    else put_cells(z, text, path, line, a);
+    return EXIT_DONE;
+}
+
+static int size_statements(struct sizing *z) {
+    struct script s;
+    struct script_statement at;
+    int rc = EXIT_DONE;
+    script_of(&s, "--statement", slice_str(z->statement));
+    while (!rc && script_next(&s, &at)) rc = size_one(z, at.text, "--statement", at.line);
+    return rc;
+}
+
+static int size_rows(struct sizing *z, struct arena *a) {
+    const struct schema *schema = world_schema(z->of[0]);
+    const struct schema_table *t = sample_table(schema, z->table, z->e);
+    struct sample s;
+    struct buf text;
+    int rc = t && !sample_open(a, z->rows, t, &s, z->e) ? EXIT_DONE : EXIT_USAGE;
+    buf_init(&text, 0);
+    for (uint32_t i = 0; !rc && i < s.n; i++) {
+        buf_clear(&text, SIZE_MAX);
+        sample_insert(t, &s.rows[i], &text);
+        rc = size_one(z, buf_slice(&text), z->rows, s.rows[i].line) ? EXIT_USAGE : EXIT_DONE;
+    }
+    buf_fini(&text);
+    schema_unref(schema);
+    return rc;
+}
+
+static void finish(struct sizing *z) {
+    struct buf out;
+    buf_init(&out, 0);
+    if (z->p.json) buf_printf(&out, "{\"ok\":true,\"statements\":[%.*s]}\n", SLICE_FMT(buf_slice(&z->json)));
+    else grid_end(&z->grid, &out);
+    fwrite(out.p, 1, out.n, stdout);
+    buf_fini(&out);
+}
+
+static void put_head(struct sizing *z) {
+    static const char *const heads[] = {"row", "static", "bytes", "units"};
+    grid_init(&z->grid, 1 + MODELS * ARRAY_LEN(heads));
+    if (z->p.json) return;
+    grid_cell(&z->grid, "%s", z->rows ? "row of the sample" : "statement");
+    for (int i = 0; i < MODELS; i++)
+        for (size_t k = 0; k < ARRAY_LEN(heads); k++) grid_cell(&z->grid, "%s%s%s", k ? "" : size_model_name((enum size_model)i), k ? "" : ": ", heads[k]);
+}
+
+static int size(struct sizing *z) {
+    struct arena a;
+    int rc = EXIT_DONE;
+    arena_init(&a, 16 << 10, 1 << 30);
+    buf_init(&z->json, 0);
+    put_head(z);
+    for (int i = 0; !rc && i < MODELS; i++) {
+        struct pricing p = z->p;
+        p.size_model = size_model_name((enum size_model)i);
+        if (!(z->of[i] = pricing_world(&p, true, z->e))) rc = EXIT_USAGE;
+    }
+    if (!rc) rc = z->rows ? size_rows(z, &a) : size_statements(z);
+    if (!rc) finish(z);
+    for (int i = 0; i < MODELS; i++)
+        if (z->of[i]) world_free(z->of[i]);
+    if (rc) buf_fini(&z->grid.text);
+    buf_fini(&z->json);
+    arena_fini(&a);
+    return rc;
+}
+
+int tally_capacity_size(int argc, char **argv) {
+    struct err e = {0};
+    struct sizing z = {.p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .e = &e};
+    const struct flag flags[] = {
+        {.name = "statement", .argument = "CQL", .text = &z.statement, .help = "statements, one after the other, each with what those before it left"},
+        {.name = "rows", .argument = "FILE", .text = &z.rows, .help = "instead: rows, CSV with a line of column names (.csv), or JSON objects"},
+        {.name = "table", .argument = "KEYSPACE.TABLE", .text = &z.table, .help = "the table that --rows is of, when the schema has more than one"},
+        PRICING_FLAGS(&z.p)};
+    int rc = flags_read("capacity size", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!z.statement == !z.rows || !z.p.schema) {
+        fprintf(stderr, "tally capacity size: --schema and one of --statement and --rows are needed; see tally capacity size --help\n");
+        return EXIT_USAGE;
+    }
+    rc = size(&z);
+    return rc == EXIT_NO ? say_no(z.p.json, "capacity size", &e) : rc == EXIT_USAGE ? say_wrong(z.p.json, "capacity size", &e) : EXIT_DONE;
+}
