@@ -65,6 +65,13 @@ def test_reads_have_their_class_and_units(schema, tmp_path, where, level, kind, 
     assert bool(answer["advice"]) == (kind == "table_scan")
 
 
+def test_a_large_row_that_was_read_is_let_go(schema, tmp_path):
+    data = tmp_path / "data.cql"
+    (tmp_path / "blob.cql").write_text("CREATE KEYSPACE b WITH replication = {'class': 'SingleRegionStrategy'}; CREATE TABLE b.t (pk int PRIMARY KEY, v blob);")
+    data.write_text(f"INSERT INTO b.t (pk, v) VALUES (1, 0x{'00' * 8000});")
+    assert explain(tmp_path / "blob.cql", "SELECT * FROM b.t WHERE pk = 1", "--data", data)["units"] == 2
+
+
 def test_pages_are_charged_each(schema, tmp_path):
     data = tmp_path / "data.cql"
     data.write_text("".join(f"INSERT INTO mytable (pk_col1, pk_col2, ck_col1, ck_col2) VALUES (1, 2, 3, {i});\n" for i in range(10)))

@@ -17,9 +17,10 @@ static int out_of(struct measure *m, struct err *e, const char *fmt, const char 
 
 /* ---- the schema ---- */
 
+/* Without tables. */
 static struct world *new_world(const struct measure *m, enum size_model model, bool strict, struct err *e) {
     struct pricing p = *m->o.pricing;
-    p.schema = strict ? NULL : m->o.schema;
+    p.schema = NULL;
     p.size_model = model == SIZE_CURRENT ? "current" : "documented-2022";
     return pricing_world(&p, strict, e);
 }
@@ -35,8 +36,25 @@ static int note_refusal(struct measure *m, uint32_t line, const char *words, str
     return r->words && r->text ? 0 : err_nomem(e);
 }
 
-/* Statement by statement; what is refused is not there then, and noted when note says so. */
-static int load_strictly(struct measure *m, struct world *strict, bool note, struct err *e) {
+/* With what the schema makes, but for what it refuses: measure_open has noted that. */
+static struct world *world_of(const struct measure *m, enum size_model model, bool strict, struct err *e) {
+    struct world *w = new_world(m, model, strict, e);
+    struct script s;
+    struct script_statement at;
+    struct world_answer ignored;
+    struct err why;
+    if (!w || !m->o.schema) return w;
+    if (script_open(&s, m->o.schema, e)) return world_free(w), NULL;
+    while (script_next(&s, &at)) {
+        const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
+        if (world_run(w, &q, &ignored, &why)) continue;
+    }
+    script_close(&s);
+    return w;
+}
+
+/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. */
+static int check_schema(struct measure *m, struct world *strict, struct world *lenient, struct err *e) {
     struct script s;
     struct script_statement at;
     struct world_answer ignored;
@@ -45,8 +63,10 @@ static int load_strictly(struct measure *m, struct world *strict, bool note, str
     if (script_open(&s, m->o.schema, e)) return -1;
     while (!rc && script_next(&s, &at)) {
         const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
-        struct err why;
-        if (world_run(strict, &q, &ignored, &why) && note) rc = note_refusal(m, at.line, why.text, at.text, e);
+        struct err why = {0}, other = {0};
+        bool wrong = world_run(lenient, &q, &ignored, &other) != 0, refused = world_run(strict, &q, &ignored, &why) != 0;
+        if (refused && wrong && !strcmp(why.text, other.text)) rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
+        else if (refused) rc = note_refusal(m, at.line, why.text, at.text, e);
     }
     script_close(&s);
     return rc;
@@ -55,11 +75,11 @@ static int load_strictly(struct measure *m, struct world *strict, bool note, str
 int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) {
     *m = (struct measure){.o = *o, .w = w};
     m->base = new_world(m, o->model, false, e);
-    if (!m->base) return -1;
+    struct world *strict = m->base ? new_world(m, o->model, true, e) : NULL;
+    if (!strict) return -1;
+    int rc = check_schema(m, strict, m->base, e);
+    world_free(strict);
     m->schema = world_schema(m->base);
-    struct world *strict = new_world(m, o->model, true, e);
-    int rc = strict ? load_strictly(m, strict, true, e) : -1;
-    if (strict) world_free(strict);
     return rc;
 }
 
@@ -103,9 +123,9 @@ static int bench_open(struct bench *b, struct measure *m, struct err *e) {
     *b = (struct bench){.m = m};
     buf_init(&b->text, 0);
     for (int i = 0; i < MODELS; i++)
-        if (!(b->of[i] = new_world(m, (enum size_model)i, false, e))) return -1;
-    b->strict = new_world(m, m->o.model, true, e);
-    return b->strict ? load_strictly(m, b->strict, false, e) : -1;
+        if (!(b->of[i] = world_of(m, (enum size_model)i, false, e))) return -1;
+    b->strict = world_of(m, m->o.model, true, e);
+    return b->strict ? 0 : -1;
 }
 
 static void record(const struct bench *b, const char *name, uint16_t consistency, int32_t page_size, const struct charge *c) {
@@ -407,7 +427,7 @@ static int measure_ttl(struct filling *f, struct measured *s, const struct marke
     struct world_answer ignored;
     uint64_t units = 0;
     uint32_t done = 0, writes = k->binds->n ? WRITES : 1;
-    struct world *w = s->kind == STMT_SELECT ? NULL : new_world(f->b->m, f->b->m->o.model, false, e);
+    struct world *w = s->kind == STMT_SELECT ? NULL : world_of(f->b->m, f->b->m->o.model, false, e);
     if (s->kind == STMT_SELECT) return 0;
     if (!w) return -1;
     int rc = 0;

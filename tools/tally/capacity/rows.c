@@ -63,6 +63,8 @@ int rows_insert(const struct rows *r, uint64_t rank, uint64_t row, uint64_t n, s
     const struct schema_table *t = r->t;
     bool statics = row == UINT64_MAX;
     struct buf values;
+    uint32_t put = 0;
+    size_t from = out->n;
     int rc = 0;
     if (t->is_counter) return statics ? 0 : put_counters(r, rank, row, out, e);
     buf_init(&values, 0);
@@ -75,10 +77,12 @@ int rows_insert(const struct rows *r, uint64_t rank, uint64_t row, uint64_t n, s
         rc = rows_value(r, c, rank, statics ? 0 : row, n, &values, e);
         if (rc > 0) values.n = before;
         if (rc) continue;
+        put += !schema_column_is_key(c);
         if (i) buf_put_str(out, ", ");
         put_name(out, c);
     }
     buf_printf(out, ") VALUES (%.*s)", SLICE_FMT(buf_slice(&values)));
     buf_fini(&values);
+    if (statics && !put) out->n = from; /* there is none */
     return rc < 0 ? -1 : 0;
 }

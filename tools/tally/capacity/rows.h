@@ -13,5 +13,5 @@ struct rows {
 
 /* The literal of a column in that row; n decides what is not of the key. 1: the row has none there. -1: ERR_CONFIG. */
 int rows_value(const struct rows *r, const struct schema_column *c, uint64_t rank, uint64_t row, uint64_t n, struct buf *out, struct err *e) MUST_CHECK;
-/* The statement that writes the row with all its columns, or with row UINT64_MAX the static data alone. */
+/* The statement that writes the row with all its columns, or with row UINT64_MAX the static data alone: nothing when there is none. */
 int rows_insert(const struct rows *r, uint64_t rank, uint64_t row, uint64_t n, struct buf *out, struct err *e) MUST_CHECK;

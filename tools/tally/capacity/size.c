@@ -39,7 +39,7 @@ static void put_cells(struct sizing *z, struct slice text, const char *path, uin
         const struct charge *c = &a[i].charge;
         struct buf units;
         buf_init(&units, 0);
-        put_units(&units, c->total);
+        charge_put_units(&units, c->total);
         grid_cell(&z->grid, "%llu", (unsigned long long)c->row_bytes);
         grid_cell(&z->grid, "%llu", (unsigned long long)c->static_bytes);
         grid_cell(&z->grid, "%llu", (unsigned long long)(c->row_bytes + c->static_bytes));

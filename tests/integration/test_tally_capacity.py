@@ -1,0 +1,458 @@
+"""tally capacity: sizes and units of the documentation, predictions that a server charges to the unit, a day's figures and costs, and inputs that are wrong."""
+import json
+import math
+import re
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from cassandra import ConsistencyLevel
+from cassandra.query import SimpleStatement
+
+from tally_server import TALLYD, Server, create_keyspace
+from test_documented_charges import MODELS, definition, literals, name, read_cases
+
+TALLY = TALLYD.parent / "tally"
+NODETOOL = Path(__file__).with_name("nodetool")
+KEYSPACE = "CREATE KEYSPACE shop WITH replication = {'class': 'SingleRegionStrategy'};\n"
+ORDERS = "CREATE TABLE shop.orders (customer int, day int, id int, total int, note text, name text static, PRIMARY KEY ((customer), day, id));\n"
+SESSIONS = "CREATE TABLE shop.sessions (session text PRIMARY KEY, data blob) WITH default_time_to_live = 600 AND CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}};\n"
+TABLES = """
+tables:
+  shop.orders:
+    partitions: 1000
+    rows_per_partition: 12
+    values: {day: range 1..4, note: size 20..400, name: size 12}
+  shop.sessions:
+    partitions: 5000
+    values: {session: size 32, data: size 100..2900}
+"""
+
+
+def tally(*arguments):
+    return subprocess.run([TALLY, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+class Files:
+    def __init__(self, folder):
+        self.folder = folder
+        self.schema = self.write("schema.cql", KEYSPACE + ORDERS + SESSIONS)
+
+    def write(self, name, text):
+        file = self.folder / name
+        file.write_text(text)
+        return file
+
+    def capacity(self, workload, *flags, code=0, schema=None):
+        file = self.write("workload.yaml", workload)
+        run = tally("capacity", "--schema", schema or self.schema, "--workload", file, "--json", "--samples", 60, *flags)
+        assert run.returncode == code, run.stdout[:2000] + run.stderr
+        return json.loads(run.stdout)
+
+
+@pytest.fixture
+def files(tmp_path):
+    return Files(tmp_path)
+
+
+# ---- sizes ----
+
+LEVEL = re.compile(r"@(\w+) |page=(\d+) ")
+OFFLINE = re.compile(r"table\d?|do|run|units|2022:|current:")
+
+
+def is_offline(case):
+    """What needs no server with batches of the protocol, types, Regions, storage or time."""
+    return all(OFFLINE.match(line) or re.match(r"\w+=", line) for _, line in case.steps) and not any("stored=" in line for _, line in case.steps)
+
+
+def asked(files, case, schema, data, text, level, page):
+    """What capacity size says of the statement, by model."""
+    flags = ["--consistency", level] + (["--page-size", page] if page else [])
+    run = tally("capacity", "size", "--schema", files.write("case.cql", schema), "--data", files.write("data.cql", data), "--statement", text, "--json", *flags)
+    assert run.returncode == 0, run.stdout + run.stderr
+    (one,) = json.loads(run.stdout)["statements"]
+    return one
+
+
+def check(answer, line, where):
+    only = re.match(r"(2022|current): ", line)
+    for model, full in MODELS.items():
+        if only and only[1] != model:
+            continue
+        got = answer[full]
+        for key, wanted in re.findall(r"(\w+)=(\S+)", line):
+            if key in ("rules", "not"):
+                assert (set(wanted.split(",")) <= set(got["rules"])) == (key == "rules"), (where, model, got["rules"])
+                continue
+            field = {"units": "units", "read": "read_units", "write": "write_units", "static": "static_write_units", "row": "row_bytes", "static_bytes": "static_bytes",
+                     "rows": "rows_read"}[key]
+            assert got[field] == float(wanted), (where, model, key)
+
+
+@pytest.mark.parametrize("case", [c for c in read_cases() if is_offline(c)], ids=name)
+def test_documented_examples_come_out(files, case):
+    schema, data, answer = "CREATE KEYSPACE d WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3};\n", "", None
+
+    def table(text):
+        return literals(re.sub(r"\{t(\d?)\}", r"d.t\1", text))
+
+    for number, line in case.steps:
+        word, _, rest = line.partition(" ")
+        if m := re.match(r"table(\d?)$", word):
+            columns, options = definition(rest)
+            schema += f"CREATE TABLE d.t{m[1]} ({columns}){options};\n"
+        elif word == "do":
+            data += table(rest) + ";\n"
+        elif word == "run":
+            level, page = "LOCAL_QUORUM", 0
+            while m := LEVEL.match(rest):
+                level, page, rest = m[1] or level, m[2] or page, rest[m.end():]
+            answer = asked(files, case, schema, data, table(rest), level, page)
+            data += table(rest) + ";\n"
+        else:
+            check(answer, line, f"documented_charges.txt:{number}")
+
+
+def test_the_numbers_that_users_know(files):
+    """122, 134, 256 bytes and 56 units, of the founding documentation."""
+    mytable = ("CREATE KEYSPACE d WITH replication = {'class': 'SingleRegionStrategy'};\nCREATE TABLE d.mytable (pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_col1 int, "
+               "static_col1 int static, PRIMARY KEY ((pk_col1, pk_col2), ck_col1, ck_col2));\nCREATE TABLE d.wide (pk int, ck int, reg blob, st blob static, PRIMARY KEY (pk, ck));")
+    statements = ["INSERT INTO d.mytable (pk_col1, pk_col2, static_col1) VALUES (1, 2, 6)", "INSERT INTO d.mytable (pk_col1, pk_col2, ck_col1, ck_col2, reg_col1) VALUES (1, 2, 3, 4, 5)",
+                  "INSERT INTO d.mytable (pk_col1, pk_col2, ck_col1, ck_col2, reg_col1, static_col1) VALUES (1, 2, 3, 4, 5, 6)",
+                  f"INSERT INTO d.wide (pk, ck, reg, st) VALUES (1, 1, 0x{'00' * (26112 - 115)}, 0x{'00' * (1536 - 111)})"]
+    run = tally("capacity", "size", "--schema", files.write("d.cql", mytable), "--statement", ";".join(statements), "--json")
+    got = [s["documented-2022"] for s in json.loads(run.stdout)["statements"]]
+    assert [s["bytes"] for s in got[:3]] == [122, 134, 256] and got[3]["units"] == 56
+    assert json.loads(run.stdout)["statements"][1]["current"]["bytes"] == 31
+    text = tally("capacity", "size", "--schema", files.folder / "d.cql", "--statement", statements[0]).stdout
+    assert re.search(r"^INSERT INTO d\.mytable.* +0 +122 +122 +1 ", text, re.M), text
+
+
+def test_rows_of_a_sample_are_sized_each(files):
+    rows = files.write("orders.csv", 'customer,day,id,note\n1,2,3,"say ""hi"", please"\n\n4,5,6,\n')
+    run = json.loads(tally("capacity", "size", "--schema", files.schema, "--rows", rows, "--table", "shop.orders", "--json").stdout)
+    assert [(s["line"], s["documented-2022"]["bytes"]) for s in run["statements"]] == [(2, 7 + 8 + 8 + 16 + 100), (4, 7 + 8 + 8 + 100)]
+    rows = files.write("rows.json", '[{"customer": 1, "day": 2, "id": 3, "note": "caf\\u00e9"},\n {"customer": 1, "day": 2, "id": 4, "note": null}]')
+    run = json.loads(tally("capacity", "size", "--schema", files.schema, "--rows", rows, "--table", "shop.orders", "--json").stdout)
+    assert [(s["line"], s["documented-2022"]["bytes"]) for s in run["statements"]] == [(1, 7 + 8 + 8 + 5 + 100), (2, 7 + 8 + 8 + 100)]
+
+
+# ---- what is predicted is what is charged ----
+
+WORKLOAD = """
+tables:
+  %s.t:
+    partitions: 300
+    rows_per_partition: 7
+    values: {day: range 1..3, note: size 20..2500, name: size 12, tags: elements 1..4 size 8}
+statements:
+  - {cql: "%s", rate: 1, keys: zipf 1.2, consistency: %s, page_size: %d, values: {id: elements 2..3, limit: range 2..9}}
+"""
+STATEMENTS = [
+    ("INSERT INTO %s.t (customer, day, id, total, note) VALUES (?, ?, ?, ?, ?)", "LOCAL_QUORUM", 5000),
+    ("INSERT INTO %s.t (customer, day, id, note, name, tags) VALUES (?, ?, ?, ?, ?, ?)", "LOCAL_QUORUM", 5000),
+    ("UPDATE %s.t SET total = ?, note = ? WHERE customer = ? AND day = ? AND id = ?", "LOCAL_QUORUM", 5000),
+    ("UPDATE %s.t SET total = ? WHERE customer = ? AND day = ? AND id = ? IF EXISTS", "LOCAL_QUORUM", 5000),
+    ("DELETE FROM %s.t WHERE customer = ? AND day = ?", "LOCAL_QUORUM", 5000),
+    ("SELECT * FROM %s.t WHERE customer = ?", "LOCAL_QUORUM", 3),
+    ("SELECT note, name FROM %s.t WHERE customer = ? AND day = ? AND id IN ?", "LOCAL_ONE", 5000),
+    ("SELECT note FROM %s.t WHERE customer = ? AND day > ? AND day < ? LIMIT ?", "LOCAL_ONE", 100),
+]
+
+
+@pytest.mark.parametrize("size_model", ["documented-2022", "current"])
+def test_what_is_predicted_is_what_a_server_charges(files, size_model):
+    """Each statement and the rows under it, on a keyspace of its own, as --record has them."""
+    folder = files.folder / "server"
+    folder.mkdir()
+    server = Server(folder, "--ddl-delay", "none", "--size-model", size_model, "--compatibility", "strict").start()
+    columns = "customer int, day int, id int, total int, note text, tags set<text>, name text static, PRIMARY KEY ((customer), day, id)"
+    with server.cluster(protocol_version=4) as cluster:
+        session = cluster.connect()
+        for i, (text, level, page) in enumerate(STATEMENTS):
+            keyspace = f"w{i}"
+            schema = files.write("w.cql", f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SingleRegionStrategy'}};\nCREATE TABLE {keyspace}.t ({columns});\n")
+            said = files.capacity(WORKLOAD % (keyspace, text % keyspace, level, page), "--record", files.folder / "record", "--size-model", size_model, "--samples", 12, schema=schema)
+            lines = [json.loads(line) for line in (files.folder / "record").read_text().splitlines()]
+            # those of the table's storage come after the last sample, and are rows that are there then
+            last = max(k for k, line in enumerate(lines) if line["name"])
+            create_keyspace(session, keyspace)
+            session.execute(f"CREATE TABLE {keyspace}.t ({columns})")
+            charged = []
+            for line in lines[:last + 1]:
+                units = 0
+                statement = SimpleStatement(line["cql"], consistency_level=getattr(ConsistencyLevel, line["consistency"]), fetch_size=line["page_size"] or 5000)
+                future = session.execute_async(statement)
+                while True:
+                    future.result()
+                    units += struct.unpack(">d", future.custom_payload["RequestCharge"])[0]
+                    if not future.has_more_pages:
+                        break
+                    future.start_fetching_next_page()
+                assert units == line["units"], line["cql"]
+                if line["name"]:
+                    charged.append(units)
+            (s,) = said["statements"]
+            of = s[size_model]
+            assert len(charged) == 12 and sum(charged) / 12 == pytest.approx(of["read_units"]["mean"] + of["write_units"]["mean"])
+            assert max(charged) == of["read_units"]["max"] + of["write_units"]["max"] and s["table"] == f"{keyspace}.t"
+    server.stop()
+
+
+def test_a_ttl_delete_is_what_a_server_counts(files):
+    """1 a started KiB of the row that has expired: 108 + 100..2900 bytes are 1, 2 or 3."""
+    said = files.capacity(TABLES + "statements:\n  - {cql: 'INSERT INTO shop.sessions (session, data) VALUES (?, ?)', rate: 2, values: {data: size 2400}}\n")
+    (s,) = said["statements"]
+    assert s["ttl_deletes"] == 3 and s["documented-2022"]["write_units"]["max"] == 3
+    table = next(t for t in said["tables"] if t["table"] == "shop.sessions")
+    assert table["ttl_deletes_a_day"] == 3 * 2 * 86400
+
+
+# ---- a day ----
+
+def orders(said, kind):
+    return next(t for t in said["tables"] if t["table"] == "shop.orders")[kind]
+
+
+def test_peaks_and_settings_follow_the_curve(files):
+    said = files.capacity(TABLES + "statements:\n  - {cql: 'INSERT INTO shop.orders (customer, day, id) VALUES (?, ?, ?)', rate: {0: 10, 12: 10, 13: 400, 14: 10}}\n", "--region", "us-east-1")
+    writes = orders(said, "writes")
+    mean = (10 * 22 + 2 * 205) / 24
+    assert writes["units_a_day"] == pytest.approx(mean * 86400, rel=0.02)
+    assert 400 <= writes["peak_second"] < 400 + 8 * 20 and "12:" <= writes["peak_second_at"] < "14:"
+    assert 380 < writes["peak_minute"] < 420 and "12:5" <= writes["peak_minute_at"] < "13:1"
+    # what 300 seconds of unused capacity save is less than the whole hill, and more than nothing
+    assert mean < writes["provisioned_units"] < writes["peak_second"]
+    assert writes["on_demand_refused"] == writes["new_on_demand_refused"] == 0
+    hours = writes["scaled_by_hour"]
+    assert max(hours) in hours[12:15] and hours[3] < 40 and max(hours) <= math.ceil(writes["peak_minute"] / 0.7) + 1
+    assert writes["units_a_day"] / 3600 < writes["scaled_unit_hours"] < writes["provisioned_units"] * 24 * 1.5
+
+
+def test_a_new_on_demand_table_refuses_what_is_above_its_4000_write_units(files):
+    load = TABLES + "statements:\n  - {cql: 'INSERT INTO shop.orders (customer, day, id) VALUES (?, ?, ?)', rate: %s}\n"
+    calm, wild = files.capacity(load % 3000), files.capacity(load % "{0: 100, 12: 100, 12:10: 9000, 12:20: 100}")
+    assert orders(calm, "writes")["new_on_demand_refused"] == 0 and orders(calm, "writes")["provisioned_units"] >= 3000
+    above = sum(max(0, 100 + 8900 * (1 - abs(s - 600) / 600) - 4000) for s in range(1200))
+    assert orders(wild, "writes")["new_on_demand_refused"] == pytest.approx(above, rel=0.1)
+
+
+def test_more_than_the_quota_is_no(files):
+    said = files.capacity(TABLES + "statements:\n  - {cql: 'INSERT INTO shop.orders (customer, day, id) VALUES (?, ?, ?)', rate: 50000}\n", "--region", "us-east-1", code=1)
+    assert orders(said, "writes")["provisioned_units"] is None and said["costs"][0]["provisioned"]["total"] is None and said["costs"][0]["on_demand"]["writes"] > 0
+
+
+@pytest.mark.parametrize("keys, over", [("uniform", 0), ("hot 90% on 2", 2), ("zipf 1.1", 1)])
+def test_the_partitions_that_throttle_are_named(files, keys, over):
+    said = files.capacity(TABLES + "statements:\n  - {cql: \"UPDATE shop.orders SET note = '%s' WHERE customer = ? AND day = ? AND id = ?\", rate: 8000, keys: %s}\n" % ("x" * 800, keys),
+                          code=1 if over else 0)
+    table = next(t for t in said["tables"] if t["table"] == "shop.orders")
+    hot = [p for p in table["busiest_partitions"] if p["above_write_limit"]]
+    assert len(hot) == over and table["partitions_above_a_limit"] == over
+    assert [p["key"] for p in hot] == [f"customer = {i}" for i in range(over)]
+    if keys == "hot 90% on 2":
+        assert hot[0]["write_units"] == pytest.approx(0.45 * 8000) and hot[0]["above_entities"] and not hot[0]["above_read_limit"]
+
+
+def test_entities_of_a_partition_have_a_limit_of_their_own(files):
+    said = files.capacity(TABLES + "statements:\n  - {cql: 'SELECT day FROM shop.orders WHERE customer = ?', rate: 300, keys: hot 100% on 1}\n", code=1)
+    (first, *_) = next(t for t in said["tables"] if t["table"] == "shop.orders")["busiest_partitions"]
+    assert first["entities"] == pytest.approx(12 * 300) and first["above_entities"] and not first["above_read_limit"]
+
+
+def test_what_keyspaces_refuses_is_listed(files):
+    schema = files.write("s.cql", KEYSPACE + ORDERS + "CREATE INDEX ON shop.orders (total);\n")
+    load = TABLES.replace("  shop.sessions:", "#").split("#")[0]
+    said = files.capacity(load + "statements:\n  - {cql: 'SELECT count(*) FROM shop.orders WHERE customer = ?', rate: 5}\n", schema=schema, code=1)
+    (refused,) = said["refused"]
+    assert refused["line"] == 3 and "CREATE INDEX is not yet supported" in refused["words"]
+    assert "countRows is not yet supported" in said["statements"][0]["refused"] and orders(said, "reads")["units_a_day"] == 0
+
+
+# ---- costs ----
+
+def test_costs_are_units_times_prices(files):
+    prices = files.write("prices.csv", "date,2026-01-15\nregion,read_unit,write_unit,read_unit_hour,write_unit_hour,storage_gb_month,ttl_delete\n"
+                                       "moon-1,0.001,0.01,0.5,2.5,300,0.1\nmoon-2,0.001,,0.5,2.5,300,0.1\n")
+    load = TABLES + """statements:
+  - {cql: 'INSERT INTO shop.orders (customer, day, id) VALUES (?, ?, ?)', rate: 4}
+  - {cql: 'SELECT * FROM shop.orders WHERE customer = ? AND day = ? AND id = ?', rate: 6}
+  - {cql: 'INSERT INTO shop.sessions (session, data) VALUES (?, ?)', rate: 1}
+"""
+    said = files.capacity(load, "--prices", prices)
+    first, second = said["costs"]
+    tables, days = said["tables"], 365 / 12
+    reads, writes = (sum(t[k]["units_a_day"] for t in tables) for k in ("reads", "writes"))
+    assert first["on_demand"]["reads"] == pytest.approx(reads * 0.001 * days) and first["on_demand"]["writes"] == pytest.approx(writes * 0.01 * days)
+    assert first["provisioned"]["writes"] == pytest.approx(sum(t["writes"]["provisioned_units"] for t in tables) * 24 * days * 2.5)
+    assert first["auto_scaling"]["reads"] == pytest.approx(sum(t["reads"]["scaled_unit_hours"] for t in tables) * days * 0.5)
+    stored = sum(t["storage_bytes"]["documented-2022"] for t in tables)
+    assert first["storage"] == pytest.approx(stored / 1e9 * 300) and first["ttl_deletes"] == pytest.approx(sum(t["ttl_deletes_a_day"] for t in tables) * days * 0.1)
+    assert first["on_demand"]["total"] == pytest.approx(sum((first["on_demand"]["reads"], first["on_demand"]["writes"], first["storage"], first["ttl_deletes"])))
+    assert first["read_break_even_percent"] == pytest.approx(100 * 0.5 / 3.6) and said["prices"]["date"] == "2026-01-15"
+    # a price that is not known makes no total, and is no zero
+    assert second["on_demand"]["writes"] is None and second["on_demand"]["total"] is None and second["write_break_even_percent"] is None
+    assert second["provisioned"]["total"] == pytest.approx(first["provisioned"]["total"])
+    text = tally("capacity", "--schema", files.schema, "--workload", files.folder / "workload.yaml", "--prices", prices, "--samples", 20).stdout
+    assert re.search(r"^moon-2 +unknown ", text, re.M) and "at the prices of 2026-01-15" in text
+    assert "units a second, - capacity" in text and "█" in text and "shop.orders" in text
+
+
+def test_storage_is_what_a_server_counts(files, new_server):
+    """The rows of a sample, as many as there are partitions: nothing is stretched."""
+    rows = [(i, 2, i * 10, "n" * (i * 37 % 300)) for i in range(1, 41)]
+    files.write("orders.csv", "customer,day,id,note\n" + "".join(f"{c},{d},{i},{n}\n" for c, d, i, n in rows))
+    said = files.capacity("tables: {shop.orders: {partitions: 40, rows_per_partition: 3}}\nstatements: []\n", "--rows", files.folder / "orders.csv", "--table", "shop.orders")
+    table = next(t for t in said["tables"] if t["table"] == "shop.orders")
+    low, high = (120 * size for size in (7 + 8 + 8 + 100, 7 + 8 + 8 + 100 + 300))
+    assert table["rows"] == 120 and low < table["storage_bytes"]["documented-2022"] < high
+    sessions = next(t for t in said["tables"] if t["table"] == "shop.sessions")
+    assert sessions["rows"] is None and sessions["storage_bytes"]["current"] is None and "partitions" in sessions["unknown"]
+    assert all(c["storage"] is None and c["on_demand"]["total"] is None for c in said["costs"]) and len(said["costs"]) > 20
+
+
+# ---- nodetool ----
+
+CAPTURED = """CREATE KEYSPACE capacity_shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};
+CREATE TABLE capacity_shop.orders (customer int, day int, id int, total int, note text, name text static, PRIMARY KEY ((customer), day, id));
+CREATE TABLE capacity_shop.sessions (session text PRIMARY KEY, customer int, data blob) WITH default_time_to_live = 86400;
+"""
+
+
+def captured(files, *flags, tablestats="tablestats.txt", code=0, **files_of):
+    schema = files.write("captured.cql", CAPTURED)
+    values = files.write("values.yaml", "tables:\n  capacity_shop.orders: {values: {note: size 20..400, name: size 12}}\n"
+                                        "  capacity_shop.sessions: {values: {session: size 38, data: size 100..3000}}\n")
+    run = tally("capacity", "--schema", schema, "--tablestats", NODETOOL / tablestats, "--info", NODETOOL / "info.txt", "--status", NODETOOL / "status.txt",
+                "--tablehistograms", f"{NODETOOL / 'tablehistograms_orders.txt'},{NODETOOL / 'tablehistograms_sessions.txt'}", "--json", "--samples", 60,
+                *(flags or ["--workload", values]))
+    assert run.returncode == code, run.stdout[:2000] + run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("tablestats", ["tablestats.txt", "tablestats_h.txt"])
+def test_captures_of_cassandra_are_read_as_they_come(files, tablestats):
+    """As Cassandra 5.0.8 printed them of 600 orders in 50 partitions and 200 sessions, 400 reads and 800 writes in its uptime."""
+    said = captured(files, tablestats=tablestats)
+    uptime = int(re.search(r"Uptime \(seconds\) +: (\d+)", (NODETOOL / "info.txt").read_text())[1])
+    rates = {s["name"].split(" (")[0]: s["rate_mean"] * uptime for s in said["statements"]}
+    assert rates == pytest.approx({"reads of capacity_shop.orders": 300, "writes of capacity_shop.orders": 600, "reads of capacity_shop.sessions": 100,
+                                   "writes of capacity_shop.sessions": 200})
+    assert {t["table"]: t["rows"] for t in said["tables"]} == {"capacity_shop.orders": 600, "capacity_shop.sessions": 200}
+    assert any("tablehistograms counts 24 cells" in n for n in said["notes"]) and all(t["complete"] for t in said["tables"])
+    assert all(c["on_demand"]["total"] > 0 for c in said["costs"])
+
+
+def test_what_captures_do_not_say_stays_unknown(files):
+    said = captured(files, "--region", "us-east-1")
+    assert all("how long is" in s["unknown"] for s in said["statements"]) and not any(t["complete"] for t in said["tables"])
+    (cost,) = said["costs"]
+    assert cost["on_demand"]["total"] is None and cost["on_demand"]["reads"] is None and cost["storage"] is None
+
+
+def test_captures_of_all_nodes_are_scaled_to_the_cluster(files):
+    three = (NODETOOL / "status.txt").read_text()
+    node = next(line for line in three.splitlines() if line.startswith("UN"))
+    status = files.write("status.txt", three + (node + "\n").replace("127.0.0.1", "127.0.0.2") + (node + "\n").replace("127.0.0.1", "127.0.0.3"))
+    schema = files.write("captured.cql", CAPTURED.replace("'replication_factor': 1", "'replication_factor': 3"))
+    run = json.loads(tally("capacity", "--schema", schema, "--tablestats", NODETOOL / "tablestats.txt", "--info", NODETOOL / "info.txt", "--status", status, "--json").stdout)
+    uptime = int(re.search(r"Uptime \(seconds\) +: (\d+)", (NODETOOL / "info.txt").read_text())[1])
+    rates = {s["name"].split(" (")[0]: s["rate_mean"] * uptime for s in run["statements"]}
+    # three nodes, of which one was captured; a read asks two replicas, a write three
+    assert rates["reads of capacity_shop.orders"] == pytest.approx(300 * 3 / 2) and rates["writes of capacity_shop.orders"] == pytest.approx(600)
+
+
+# ---- what is wrong ----
+
+def cut(name, line):
+    return "\n".join((NODETOOL / name).read_text().splitlines()[:line]) + "\n"
+
+
+ONE = "statements:\n  - {cql: 'SELECT * FROM shop.orders WHERE customer = ?', rate: 1"
+
+
+@pytest.mark.parametrize("workload, words", [
+    ("tabels: {}\n", "w.yaml:1: unknown key 'tabels' of a workload: there are tables, statements"),
+    ("tables: {shop.orders: {partition: 7}}\n", "w.yaml:1: unknown key 'partition' of a table: there are partitions, rows_per_partition, values"),
+    ("tables:\n  shop.nowhere: {partitions: 7}\n", "w.yaml:2: the schema has no table shop.nowhere"),
+    ("tables:\n  shop.orders: {partitions: 0.5}\n", "w.yaml:2: '0.5' is no whole number from 1 to 1000000000000"),
+    ("tables: [1\n", "w.yaml:2: "), ("", "w.yaml:1: the file is empty"),
+    (ONE + ", keys: zipf}\n", "w.yaml:2: keys is uniform, zipf S"), (ONE + ", colour: 1}\n", "w.yaml:2: unknown key 'colour' of a statement"),
+    (ONE + ", consistency: MANY}\n", "w.yaml:2: there is no consistency level 'MANY'"), (ONE + ", rate: 2}\n", "w.yaml:2: 'rate' is there twice"),
+    ("statements:\n  - {cql: SELECT 1}\n", "w.yaml:2: a statement has a rate"), ("statements:\n  - {rate: 1}\n", "w.yaml:2: a statement has cql"),
+    ("statements:\n  - {cql: x, rate: {25: 1}}\n", "w.yaml:2: '25' is no time of a day"), ("statements:\n  - {cql: x, rate: -1}\n", "w.yaml:2: '-1' is no number from 0 upward"),
+    ("statements:\n  - {cql: x, rate: {8: 1, 7: 1}}\n", "w.yaml:2: times go up"),
+    ("statements:\n  - {cql: SELECT * FROM shop.nowhere, rate: 1}\n", "w.yaml:2: unconfigured table shop.nowhere"),
+    (ONE + "}\n", "w.yaml:2: how many rows has a partition of the table? Say rows_per_partition of orders"),
+    (TABLES + "statements:\n  - {cql: 'SELECT * FROM shop.orders WHERE customer = ? LIMIT ?', rate: 1}\n", "there is a marker whose value nothing tells"),
+    ("tables: {shop.orders: {partitions: 7, rows_per_partition: 2}}\n" + ONE + "}\n", "w.yaml:3: how long is name (text)? Say so under values (name: size 20..400)"),
+    ("tables: {shop.orders: {values: {note: length 7}}}\n", "w.yaml:1: note: 'length 7' is none of size A..B"),
+    ("tables: {shop.orders: {values: {note: size 7..3}}}\n", "w.yaml:1: note: 7..3 is no range from 0 upward"),
+])
+def test_a_workload_that_is_wrong_is_named(files, workload, words):
+    run = tally("capacity", "--schema", files.schema, "--workload", files.write("w.yaml", workload))
+    assert run.returncode == 2 and not run.stdout and words in run.stderr, run.stdout + run.stderr
+    said = json.loads(tally("capacity", "--schema", files.schema, "--workload", files.folder / "w.yaml", "--json").stdout)
+    assert said["ok"] is False and words in said["error"]
+
+
+@pytest.mark.parametrize("file, text, words", [
+    ("r.csv", "customer,dya\n1,2\n", "r.csv:1: shop.orders has no column 'dya'"), ("r.csv", "customer,day,id\n1,2,3\n1,2\n", "r.csv:3: the row has 2 fields, the first line names 3 columns"),
+    ("r.csv", "customer,day,id\n1,2,three\n", "r.csv:2: "), ("r.csv", "day,id\n1,2\n", "r.csv:2: the row has no customer, which is of the partition key"),
+    ("r.csv", 'customer,day,id,note\n1,2,3,"open\n', "r.csv:2: a quoted field has no end"), ("r.csv", "customer,customer\n1,1\n", "r.csv:1: the column customer is there twice"),
+    ("r.csv", "customer,day,id\n", "r.csv:1: there are no rows"), ("r.csv", 'customer,day,id\n1,2,"3"x\n', "r.csv:2: something stands behind a quoted field"),
+    ("r.json", '{"customer": 1, "day": 2}\n{"customer": 1, "day" 2}\n', "r.json:2: an object is pairs of a name and a value"), ("r.json", "[1]", "r.json:1: a row is an object"),
+    ("r.json", '[{"customer": 1, "day": 1, "id": 1}', "r.json:1: the array has no end"), ("r.json", '{"customer": 1, "what": 2}', "r.json:1: shop.orders has no column 'what'"),
+    ("r.json", '\n{"customer": 1, "day": "x", "id": 1}', "r.json:2: "), ("r.json", '{"customer": 1, "day": {"a": 1}}', "r.json:1: day: an object is no value of this type"),
+    ("r.json", '{"customer": 1, "note": "\\x"}', "r.json:1: note: a string has no end, or an escape that JSON does not know"),
+])
+def test_a_sample_that_does_not_fit_is_named(files, file, text, words):
+    rows = files.write(file, text)
+    for command in (["capacity"], ["capacity", "size"]):
+        run = tally(*command, "--schema", files.schema, "--rows", rows, "--table", "shop.orders")
+        assert run.returncode == 2 and words in run.stderr, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("flag, text, words", [
+    ("tablestats", cut("tablestats.txt", 20), "the figures of capacity_shop.orders lack 'Local read count': is the text cut off?"),
+    ("tablestats", "hello\n", "n.txt:1: this is no line of tablestats: 'hello'"), ("tablestats", "Total number of tables: 3\n", "n.txt:1: there is no table in it"),
+    ("tablestats", (NODETOOL / "tablestats.txt").read_text().replace("Local read count: 300", "Local read count: many"), "n.txt:24: a number is expected: 'Local read count: many'"),
+    ("tablehistograms", cut("tablehistograms_orders.txt", 8), "n.txt:8: the line 'Max' is missing: is the text cut off?"),
+    ("tablehistograms", "shop.orders\n", "n.txt:1: a line 'keyspace/table histograms' is expected"),
+    ("info", cut("info.txt", 5), "n.txt:5: there is no line 'Uptime (seconds)'"), ("info", "Uptime (seconds) : -3\n", "n.txt:1: a number is expected"),
+    ("status", cut("status.txt", 4), "n.txt:4: there is no node in it"), ("status", "what\n", "n.txt:1: a line 'Datacenter: ...' is expected"),
+])
+def test_a_capture_that_is_malformed_is_named(files, flag, text, words):
+    file = files.write("n.txt", text)
+    flags = {"tablestats": NODETOOL / "tablestats.txt", flag: file}
+    run = tally("capacity", "--schema", files.write("captured.cql", CAPTURED), *(x for k, v in flags.items() for x in (f"--{k}", v)))
+    assert run.returncode == 2 and words in run.stderr, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("prices, words", [
+    ("region,read_unit\nx,1\n", "p.csv:2: no line 'date,2025-11-05' says of which day the prices are"), ("date,yesterday\n", "p.csv:1: 'yesterday' is no date as 2025-11-05"),
+    ("date,2025-11-05\nregion,red_unit\n", "p.csv:2: there is no price 'red_unit'"), ("date,2025-11-05\nx,1\n", "p.csv:2: a line 'region,...' names the columns"),
+    ("date,2025-11-05\nregion,read_unit\nx,cheap\n", "p.csv:3: 'cheap' is no price"), ("date,2025-11-05\nregion,read_unit\nx,1\nx,2\n", "p.csv:4: the Region 'x' is there twice"),
+    ("date,2025-11-05\nregion,read_unit\nx,1,2\n", "p.csv:3: there are more fields than columns: '2'"),
+    ("date,2025-11-05\nregion,read_unit,write_unit\nx,1\n", "p.csv:3: there are fewer fields than columns: 'x,1'"), ("date,2025-11-05\nregion,read_unit\n", "p.csv:2: there are no prices"),
+])
+def test_prices_that_are_wrong_are_named(files, prices, words):
+    files.write("w.yaml", "statements: []\n")
+    run = tally("capacity", "--schema", files.schema, "--workload", files.folder / "w.yaml", "--prices", files.write("p.csv", prices))
+    assert run.returncode == 2 and words in run.stderr, run.stdout + run.stderr
+
+
+def test_unknown_regions_and_stale_prices_are_named(files):
+    files.write("w.yaml", "statements: []\n")
+    old = files.write("old.csv", "# prices\ndate,2019-04-01\nregion,read_unit\nx,1\n")
+    flags = ["--schema", files.schema, "--workload", files.folder / "w.yaml"]
+    run = tally("capacity", *flags, "--region", "us-east-1,atlantis-1")
+    assert run.returncode == 2 and "--region: prices.csv has no prices of the Region 'atlantis-1'" in run.stderr
+    said = tally("capacity", *flags, "--prices", old)
+    assert said.returncode == 0 and re.search(r"old\.csv:2: the prices are of 2019-04-01, \d+ days old", said.stdout)
+    run = tally("capacity", *flags, "--prices", old, "--price-age", 365)
+    assert run.returncode == 2 and re.search(r"old\.csv:2: the prices are of 2019-04-01, \d+ days old, and --price-age allows 365", run.stderr)
+    run = tally("capacity", "--schema", files.write("bad.cql", KEYSPACE + "CREATE TABEL x;\n"), "--workload", files.folder / "w.yaml")
+    assert run.returncode == 2 and "bad.cql:2: " in run.stderr
