@@ -22,7 +22,7 @@ def run(*command, **options):
 
 def flags_of(subcommand):
     """As its --help names them."""
-    return set(re.findall(r"^  --([a-z-]+)", run(TALLY, *subcommand.split(), "--help").stdout, re.M)) - {"help"}
+    return set(re.findall(r"^  --([a-z0-9-]+)", run(TALLY, *subcommand.split(), "--help").stdout, re.M)) - {"help"}
 
 
 def completed(program, *words):
@@ -46,7 +46,7 @@ def test_every_subcommand_has_help_with_examples_that_use_its_flags():
         for line in examples:
             line = line.replace('\\"', '"')
             assert line in text.stdout and line.startswith(f"tally {s} ")
-            assert {m for m in re.findall(r" --([a-z-]+)", line)} <= flags_of(s), line
+            assert {m for m in re.findall(r" --([a-z0-9-]+)", line)} <= flags_of(s), line
 
 
 def test_the_man_page_and_each_completion_name_every_subcommand_and_flag():
