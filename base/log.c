@@ -1,27 +1,183 @@
 #include "base/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
-static _Atomic int max_level = LOG_LEVEL_INFO;
+#include "base/buf.h"
 
-void log_set_level(enum log_level level) { atomic_store(&max_level, (int)level); }
+enum { ROOMS_MAX = 16, ROOM_NAME_MAX = 32, TEXT_MAX = 1024, LINE_MAX = 8 * TEXT_MAX };
 
-void log_line(enum log_level level, const char *fmt, ...) {
-    static const char *const names[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
-    if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed)) return;
-    char line[1024];
+static const char *const names[] = {"error", "warn", "info", "debug"};
+
+struct levels {
+    enum log_level all;
+    unsigned n;
+    struct {
+        char name[ROOM_NAME_MAX];
+        enum log_level level;
+    } rooms[ROOMS_MAX];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all but most */
+static struct levels current = {.all = LOG_LEVEL_INFO};
+static _Atomic int most = LOG_LEVEL_INFO; /* what no room says more than: a line above it costs one look */
+static enum log_format shape = LOG_HUMAN;
+static int to = STDERR_FILENO;
+
+/* ---- levels ---- */
+
+static int level_of(struct slice name) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (slice_is(name, names[i])) return (int)i;
+    return -1;
+}
+
+static int take_part(struct levels *l, struct slice part, struct err *e) {
+    const uint8_t *eq = memchr(part.p, '=', part.n);
+    struct slice room = slice_of(part.p, eq ? (size_t)(eq - part.p) : 0), name = eq ? slice_of(eq + 1, part.n - room.n - 1) : part;
+    int level = level_of(name);
+    if (level < 0) return err_set(e, ERR_CONFIG, "'%.*s' is no level of the log: error, warn, info or debug", SLICE_FMT(name));
+    if (!eq) {
+        l->all = (enum log_level)level;
+        return 0;
+    }
+    if (!room.n || room.n >= ROOM_NAME_MAX || l->n == ROOMS_MAX)
+        return err_set(e, ERR_CONFIG, "levels of the log are given like info,engine=debug: at most %d rooms", ROOMS_MAX);
+    memcpy(l->rooms[l->n].name, room.p, room.n);
+    l->rooms[l->n++].level = (enum log_level)level;
+    return 0;
+}
+
+static int parse(struct levels *l, const char *text, struct err *e) {
+    *l = (struct levels){.all = LOG_LEVEL_INFO};
+    for (;;) {
+        size_t n = strcspn(text, ",");
+        if (take_part(l, slice_of((const uint8_t *)text, n), e)) return -1;
+        if (!text[n]) return 0;
+        text += n + 1;
+    }
+}
+
+int log_check_levels(const char *levels, struct err *e) {
+    struct levels l;
+    return parse(&l, levels, e);
+}
+
+int log_set_levels(const char *levels, struct err *e) {
+    struct levels l;
+    if (parse(&l, levels, e)) return -1;
+    int top = l.all;
+    for (unsigned i = 0; i < l.n; i++)
+        if ((int)l.rooms[i].level > top) top = l.rooms[i].level;
+    pthread_mutex_lock(&lock);
+    current = l;
+    pthread_mutex_unlock(&lock);
+    atomic_store(&most, top);
+    return 0;
+}
+
+/* The folder of a file, from the project's own on: this file says where that is. */
+static struct slice room_of(const char *file) {
+    static const char here[] = "base/log.c";
+    size_t root = sizeof(__FILE__) - sizeof(here);
+    if (strlen(file) > root) file += root;
+    const char *end = strrchr(file, '/');
+    return slice_of((const uint8_t *)file, end ? (size_t)(end - file) : 0);
+}
+
+static bool within(struct slice room, const char *name) {
+    size_t n = strlen(name);
+    return room.n >= n && !memcmp(room.p, name, n) && (room.n == n || room.p[n] == '/');
+}
+
+/* Under the lock. The longest name that fits says it. */
+static enum log_level level_in(struct slice room) {
+    enum log_level level = current.all;
+    size_t best = 0;
+    for (unsigned i = 0; i < current.n; i++)
+        if (within(room, current.rooms[i].name) && strlen(current.rooms[i].name) > best) {
+            best = strlen(current.rooms[i].name);
+            level = current.rooms[i].level;
+        }
+    return level;
+}
+
+/* ---- lines ---- */
+
+static void put_time(struct buf *out) {
     struct timespec t;
     struct tm tm;
+    char text[32];
     clock_gettime(CLOCK_REALTIME, &t);
     gmtime_r(&t.tv_sec, &tm);
-    size_t n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-    n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03ldZ %s ", t.tv_nsec / 1000000, names[level]);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_printf(out, "%s.%03ldZ", text, t.tv_nsec / 1000000);
+}
+
+static void put_line(struct buf *out, enum log_level level, struct slice room, struct slice text) {
+    static const char *const columns[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
+    if (shape == LOG_HUMAN) {
+        put_time(out);
+        buf_printf(out, " %s %.*s\n", columns[level], SLICE_FMT(text));
+        return;
+    }
+    buf_put_str(out, shape == LOG_JSON ? "{\"time\":\"" : "time=");
+    put_time(out);
+    buf_printf(out, shape == LOG_JSON ? "\",\"level\":\"%s\",\"room\":\"%.*s\",\"text\":" : " level=%s room=%.*s text=", names[level], SLICE_FMT(room));
+    buf_json_str(out, text); /* logfmt quotes like JSON */
+    buf_put_str(out, shape == LOG_JSON ? "}\n" : "\n");
+}
+
+static void write_all(const uint8_t *p, size_t n) {
+    while (n) {
+        ssize_t done = write(to, p, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return; /* nobody could be told of it */
+        p += done;
+        n -= (size_t)done;
+    }
+}
+
+void log_line(enum log_level level, const char *file, const char *fmt, ...) {
+    char text[TEXT_MAX];
     va_list ap;
+    if ((int)level > atomic_load_explicit(&most, memory_order_relaxed)) return;
     va_start(ap, fmt);
-    vsnprintf(line + n, sizeof(line) - n, fmt, ap);
+    vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    fprintf(stderr, "%s\n", line);
+    struct slice room = room_of(file);
+    struct buf out;
+    buf_init(&out, LINE_MAX);
+    pthread_mutex_lock(&lock);
+    if (level <= level_in(room)) {
+        put_line(&out, level, room, slice_str(text));
+        if (buf_failed(&out)) write_all((const uint8_t *)text, strlen(text)); /* better than nothing */
+        else write_all(out.p, out.n);
+    }
+    pthread_mutex_unlock(&lock);
+    buf_fini(&out);
+}
+
+/* ---- where and how ---- */
+
+void log_set_format(enum log_format format) {
+    pthread_mutex_lock(&lock);
+    shape = format;
+    pthread_mutex_unlock(&lock);
+}
+
+int log_open(const char *path, struct err *e) {
+    int fd = *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
+    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot write the log to %s: %s", path, strerror(errno));
+    pthread_mutex_lock(&lock);
+    if (to != STDERR_FILENO) close(to);
+    to = fd;
+    pthread_mutex_unlock(&lock);
+    return 0;
 }

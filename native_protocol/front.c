@@ -46,6 +46,14 @@ uint64_t np_front_requests(const struct np_front *f, uint8_t opcode, enum np_out
     return sum;
 }
 
+bool np_front_alive(const struct np_front *f) {
+    enum { HANGS_US = 10000000 };
+    int64_t now = clock_machine_us(f->o.clock);
+    for (unsigned i = 0; i < f->n_loops; i++)
+        if (now - atomic_load_explicit(&f->loops[i].seen_us, memory_order_relaxed) > HANGS_US) return false;
+    return true;
+}
+
 /* ---- listeners ---- */
 
 static int address_of(const char *text, uint16_t port, struct sockaddr_storage *a, socklen_t *n) {

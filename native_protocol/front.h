@@ -26,6 +26,8 @@ void np_front_go_on(struct np_front *f);
 /* What was bound. */
 uint16_t np_front_port(const struct np_front *f);     /* 0: none, likewise */
 uint16_t np_front_tls_port(const struct np_front *f); /* 0: none */
+/* Do all loops turn? One that has not for ten seconds hangs. Any thread. */
+bool np_front_alive(const struct np_front *f);
 
 /* Sums over all loops. */
 uint64_t np_front_count(const struct np_front *f, enum np_metric id);

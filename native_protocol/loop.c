@@ -380,6 +380,7 @@ static void on_wake(struct ev_loop *ev, ev_async *w, int revents) {
 
 void npi_loop_tick(struct np_loop *l) {
     l->tick_us = clock_machine_us(l->o->clock);
+    atomic_store_explicit(&l->seen_us, l->tick_us, memory_order_relaxed);
     for (struct np_conn *c = l->conns, *next; c; c = next) {
         next = c->next;
         npi_conn_tick(c);
@@ -483,6 +484,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->ops = ops;
     l->bounds = bounds;
     l->tick_us = clock_machine_us(o->clock);
+    atomic_store_explicit(&l->seen_us, l->tick_us, memory_order_relaxed);
     pthread_mutex_init(&l->inbox_lock, NULL);
     pthread_mutex_init(&l->awake, NULL);
     l->inbox_calls_tail = &l->inbox_calls;

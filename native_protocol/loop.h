@@ -104,6 +104,7 @@ struct np_loop {
     struct np_conn *conns, *dirty;
     int64_t ended_us; /* wall clock, when a request of this wake-up ended last, which is when the next one begins; 0: none has */
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
+    _Atomic int64_t seen_us; /* the same, for others to see that it ticks */
     _Atomic bool evicts; /* a budget chose connections of this loop */
     unsigned handshakes; /* steps of TLS handshakes in this wake-up */
 

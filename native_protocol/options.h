@@ -29,6 +29,7 @@ struct np_options { /* what it points to must outlive the front */
     uint16_t port;      /* of it; 0: any free one */
     struct np_tls *tls; /* of the port with TLS; NULL: there is none */
     uint16_t tls_port;
+    const _Atomic int64_t *slow_us; /* statements that take as long are logged; 0: none; may change */
     unsigned threads; /* 0: one per core */
     unsigned workers[WORK_CLASSES]; /* threads of each class; 0: by cores */
     unsigned queue_max;             /* requests that wait for workers; 0: default */

@@ -1,5 +1,6 @@
 #include "native_protocol/posting.h"
 
+#include "base/log.h"
 #include "base/murmur3.h"
 #include "cql/fingerprint.h"
 #include "native_protocol/loop.h"
@@ -58,6 +59,15 @@ static uint32_t count_statements(const struct op_cost *c) {
     return n ? n : 1;
 }
 
+/* Values of rows are nowhere in it: statements are told apart from those that differ in values, and text that could hold a password is not shown at all. */
+static void tell_slow(const struct np_call *call, const struct ledger_request *q) {
+    const struct charge *c = &call->charge;
+    const char *kind = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind) : np_opcode_name(call->env.opcode);
+    log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s", (double)q->took_us / 1000, c->read_units,
+             c->write_units, c->static_write_units, call->err.set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
+             SLICE_FMT(q->text.p ? q->text : slice_str(kind)));
+}
+
 void npi_post(struct np_call *call) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
@@ -79,6 +89,8 @@ void npi_post(struct np_call *call) {
     c->loop->ended_us = clock_wall_us(o->clock);
     q.took_us = c->loop->ended_us > q.now_us ? c->loop->ended_us - q.now_us : 0;
     name_statement(call, &q);
+    int64_t slow_us = o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0;
+    if (UNLIKELY(slow_us && q.took_us >= slow_us)) tell_slow(call, &q);
     if (UNLIKELY(call->r.verdict != NULL)) note_verdict(call->r.verdict, &call->cost, &q);
     ledger_post(o->ledger, c->loop->number, &q);
 }

@@ -98,22 +98,52 @@ static enum MHD_Result answer_metrics(struct admin *a, struct MHD_Connection *c)
     return rc;
 }
 
+static enum MHD_Result answer_health(struct admin *a, struct MHD_Connection *c) {
+    (void)a;
+    return answer(c, MHD_HTTP_OK, slice_str("ok\n"), "text/plain");
+}
+
+static enum MHD_Result answer_live(struct admin *a, struct MHD_Connection *c) {
+    bool live = np_front_alive(a->front);
+    return answer(c, live ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, slice_str(live ? "live\n" : "an event loop hangs\n"), "text/plain");
+}
+
+static enum MHD_Result answer_ready(struct admin *a, struct MHD_Connection *c) {
+    char why[512] = "", text[600];
+    bool ready = eng_ready(a->eng, why, sizeof(why));
+    snprintf(text, sizeof(text), "%s\n", ready ? "ready" : why);
+    return answer(c, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, slice_str(text), "text/plain");
+}
+
+static enum MHD_Result answer_version(struct admin *a, struct MHD_Connection *c) {
+    (void)a;
+    return answer(c, MHD_HTTP_OK, slice_str("{\"name\":\"tallyd\",\"version\":\"" TALLY_VERSION "\",\"commit\":\"" TALLY_COMMIT "\"}\n"), "application/json");
+}
+
+static const struct {
+    const char *path;
+    enum MHD_Result (*answer)(struct admin *a, struct MHD_Connection *c);
+} pages[] = {{"/health", answer_health}, {"/live", answer_live}, {"/ready", answer_ready}, {"/metrics", answer_metrics}, {"/version", answer_version}};
+
+static enum MHD_Result answer_index(struct MHD_Connection *c) {
+    struct buf b;
+    buf_init(&b, 0);
+    for (size_t i = 0; i < ARRAY_LEN(pages); i++) buf_printf(&b, "%s%s", i ? " " : "", pages[i].path);
+    buf_put_str(&b, "\n");
+    enum MHD_Result rc = answer(c, MHD_HTTP_NOT_FOUND, buf_slice(&b), "text/plain");
+    buf_fini(&b);
+    return rc;
+}
+
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
                                   const char *data, size_t *data_n, void **state) {
     (void)version, (void)data, (void)state;
-    struct admin *a = arg;
     if (*data_n) return MHD_NO; /* nothing here takes a body */
     if (strcmp(method, "GET") && strcmp(method, "HEAD"))
         return answer(c, MHD_HTTP_METHOD_NOT_ALLOWED, slice_str("only GET\n"), "text/plain");
-    if (!strcmp(url, "/health")) return answer(c, MHD_HTTP_OK, slice_str("ok\n"), "text/plain");
-    if (!strcmp(url, "/ready")) {
-        char why[512] = "", text[600];
-        bool ready = eng_ready(a->eng, why, sizeof(why));
-        snprintf(text, sizeof(text), "%s\n", ready ? "ready" : why);
-        return answer(c, ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, slice_str(text), "text/plain");
-    }
-    if (!strcmp(url, "/metrics")) return answer_metrics(a, c);
-    return answer(c, MHD_HTTP_NOT_FOUND, slice_str("/health /ready /metrics\n"), "text/plain");
+    for (size_t i = 0; i < ARRAY_LEN(pages); i++)
+        if (!strcmp(url, pages[i].path)) return pages[i].answer(arg, c);
+    return answer_index(c);
 }
 
 /* Who opens connections and asks nothing shall not keep others out: with many open the eldest goes, whatever it still wants. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <yaml.h>
 
+#include "base/nearest.h"
+
 struct option_row {
     const char *flag, *argument, *text, *help;
 };
@@ -37,6 +39,16 @@ static int find_option(const char *name, size_t n) {
     return -1;
 }
 
+/* " (did you mean --port?)", or nothing. prefix: of flags. */
+static const char *meant(const char *name, size_t n, const char *prefix, char *room, size_t size) {
+    const char *flags[CONFIG_OPTIONS];
+    for (int o = 0; o < CONFIG_OPTIONS; o++) flags[o] = rows[o].flag;
+    const char *near = nearest_name(slice_of((const uint8_t *)name, n), flags, CONFIG_OPTIONS);
+    *room = 0;
+    if (near) snprintf(room, size, " (did you mean %s%s?)", prefix, near);
+    return room;
+}
+
 /* ---- environment ---- */
 
 static int load_environment(struct config *c, struct err *e) {
@@ -65,8 +77,10 @@ static int take_flag(struct config *c, int argc, char **argv, int *at, struct er
     if (!strcmp(arg, "--print-config")) return c->print = true, 0;
     if (strncmp(arg, "--", 2)) return err_set(e, ERR_CONFIG, "unexpected argument '%s'; see tallyd --help", arg);
     const char *name = arg + 2, *eq = strchr(name, '=');
-    int o = find_option(name, eq ? (size_t)(eq - name) : strlen(name));
-    if (o < 0) return err_set(e, ERR_CONFIG, "unknown flag '%s'; see tallyd --help", arg);
+    size_t n = eq ? (size_t)(eq - name) : strlen(name);
+    char near[96];
+    int o = find_option(name, n);
+    if (o < 0) return err_set(e, ERR_CONFIG, "unknown flag '%s'%s; see tallyd --help", arg, meant(name, n, "--", near, sizeof(near)));
     if (eq) return set_value(c, o, eq + 1, e);
     if (*at + 1 >= argc) return err_set(e, ERR_CONFIG, "flag --%s needs a value: %s", rows[o].flag, rows[o].argument);
     return set_value(c, o, argv[++*at], e);
@@ -84,9 +98,11 @@ static int yaml_pair(struct config *c, yaml_document_t *doc, const yaml_node_pai
     yaml_node_t *key = yaml_document_get_node(doc, pair->key), *value = yaml_document_get_node(doc, pair->value);
     if (!key || !value || key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
         return err_set(e, ERR_CONFIG, "%s: settings are pairs of a key and a plain value", path);
-    int o = find_option((const char *)key->data.scalar.value, key->data.scalar.length);
+    const char *name = (const char *)key->data.scalar.value;
+    char near[96];
+    int o = find_option(name, key->data.scalar.length);
     if (o < 0 || o == CONFIG_CONFIG)
-        return err_set(e, ERR_CONFIG, "%s line %zu: unknown setting '%s'", path, key->start_mark.line + 1, key->data.scalar.value);
+        return err_set(e, ERR_CONFIG, "%s line %zu: unknown setting '%s'%s", path, key->start_mark.line + 1, name, meant(name, key->data.scalar.length, "", near, sizeof(near)));
     return set_value(c, o, (const char *)value->data.scalar.value, e);
 }
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "server/data_dir.h"
 
 static int open_engine(struct instance *in, struct err *e) {
@@ -101,6 +100,7 @@ static int open_front(struct instance *in, struct err *e) {
         .port = s->port,
         .tls = in->tls,
         .tls_port = s->tls_port,
+        .slow_us = &in->slow_us,
         .threads = s->threads,
         .queue_max = s->queue_requests,
         .queue_bytes_max = s->queue_bytes,
@@ -124,6 +124,7 @@ static int open_front(struct instance *in, struct err *e) {
 
 int instance_open(struct instance *in, const struct settings *s, struct err *e) {
     *in = (struct instance){.settings = *s, .lock_fd = -1};
+    atomic_store(&in->slow_us, s->slow_us);
     clock_control_init(&in->clock, &clock_real);
     /* the port is known before the catalogue is, which shows it in system.local */
     uint16_t *port = s->tls_only ? &in->settings.tls_port : &in->settings.port;
@@ -134,13 +135,6 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
         return 0;
     instance_close(in);
     return -1;
-}
-
-void instance_reload(struct instance *in, bool asked) {
-    struct err e = {0};
-    if (!in->tls || !(asked || np_tls_changed(in->tls))) return;
-    if (np_tls_reload(in->tls, &e)) log_error("%s; connections go on with the certificate that was there", e.text);
-    else log_info("new connections get the certificate that %s holds now", in->settings.tls.cert);
 }
 
 void instance_close(struct instance *in) {

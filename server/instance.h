@@ -31,6 +31,7 @@ struct instance {
     struct access_keys keys;
     struct cql_db *db;
     struct np_tls *tls; /* NULL: none */
+    _Atomic int64_t slow_us; /* as in np_options */
     struct np_front *front;
     struct admin *admin;
     struct local_socket *local;
@@ -39,7 +40,5 @@ struct instance {
 
 /* -1: what was opened is closed again. */
 int instance_open(struct instance *in, const struct settings *s, struct err *e) MUST_CHECK;
-/* Reads again what may change while it runs, asked for (SIGHUP) or because files have changed. What is of no use is logged, and what was there goes on. */
-void instance_reload(struct instance *in, bool asked);
 /* Answers what is in flight, syncs, closes. */
 void instance_close(struct instance *in);

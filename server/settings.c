@@ -77,6 +77,17 @@ static int read_network(struct settings *s, const struct config *c, struct err *
     return read_tls(s, c, e);
 }
 
+static int read_log(struct settings *s, const struct config *c, struct err *e) {
+    unsigned long slow;
+    int format = ONE_OF(c, CONFIG_LOG_FORMAT, e, "human", "logfmt", "json");
+    if (format < 0 || number(c, CONFIG_SLOW_STATEMENT, 0, 86400000, &slow, e) || log_check_levels(c->values[CONFIG_LOG_LEVEL], e)) return -1;
+    s->log.format = (enum log_format)format;
+    s->log.levels = c->values[CONFIG_LOG_LEVEL];
+    s->log.file = c->values[CONFIG_LOG_FILE];
+    s->slow_us = (int64_t)slow * 1000;
+    return 0;
+}
+
 static int read_workers(struct settings *s, const struct config *c, struct err *e) {
     static const enum config_option threads[WORK_CLASSES] = {
         [WORK_READ] = CONFIG_READ_WORKERS, [WORK_UPDATE] = CONFIG_UPDATE_WORKERS, [WORK_SCAN] = CONFIG_SCAN_WORKERS, [WORK_DDL] = CONFIG_DDL_WORKERS};
@@ -207,7 +218,7 @@ static int read_capture(struct settings *s, const struct config *c, struct err *
 
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
     *s = (struct settings){0};
-    if (read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
+    if (read_log(s, c, e) || read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
     int mode = ONE_OF(c, CONFIG_MODE, e, "keyspaces", "cassandra");
     int model = ONE_OF(c, CONFIG_SIZE_MODEL, e, "documented-2022", "current");
     int durability = ONE_OF(c, CONFIG_DURABILITY, e, "fsync", "periodic", "none");

@@ -1,6 +1,7 @@
 /* The settings as values, checked; what is not there yet is refused by name rather than accepted in silence. */
 #pragma once
 
+#include "base/log.h"
 #include "capture/recorder.h"
 #include "limits/limiter.h"
 #include "native_protocol/options.h"
@@ -15,6 +16,11 @@ struct settings { /* texts belong to the config */
     uint16_t port, tls_port, admin_port;
     bool has_tls, tls_only;
     struct np_tls_options tls;
+    struct {
+        const char *file, *levels; /* "": stderr */
+        enum log_format format;
+    } log;
+    int64_t slow_us; /* statements that take as long are logged; 0: none */
     enum tally_mode mode;
     enum auth auth;
     const char *credentials; /* file; empty: none */

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "metering/charge.h"
-#include "server/instance.h"
+#include "server/reload.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -66,29 +66,45 @@ static void notify_systemd(const char *line) {
     if (fd >= 0) close(fd);
 }
 
+/* Half of what systemd gives before it takes the server for hung, or a second; 0: it does not watch. */
+static int64_t watchdog_us(void) {
+    const char *text = getenv("WATCHDOG_USEC");
+    long long us = text ? strtoll(text, NULL, 10) : 0;
+    return us > 0 ? us / 2 : 0;
+}
+
 /* Until SIGTERM or SIGINT, which is returned. */
-static int wait_for_the_end(struct instance *in, const sigset_t *set) {
-    static const struct timespec second = {.tv_sec = 1};
+static int wait_for_the_end(struct reload *r, const sigset_t *set) {
+    int64_t watch = watchdog_us(), step = watch && watch < 1000000 ? watch : 1000000;
+    const struct timespec wait = {.tv_sec = step / 1000000, .tv_nsec = step % 1000000 * 1000};
     for (;;) {
-        int sig = sigtimedwait(set, NULL, &second);
+        int sig = sigtimedwait(set, NULL, &wait);
         if (sig == SIGTERM || sig == SIGINT) return sig;
-        instance_reload(in, sig == SIGHUP);
+        if (sig == SIGHUP) reload_all(r);
+        else reload_files(r->in);
+        if (watch && np_front_alive(r->in->front)) notify_systemd("WATCHDOG=1");
     }
 }
 
-static int serve(const struct config *c) {
+static int open_log(const struct settings *s, struct err *e) {
+    log_set_format(s->log.format);
+    return log_set_levels(s->log.levels, e) || log_open(s->log.file, e) ? -1 : 0;
+}
+
+static int serve(const struct config *c, int argc, char **argv) {
     struct settings s;
     struct err e = {0};
-    if (settings_read(&s, c, &e)) {
+    umask(077); /* rows are nobody else's to read, in whatever file */
+    if (settings_read(&s, c, &e) || open_log(&s, &e)) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         return EXIT_USAGE;
     }
     sigset_t set;
     int sig;
     struct instance in;
+    struct reload again = {.in = &in, .argc = argc, .argv = argv, .first = c};
     raise_file_limit();
     memory_guard();
-    umask(077); /* rows are nobody else's to read, in whatever file */
     block_signals(&set);
     if (instance_open(&in, &s, &e)) {
         fprintf(stderr, "tallyd: %s\n", e.text);
@@ -97,10 +113,11 @@ static int serve(const struct config *c) {
     say_metering(&s);
     say_ready(&in);
     notify_systemd("READY=1");
-    sig = wait_for_the_end(&in, &set);
+    sig = wait_for_the_end(&again, &set);
     notify_systemd("STOPPING=1");
     log_info("stopping: %s", sig == SIGTERM ? "SIGTERM" : "SIGINT");
     instance_close(&in);
+    reload_fini(&again);
     return EXIT_FINE;
 }
 
@@ -127,7 +144,7 @@ int main(int argc, char **argv) {
     } else if (c.help) config_print_help(c.format);
     else if (c.version) printf("tallyd %s (%s)\n", TALLY_VERSION, TALLY_COMMIT);
     else if (c.check || c.print) rc = look(&c);
-    else rc = serve(&c);
+    else rc = serve(&c, argc, argv);
     config_fini(&c);
     return rc;
 }

@@ -1,9 +1,17 @@
-"""What an operator does: looks at the settings, runs the server under systemd, installs it."""
+"""What an operator does: looks at the settings and changes them, reads the log, runs the server under systemd, installs it."""
+import json
 import os
+import re
+import signal
 import socket
+import stat
 import subprocess
+import urllib.error
+import urllib.request
 
-from tally_server import ROOT, TALLYD, Server
+import pytest
+
+from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, eventually
 
 
 def run(*flags, **env):
@@ -53,3 +61,95 @@ def test_it_installs_what_it_needs(tmp_path):
     for name in ("README.md", "LICENSE", "docs/metering.md"):
         assert list((tmp_path / "usr").rglob(name)), name
     assert ROOT.joinpath("LICENSE").read_text().lstrip().startswith("Apache License")
+
+
+# ---- settings by name ----
+
+def test_a_wrong_name_is_told_the_right_one(tmp_path):
+    flag = run("--check-config", "--admin-prot", "1")
+    assert flag.returncode == 2 and "unknown flag '--admin-prot' (did you mean --admin-port?)" in flag.stderr
+    file = tmp_path / "tally.yaml"
+    file.write_text("mode: cassandra\nread_timout: 5\n")
+    key = run("--check-config", "--config", file)
+    assert key.returncode == 2 and f"{file} line 2: unknown setting 'read_timout' (did you mean read-timeout?)" in key.stderr
+    far = run("--check-config", "--xyzzy", "1")
+    assert "unknown flag '--xyzzy'; see" in far.stderr
+
+
+# ---- the log ----
+
+def test_the_log_is_read_by_programs_and_moved_away(new_server, tmp_path):
+    log = tmp_path / "tally.log"
+    s = new_server("--log-file", str(log), "--log-format", "json", "--ddl-delay", "none")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert lines and all(set(line) == {"time", "level", "room", "text"} for line in lines)
+    assert any(line["room"] == "server/main" and line["text"].startswith("metering: ") for line in lines)
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    log.rename(tmp_path / "tally.log.1")
+    s.process.send_signal(signal.SIGHUP)
+    eventually(log.exists)
+    s.stop()
+    assert json.loads(log.read_text().splitlines()[-1])["text"] == "stopping: SIGTERM"
+
+
+def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path):
+    file = tmp_path / "tally.yaml"
+    file.write_text("slow-statement: 0\nrack: one\n")
+    s = new_server("--config", str(file), "--ddl-delay", "none")
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        create_table(session, "k", "t", "p int PRIMARY KEY, v text")
+        session.execute("INSERT INTO k.t (p, v) VALUES (1, 'a secret')")
+        assert "slow: " not in s.log.read_text()
+        file.write_text("slow-statement: 1\nrack: two\nlog-format: logfmt\n")
+        s.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "--rack is 'two' now: that takes a restart" in s.log.read_text())
+        assert "--slow-statement is '1' now" in s.log.read_text()
+
+        def told():
+            session.execute("INSERT INTO k.t (p, v) VALUES (2, 'a secret')")  # waits for the disk, sooner or later for a millisecond
+            return "slow: " in s.log.read_text()
+        eventually(told, 60)
+        assert re.search(r'level=warn room=native_protocol text="slow: [0-9.]+ ms, 0 read units, 1 write units, 0 static write units, answered, role anonymous, '
+                         r'from 127.0.0.1: INSERT INTO k.t', s.log.read_text())
+        assert "a secret" not in s.log.read_text()
+        file.write_text("rack: [1]\n")
+        s.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "the settings stay as they were" in s.log.read_text())
+        assert session.execute("SELECT rack FROM system.local").one().rack == "one"
+
+
+# ---- the admin port ----
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_the_admin_port_says_that_it_lives_and_what_it_is(new_server):
+    s = new_server("--admin-port", str(free_port()))
+
+    def get(path):
+        with urllib.request.urlopen(f"http://{s.admin}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    assert get("/live") == (200, "live\n")
+    status, text = get("/version")
+    version = json.loads(text)
+    assert run("--version").stdout == f"tallyd {version['version']} ({version['commit']})\n"
+    with pytest.raises(urllib.error.HTTPError) as e:
+        get("/else")
+    assert e.value.read().decode() == "/health /live /ready /metrics /version\n"
+
+
+def test_systemds_watchdog_hears_from_it_while_it_lives(tmp_path, monkeypatch):
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(path))
+        listener.settimeout(20)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(path))
+        monkeypatch.setenv("WATCHDOG_USEC", "200000")
+        s = Server(tmp_path).start()
+        assert [listener.recv(100) for _ in range(4)] == [b"READY=1"] + [b"WATCHDOG=1"] * 3
+        s.stop()

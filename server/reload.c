@@ -1,0 +1,78 @@
+#include "server/reload.h"
+
+#include "base/log.h"
+
+/* ---- certificates ---- */
+
+static void take_certificates(struct instance *in) {
+    struct err e = {0};
+    if (np_tls_reload(in->tls, &e)) log_error("%s; connections go on with the certificate that was there", e.text);
+    else log_info("new connections get the certificate that %s holds now", in->settings.tls.cert);
+}
+
+void reload_files(struct instance *in) {
+    if (in->tls && np_tls_changed(in->tls)) take_certificates(in);
+}
+
+/* ---- settings ---- */
+
+static int apply_log_level(struct instance *in, const struct settings *s, struct err *e) {
+    (void)in;
+    return log_set_levels(s->log.levels, e);
+}
+
+static int apply_log_format(struct instance *in, const struct settings *s, struct err *e) {
+    (void)in, (void)e;
+    log_set_format(s->log.format);
+    return 0;
+}
+
+static int apply_log_file(struct instance *in, const struct settings *s, struct err *e) {
+    (void)in;
+    return log_open(s->log.file, e);
+}
+
+static int apply_slow_statement(struct instance *in, const struct settings *s, struct err *e) {
+    (void)e;
+    atomic_store(&in->slow_us, s->slow_us);
+    return 0;
+}
+
+static int (*const live[CONFIG_OPTIONS])(struct instance *in, const struct settings *s, struct err *e) = {
+#define LIVE(id, apply) [CONFIG_##id] = apply_##apply,
+#include "server/live.def"
+#undef LIVE
+};
+
+static void apply(struct reload *r, const struct config *next, const struct settings *s) {
+    const struct config *before = r->again ? &r->latest : r->first;
+    for (int o = 0; o < CONFIG_OPTIONS; o++) {
+        struct err e = {0};
+        bool changed = strcmp(before->values[o], next->values[o]) != 0;
+        if (changed && !live[o]) log_warn("--%s is '%s' now: that takes a restart", config_flag((enum config_option)o), next->values[o]);
+        /* the log's file is opened again in any case: it may have been moved away */
+        else if (live[o] && (changed || o == CONFIG_LOG_FILE) && live[o](r->in, s, &e)) log_error("%s", e.text);
+        else if (changed) log_info("--%s is '%s' now", config_flag((enum config_option)o), next->values[o]);
+    }
+}
+
+void reload_all(struct reload *r) {
+    struct config next;
+    struct settings s;
+    struct err e = {0};
+    if (r->in->tls) take_certificates(r->in);
+    if (config_load(&next, r->argc, r->argv, &e) || settings_read(&s, &next, &e)) {
+        log_error("%s; the settings stay as they were", e.text);
+        config_fini(&next);
+        return;
+    }
+    apply(r, &next, &s);
+    reload_fini(r);
+    r->latest = next;
+    r->again = true;
+}
+
+void reload_fini(struct reload *r) {
+    if (r->again) config_fini(&r->latest);
+    r->again = false;
+}
