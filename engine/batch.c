@@ -31,6 +31,8 @@ struct write {
     bool fold;               /* the row is to be folded after the commit, the range tombstones of the partition settled */
 };
 
+enum { WRITTEN_BITS = 1 << 14 };
+
 struct eng_batch {
     struct eng *eng;
     struct kv_batch *kv; /* filled by the commit */
@@ -48,6 +50,8 @@ struct eng_batch {
     struct engi_slot_note note; /* for when they have written them */
     uint32_t gate;          /* where its commits pass */
     uint32_t puts, merges;  /* of the commit */
+    struct engi_stripe_set locked; /* until the commit */
+    uint64_t written[WRITTEN_BITS / 64]; /* by hash: rows that were written under them */
     int64_t now_us;         /* of the commit: when a history has it that it was; 0: not asked yet */
 };
 
@@ -84,9 +88,37 @@ void eng_batch_on_met(struct eng_batch *b, void (*fn)(void *arg), void *arg) {
     b->note.arg = arg;
 }
 
+/* ---- stripes of a batch ---- */
+
+int eng_batch_try_lock(struct eng_batch *b, const struct eng_part *part) { return b->eng->kv->one_writer ? engi_stripes_try(b->eng, &b->locked, part) : -1; }
+void eng_batch_unlock(struct eng_batch *b, const struct eng_part *part) { engi_stripes_give_back(b->eng, &b->locked, part); }
+bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part) { return engi_stripes_have(&b->locked, part); }
+
+static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+    uint64_t h = ((uint64_t)part->token ^ part->table) + (uint64_t)kind;
+    return (uint32_t)((h ^ (uint64_t)murmur3_hash(ck)) * UINT64_C(0x9e3779b97f4a7c15) >> 50);
+}
+
+void eng_batch_wrote(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+    uint32_t i = written_bit(part, kind, ck);
+    b->written[i / 64] |= 1ull << (i % 64);
+}
+
+bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
+    uint32_t i = written_bit(part, kind, ck);
+    return b->written[i / 64] >> (i % 64) & 1;
+}
+
+static void leave_stripes(struct eng_batch *b) {
+    if (!b->locked.any) return;
+    memset(b->written, 0, sizeof(b->written));
+    engi_stripes_leave(b->eng, &b->locked);
+}
+
 void eng_batch_free(struct eng_batch *b) {
     if (!b) return;
     engi_slot_forget(&b->eng->slots, &b->note);
+    leave_stripes(b);
     b->kv->ops->batch_free(b->kv);
     buf_fini(&b->key);
     buf_fini(&b->value);
@@ -102,6 +134,7 @@ static void clear(struct eng_batch *b) {
     buf_clear(&b->bytes, BYTES_KEPT);
     b->n_writes = b->n_marks = 0;
     b->met_us = 0;
+    leave_stripes(b);
 }
 
 /* Remembers the oldest timestamp that the table was ever written with, for purging. */

@@ -149,6 +149,16 @@ bool eng_holds(const struct eng *eng, const struct eng_part *part);
 /* Several partitions at once, in an order that cannot deadlock. */
 void eng_lock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n);
 void eng_unlock_many(struct eng *eng, const struct eng_part *const *parts, uint32_t n);
+/* The same for a loop, which must not wait: the stripe is the batch's until that is committed, or dropped, by whoever, and other writes of the batch share it. What the
+ * batch has not committed yet is not read: so a row that it wrote under a stripe (eng_batch_wrote) cannot be read for another write (eng_batch_has_written; may
+ * say so of one that it did not).
+ * 1: the stripe has become the batch's, and eng_batch_unlock gives it back while nothing was written under it; 0: it was; -1: it is not free, or the store has several
+ * writers. */
+int eng_batch_try_lock(struct eng_batch *b, const struct eng_part *part) MUST_CHECK;
+void eng_batch_unlock(struct eng_batch *b, const struct eng_part *part);
+bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part);
+void eng_batch_wrote(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
+bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, struct slice ck);
 
 /* ---- reading ---- */
 

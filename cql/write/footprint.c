@@ -19,6 +19,7 @@ enum {
 /* What a request has done so far. */
 struct work {
     uint32_t steps, looked_at;
+    bool incomplete; /* it failed for a row that is not in memory */
 };
 
 /* A change and its place among those of its partition. */
@@ -118,7 +119,13 @@ static int load(struct footprint *f, const struct eng_row *address) {
     struct cql_request *r = f->r;
     struct eng_row row;
     arena_reset(&f->rows);
-    int rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, &row, NULL, r->err);
+    if (!r->blocking && eng_batch_has_written(r->batch, &f->m->part, address->kind, address->ck)) {
+        f->work->incomplete = true;
+        return -1;
+    }
+    enum eng_tier tier = r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE;
+    int rc = eng_row_get(r->db->options.eng, tier, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, &row, NULL, r->err);
+    f->work->incomplete = rc == ENG_INCOMPLETE;
     if (rc < 0) return -1;
     if (rc == 0) {
         row.del_ts = row.newest_ts;
@@ -310,6 +317,10 @@ static bool is_as_written(const struct touch *t, uint32_t n) {
 }
 
 static int walk_all(struct footprint *f) {
+    if (f->n_sweeps && !f->r->blocking) {
+        f->work->incomplete = true;
+        return -1;
+    }
     for (uint32_t from = 0, to; from < f->n_rows; from = to) {
         const struct touch *t = &f->rows_touched[from];
         for (to = from + 1; to < f->n_rows && same_row(t, &f->rows_touched[to]);) to++;
@@ -329,7 +340,7 @@ static const struct row_view_layout *layout_of(struct cql_request *r, const stru
 static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k, struct work *work) {
     struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
-    assert(eng_holds(r->db->options.eng, &m->part));
+    assert(r->blocking ? eng_holds(r->db->options.eng, &m->part) : eng_batch_holds(r->batch, &m->part));
     const struct row_view_layout *layout = layout_of(r, m->table);
     if (!layout || collect(&f)) return err_nomem(r->err);
     arena_init(&f.rows, CHUNK, 0);
@@ -347,6 +358,6 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
 int footprint_size(struct cql_request *r, const struct mutations *m, const struct compat *k) {
     struct work work = {0};
     for (uint32_t i = 0; i < m->n; i++)
-        if (size_partition(r, &m->list[i], k, &work)) return -1;
+        if (size_partition(r, &m->list[i], k, &work)) return work.incomplete ? ENG_INCOMPLETE : -1;
     return 0;
 }

@@ -13,5 +13,6 @@
 #include "cql/request/request.h"
 #include "cql/write/mutation.h"
 
-/* k: the statement's; a deletion that takes away more rows than Keyspaces allows at once is refused as soon as that is seen. */
+/* k: the statement's; a deletion that takes away more rows than Keyspaces allows at once is refused as soon as that is seen. 0,
+ * -1; ENG_INCOMPLETE, on a loop only: it must be done where one may wait, for a row is not in memory, or there are ranges to go through. */
 int footprint_size(struct cql_request *r, const struct mutations *m, const struct compat *k) MUST_CHECK;

@@ -166,6 +166,7 @@ static int decide(struct write *w, int64_t *newest) {
 
 /* ---- changing ---- */
 
+/* 0, -1, ENG_INCOMPLETE. */
 static int change_all(struct write *w) {
     for (uint32_t i = 0; i < w->n; i++) {
         use_values(w, i);
@@ -174,7 +175,10 @@ static int change_all(struct write *w) {
     if (reach_all(w)) return -1;
     if (w->counters && counter_settle(w->r, &w->m, w->writes[0].now)) return -1;
     const struct compat *compat = &w->items[0].statement->compat;
-    if (weigh_write(w->r, &w->m) || (w->sized_by_row && footprint_size(w->r, &w->m, compat)) || write_rules_sized(w->r, compat)) return -1;
+    if (weigh_write(w->r, &w->m)) return -1;
+    int rc = w->sized_by_row ? footprint_size(w->r, &w->m, compat) : 0;
+    if (rc) return rc;
+    if (write_rules_sized(w->r, compat)) return -1;
     return w->batch ? weigh_batch(w->r, &w->m, w->batch->kind, w->conditional) : 0;
 }
 
@@ -197,6 +201,50 @@ static int lock(struct write *w) {
     return 0;
 }
 
+/* ---- on a loop ---- */
+
+/* A row that is named by its key, and is no partition of its own that is deleted. */
+static bool is_one_row(const struct modify_plan *p) {
+    const struct where_plan *where = p->where;
+    if (!where) return true;
+    if (p->kind == OP_DELETE && !p->n_ops && !p->table->n_clustering) return false;
+    return !where->partition_in && !where->clustering_in && (p->static_only || where->rows == WHERE_ROW_KEYS);
+}
+
+/* What only looks at a row or a few to be sized may be done where nobody waits, as long as they are in memory and nobody else writes them. */
+static bool is_short(const struct write *w) {
+    enum { ROWS_MAX = 8 };
+    for (uint32_t i = 0; i < w->n; i++)
+        if (modify_needs_lock(plan_of(w, i)) || !is_one_row(plan_of(w, i))) return false;
+    return w->n <= ROWS_MAX;
+}
+
+static void give_lock_back(struct cql_request *r) {
+    struct write *w = r->running;
+    eng_batch_unlock(r->batch, &w->m.list[0].part);
+    r->running_fini = NULL;
+}
+
+static bool try_lock(struct write *w) {
+    struct cql_request *r = w->r;
+    int got = w->m.n == 1 ? eng_batch_try_lock(r->batch, &w->m.list[0].part) : -1;
+    if (got == 1) r->running_fini = give_lock_back;
+    return got >= 0;
+}
+
+/* The lock of a loop's write is its batch's, until that is committed with all others of the wake-up. */
+static void leave_lock_to_batch(struct write *w) {
+    struct cql_request *r = w->r;
+    const struct mutation *m = &w->m.list[0];
+    if (eng_batch_empty(r->batch)) return;
+    for (const struct change *c = m->first; c; c = c->next) eng_batch_wrote(r->batch, &m->part, c->row.kind, c->row.ck);
+    r->running_fini = NULL;
+}
+
+static void release(struct cql_request *r) {
+    if (r->running_fini) r->running_fini(r);
+}
+
 /* ---- the whole ---- */
 
 /* On a loop the batch is that of all requests of a wake-up, which its owner commits. */
@@ -208,7 +256,8 @@ static enum cql_outcome apply(struct cql_request *r) {
     if (rc) eng_batch_rollback(b);
     else eng_batch_release(b);
     if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->commit_seq, r->err);
-    if (w->locked) unlock(r);
+    if (w->locked && !r->blocking && !rc) leave_lock_to_batch(w);
+    if (w->locked) release(r);
     return rc ? CQL_FAILED : CQL_COMMIT;
 }
 
@@ -230,7 +279,8 @@ static enum cql_outcome plan_locked(struct write *w) {
     /* The order of conditional writes and of counts is that of the lock. */
     int64_t ts = eng_ts_above(eng_write_us(r->db->options.eng, r->now_us), newest);
     for (uint32_t i = 0; i < w->n; i++) modify_order(&w->writes[i], w->conditional, ts);
-    if (change_all(w)) return CQL_FAILED;
+    int rc = change_all(w);
+    if (rc) return rc == ENG_INCOMPLETE ? CQL_OFFLOAD : CQL_FAILED;
     r->apply = apply;
     return CQL_COMMIT;
 }
@@ -261,15 +311,16 @@ static enum cql_outcome run(struct write *w) {
     r->write_type = write_type(w);
     if (plan_of(w, 0)->table->virt) return check_level(w) ? CQL_FAILED : virtual_write_run(r, w->items, w->n);
     r->work_class = WORK_UPDATE;
-    if (w->locked && !r->blocking) return CQL_OFFLOAD;
+    if (w->locked && !r->blocking && !is_short(w)) return CQL_OFFLOAD;
     if (!w->conditional && check_level(w)) return CQL_FAILED;
     if (bind(w) || (w->conditional && check_level(w))) return CQL_FAILED;
     if (w->m.n == 0) return CQL_DONE;
     r->running = w;
     if (!w->locked) return plan_unlocked(w);
-    if (lock(w)) return CQL_FAILED;
+    if (!r->blocking && !try_lock(w)) return CQL_OFFLOAD;
+    if (r->blocking && lock(w)) return CQL_FAILED;
     enum cql_outcome outcome = plan_locked(w);
-    if (r->apply != apply) unlock(r);
+    if (r->apply != apply) release(r);
     return outcome;
 }
 

@@ -2,11 +2,13 @@
 
 Sizes here are those of documented-2022: a key column is its data and 3 or 4, another column its data, a row adds 100, static data 104.
 """
+import json
 import random
 import re
 import statistics
 import threading
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,6 +17,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
 
 from tally_server import Server, await_active, create_keyspace, create_table
+from test_limits import free_port
 from test_metering import charge
 
 KIB = 1024
@@ -431,4 +434,53 @@ def test_newer_rows_do_not_hide_the_rows_that_a_deletion_takes_away(tmp_path):
         assert s.execute(last).one()
         s.execute(f"DELETE FROM {t} USING TIMESTAMP {past} WHERE pk = 1 AND ck > {TOO_MANY + 400}")
         assert s.execute(last).one() and not s.execute(f"SELECT v FROM {t} WHERE pk = 1 AND ck = {TOO_MANY + 401}").one()
+    server.stop()
+
+
+COLUMNS = 24
+
+
+def test_concurrent_updates_of_a_row_are_sized_one_after_the_other(tmp_path):
+    """Of each column once, all at the same time and by several loops: whatever the order, each update leaves a row that is one column larger than the one before it."""
+    server, cluster = serve(tmp_path, "--threads", "3")
+    with cluster, server.cluster(protocol_version=4) as second, server.cluster(protocol_version=4) as third:
+        sessions = [c.connect() for c in (cluster, second, third)]
+        create_keyspace(sessions[0], "w")
+        t = table(sessions[0], "wide", "pk int, ck int, " + ", ".join(f"c{i} blob" for i in range(COLUMNS)) + ", PRIMARY KEY (pk, ck)")
+        updates = [sessions[i % 3].prepare(f"UPDATE {t} SET c{i} = ? WHERE pk = ? AND ck = ?") for i in range(COLUMNS)]
+        for row in range(30):
+            order = random.Random(row).sample(range(COLUMNS), COLUMNS)
+            futures = [sessions[i % 3].execute_async(updates[i], (bytes(100), row // 3, row % 3), custom_payload={"capacity": b""}) for i in order]
+            sizes = []
+            for f in futures:
+                f.result()
+                sizes.append(json.loads(f.custom_payload["capacity"])["row_bytes"])
+            assert sorted(sizes) == [KEY + 100 * (i + 1) for i in range(COLUMNS)], row
+    server.stop()
+
+
+def test_an_update_of_a_row_in_memory_leaves_no_loop(tmp_path):
+    """What waits for a worker is a condition, a range, a partition."""
+    server, cluster = serve(tmp_path, "--admin-port", str(free_port()))
+    with cluster:
+        s = cluster.connect()
+        create_keyspace(s, "w")
+        t = table(s, "near")
+
+        def offloaded():
+            with urllib.request.urlopen(f"http://{server.admin}/metrics") as answer:
+                return int(re.search(r"^tally_offloaded_updates_total (\d+)", answer.read().decode(), re.M)[1])
+
+        before = offloaded()
+        for ck in range(20):
+            s.execute(f"UPDATE {t} SET a = 0x00 WHERE pk = 1 AND ck = {ck}")
+            s.execute(f"UPDATE {t} SET s = 0x00 WHERE pk = 1")
+            s.execute(f"DELETE a FROM {t} WHERE pk = 1 AND ck = {ck}")
+            s.execute(batch_of(BatchType.UNLOGGED, f"INSERT INTO {t} (pk, ck, b) VALUES (1, {ck}, 0x01)", f"DELETE FROM {t} WHERE pk = 1 AND ck = {ck}"))
+        assert offloaded() == before
+        s.execute(f"DELETE FROM {t} WHERE pk = 1 AND ck > 5")
+        s.execute(f"DELETE FROM {t} WHERE pk = 1")
+        s.execute(f"UPDATE {t} SET a = 0x00 WHERE pk = 1 AND ck = 1 IF EXISTS")
+        s.execute(f"UPDATE {t} SET a = 0x00 WHERE pk IN (1, 2) AND ck = 1")
+        assert offloaded() == before + 4
     server.stop()

@@ -578,6 +578,37 @@ static void test_a_stripe_is_held_by_its_thread(void **state) {
     assert_false(eng_holds(w->eng, &p) || eng_holds(w->eng, &q));
 }
 
+/* A loop's batch has a stripe until it is committed, by whatever thread, or dropped; its own writes share it; another batch goes without; who waits comes next. */
+static void test_a_stripe_is_a_batchs_until_it_is_committed(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("q");
+    struct eng_batch *other = eng_batch_new(w->eng);
+    pthread_t waiter;
+    for (int end = 0; end < 3; end++) {
+        assert_int_equal(eng_batch_try_lock(w->batch, &part), 1);
+        assert_int_equal(eng_batch_try_lock(w->batch, &part), 0);
+        assert_true(eng_batch_holds(w->batch, &part) && !eng_batch_holds(other, &part) && !eng_holds(w->eng, &part));
+        assert_int_equal(eng_batch_try_lock(other, &part), -1);
+        assert_false(eng_batch_has_written(w->batch, &part, ENG_ROW, slice_str("a")));
+        put_row(w, "q", ENG_ROW, "a", "v", 10);
+        eng_batch_wrote(w->batch, &part, ENG_ROW, slice_str("a"));
+        assert_true(eng_batch_has_written(w->batch, &part, ENG_ROW, slice_str("a")));
+        assert_false(eng_batch_has_written(w->batch, &part, ENG_ROW, slice_str("b")));
+        assert_false(eng_batch_has_written(w->batch, &part, ENG_STATIC, slice_str("a")));
+        assert_int_equal(pthread_create(&waiter, NULL, lock_and_leave, w), 0);
+        if (end == 0) commit(w);
+        else eng_batch_drop(w->batch);
+        assert_int_equal(pthread_join(waiter, NULL), 0);
+        assert_false(eng_batch_holds(w->batch, &part) || eng_batch_has_written(w->batch, &part, ENG_ROW, slice_str("a")));
+        assert_int_equal(eng_batch_try_lock(other, &part), 1);
+        eng_batch_unlock(other, &part);
+    }
+    eng_lock(w->eng, &part);
+    assert_int_equal(eng_batch_try_lock(w->batch, &part), -1);
+    eng_unlock(w->eng, &part);
+    eng_batch_free(other);
+}
+
 /* A writer and a reader at once; also what the thread sanitizer looks at. */
 static void *write_rows(void *arg) {
     struct world *w = arg;
@@ -859,6 +890,7 @@ int main(void) {
         BOTH(test_meta_records_are_kept_in_order),
         BOTH(test_writers_and_readers_share_the_engine),
         BOTH(test_a_stripe_is_held_by_its_thread),
+        BOTH(test_a_stripe_is_a_batchs_until_it_is_committed),
         BOTH(test_many_operands_of_one_row_are_folded),
         BOTH(test_folding_loses_no_write_of_another_thread),
         BOTH(test_long_scans_end_in_cache_tier),
