@@ -296,14 +296,20 @@ int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct
 int64_t eng_history_since(struct eng *eng, uint32_t history);
 /* What it takes: on disk, and what was logged since the engine was opened. */
 uint64_t eng_history_bytes(struct eng *eng, uint32_t history);
+/* Copies a history of another engine into one that is not there yet, whose table has been or will be copied likewise; nobody writes to either. As eng_ingest. */
+int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) MUST_CHECK;
 /* Makes a table of what was committed up to at_us, which is not in the future; the table is emptied first, and nobody else writes to it. Durable when
  * it returns. Blocking, long; while the table whose history it is is written to. ERR_INVALID: too early. */
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) MUST_CHECK;
 
 /* ---- saved states (engine/kv_state.h, docs/restore.md) ---- */
 
-/* Saves everything under a name, which may be there already. Blocking. ERR_INVALID: a bad name, or there is no data folder. */
-int eng_state_save(struct eng *eng, const char *name, struct err *e) MUST_CHECK;
+enum { ENG_STATE_OF_MAX = 256 };
+/* Saves everything under a name, which may be there already, for the sake of a part that `of` names, at most ENG_STATE_OF_MAX - 1 bytes; "": all. Blocking.
+ * ERR_INVALID: a bad name, or there is no data folder. */
+int eng_state_save(struct eng *eng, const char *name, const char *of, struct err *e) MUST_CHECK;
+/* What it was saved for. ERR_INVALID: there is no such state. */
+int eng_state_of(const struct eng *eng, const char *name, char of[ENG_STATE_OF_MAX], struct err *e) MUST_CHECK;
 /* Everything is again as it was saved. Nobody may be in the engine but for its own threads, and those who only look whether it is ready or make a backup;
  * what was told to the engine of tables and histories is to be told anew. Crash: either state. -1: nothing has changed. */
 int eng_state_put_back(struct eng *eng, const char *name, struct err *e) MUST_CHECK;
@@ -311,7 +317,11 @@ int eng_state_put_back(struct eng *eng, const char *name, struct err *e) MUST_CH
 void eng_state_settle(struct eng *eng);
 int eng_state_remove(struct eng *eng, const char *name, struct err *e) MUST_CHECK;
 /* Calls fn for every saved state, in no order; until it says -1. */
-int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, int64_t saved_s), void *arg, struct err *e) MUST_CHECK;
+int eng_state_each(struct eng *eng, int (*fn)(void *arg, const char *name, const char *of, int64_t saved_s), void *arg, struct err *e) MUST_CHECK;
+/* A saved state as it lies there, only for eng_ingest and eng_history_ingest to take from and eng_meta_scan to read; NULL: e says why. It may be removed while it
+ * is open. Close it. */
+struct eng *eng_state_open(const struct eng *eng, const char *name, struct err *e) MUST_CHECK;
+void eng_state_close(struct eng *state);
 
 /* ---- backups (engine/kv_backup.h, docs/restore.md) ---- */
 

@@ -203,6 +203,32 @@ uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
            eng->kv->ops->bytes(eng->kv, slice_of(ends[2], 4), slice_of(ends[3], 4));
 }
 
+/* ---- taken over from another engine ---- */
+
+struct log_copy {
+    struct kv_load *load;
+    uint32_t history;
+};
+
+static int copy_record(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct log_copy *copy = arg;
+    uint8_t at[LOG_KEY];
+    if (key.n != LOG_KEY) return err_set(e, ERR_SERVER, "a record of a table's history is damaged");
+    memcpy(at, key.p, LOG_KEY);
+    store_u32(at + 4, copy->history);
+    return copy->load->ops->load_add(copy->load, slice_of(at, LOG_KEY), value, e);
+}
+
+int eng_history_ingest(struct eng *eng, uint32_t history, struct eng *from, uint32_t from_history, struct err *e) {
+    uint8_t first[LOG_KEY], last[LOG_KEY];
+    struct log_copy copy = {.load = eng->kv->ops->load_new(eng->kv, e), .history = history};
+    if (!copy.load) return -1;
+    int rc = engi_scan_keys(from, NULL, log_key(first, from_history, 0, 0), log_key(last, from_history + 1, 0, 0), copy_record, &copy, e);
+    if (!rc) rc = copy.load->ops->load_finish(copy.load, e);
+    copy.load->ops->load_free(copy.load);
+    return rc ? -1 : eng_ingest(eng, history, from, from_history, e);
+}
+
 /* ---- going through the log ---- */
 
 struct replay {

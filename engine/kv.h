@@ -158,3 +158,5 @@ struct kv *kv_memory_open(const struct kv_options *o, struct err *e) MUST_CHECK;
 /* Another handle of a store that was opened as shared. The last one closed frees it. */
 struct kv *kv_memory_share(struct kv *first, const struct kv_options *o, struct err *e) MUST_CHECK;
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) MUST_CHECK;
+/* A checkpoint (save) as it lies in its folder, only to be read. */
+struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) MUST_CHECK;

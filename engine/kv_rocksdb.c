@@ -37,6 +37,7 @@ struct rocks {
     rocksdb_writeoptions_t *write[2]; /* by patience */
     char rows[PATH_MAX], stamp_path[PATH_MAX];
     bool retired; /* another store is the folder's now */
+    bool view;    /* of a checkpoint: nothing of the data folder is its own */
     _Atomic uint32_t iterators;
     _Atomic bool write_failed;    /* the last write did */
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
@@ -443,7 +444,7 @@ static void close_store(struct kv *kv) {
     struct rocks *r = (struct rocks *)kv;
     if (r->db) {
         kv_trim_fini(&r->trim);
-        if (!r->retired) renew_stamp(r);
+        if (!r->retired && !r->view) renew_stamp(r);
         rocksdb_close(r->db);
     }
     assert(atomic_load(&r->filters) == 0);
@@ -608,6 +609,10 @@ static void set_options(struct rocks *r) {
     if (r->o.prefix_len)
         rocksdb_options_set_prefix_extractor(
             o, rocksdb_slicetransform_create(r, keep_state, prefix_of, has_prefix, has_prefix, prefix_name));
+    if (r->o.rows || r->view) { /* who puts a state back waits: no thread for each of a few files, no look at what every file holds */
+        rocksdb_options_set_max_file_opening_threads(o, 1);
+        rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
+    }
     if (r->o.filter)
         rocksdb_options_set_compaction_filter_factory(
             o, rocksdb_compactionfilterfactory_create(r, keep_state, filter_create, filter_name));
@@ -676,7 +681,7 @@ static int open_store(struct rocks *r, struct err *e) {
     return write_stamp(r, e);
 }
 
-struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
+static struct rocks *rocks_new(const struct kv_options *o, struct err *e) {
     struct rocks *r = calloc(1, sizeof(*r));
     if (!r) return err_nomem(e), NULL;
     r->kv.ops = &rocks_ops;
@@ -688,7 +693,29 @@ struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
         r->write[patience] = rocksdb_writeoptions_create();
         rocksdb_writeoptions_set_no_slowdown(r->write[patience], !patience);
     }
+    return r;
+}
+
+struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) {
+    struct rocks *r = rocks_new(o, e);
+    if (!r) return NULL;
     if (!open_store(r, e)) return &r->kv;
+    close_store(&r->kv);
+    return NULL;
+}
+
+struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) {
+    struct rocks *r = rocks_new(o, e);
+    char *text = NULL;
+    if (!r) return NULL;
+    r->view = true;
+    set_options(r);
+    r->db = rocksdb_open_for_read_only(r->options, folder, 0, &text);
+    if (!text) {
+        kv_trim_init(&r->trim, r->db);
+        return &r->kv;
+    }
+    (void)failed(text, "the saved state cannot be opened", e);
     close_store(&r->kv);
     return NULL;
 }

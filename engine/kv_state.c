@@ -38,6 +38,32 @@ static int sync_folder(const char *path, struct err *e) {
     return rc;
 }
 
+static const char note_name[] = "tally.of";
+
+int kv_state_note(const char *folder, const char *of, struct err *e) {
+    char path[PATH_MAX];
+    if (!*of) return 0;
+    if (join(path, folder, note_name, e)) return -1;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ssize_t n = (ssize_t)strlen(of);
+    int rc = fd >= 0 && write(fd, of, (size_t)n) == n && !fsync(fd) ? 0 : cannot("write", path, e);
+    if (fd >= 0) close(fd);
+    return rc ? rc : sync_folder(folder, e);
+}
+
+int kv_state_read_note(const char *folder, char *of, size_t size, struct err *e) {
+    char path[PATH_MAX];
+    of[0] = 0;
+    if (join(path, folder, note_name, e)) return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT ? 0 : cannot("read", path, e);
+    ssize_t n = read(fd, of, size - 1);
+    int rc = n > 0 ? 0 : cannot("read", path, e);
+    of[n > 0 ? n : 0] = 0;
+    close(fd);
+    return rc;
+}
+
 static int copy_bytes(int from, int to) {
     ssize_t n;
     do n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);

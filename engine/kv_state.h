@@ -1,6 +1,6 @@
 /* Saved states of a store's folder: copies by hard links of its table files, which RocksDB never changes. Private to engine/.
  *
- *     <data folder>/states/NAME     a checkpoint
+ *     <data folder>/states/NAME     a checkpoint; in it tally.of: what it was saved for, when that is not everything
  *     <data folder>/rows.N          what one was staged as, to be opened as the store; tally.stamp says which folder is the store's
  */
 #pragma once
@@ -11,6 +11,9 @@
 int kv_state_check_name(const char *name, struct err *e) MUST_CHECK;
 /* The folder of a state; no such folder need be there. */
 int kv_state_path(const char *data_dir, const char *name, char *path, struct err *e) MUST_CHECK;
+/* What the state in a folder was saved for; "": everything. */
+int kv_state_note(const char *folder, const char *of, struct err *e) MUST_CHECK;
+int kv_state_read_note(const char *folder, char *of, size_t size, struct err *e) MUST_CHECK;
 /* Makes the folder's content again under a name rows.N that is free, which goes to rows. On disk when it returns. */
 int kv_state_stage(const char *data_dir, const char *name, char rows[32], struct err *e) MUST_CHECK;
 /* A folder of files goes; no error when it is not there. */

@@ -4,15 +4,6 @@
 
 #include "base/log.h"
 
-/* Between two statements of anybody. */
-static int save(void *arg, const char *name, struct err *e) {
-    struct states *s = arg;
-    if (np_front_pause(s->front, e)) return -1;
-    int rc = eng_state_save(s->eng, name, e);
-    np_front_go_on(s->front);
-    return rc;
-}
-
 /* The disk has the other state: a restart says what is wrong. */
 static void must(int rc, const char *what, const struct err *why) {
     if (!rc) return;
@@ -20,9 +11,23 @@ static void must(int rc, const char *what, const struct err *why) {
     abort();
 }
 
-static int put_back(void *arg, const char *name, struct err *e) {
-    struct states *s = arg;
+/* One at a time: who would wait here would be waited for by the one who has the turn (np_front_pause). */
+static int begin(struct states *s, struct err *e) {
+    return pthread_mutex_trylock(&s->turn) ? err_set(e, ERR_OVERLOADED, "Another state is being saved or put back; try again") : 0;
+}
+
+/* Between two statements of anybody. */
+static int save_now(struct states *s, const char *name, const char *keyspace, struct err *e) {
+    if (np_front_pause(s->front, e)) return -1;
+    int rc = eng_state_save(s->eng, name, keyspace, e);
+    np_front_go_on(s->front);
+    if (!rc && *keyspace) catalog_saved_prepare(s->catalog, name, keyspace);
+    return rc;
+}
+
+static int put_back_all(struct states *s, const char *name, struct err *e) {
     struct err why = {0};
+    catalog_saved_forget(s->catalog, NULL); /* spares are of the store that goes */
     if (np_front_pause(s->front, e)) return -1;
     catalog_suspend(s->catalog);
     if (s->access) access_suspend(s->access);
@@ -34,9 +39,46 @@ static int put_back(void *arg, const char *name, struct err *e) {
     return rc;
 }
 
-static int remove_state(void *arg, const char *name, struct err *e) { return eng_state_remove(((struct states *)arg)->eng, name, e); }
+static int put_back_keyspace(struct states *s, const char *name, const char *keyspace, struct err *e) {
+    struct err why = {0};
+    if (catalog_saved_await(s->catalog, name, keyspace, e) || np_front_pause(s->front, e)) return -1;
+    catalog_suspend(s->catalog);
+    int rc = catalog_saved_put_back(s->catalog, name, e);
+    must(catalog_resume(s->catalog, rc == 0, &why), "catalogue", &why);
+    np_front_go_on(s->front);
+    catalog_saved_prepare(s->catalog, name, keyspace);
+    return rc;
+}
+
+static int save(void *arg, const char *name, const char *keyspace, struct err *e) {
+    struct states *s = arg;
+    if (begin(s, e)) return -1;
+    catalog_saved_forget(s->catalog, name); /* of the state that it may replace */
+    int rc = save_now(s, name, keyspace, e);
+    pthread_mutex_unlock(&s->turn);
+    return rc;
+}
+
+static int put_back(void *arg, const char *name, struct err *e) {
+    struct states *s = arg;
+    char keyspace[ENG_STATE_OF_MAX];
+    if (eng_state_of(s->eng, name, keyspace, e) || begin(s, e)) return -1;
+    int rc = *keyspace ? put_back_keyspace(s, name, keyspace, e) : put_back_all(s, name, e);
+    pthread_mutex_unlock(&s->turn);
+    return rc;
+}
+
+static int remove_state(void *arg, const char *name, struct err *e) {
+    struct states *s = arg;
+    if (begin(s, e)) return -1;
+    catalog_saved_forget(s->catalog, name);
+    int rc = eng_state_remove(s->eng, name, e);
+    pthread_mutex_unlock(&s->turn);
+    return rc;
+}
 
 void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *front) {
     *s = (struct states){.eng = eng, .catalog = c, .access = access, .front = front, .ops = {.arg = s, .save = save, .put_back = put_back, .remove = remove_state}};
+    pthread_mutex_init(&s->turn, NULL);
     catalog_set_states(c, &s->ops);
 }

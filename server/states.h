@@ -1,6 +1,8 @@
-/* Saved states of the whole server (system_control.snapshots): stops everything, has the engine take another store, the catalogue and the
- * roles read it, and lets everything go on. Connections stay; prepared statements are compiled anew where their tables are others. */
+/* Saved states of the whole server, or of a keyspace (system_control.snapshots): stops everything, has the engine take another store, or the catalogue other
+ * records; the catalogue and the roles read it, and everything goes on. Connections stay; prepared statements are compiled anew where their tables are others. */
 #pragma once
+
+#include <pthread.h>
 
 #include "access/access.h"
 #include "native_protocol/front.h"
@@ -10,6 +12,7 @@ struct states {
     struct catalog *catalog;
     struct access_control *access; /* NULL: nobody is asked for a login */
     struct np_front *front;
+    pthread_mutex_t turn;
     struct catalog_states ops;
 };
 

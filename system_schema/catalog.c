@@ -5,7 +5,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "system_schema/catalog_state.h"
+#include "system_schema/saved_keyspace.h"
 
 static const char host_id_key[] = "catalog/host_id";
 
@@ -75,7 +75,7 @@ static int keep_rules(struct catalog *c, const struct catalog_options *o, struct
 }
 
 int catalog_read(struct catalog *c, struct err *e) {
-    if (rules_load(c, e) || entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
+    if (rules_load(c, e) || saved_keyspaces_clean(c, e) || entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
     resume(c);
     if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
     tell_engine(c);
@@ -84,7 +84,8 @@ int catalog_read(struct catalog *c, struct err *e) {
 
 static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
-    if (!c->traces) return err_nomem(e);
+    c->saved = saved_keyspaces_new();
+    if (!c->traces || !c->saved) return err_nomem(e);
     if (settle_host_id(c, e) || system_tables_build(c, e) || catalog_read(c, e)) return -1;
     (void)catalog_step(c);
     return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;
@@ -123,6 +124,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
 }
 
 void catalog_close(struct catalog *c) {
+    if (c->saved) saved_keyspaces_free(c->saved);
     worker_stop(c);
     recovery_stop(c);
     recovery_free(c);

@@ -138,12 +138,21 @@ int catalog_resume(struct catalog *c, bool changed, struct err *e) MUST_CHECK;
 /* What system_control.snapshots asks for: given by whoever can stop everything else. Each on a thread that runs a statement. */
 struct catalog_states {
     void *arg;
-    int (*save)(void *arg, const char *name, struct err *e);
+    int (*save)(void *arg, const char *name, const char *keyspace, struct err *e); /* keyspace "": everything */
     int (*put_back)(void *arg, const char *name, struct err *e);
     int (*remove)(void *arg, const char *name, struct err *e);
 };
 /* Before anybody asks; NULL: there are none. */
 void catalog_set_states(struct catalog *c, const struct catalog_states *states);
+
+/* Of a state that was saved for one keyspace (saved_keyspace.h): what is to be copied of it before it can be put back is being copied from now on. */
+void catalog_saved_prepare(struct catalog *c, const char *name, const char *keyspace);
+/* Waits until it is. -1: it cannot be. */
+int catalog_saved_await(struct catalog *c, const char *name, const char *keyspace, struct err *e) MUST_CHECK;
+/* The state goes, or (NULL) all do: what was copied is freed. */
+void catalog_saved_forget(struct catalog *c, const char *name);
+/* The store holds the keyspace as it was saved, and everything else as it is; the catalogue is suspended and to be resumed as changed. -1: nothing has changed. */
+int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) MUST_CHECK;
 
 /* ---- point-in-time recovery (recovery.h) ---- */
 

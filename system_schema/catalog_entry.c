@@ -231,13 +231,16 @@ int entry_erase(struct catalog *c, const struct entry *x, struct err *e) {
     return eng_meta_delete(c->eng, slice_of(key, sizeof key), e);
 }
 
-int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) {
+int entry_next_ids(struct catalog *c, uint32_t n, uint32_t *first, struct err *e) {
     uint8_t value[4];
-    store_u32(value, c->next_id + 1);
+    store_u32(value, c->next_id + n);
     if (eng_meta_put(c->eng, slice_str(counter_key), slice_of(value, sizeof value), e)) return -1;
-    *id = c->next_id++;
+    *first = c->next_id;
+    c->next_id += n;
     return 0;
 }
+
+int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) { return entry_next_ids(c, 1, id, e); }
 
 /* ---- the start ---- */
 

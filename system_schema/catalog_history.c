@@ -1,6 +1,5 @@
 #include "system_schema/catalog_history.h"
 
-#include <stdlib.h>
 
 static const char prefix[] = "history/";
 static const char *const names[] = {[HISTORY_CREATE] = "CREATE", [HISTORY_ALTER] = "ALTER", [HISTORY_DROP] = "DROP", [HISTORY_RESTORE] = "RESTORE"};
@@ -17,32 +16,9 @@ static void put_name(struct buf *key, const char *keyspace, const char *table) {
 
 /* ---- writing ---- */
 
-/* What goes with a record: the bytes are in the arena. */
-struct batch {
-    struct arena arena;
-    uint32_t n, cap;
-    struct eng_meta_change *changes;
-};
-
-static int batch_add(struct batch *b, struct slice key, struct slice value, bool deleted, struct err *e) {
-    if (b->n == b->cap) {
-        uint32_t cap = b->cap ? b->cap * 2 : 8;
-        struct eng_meta_change *all = realloc(b->changes, cap * sizeof *all);
-        if (!all) return err_nomem(e);
-        b->changes = all;
-        b->cap = cap;
-    }
-    struct eng_meta_change *c = &b->changes[b->n];
-    *c = (struct eng_meta_change){.key = arena_dup(&b->arena, key), .deleted = deleted};
-    if (!deleted) c->value = arena_dup(&b->arena, value);
-    if (!c->key.p || (!deleted && !c->value.p)) return err_nomem(e);
-    b->n++;
-    return 0;
-}
-
 /* The keys of one name's events, oldest first. */
 struct known {
-    struct batch *batch;
+    struct meta_batch *batch;
     uint32_t n;
     struct slice keys[HISTORY_EVENTS_MAX];
 };
@@ -51,7 +27,7 @@ static int note_key(void *arg, struct slice key, struct slice value, struct err 
     struct known *k = arg;
     (void)value;
     if (k->n == HISTORY_EVENTS_MAX) { /* the oldest goes */
-        if (batch_add(k->batch, k->keys[0], slice_of("", 0), true, e)) return -1;
+        if (meta_batch_delete(k->batch, k->keys[0], e)) return -1;
         memmove(k->keys, k->keys + 1, (HISTORY_EVENTS_MAX - 1) * sizeof *k->keys);
         k->n--;
     }
@@ -59,7 +35,7 @@ static int note_key(void *arg, struct slice key, struct slice value, struct err 
     return k->keys[k->n++].p ? 0 : err_nomem(e);
 }
 
-static int put_event(struct catalog *c, struct batch *b, struct slice name, const struct schema_table *t, enum history_event event, struct err *e) {
+static int put_event(struct catalog *c, struct meta_batch *b, struct slice name, const struct schema_table *t, enum history_event event, struct err *e) {
     struct known known = {.batch = b};
     struct buf key, value;
     int64_t at = clock_wall_us(c->clock) / 1000;
@@ -69,7 +45,7 @@ static int put_event(struct catalog *c, struct batch *b, struct slice name, cons
         int64_t newest = (int64_t)load_u64(last.p + last.n - MOMENT);
         if (at <= newest) at = newest + 1;
     }
-    if (known.n == HISTORY_EVENTS_MAX && batch_add(b, known.keys[0], slice_of("", 0), true, e)) return -1;
+    if (known.n == HISTORY_EVENTS_MAX && meta_batch_delete(b, known.keys[0], e)) return -1;
     buf_init(&key, 0);
     buf_init(&value, 0);
     buf_put_slice(&key, name);
@@ -78,13 +54,13 @@ static int put_event(struct catalog *c, struct batch *b, struct slice name, cons
     buf_u8(&value, (uint8_t)event);
     buf_u64(&value, (uint64_t)t->created_ms);
     form_put_options(&value, t->n_options, t->options);
-    int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e) : batch_add(b, buf_slice(&key), buf_slice(&value), false, e);
+    int rc = buf_failed(&key) || buf_failed(&value) ? err_nomem(e) : meta_batch_put(b, buf_slice(&key), buf_slice(&value), e);
     buf_fini(&key);
     buf_fini(&value);
     return rc;
 }
 
-static int add_event(struct catalog *c, struct batch *b, const struct entry *x, enum history_event event, struct err *e) {
+static int add_event(struct catalog *c, struct meta_batch *b, const struct entry *x, enum history_event event, struct err *e) {
     const struct object_place at = entry_place(c, x);
     struct arena a;
     struct buf name;
@@ -110,7 +86,7 @@ static int event_of(const struct entry *x, enum schema_status from) {
     }
 }
 
-static int add_events(struct catalog *c, struct batch *b, const struct entry *x, enum schema_status from, struct err *e) {
+static int add_events(struct catalog *c, struct meta_batch *b, const struct entry *x, enum schema_status from, struct err *e) {
     int event = event_of(x, from);
     if (event >= 0) return add_event(c, b, x, (enum history_event)event, e);
     bool dropped = x->kind == &keyspace_kind && entry_is_gone(x);
@@ -123,12 +99,11 @@ static int add_events(struct catalog *c, struct batch *b, const struct entry *x,
 }
 
 int history_save(struct catalog *c, const struct entry *x, enum schema_status from, struct err *e) {
-    struct batch b = {0};
-    arena_init(&b.arena, 4096, 0);
+    struct meta_batch b;
+    meta_batch_init(&b);
     int rc = add_events(c, &b, x, from, e);
     if (rc == 0) rc = entry_save_with(c, x, b.n, b.changes, e);
-    free(b.changes);
-    arena_fini(&b.arena);
+    meta_batch_fini(&b);
     return rc;
 }
 
@@ -182,11 +157,34 @@ int history_each(struct catalog *c, const char *keyspace, struct arena *a, histo
     return rc;
 }
 
+/* ---- as they were in a saved state ---- */
+
+struct take_over {
+    struct meta_batch *batch;
+    bool in; /* false: out of the batch's store */
+};
+
+static int take_event(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct take_over *t = arg;
+    return t->in ? meta_batch_put(t->batch, key, value, e) : meta_batch_delete(t->batch, key, e);
+}
+
+int history_take_over(struct catalog *c, struct eng *from, const char *keyspace, struct meta_batch *b, struct err *e) {
+    struct take_over out = {b, false}, in = {b, true};
+    struct buf name;
+    buf_init(&name, 0);
+    put_name(&name, keyspace, NULL);
+    int rc = buf_failed(&name) ? err_nomem(e) : eng_meta_scan(c->eng, buf_slice(&name), take_event, &out, e);
+    if (rc == 0) rc = eng_meta_scan(from, buf_slice(&name), take_event, &in, e);
+    buf_fini(&name);
+    return rc;
+}
+
 /* ---- what is too old ---- */
 
 struct prune {
     int64_t before_ms;
-    struct batch batch; /* the keys that go, and behind them those of the name that is being looked at */
+    struct meta_batch batch; /* the keys that go, and behind them those of the name that is being looked at */
     struct slice name;
     uint32_t first; /* of that name */
     bool goes;      /* its newest event so far is a drop, and old */
@@ -207,16 +205,15 @@ static int mark(void *arg, struct slice key, struct slice value, struct err *e) 
         if (!p->name.p) return err_nomem(e);
     }
     p->goes = value.p[1] == HISTORY_DROP && (int64_t)load_u64(key.p + key.n - MOMENT) < p->before_ms;
-    return batch_add(&p->batch, key, slice_of("", 0), true, e);
+    return meta_batch_delete(&p->batch, key, e);
 }
 
 int history_prune(struct catalog *c, struct err *e) {
     struct prune p = {.before_ms = clock_wall_us(c->clock) / 1000 - (int64_t)HISTORY_DAYS * 86400000};
-    arena_init(&p.batch.arena, 16 * 1024, 0);
+    meta_batch_init(&p.batch);
     int rc = eng_meta_scan(c->eng, slice_str(prefix), mark, &p, e);
     settle_name(&p);
     if (rc == 0 && p.batch.n) rc = eng_meta_write(c->eng, p.batch.n, p.batch.changes, e);
-    free(p.batch.changes);
-    arena_fini(&p.batch.arena);
+    meta_batch_fini(&p.batch);
     return rc;
 }

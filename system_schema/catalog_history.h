@@ -10,6 +10,7 @@
 #pragma once
 
 #include "system_schema/catalog_state.h"
+#include "system_schema/meta_batch.h"
 
 enum { HISTORY_EVENTS_MAX = 100, HISTORY_DAYS = 35 };
 enum history_event { HISTORY_CREATE, HISTORY_ALTER, HISTORY_DROP, HISTORY_RESTORE };
@@ -24,3 +25,5 @@ struct history_row {
 typedef int (*history_fn)(void *arg, const struct history_row *row);
 /* Those of a keyspace, or (NULL) all, by keyspace, table and moment. -1: fn said so, or the engine. */
 int history_each(struct catalog *c, const char *keyspace, struct arena *a, history_fn fn, void *arg, struct err *e) MUST_CHECK;
+/* The events of a keyspace become those of another store. */
+int history_take_over(struct catalog *c, struct eng *from, const char *keyspace, struct meta_batch *b, struct err *e) MUST_CHECK;

@@ -43,12 +43,22 @@ static bool is_same(const struct entry *a, const struct entry *b) {
     return a->status == b->status && a->storage == b->storage && slice_eq(a->form, b->form) && strcmp(a->name, b->name) == 0;
 }
 
+/* What is under way on an object that is as it was is due when it was. */
+static void carry_on(struct entry *old, struct entry *now) {
+    now->due_us = old->due_us;
+    now->since_us = old->since_us;
+    now->at_once = old->at_once;
+    entry_fail_with(now, old->failure);
+}
+
 /* What was compiled for a definition that is not this one must not be taken for compiled for it: shapes go on. */
 static void set_shapes(struct catalog *c, const struct before *b) {
     for (uint32_t i = 0; i < c->n_entries; i++) {
-        const struct entry *old = old_of(b, c->entries[i]->id);
-        c->entries[i]->shape = old && is_same(old, c->entries[i]) ? old->shape : c->n_reloads << 16;
-        if (c->entries[i]->shown) entry_touch(c, c->entries[i]);
+        struct entry *old = old_of(b, c->entries[i]->id), *now = c->entries[i];
+        bool same = old && is_same(old, now);
+        now->shape = same ? old->shape : c->n_reloads << 16;
+        if (same && entry_is_pending(now)) carry_on(old, now);
+        if (now->shown) entry_touch(c, now);
     }
 }
 

@@ -113,6 +113,7 @@ struct catalog {
     struct trace_store *traces;
 
     const struct catalog_states *states; /* or NULL */
+    struct saved_keyspaces *saved;
     bool begin_anew;    /* the next snapshot shares nothing with the one before */
     uint32_t n_reloads;
 
@@ -148,6 +149,8 @@ int entry_erase(struct catalog *c, const struct entry *x, struct err *e) MUST_CH
 /* Those that cannot be read are set aside: left in the engine as they are, told in the log by name, and not served. */
 int entries_load(struct catalog *c, struct err *e) MUST_CHECK;
 int entry_next_id(struct catalog *c, uint32_t *id, struct err *e) MUST_CHECK;
+/* So many in a row. */
+int entry_next_ids(struct catalog *c, uint32_t n, uint32_t *first, struct err *e) MUST_CHECK;
 /* Copies the bytes; frees what was there. */
 int form_set(struct slice *form, struct slice bytes, struct err *e) MUST_CHECK;
 

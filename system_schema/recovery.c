@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
+#include "system_schema/meta_batch.h"
 
 enum { RECORD_VERSION = 2, RECORD_WITHOUT_LINEAGE = 1, KEY_MAX = 16 };
 
@@ -381,6 +382,88 @@ static int load_plan(void *arg, struct slice key, struct slice value, struct err
     x->restored_at_us = (int64_t)load_u64(value.p + 4);
     x->waits = x->status == SCHEMA_RESTORING;
     return 0;
+}
+
+/* ---- those of a saved state ---- */
+
+struct saved_histories {
+    const char *keyspace;
+    int (*fn)(void *arg, uint32_t id, struct err *e);
+    void *arg;
+    uint32_t (*id_of)(const void *arg, uint32_t id);
+    const void *id_arg;
+    struct meta_batch *batch;
+};
+
+/* Of the keyspace, and begun. */
+static bool is_kept(const struct saved_histories *s, struct slice value) {
+    struct rd rd = rd_of(value);
+    struct arena a;
+    struct err e = {0};
+    arena_init(&a, 1024, 0);
+    uint8_t version = rd_u8(&rd), begun = rd_u8(&rd);
+    rd_bytes(&rd, 4 + 8 + (version == RECORD_WITHOUT_LINEAGE ? 0 : 4));
+    const char *keyspace = form_get_text(&rd, &a, &e);
+    bool kept = !rd.bad && begun && keyspace && !strcmp(keyspace, s->keyspace);
+    arena_fini(&a);
+    return kept;
+}
+
+static int tell_saved(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct saved_histories *s = arg;
+    return key.n >= 4 && is_kept(s, value) ? s->fn(s->arg, load_u32(key.p + key.n - 4), e) : 0;
+}
+
+int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e), void *arg, struct err *e) {
+    struct saved_histories s = {.keyspace = keyspace, .fn = fn, .arg = arg};
+    return eng_meta_scan(state, slice_str("recovery/"), tell_saved, &s, e);
+}
+
+static int take_history(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct saved_histories *s = arg;
+    uint8_t name[KEY_MAX];
+    if (key.n < 4 || !is_kept(s, value)) return 0;
+    return meta_batch_put(s->batch, record_name("recovery/", s->id_of(s->id_arg, load_u32(key.p + key.n - 4)), name), value, e);
+}
+
+/* Plans of other keyspaces' restores do not name a history of this one's. */
+static int take_plan(void *arg, struct slice key, struct slice value, struct err *e) {
+    const struct saved_histories *s = arg;
+    uint8_t plan[12];
+    uint32_t id = value.n == sizeof plan ? s->id_of(s->id_arg, load_u32(value.p)) : 0;
+    if (!id) return 0;
+    memcpy(plan, value.p, sizeof plan);
+    store_u32(plan, id);
+    return meta_batch_put(s->batch, key, slice_of(plan, sizeof plan), e);
+}
+
+/* As not begun, which is freed; those that are still being restored from go after that. */
+static int let_go(struct history *h, struct meta_batch *b, struct err *e) {
+    uint8_t key[KEY_MAX];
+    struct buf value;
+    bool unwanted = h->unwanted;
+    buf_init(&value, 0);
+    h->unwanted = true;
+    encode(h, &value);
+    h->unwanted = unwanted;
+    int rc = buf_failed(&value) ? err_nomem(e) : meta_batch_put(b, record_name("recovery/", h->id, key), buf_slice(&value), e);
+    buf_fini(&value);
+    return rc;
+}
+
+int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace, uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg,
+                       struct meta_batch *b, struct err *e) {
+    struct saved_histories s = {.keyspace = keyspace, .id_of = id_of, .id_arg = arg, .batch = b};
+    for (struct history *h = c->histories; h; h = h->next)
+        if (!strcmp(h->keyspace, keyspace) && let_go(h, b, e)) return -1;
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        uint8_t key[KEY_MAX];
+        const struct entry *x = c->entries[i];
+        bool planned = x->restored_from && !strcmp(entry_place(c, x).keyspace, keyspace);
+        if (planned && meta_batch_delete(b, record_name("restore/", x->id, key), e)) return -1;
+    }
+    if (eng_meta_scan(state, slice_str("recovery/"), take_history, &s, e)) return -1;
+    return eng_meta_scan(state, slice_str("restore/"), take_plan, &s, e);
 }
 
 /* H1. A table that went while its history's record did not say so has gone now. */

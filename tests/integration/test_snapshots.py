@@ -2,6 +2,7 @@
 import os
 import threading
 import time
+from datetime import datetime, timezone
 
 import pytest
 from cassandra import AuthenticationFailed, InvalidRequest, OperationTimedOut, Unauthorized, WriteTimeout
@@ -11,8 +12,11 @@ from cassandra.cluster import NoHostAvailable
 from tally_server import await_active, create_keyspace, create_table
 
 
-def save(session, name):
-    session.execute("INSERT INTO system_control.snapshots (name) VALUES (%s)", (name,))
+def save(session, name, keyspace=None):
+    if keyspace:
+        session.execute("INSERT INTO system_control.snapshots (name, keyspace_name) VALUES (%s, %s)", (name, keyspace))
+    else:
+        session.execute("INSERT INTO system_control.snapshots (name) VALUES (%s)", (name,))
 
 
 def put_back(session, name):
@@ -140,6 +144,153 @@ def test_after_a_stop_and_after_kill9_it_is_one_state_or_the_other(session):
     assert len(stores) == 1, stores
 
 
+# ---- one keyspace ----
+
+def write_beside(server, stop, written, failures):
+    """Somebody else's rows, one after the other, while keyspaces are put back."""
+    with server.cluster() as cluster:
+        s = cluster.connect()
+        insert = s.prepare("INSERT INTO other.t (pk, v) VALUES (?, ?)")
+        while not stop:
+            try:
+                s.execute(insert, (len(written), "w"))
+                written.append(len(written))
+            except Exception as e:  # noqa: BLE001
+                failures.append(e)
+
+
+def test_a_keyspace_goes_back_and_everything_else_stays(session):
+    create_keyspace(session, "other")
+    create_table(session, "other", "t", "pk int PRIMARY KEY, v text")
+    session.execute("CREATE TYPE k.kind (a int, b text)")
+    session.execute("CREATE TABLE k.many (pk int, ck int, v frozen<kind>, st text static, m map<text, int>, PRIMARY KEY (pk, ck))")
+    session.execute("CREATE TABLE k.counted (pk int PRIMARY KEY, n counter)")
+    for i in range(30):
+        session.execute("INSERT INTO k.t (pk, v) VALUES (%s, 'first')", (i,))
+        session.execute("INSERT INTO k.many (pk, ck, v, st, m) VALUES (%s, %s, {a: 1, b: 'x'}, 'static', {'one': 1})", (i % 3, i))
+    session.execute("INSERT INTO k.t (pk, v) VALUES (100, 'for a while') USING TTL 600")
+    session.execute("DELETE FROM k.t WHERE pk = 29")
+    session.execute("UPDATE k.counted SET n = n + 7 WHERE pk = 1")
+    save(session, "start", "k")
+    assert [(r.name, r.keyspace_name) for r in session.execute("SELECT * FROM system_control.snapshots")] == [("start", "k")]
+    many = lambda: sorted(session.execute("SELECT * FROM k.many"))
+    at_first, many_at_first = rows(session), many()
+    insert, read = session.prepare("INSERT INTO k.t (pk, v) VALUES (?, ?)"), session.prepare("SELECT v FROM k.t WHERE pk = ?")
+    changes = (["ALTER TABLE k.t ADD w int", "CREATE TABLE k.later (pk int PRIMARY KEY)", "INSERT INTO k.later (pk) VALUES (1)"],
+               ["DROP TABLE k.many", "CREATE TYPE k.second (c int)"],
+               ["DROP TABLE k.t", "CREATE TABLE k.t (pk int PRIMARY KEY, other int)"],
+               ["TRUNCATE k.t", "ALTER TYPE k.kind ADD c int"],
+               ["DROP KEYSPACE k"],
+               ["DROP KEYSPACE k", "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}", "CREATE TABLE k.t (x int PRIMARY KEY)"])
+    stop, written, failures = [], [], []
+    writer = threading.Thread(target=write_beside, args=(session.server, stop, written, failures))
+    writer.start()
+    for change in changes:
+        session.execute(insert, (1, "changed"))
+        session.execute(insert, (500, "more"))
+        session.execute("UPDATE k.counted SET n = n + 1 WHERE pk = 1")
+        for statement in change:
+            session.execute(statement)
+        put_back(session, "start")
+        assert rows(session) == at_first and many() == many_at_first, change
+        assert session.execute(read, (1,)).one().v == "first"
+        assert session.execute("SELECT n FROM k.counted WHERE pk = 1").one().n == 7
+        assert {r.table_name for r in session.execute("SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'k'")} == {"t", "many", "counted"}
+        assert [r.type_name for r in session.execute("SELECT type_name FROM system_schema.types WHERE keyspace_name = 'k'")] == ["kind"]
+        events = [(r.table_name, r.event) for r in session.execute("SELECT * FROM system_schema_mcs.tables_history WHERE keyspace_name = 'k'")]
+        assert sorted(events) == [("counted", "CREATE"), ("many", "CREATE"), ("t", "CREATE")]
+    stop.append(True)
+    writer.join()
+    assert not failures, failures[:3]
+    assert len(written) > 50 and [r[0] for r in rows(session, "other.t")] == written
+    deadline = time.monotonic() + 20
+    while set(session.cluster.metadata.keyspaces["k"].tables) != {"t", "many", "counted"} or "w" in session.cluster.metadata.keyspaces["k"].tables["t"].columns:
+        assert time.monotonic() < deadline, "the driver was not told"
+        time.sleep(0.1)
+    assert 0 < session.execute("SELECT ttl(v) AS left FROM k.t WHERE pk = 100").one().left <= 600
+    session.server.stop()
+    session.server.start()
+    with session.server.cluster() as cluster:
+        s = cluster.connect()
+        assert rows(s) == at_first and [r[0] for r in rows(s, "other.t")] == written
+        s.execute("TRUNCATE k.t")
+        put_back(s, "start")
+        assert rows(s) == at_first
+
+
+def test_statements_under_way_elsewhere_stay_under_way(new_server):
+    server = new_server("--control", "on", "--ddl-delay", "none")
+    with server.cluster() as cluster:
+        s = cluster.connect()
+        for ks in ("k", "other"):
+            create_keyspace(s, ks)
+        save(s, "empty", "k")
+        for name in ("waits", "fails"):
+            s.execute("UPDATE system_control.ddl SET delay = 'held', failure = %s WHERE statement = 'CREATE TABLE' AND keyspace_name = 'other' AND name = %s",
+                      ("told to" if name == "fails" else None, name))
+            s.execute(f"CREATE TABLE other.{name} (pk int PRIMARY KEY)")
+        s.execute("DELETE FROM system_control.ddl WHERE statement = 'CREATE TABLE' AND keyspace_name = 'other' AND name = 'waits'")
+        create_table(s, "k", "t", "pk int PRIMARY KEY")
+        put_back(s, "empty")
+        under_way = {r.name: (r.status, r.held, r.failure) for r in s.execute("SELECT * FROM system_control.objects WHERE keyspace_name = 'other'") if r.kind == "table"}
+        assert under_way == {"waits": ("CREATING", True, None), "fails": ("CREATING", True, "told to")}
+        s.execute("UPDATE system_control.objects SET held = false WHERE keyspace_name = '*' AND kind = '*' AND name = '*'")
+        await_active(s, "other", "waits")
+        assert not list(s.execute("SELECT * FROM system_schema_mcs.tables WHERE keyspace_name = 'k'"))
+
+
+def test_tables_with_recovery_bring_their_history_along(new_server):
+    server = new_server("--control", "on", "--ddl-delay", "none")
+    pitr = "CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}"
+    with server.cluster() as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "k")
+        s.execute(f"CREATE TABLE k.t (pk int PRIMARY KEY, v text) WITH {pitr}")
+        await_active(s, "k", "t")
+        s.execute("INSERT INTO k.t (pk, v) VALUES (1, 'early')")
+        time.sleep(0.005)
+        early = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "+0000")
+        time.sleep(0.005)
+        s.execute("INSERT INTO k.t (pk, v) VALUES (1, 'saved')")
+        save(s, "one", "k")
+        for turn in range(3):
+            s.execute("INSERT INTO k.t (pk, v) VALUES (1, 'lost')")
+            s.execute("DROP TABLE k.t")
+            put_back(s, "one")
+            s.execute(f"RESTORE TABLE k.early FROM TABLE k.t WITH restore_timestamp = '{early}'")
+            s.execute("RESTORE TABLE k.late FROM TABLE k.t")
+            for table, v in (("early", "early"), ("late", "saved")):
+                await_active(s, "k", table)
+                assert rows(s, f"k.{table}") == [(1, v)]
+        put_back(s, "one")
+        histories = [(r.table_name, r.restorable_until_time) for r in s.execute("SELECT * FROM system_metering.recovery")]
+        assert histories == [("t", None)]
+
+
+def test_a_keyspace_after_kill9_is_one_or_the_other_and_the_rest_is_there(session):
+    server = session.server
+    create_keyspace(session, "other")
+    create_table(session, "other", "t", "pk int PRIMARY KEY, v text")
+    session.execute("INSERT INTO k.t (pk, v) VALUES (1, 'saved')")
+    save(session, "s", "k")
+    for turn in range(6):
+        session.execute("INSERT INTO other.t (pk, v) VALUES (%s, 'kept')", (turn,))
+        session.execute("INSERT INTO k.t (pk, v) VALUES (2, 'new')")
+        killer = threading.Timer(0.003 * turn, server.kill9)
+        killer.start()
+        try:
+            put_back(session, "s")
+        except Exception:  # noqa: BLE001  killed
+            pass
+        killer.join()
+        server.start()
+        session = server.cluster().connect()
+        assert rows(session) in ([(1, "saved")], [(1, "saved"), (2, "new")])
+        assert rows(session, "other.t") == [(i, "kept") for i in range(turn + 1)]
+    put_back(session, "s")
+    assert rows(session) == [(1, "saved")]
+
+
 # ---- what the server keeps in memory of the store ----
 
 def log_in(server, name, password):
@@ -238,3 +389,9 @@ def test_bad_names_and_missing_control_are_refused(session, new_server):
             save(session, name)
     with pytest.raises(InvalidRequest, match="put_back = true"):
         session.execute("UPDATE system_control.snapshots SET put_back = false WHERE name = 'x'")
+    with pytest.raises(InvalidRequest, match="Keyspace 'nowhere' doesn't exist"):
+        save(session, "x", "nowhere")
+    with pytest.raises(InvalidRequest, match="the server's own"):
+        save(session, "x", "system_schema")
+    with pytest.raises(InvalidRequest, match="is set when a state is saved"):
+        session.execute("UPDATE system_control.snapshots SET put_back = true, keyspace_name = 'k' WHERE name = 'x'")
