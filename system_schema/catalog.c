@@ -5,7 +5,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "system_schema/saved_keyspace.h"
+#include "system_schema/catalog_state.h"
 
 static const char host_id_key[] = "catalog/host_id";
 

@@ -145,7 +145,7 @@ struct catalog_states {
 /* Before anybody asks; NULL: there are none. */
 void catalog_set_states(struct catalog *c, const struct catalog_states *states);
 
-/* Of a state that was saved for one keyspace (saved_keyspace.h): what is to be copied of it before it can be put back is being copied from now on. */
+/* Of a state that was saved for one keyspace (catalog_saved.c): what is to be copied of it before it can be put back is being copied from now on. */
 void catalog_saved_prepare(struct catalog *c, const char *name, const char *keyspace);
 /* Waits until it is. -1: it cannot be. */
 int catalog_saved_await(struct catalog *c, const char *name, const char *keyspace, struct err *e) MUST_CHECK;

@@ -57,6 +57,7 @@ struct ddl_failure {
 };
 
 struct trace_store;
+struct saved_keyspaces;
 
 /* Which partitioner clients are told: system_partitioner.c. Under the catalogue's lock, but for now. */
 struct partitioner {
@@ -271,6 +272,14 @@ int history_prune(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* Reads everything that is recorded and publishes it. */
 int catalog_read(struct catalog *c, struct err *e) MUST_CHECK;
+
+/* ---- catalog_saved.c: keyspaces of saved states ---- */
+
+struct saved_keyspaces *saved_keyspaces_new(void) MUST_CHECK;
+/* Ends the thread; frees the spares' memory, not what they take in the store. */
+void saved_keyspaces_free(struct saved_keyspaces *all);
+/* When the catalogue is read: spares in the store that memory does not know of are freed. The lock is held, or nobody else is there yet. */
+int saved_keyspaces_clean(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_replication.c ---- */
 

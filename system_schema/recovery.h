@@ -75,7 +75,7 @@ struct recovery_turn {
 int recovery_turn_begin(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, struct err *e) MUST_CHECK;
 /* storage: the place that is left: the old one when it is done, else the new one. */
 void recovery_turn_end(struct catalog *c, struct entry *x, uint32_t storage, struct recovery_turn *turn, bool done);
-/* Of a saved state (saved_keyspace.h): the histories of a keyspace's tables, those that are gone too. */
+/* Of a saved state (catalog_saved.c): the histories of a keyspace's tables, those that are gone too. */
 int recovery_each_saved(struct eng *state, const char *keyspace, int (*fn)(void *arg, uint32_t id, struct err *e), void *arg, struct err *e) MUST_CHECK;
 /* They take the place of the keyspace's own, which are freed. id_of: the id that a history has in this store; restores that were under way go on. */
 int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspace, uint32_t (*id_of)(const void *arg, uint32_t id), const void *arg,

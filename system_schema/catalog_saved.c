@@ -1,5 +1,12 @@
-#include "system_schema/saved_keyspace.h"
-
+/* A keyspace that is put back out of a saved state, while everything else stays as it is.
+ *
+ * Life: a state is saved for a keyspace (eng_state_save). A thread makes a spare of it: each of its tables, and each history, is copied out of the state into
+ * the store under an id that nothing else has. To put the keyspace back is to write its records anew, with the spare's ids as the places of its rows, in one
+ * batch with records of what was there, which is freed as a dropped table is. So it takes as long as the records do, however many rows there are; then
+ * the next spare is made. Who asks before there is one waits for it.
+ *
+ *   record "spare/" id u32:  'r' (rows of a table) or 'h' (a history)       copied, and not in use; a restart frees it
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
