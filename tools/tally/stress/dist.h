@@ -1,0 +1,48 @@
+/* Distributions: where the values of a stress come from.
+ *
+ *   N  fixed(N)                    always N
+ *   uniform(A..B)                  each as often as the others
+ *   zipf(A..B, S)                  A most often, the k-th as often as k^-S
+ *   normal(A..B, MEAN, DEVIATION)  cut at A and B
+ *   sequence(A..B)  sequence(A..)  one after the other, and again from A; or on and on
+ *   now                            the time at which the request is due, in milliseconds since 1970; of a timeuuid likewise
+ *   text(N)  text(A..B)  bytes(N)  bytes(A..B)   random ones of so many bytes
+ *
+ * A number becomes whatever type is bound: 7, '7', 7.0, a uuid made of it. Pure: the same seed gives the same values.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "types/type.h"
+
+enum dist_kind { DIST_FIXED, DIST_UNIFORM, DIST_ZIPF, DIST_NORMAL, DIST_SEQUENCE, DIST_NOW, DIST_TEXT, DIST_BYTES };
+
+struct dist {
+    enum dist_kind kind;
+    int64_t low, high;
+    double p, q;  /* zipf: S; normal: mean, deviation */
+    double *sums; /* zipf: of the first k, of 1 */
+};
+
+struct dist_random {
+    uint64_t state;
+};
+/* Uniform over 64 bits. */
+uint64_t dist_random_next(struct dist_random *r);
+/* From 0 to below 1. */
+double dist_random_share(struct dist_random *r);
+
+/* What a sample may depend on beside chance. */
+struct dist_moment {
+    uint64_t sequence; /* the number of the request among those of its statement */
+    int64_t wall_ms;
+};
+
+/* -1: ERR_CONFIG. */
+int dist_parse(struct slice text, struct dist *out, struct err *e) MUST_CHECK;
+void dist_fini(struct dist *d);
+/* The number; of text and bytes, the length. */
+int64_t dist_sample(const struct dist *d, struct dist_random *r, const struct dist_moment *m);
+/* A [value] of the type. -1: ERR_CONFIG, no such value can be made. */
+int dist_put(const struct dist *d, const struct cql_type *type, struct dist_random *r, const struct dist_moment *m, struct buf *out, struct err *e) MUST_CHECK;

@@ -1,0 +1,282 @@
+#include "tools/tally/stress/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/murmur3.h"
+
+enum { SCHEMA_PATIENCE_S = 60, TRIES = 5 };
+
+/* ---- retries ---- */
+
+static bool numbers(const char *text, int64_t *out, int n) {
+    for (int i = 0; i < n; i++) {
+        char *end;
+        out[i] = strtoll(text, &end, 10);
+        if (end == text || out[i] < 0) return false;
+        if (!*end) return i + 1 == n;
+        if (*end != ',') return false;
+        text = end + 1;
+    }
+    return false;
+}
+
+int retry_parse(const char *text, struct retry *out, struct err *e) {
+    int64_t n[4];
+    *out = (struct retry){.tries = TRIES, .minimum = 3000, .delta = 30000, .maximum = 90000};
+    if (!strcmp(text, "none")) return 0;
+    out->kind = RETRY_EXPONENTIAL;
+    if (!strcmp(text, "exponential")) return 0;
+    if (!strncmp(text, "fixed:", 6)) {
+        out->kind = RETRY_FIXED;
+        bool two = numbers(text + 6, n, 2);
+        if (!two && !numbers(text + 6, n, 1)) return err_set(e, ERR_CONFIG, "--retry fixed:MS[,TRIES], not '%s'", text);
+        out->minimum = n[0];
+        if (two) out->tries = (uint32_t)n[1];
+        return 0;
+    }
+    bool four = !strncmp(text, "exponential:", 12) && numbers(text + 12, n, 4);
+    if (!four && (strncmp(text, "exponential:", 12) || !numbers(text + 12, n, 3)))
+        return err_set(e, ERR_CONFIG, "--retry must be none, fixed:MS[,TRIES] or exponential[:MIN,DELTA,MAX[,TRIES]], not '%s'", text);
+    out->minimum = n[0], out->delta = n[1], out->maximum = n[2];
+    if (four) out->tries = (uint32_t)n[3];
+    return 0;
+}
+
+int64_t retry_wait(const struct retry *r, struct backoff_random *jitter, uint32_t failures) {
+    if (r->kind == RETRY_NONE || failures > r->tries) return -1;
+    return r->kind == RETRY_FIXED ? r->minimum : backoff_ms(jitter, failures, r->minimum, r->delta, r->maximum);
+}
+
+/* ---- values ---- */
+
+static const struct plan_statement *statement_of(const struct stress *s, uint32_t i) { return i < s->plan.n_statements ? &s->plan.statements[i] : &s->plan.load; }
+
+static bool is_key(const struct client_prepared *p, uint32_t bind) {
+    for (uint32_t i = 0; i < p->n_pk; i++)
+        if (p->pk[i] == bind) return true;
+    return false;
+}
+
+/* Writes the values of a request that is known by its number among its statement's and its seed. key: only those of the partition key, for its hash. */
+static void put_values(struct stress *s, uint32_t statement, uint64_t sequence, uint64_t seed, uint64_t due_ns, bool key, struct buf *out) {
+    const struct plan_statement *st = statement_of(s, statement);
+    const struct client_prepared *p = &s->prepared[statement];
+    const struct dist_moment m = {.sequence = sequence, .wall_ms = s->begun_wall_ms + (int64_t)((due_ns - s->begun_ns) / 1000000)};
+    for (uint32_t i = 0; i < st->n_values; i++) {
+        if (key && !is_key(p, i)) continue;
+        /* each value has chance of its own, so that the key's are the same with and without the others */
+        struct dist_random own = {.state = seed + (i + 1) * UINT64_C(0xD1342543DE82EF95)};
+        if (dist_put(&st->values[i], p->binds.list[i].type, &own, &m, out, &s->failed)) return;
+    }
+}
+
+/* ---- requests: a slot holds the seed (a), the partition's hash (b), the statement and its number (c) ---- */
+
+enum { STATEMENT_SHIFT = 56 };
+
+static uint32_t slot_statement(const struct flight_slot *slot) { return (uint32_t)((uint64_t)slot->c >> STATEMENT_SHIFT); }
+static uint64_t slot_sequence(const struct flight_slot *slot) { return (uint64_t)slot->c & ((UINT64_C(1) << STATEMENT_SHIFT) - 1); }
+
+static uint32_t choose(struct stress *s) {
+    uint32_t at = (uint32_t)(dist_random_next(&s->random) % s->plan.total_weight), i = 0;
+    while (at >= s->plan.statements[i].weight) at -= s->plan.statements[i++].weight;
+    return i;
+}
+
+static bool pick(void *arg, struct flight_slot *slot) {
+    struct stress *s = arg;
+    if (s->failed.set || (s->loading && s->loaded >= s->plan.load_rows)) return false;
+    uint32_t statement = s->loading ? s->plan.n_statements : choose(s);
+    uint64_t sequence = s->loading ? s->loaded++ : s->picked[statement]++;
+    slot->a = dist_random_next(&s->random);
+    slot->c = (int64_t)((uint64_t)statement << STATEMENT_SHIFT | sequence);
+    slot->b = 0;
+    if (s->loading || !s->prepared[statement].n_pk) return true;
+    buf_clear(&s->scratch, SIZE_MAX);
+    put_values(s, statement, sequence, slot->a, slot->due_ns, true, &s->scratch);
+    slot->b = murmur3_hash(buf_slice(&s->scratch)) | 1;
+    return true;
+}
+
+static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint16_t stream, struct buf *out) {
+    struct stress *s = arg;
+    uint32_t statement = slot_statement(slot);
+    const struct plan_statement *st = statement_of(s, statement);
+    buf_clear(&s->scratch, SIZE_MAX);
+    put_values(s, statement, slot_sequence(slot), slot->a, slot->due_ns, false, &s->scratch);
+    const struct wire_params p = {.consistency = st->consistency, .n_values = (uint16_t)st->n_values, .values = buf_slice(&s->scratch), .page_size = st->reads ? st->page_size : 0,
+                                  .skip_metadata = true};
+    wire_execute(out, version, stream, s->prepared[statement].id, s->prepared[statement].result_id, &p);
+    if (buf_failed(&s->scratch)) (void)err_nomem(&s->failed);
+}
+
+/* ---- answers ---- */
+
+static bool is_worth_a_try(uint32_t code) {
+    return code == ERR_UNAVAILABLE || code == ERR_OVERLOADED || code == ERR_READ_TIMEOUT || code == ERR_WRITE_TIMEOUT;
+}
+
+/* "pk=7", of the values that make the key. */
+static void label(struct stress *s, const struct flight_slot *slot, char out[SCORE_LABEL]) {
+    const struct client_prepared *p = &s->prepared[slot_statement(slot)];
+    const struct plan_statement *st = statement_of(s, slot_statement(slot));
+    struct buf text;
+    buf_init(&text, 0);
+    buf_clear(&s->scratch, SIZE_MAX);
+    put_values(s, slot_statement(slot), slot_sequence(slot), slot->a, slot->due_ns, false, &s->scratch);
+    struct rd in = rd_of(buf_slice(&s->scratch));
+    for (uint32_t i = 0; i < st->n_values && !in.bad; i++) {
+        struct slice v = rd_bytes(&in, rd_u32(&in));
+        if (!is_key(p, i) || !v.p) continue;
+        buf_printf(&text, "%s%s=", text.n ? " " : "", p->binds.list[i].name);
+        cql_value_text(p->binds.list[i].type, v, &text);
+    }
+    snprintf(out, SCORE_LABEL, "%.*s", SLICE_FMT(buf_slice(&text)));
+    buf_fini(&text);
+}
+
+static void note_error(struct stress *s, const struct wire_response *r) {
+    if (!s->score.first_error[0]) wire_error(r, s->score.first_error, sizeof(s->score.first_error));
+}
+
+static int64_t answered(void *arg, struct flight_slot *slot, const struct load_answer *a) {
+    struct stress *s = arg;
+    const struct wire_response *r = a->response;
+    bool failed = r->opcode == NP_ERROR;
+    struct slice ignored;
+    uint32_t code = failed ? wire_error_code(r, &ignored) : 0;
+    bool throttled = failed && is_worth_a_try(code);
+    int64_t rows = failed ? 0 : wire_rows(r), wait = throttled ? retry_wait(&s->retry, &s->jitter, slot->tries) : -1;
+    if (failed && !throttled) note_error(s, r);
+    if (s->loading) { /* a row that is refused for its rate is tried again until it is there */
+        if (failed && !throttled) s->score.sums.failed++;
+        return throttled && slot->tries < 1000 ? 50000000 : -1;
+    }
+    const struct score_event v = {.second = (uint32_t)((a->now_ns - s->begun_ns) / 1000000000u), .statement = slot_statement(slot), .reads = statement_of(s, slot_statement(slot))->reads,
+                                  .result = !failed ? SCORE_OK : throttled ? SCORE_THROTTLED : SCORE_FAILED, .retried = wait >= 0, .latency_ns = a->latency_ns,
+                                  .rows = rows > 0 ? (uint64_t)rows : 0, .charge = failed ? 0 : wire_charge(r), .partition = slot->b};
+    struct score_partition *fresh = score_add(&s->score, &v);
+    if (fresh) label(s, slot, fresh->label);
+    return wait < 0 ? -1 : wait * 1000000;
+}
+
+/* ---- pace ---- */
+
+static uint64_t gap_ns(struct stress *s) {
+    double at = (double)(s->next_due_ns - s->begun_ns) / 1e9, rate = plan_rate_at(&s->plan, at);
+    double mean = 1e9 / (rate > 0 ? rate : 1);
+    return (uint64_t)(s->poisson ? -log(1 - dist_random_share(&s->random)) * mean : mean);
+}
+
+static uint64_t due(void *arg) { return ((struct stress *)arg)->failed.set ? FLIGHT_NEVER : ((struct stress *)arg)->next_due_ns; }
+
+static bool pick_open(void *arg, struct flight_slot *slot) {
+    struct stress *s = arg;
+    s->next_due_ns += gap_ns(s);
+    return pick(arg, slot);
+}
+
+static bool tick(void *arg) {
+    struct stress *s = arg;
+    if (s->show) s->show(s);
+    return s->failed.set;
+}
+
+/* ---- what comes first ---- */
+
+static void nap(void) {
+    const struct timespec t = {.tv_nsec = 50000000};
+    nanosleep(&t, NULL);
+}
+
+/* A server that changes its schema in the background says for a while that what was made is not there. */
+static bool may_come(const struct err *e) {
+    return (e->code == ERR_INVALID || e->code == ERR_CONFIG) && (strstr(e->text, "unconfigured") || strstr(e->text, "exist"));
+}
+
+static int make_schema(struct stress *s, struct err *e) {
+    struct client_answer ignored;
+    for (uint32_t i = 0; i < s->plan.n_schema; i++) {
+        uint64_t until = load_now() + (uint64_t)SCHEMA_PATIENCE_S * 1000000000u;
+        err_clear(e);
+        while (client_ask(load_client(s->load, 0), s->plan.schema[i], &ignored, e)) {
+            if (!may_come(e) || load_now() > until) return -1;
+            err_clear(e);
+            nap();
+        }
+    }
+    return 0;
+}
+
+static int check_values(const struct stress *s, const struct plan_statement *st, const struct client_prepared *p, struct err *e) {
+    if (p->binds.n == st->n_values) return 0;
+    return err_set(e, ERR_CONFIG, "%s:%u: the statement has %u markers and %u values", s->plan.path, st->line, p->binds.n, st->n_values);
+}
+
+static int prepare(struct stress *s, uint32_t i, struct err *e) {
+    const struct plan_statement *st = statement_of(s, i);
+    uint64_t until = load_now() + (uint64_t)(s->plan.n_schema ? SCHEMA_PATIENCE_S : 0) * 1000000000u;
+    struct err why = {0};
+    while (client_prepare(load_client(s->load, 0), slice_str(st->cql), (struct slice){0}, &s->keep, &s->prepared[i], &why)) {
+        bool waits = may_come(&why) && load_now() < until;
+        if (!waits) return err_set(e, why.code, "%s:%u: %s", s->plan.path, st->line, why.text);
+        err_clear(&why);
+        nap();
+    }
+    return check_values(s, st, &s->prepared[i], e);
+}
+
+static int prepare_all(struct stress *s, struct err *e) {
+    uint32_t n = s->plan.n_statements + (s->plan.load_rows > 0);
+    s->prepared = calloc(n, sizeof(*s->prepared));
+    if (!s->prepared) return err_nomem(e);
+    for (uint32_t i = 0; i < n; i++)
+        if (prepare(s, i, e)) return -1;
+    return 0;
+}
+
+static int run(struct stress *s, const struct load_driver *d, double seconds, struct err *e) {
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    s->begun_wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
+    s->begun_ns = s->next_due_ns = load_now();
+    if (load_run(s->load, d, seconds, &s->took, &s->unanswered, e)) return -1;
+    return s->failed.set ? err_set(e, s->failed.code, "%s", s->failed.text) : 0;
+}
+
+static int load_rows(struct stress *s, struct err *e) {
+    const struct load_driver d = {.arg = s, .pick = pick, .put = put, .answered = answered, .tick = tick};
+    if (!s->plan.load_rows || s->skip_load) return 0;
+    s->loading = true;
+    int rc = run(s, &d, 0, e);
+    s->loading = false;
+    if (rc) return -1;
+    return s->score.sums.failed ? err_set(e, ERR_SERVER, "%" PRIu64 " of %" PRIu64 " rows could not be loaded: %s", s->score.sums.failed, s->plan.load_rows, s->score.first_error) : 0;
+}
+
+int stress_run(struct stress *s, struct err *e) {
+    const struct load_driver d = {.arg = s, .due = s->plan.rate > 0 ? due : NULL, .pick = s->plan.rate > 0 ? pick_open : pick, .put = put, .answered = answered, .tick = tick};
+    const struct client_options *options = &s->remote.options;
+    arena_init(&s->keep, 16 << 10, 0);
+    buf_init(&s->scratch, 0);
+    s->random.state = s->jitter.state = s->seed;
+    if (score_init(&s->score, s->plan.n_statements)) return err_nomem(e);
+    if (remote_read(&s->remote, e)) return -1;
+    s->load = load_open(&options, 1, s->connections, s->in_flight, e);
+    if (!s->load || make_schema(s, e) || prepare_all(s, e) || load_rows(s, e)) return -1;
+    if (run(s, &d, s->seconds, e)) return -1;
+    score_end(&s->score);
+    return 0;
+}
+
+void stress_fini(struct stress *s) {
+    if (s->load) load_close(s->load);
+    score_fini(&s->score);
+    free(s->prepared);
+    arena_fini(&s->keep);
+    buf_fini(&s->scratch);
+}

@@ -1,0 +1,132 @@
+/* tally stress: load for a table and its partitions, and what came of it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tally/stress/outcome.h"
+#include "tools/tally/stress/view.h"
+
+struct stress_flags {
+    const char *profile, *file, *print, *rate, *retry, *html;
+    uint32_t seconds, seed;
+    bool json, quiet, no_load, poisson;
+};
+
+static struct load *running; /* for the signal that ends it */
+
+static void on_interrupt(int sig) {
+    (void)sig;
+    if (running) load_stop(running);
+}
+
+static void show(struct stress *s) {
+    running = s->load;
+    if (!s->quiet) view_show(s);
+}
+
+static int print_profile(const char *name, struct err *e) {
+    const char *text = plan_profile(name);
+    if (!text) return err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
+    printf("%s", text);
+    return 0;
+}
+
+static int read_plan(struct stress *s, const struct stress_flags *f, struct err *e) {
+    const char *name = f->profile ? f->profile : "uniform", *text = plan_profile(name);
+    if (f->file && f->profile) return err_set(e, ERR_CONFIG, "give one of --profile and --file");
+    if (f->file) return plan_open(&s->plan, f->file, e);
+    return text ? plan_parse(&s->plan, name, slice_str(text), e) : err_set(e, ERR_CONFIG, "there is no profile '%s'; see tally stress --help", name);
+}
+
+static int read_rate(struct stress *s, const char *text, struct err *e) {
+    char *end;
+    if (!text) return 0;
+    s->plan.rate = strtod(text, &end);
+    return end == text || *end || !(s->plan.rate >= 0 && s->plan.rate <= 1e7) ? err_set(e, ERR_CONFIG, "--rate must be a number of requests a second, or 0 for a closed loop, not '%s'", text) : 0;
+}
+
+static int read_flags(struct stress *s, const struct stress_flags *f, struct err *e) {
+    if (s->connections < 1 || s->connections > 10000 || s->in_flight < 1 || (uint64_t)s->in_flight > LOAD_IN_FLIGHT_MAX)
+        return err_set(e, ERR_CONFIG, "--connections must be 1 to 10000, --in-flight 1 to %d", LOAD_IN_FLIGHT_MAX);
+    if (f->seconds < 1) return err_set(e, ERR_CONFIG, "--seconds must be 1 or more");
+    if (read_plan(s, f, e) || read_rate(s, f->rate, e) || retry_parse(f->retry, &s->retry, e)) return -1;
+    s->seconds = f->seconds;
+    s->seed = f->seed;
+    s->quiet = f->quiet;
+    s->skip_load = f->no_load;
+    s->poisson = f->poisson;
+    s->show = show;
+    return 0;
+}
+
+static int write_html(const struct stress *s, const struct stress_flags *f, const char *profile, struct err *e) {
+    struct buf page;
+    FILE *to = fopen(f->html, "we");
+    if (!to) return err_set(e, ERR_CONFIG, "cannot write %s: %s", f->html, strerror(errno));
+    buf_init(&page, 0);
+    outcome_html(s, profile, &page);
+    bool bad = fwrite(buf_slice(&page).p, 1, page.n, to) != page.n;
+    bad = fclose(to) || bad;
+    buf_fini(&page);
+    return bad ? err_set(e, ERR_CONFIG, "cannot write %s: %s", f->html, strerror(errno)) : 0;
+}
+
+static int report(const struct stress *s, const struct stress_flags *f, struct err *e) {
+    const char *profile = f->file ? f->file : f->profile ? f->profile : "uniform";
+    struct buf out;
+    if (f->html && write_html(s, f, profile, e)) return -1;
+    if (!f->json) {
+        outcome_text(s, profile);
+        return 0;
+    }
+    buf_init(&out, 0);
+    outcome_json(s, profile, &out);
+    printf("%.*s\n", SLICE_FMT(buf_slice(&out)));
+    buf_fini(&out);
+    return 0;
+}
+
+/* The run ends early when it is interrupted, and is reported all the same. */
+static int stress(struct stress *s, const struct stress_flags *f, struct err *e) {
+    struct sigaction a = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &a, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int rc = stress_run(s, e);
+    view_end(s);
+    return rc ? -1 : report(s, f, e);
+}
+
+int tally_stress(int argc, char **argv) {
+    struct stress s = {.connections = 8, .in_flight = 8};
+    struct stress_flags f = {.seconds = 30, .seed = 1, .retry = "none"};
+    const struct flag flags[] = {
+        {.name = "profile", .argument = "NAME", .text = &f.profile, .help = "uniform (the default), zipf, single, append, time_series, wide, mixed_static or burst"},
+        {.name = "file", .argument = "FILE", .text = &f.file, .help = "a profile of one's own (YAML); --print-profile shows what one looks like"},
+        {.name = "print-profile", .argument = "NAME", .text = &f.print, .help = "prints a built-in profile, and does nothing else"},
+        {.name = "seconds", .argument = "N", .number = &f.seconds, .help = "how long (30)"},
+        {.name = "rate", .argument = "N", .text = &f.rate, .help = "an open loop: N requests a second, however fast they are answered; 0: a closed loop (what the profile says, most say closed)"},
+        {.name = "poisson", .on = &f.poisson, .help = "of an open loop: at random moments instead of even ones"},
+        {.name = "connections", .argument = "N", .number = &s.connections, .help = "(8)"},
+        {.name = "in-flight", .argument = "N", .number = &s.in_flight, .help = "requests under way on each (8)"},
+        {.name = "retry", .argument = "HOW", .text = &f.retry, .help = "of what was throttled: none (none), fixed:MS[,TRIES], exponential[:MIN,DELTA,MAX[,TRIES]] in milliseconds (3000,30000,90000,5): min(MIN + "
+                                                                     "random(0.8 DELTA, 1.2 DELTA) x (2^tries - 1), MAX)"},
+        {.name = "no-load", .on = &f.no_load, .help = "the profile's rows are there already"},
+        {.name = "seed", .argument = "N", .number = &f.seed, .help = "of everything that is random (1)"},
+        {.name = "html", .argument = "FILE", .text = &f.html, .help = "the report as a page with plots, too"},
+        {.name = "json", .on = &f.json, .help = "the report as JSON"},
+        {.name = "quiet", .on = &f.quiet, .help = "nothing is shown while it runs"},
+        REMOTE_FLAGS(&s.remote)};
+    struct err e = {0};
+    int rc = flags_read("stress", argc, argv, flags, ARRAY_LEN(flags));
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (f.print) return print_profile(f.print, &e) ? say_wrong(f.json, "stress", &e) : EXIT_DONE;
+    if (read_flags(&s, &f, &e)) return say_wrong(f.json, "stress", &e);
+    rc = stress(&s, &f, &e);
+    bool failed = s.score.sums.failed || s.unanswered || !s.score.sums.requests;
+    stress_fini(&s);
+    plan_fini(&s.plan);
+    if (rc) return e.code == ERR_CONFIG ? say_wrong(f.json, "stress", &e) : say_no(f.json, "stress", &e);
+    return failed ? EXIT_NO : EXIT_DONE;
+}
