@@ -22,6 +22,12 @@ struct ledger_connection {
     char address[46]; /* numeric */
     char role[64];
     int64_t opened_us;
+    struct { /* what the client said of itself at STARTUP; version 0: nothing yet */
+        uint8_t version; /* of the protocol */
+        uint16_t port;
+        char driver_name[64], driver_version[32], compression[8];
+        char cipher[64], tls[16]; /* empty: not encrypted */
+    } client;
     struct usage usage; /* each subquery of an IN is a request */
 };
 

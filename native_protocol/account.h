@@ -8,6 +8,7 @@ struct np_account {
     uint8_t opcode;
     bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
     uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
+    uint64_t trace; /* of the session that tells of it (catalog_trace_add); 0: it is not traced */
 };
 
 /* The account of a request that succeeds. */

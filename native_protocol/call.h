@@ -13,6 +13,24 @@
 
 struct np_conn;
 
+/* Those of sequence.h that a trace tells of; number: of OFFLOAD the class of workers, of WORKER the microseconds in the queue, of PART which. */
+enum np_trace_step {
+    NP_TRACE_OFFLOAD, NP_TRACE_WORKER, NP_TRACE_PART, NP_TRACE_PLANNED, NP_TRACE_SIZED, NP_TRACE_ADMITTED, NP_TRACE_REFUSED, NP_TRACE_APPLIED,
+};
+
+/* When what happened to a traced request; of many parts the first ones are told. */
+enum { NP_TRACE_STEPS = 24 };
+struct np_trace {
+    uint32_t n;
+    struct {
+        enum np_trace_step step;
+        bool on_worker;
+        enum cql_work_class class; /* of the worker */
+        int64_t at_us, number;     /* machine time */
+        uint64_t rows_read;
+    } steps[NP_TRACE_STEPS];
+};
+
 enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 64 << 20 };
 
 struct np_call {
@@ -31,6 +49,7 @@ struct np_call {
     struct np_rows rows;
     enum cql_outcome outcome;
     int64_t started_us; /* machine time; only when traced */
+    struct np_trace trace; /* its steps, likewise */
     /* offloaded only */
     bool offloaded;
     struct np_work work;

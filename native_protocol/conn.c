@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "native_protocol/loop.h"
+#include "native_protocol/request.h"
 #include "native_protocol/segment.h"
 
 enum { READ_STEP = 64 << 10, SEND_EARLY = 64 << 10 };
@@ -35,12 +36,33 @@ static void enter_ledger(struct np_conn *c) {
     if (!o->ledger) return;
     if (c->peer_n) inet_ntop(c->peer_n == 4 ? AF_INET : AF_INET6, c->peer, c->account.address, sizeof(c->account.address));
     snprintf(c->account.role, sizeof(c->account.role), "%s", c->session.role);
+    if (c->transport.ssl) {
+        snprintf(c->account.client.cipher, sizeof(c->account.client.cipher), "%s", SSL_get_cipher_name(c->transport.ssl));
+        snprintf(c->account.client.tls, sizeof(c->account.client.tls), "%s", SSL_get_version(c->transport.ssl));
+    }
     c->account.opened_us = clock_wall_us(o->clock);
     ledger_connect(o->ledger, c->loop->number, &c->account);
 }
 
 static void leave_ledger(struct np_conn *c) {
     if (c->account.id) ledger_disconnect(c->loop->o->ledger, c->loop->number, &c->account);
+}
+
+static void copy_text(char *to, size_t room, struct slice from) {
+    size_t n = from.n < room ? from.n : room - 1;
+    while (n && n < from.n && (from.p[n] & 0xC0) == 0x80) n--; /* no half of a character */
+    memcpy(to, from.p, n);
+    to[n] = 0;
+}
+
+void npi_conn_introduce(struct np_conn *c, const struct np_startup *s) {
+    leave_ledger(c);
+    c->account.client.version = c->version;
+    copy_text(c->account.client.driver_name, sizeof(c->account.client.driver_name), s->driver_name);
+    copy_text(c->account.client.driver_version, sizeof(c->account.client.driver_version), s->driver_version);
+    snprintf(c->account.client.compression, sizeof(c->account.client.compression), "%s",
+             s->compression == NP_COMPRESS_LZ4 ? "lz4" : s->compression == NP_COMPRESS_SNAPPY ? "snappy" : "");
+    enter_ledger(c);
 }
 
 int npi_conn_log_in(struct np_conn *c, const char *role) {
@@ -488,6 +510,7 @@ static void note_addresses(struct np_conn *c, int fd) {
     n = sizeof(a);
     if (getpeername(fd, (struct sockaddr *)&a, &n)) return;
     c->peer_n = a.ss_family == AF_INET6 ? 16 : 4;
+    c->account.client.port = ntohs(((struct sockaddr_in *)&a)->sin_port); /* both kinds have it in the same place */
     if (c->peer_n == 16) memcpy(c->peer, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
     else memcpy(c->peer, &((struct sockaddr_in *)&a)->sin_addr, 4);
 }

@@ -28,6 +28,7 @@
 #include "limits/limiter.h"
 
 struct np_loop;
+struct np_startup;
 
 enum np_conn_state { NP_CONN_NEW, NP_CONN_AUTH, NP_CONN_READY, NP_CONN_CLOSING, NP_CONN_CLOSED };
 enum { NP_IN_FLIGHT_MAX = 4096, NP_OFFLOADED_MAX = 16, NP_CLOSE_US = 2000000 };
@@ -78,6 +79,8 @@ struct np_conn {
 struct np_conn *npi_conn_new(struct np_loop *loop, int fd, struct np_tls *tls);
 void npi_conn_ref(struct np_conn *c);
 void npi_conn_unref(struct np_conn *c);
+/* What STARTUP said: for the ledger's list of connections. */
+void npi_conn_introduce(struct np_conn *c, const struct np_startup *s);
 void npi_conn_set_state(struct np_conn *c, enum np_conn_state state);
 /* From AUTH to READY, as this role. -1: no memory. */
 int npi_conn_log_in(struct np_conn *c, const char *role) MUST_CHECK;

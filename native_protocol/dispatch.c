@@ -35,6 +35,7 @@ static void on_STARTUP(struct np_conn *c, const struct np_envelope *env, struct 
         err_set(&e, ERR_PROTOCOL, "Unexpected message STARTUP, the connection is already initialized");
     else if (!np_startup_decode(env->version, body, &s, &e)) {
         c->version = c->session.protocol_version = env->version;
+        npi_conn_introduce(c, &s);
         npi_conn_set_state(c, c->loop->logins ? NP_CONN_AUTH : NP_CONN_READY);
         c->throw_on_overload = s.throw_on_overload;
         c->capacity_full = s.capacity_full;
@@ -97,7 +98,8 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     call->conn = c;
     call->env = *env;
     call->body = body;
-    if (env->flags & NP_FLAG_TRACING) call->started_us = clock_machine_us(c->loop->o->clock);
+    call->started_us = env->flags & NP_FLAG_TRACING ? clock_machine_us(c->loop->o->clock) : 0;
+    call->trace.n = 0;
     npi_call_run(call, c->loop->batch, false);
     if (call->outcome == CQL_OFFLOAD) npi_offload(call);
     else npi_call_finish(call);

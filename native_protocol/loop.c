@@ -142,6 +142,8 @@ static void ack_send(struct np_held *h, const struct np_ack *a, const struct err
     }
     else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
     np_account(&c->loop->metrics, &a->account, e);
+    if (!e && a->account.trace)
+        catalog_trace_more(c->loop->o->catalog, a->account.trace, clock_machine_us(c->loop->o->clock), "The log is on disk: acknowledged", "event-loop");
     npi_conn_answered(c);
     npi_conn_unref(c);
 }

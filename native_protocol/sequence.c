@@ -4,6 +4,7 @@
 #include "native_protocol/answer.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/posting.h"
+#include "native_protocol/trace.h"
 #include "native_protocol/recording.h"
 
 /* ---- plan ---- */
@@ -54,11 +55,13 @@ static bool admit(struct np_call *call) { return cql_admit(&call->r) == 0; }
 
 static enum cql_outcome apply(struct np_call *call, enum cql_outcome planned) {
     enum cql_outcome outcome = cql_apply(&call->r, planned);
+    if (outcome == CQL_COMMIT) npi_trace_step(call, NP_TRACE_APPLIED, 0);
     call->seq = call->r.commit_seq;
     return outcome;
 }
 
 static enum cql_outcome refuse(struct np_call *call) {
+    npi_trace_step(call, NP_TRACE_REFUSED, 0);
     cql_abandon(&call->r);
     return CQL_FAILED;
 }
@@ -67,12 +70,21 @@ static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_CO
 
 static void go_on(struct np_call *call, enum cql_outcome planned) {
     call->outcome = planned;
+    if (planned == CQL_OFFLOAD) npi_trace_step(call, NP_TRACE_OFFLOAD, call->r.work_class);
+    if (planned == CQL_AGAIN) npi_trace_step(call, NP_TRACE_PART, call->n_parts);
     if (!is_planned(planned)) return;
+    npi_trace_step(call, NP_TRACE_PLANNED, 0);
     size(call);
-    call->outcome = admit(call) ? apply(call, planned) : refuse(call);
+    npi_trace_step(call, NP_TRACE_SIZED, 0);
+    bool admitted = admit(call);
+    if (admitted) npi_trace_step(call, NP_TRACE_ADMITTED, 0);
+    call->outcome = admitted ? apply(call, planned) : refuse(call);
 }
 
-void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) { go_on(call, plan(call, batch, blocking)); }
+void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) {
+    if (blocking) npi_trace_step(call, NP_TRACE_WORKER, call->work.waited_us);
+    go_on(call, plan(call, batch, blocking));
+}
 
 void npi_call_more(struct np_call *call, struct eng_batch *batch) {
     call->r.batch = batch;

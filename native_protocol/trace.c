@@ -6,7 +6,7 @@
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
-enum { EVENTS = 4, PARAMETERS = 4 };
+enum { EVENTS = NP_TRACE_STEPS + 8, PARAMETERS = 4 };
 
 /* RFC 4122 version 1 with a random clock sequence and node (multicast bit set). */
 static void make_timeuuid(int64_t wall_us, uint8_t id[16]) {
@@ -48,32 +48,70 @@ static uint32_t parameters(struct np_call *call, struct schema_option *out) {
     return kept;
 }
 
-static uint32_t events(struct np_call *call, const struct charge *charge, int64_t took, struct trace_event *out) {
+static const char *class_name(enum cql_work_class class) {
+    static const char *const names[WORK_CLASSES] = {[WORK_READ] = "read", [WORK_UPDATE] = "update", [WORK_SCAN] = "scan", [WORK_DDL] = "ddl"};
+    return names[class];
+}
+
+void npi_trace_note(struct np_call *call, enum np_trace_step step, int64_t number) {
+    struct np_trace *t = &call->trace;
+    if (t->n == NP_TRACE_STEPS || (step == NP_TRACE_PART && t->n > NP_TRACE_STEPS / 2)) return; /* the last steps have room */
+    t->steps[t->n].step = step;
+    t->steps[t->n].on_worker = call->r.blocking;
+    t->steps[t->n].class = call->work.class;
+    t->steps[t->n].at_us = clock_machine_us(call->conn->loop->o->clock);
+    t->steps[t->n].number = number;
+    t->steps[t->n++].rows_read = call->cost.rows_read;
+}
+
+static const char *step_text(struct np_call *call, uint32_t i) {
     struct arena *a = &call->arena;
     const struct op_cost *c = &call->cost;
-    const char *thread = call->offloaded ? "blocking-worker" : "event-loop";
+    long long number = (long long)call->trace.steps[i].number;
+    switch (call->trace.steps[i].step) {
+    case NP_TRACE_OFFLOAD: return arena_printf(a, "Handed to the %s workers: it needs what is not in memory, or reads before it writes", class_name((enum cql_work_class)number));
+    case NP_TRACE_WORKER: return arena_printf(a, "A worker begins; %lld microseconds were waited in the queue", number);
+    case NP_TRACE_PART: return arena_printf(a, "Part %lld is done, %llu rows were read; others take their turn", number, (unsigned long long)call->trace.steps[i].rows_read);
+    case NP_TRACE_PLANNED:
+        return arena_printf(a, "Read %llu rows (%llu bytes, %llu tombstones) of %llu partitions %s, returned %llu", (unsigned long long)c->rows_read,
+                            (unsigned long long)c->bytes_read, (unsigned long long)c->tombstones, (unsigned long long)c->partitions,
+                            call->trace.steps[i].on_worker ? "from memory and disk" : "from memory", (unsigned long long)c->rows_returned);
+    case NP_TRACE_SIZED:
+        return arena_printf(a, "Charged %g read units, %g write units, %g static write units", call->charge.read_units, call->charge.write_units,
+                            call->charge.static_write_units);
+    case NP_TRACE_ADMITTED: return "Admitted by the limits";
+    case NP_TRACE_REFUSED: return "Refused by the limits";
+    case NP_TRACE_APPLIED: return arena_printf(a, "Applied %llu bytes; waits until they are on disk", (unsigned long long)c->bytes_written);
+    }
+    return NULL;
+}
+
+static uint32_t events(struct np_call *call, int64_t took, struct trace_event *out) {
+    struct arena *a = &call->arena;
+    const struct np_trace *t = &call->trace;
+    static const char loop[] = "event-loop";
     uint32_t n = 0;
-    out[n++] = (struct trace_event){0, arena_printf(a, "Parsing %.*s", 1000, query_text(call)), thread};
-    out[n++] = (struct trace_event){took, arena_printf(a, "Read %llu rows (%llu bytes, %llu tombstones) of %llu partitions, returned %llu",
-                                                       (unsigned long long)c->rows_read, (unsigned long long)c->bytes_read,
-                                                       (unsigned long long)c->tombstones, (unsigned long long)c->partitions,
-                                                       (unsigned long long)c->rows_returned), thread};
-    out[n++] = (struct trace_event){took, arena_printf(a, "Charged %g read units, %g write units, %g static write units", charge->read_units,
-                                                       charge->write_units, charge->static_write_units), thread};
-    if (call->err.set) out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", call->err.text), thread};
+    out[n++] = (struct trace_event){0, arena_printf(a, "Parsing %.*s", 1000, query_text(call)), loop};
+    for (uint32_t i = 0; i < t->n; i++) {
+        const char *thread = t->steps[i].on_worker ? arena_printf(a, "%s-worker", class_name(t->steps[i].class)) : loop;
+        out[n++] = (struct trace_event){t->steps[i].at_us - call->started_us, step_text(call, i), thread};
+    }
+    if (call->err.set) out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", call->err.text), loop};
+    if (call->r.result.paging_state.p) out[n++] = (struct trace_event){took, "Another page may follow", loop};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++)
         if (out[i].activity) out[kept++] = out[i];
     return kept;
 }
 
-void npi_trace(struct np_call *call, const struct charge *charge, uint8_t id[16]) {
+void npi_trace(struct np_call *call, uint8_t id[16]) {
     struct np_loop *l = call->conn->loop;
     struct trace_event ev[EVENTS];
     struct schema_option par[PARAMETERS];
     int64_t took = clock_machine_us(l->o->clock) - call->started_us;
     struct trace_session s = {
         .started_us = call->r.now_us,
+        .machine_us = call->started_us,
         .duration_us = took,
         .command = "QUERY",
         .request = request_title(call),
@@ -84,6 +122,6 @@ void npi_trace(struct np_call *call, const struct charge *charge, uint8_t id[16]
     make_timeuuid(call->r.now_us, id);
     memcpy(s.id, id, 16);
     s.n_parameters = parameters(call, par);
-    s.n_events = events(call, charge, took, ev);
-    catalog_trace_add(l->o->catalog, &s);
+    s.n_events = events(call, took, ev);
+    call->account.trace = catalog_trace_add(l->o->catalog, &s);
 }

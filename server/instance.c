@@ -40,6 +40,8 @@ static int open_ledger(struct instance *in, struct err *e) {
     in->control_capture = (struct control_capture){.recorder = in->capture, .data_dir = in->settings.data_dir};
     in->tables[METERING_TABLES] = control_capture_table(&in->control_capture);
     system_auth_tables(&in->auth, in->tables + METERING_TABLES + 1);
+    in->views = (struct system_views){.ledger = in->ledger, .config = in->settings.config};
+    system_views_tables(&in->views, in->tables + METERING_TABLES + 1 + AUTH_TABLES);
     return 0;
 }
 
@@ -60,7 +62,7 @@ static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .clock_control = &in->clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
                                  .node = s->node,
-                                 .n_tables = METERING_TABLES + 1 + (s->mode == MODE_CASSANDRA ? AUTH_TABLES : 0), .tables = in->tables};
+                                 .n_tables = METERING_TABLES + 1 + (s->mode == MODE_CASSANDRA ? AUTH_TABLES + VIEWS_TABLES : 0), .tables = in->tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);

@@ -11,6 +11,7 @@
 #include "server/settings.h"
 #include "server/states.h"
 #include "server/system_metering.h"
+#include "server/system_views.h"
 
 struct instance {
     struct settings settings;
@@ -24,7 +25,8 @@ struct instance {
     struct system_auth auth;
     struct capture_recorder *capture;
     struct control_capture control_capture;
-    struct virtual_table tables[METERING_TABLES + 1 + AUTH_TABLES]; /* further system tables; system_control.capture; system_auth's in cassandra mode */
+    struct virtual_table tables[METERING_TABLES + 1 + AUTH_TABLES + VIEWS_TABLES]; /* further system tables; system_control.capture; system_auth's and system_views' in cassandra mode */
+    struct system_views views;
     struct catalog *catalog;
     struct admission *admission;
     struct access_control *access; /* --auth; NULL: none */

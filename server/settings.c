@@ -217,7 +217,7 @@ static int read_capture(struct settings *s, const struct config *c, struct err *
 }
 
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
-    *s = (struct settings){0};
+    *s = (struct settings){.config = c};
     if (read_log(s, c, e) || read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
     int mode = ONE_OF(c, CONFIG_MODE, e, "keyspaces", "cassandra");
     int model = ONE_OF(c, CONFIG_SIZE_MODEL, e, "documented-2022", "current");

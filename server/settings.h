@@ -11,6 +11,7 @@
 enum auth { AUTH_NONE, AUTH_PASSWORD, AUTH_SIGV4 }; /* SIGV4: that, or a password */
 
 struct settings { /* texts belong to the config */
+    const struct config *config; /* all of it, to be shown; NULL: nobody asks */
     const char *data_dir; /* NULL: memory */
     const char *listen;
     uint16_t port, tls_port, admin_port;

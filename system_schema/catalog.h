@@ -179,6 +179,7 @@ struct trace_event {
 };
 struct trace_session {
     uint8_t id[16]; /* timeuuid */
+    int64_t machine_us; /* machine time when it began */
     int64_t started_us, duration_us;
     const char *command; /* QUERY */
     const char *request; /* "Execute CQL3 query" */
@@ -188,5 +189,7 @@ struct trace_session {
     uint32_t n_events;
     const struct trace_event *events;
 };
-/* Copies. Any thread. */
-void catalog_trace_add(struct catalog *c, const struct trace_session *t);
+/* Copies. Returns what names it for catalog_trace_more; 0: no memory. Any thread. */
+uint64_t catalog_trace_add(struct catalog *c, const struct trace_session *t);
+/* One more event, at this machine time, with which the request ends; texts that live on. Nothing where the session has left the ring. Any thread. */
+void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity, const char *thread);

@@ -5,9 +5,12 @@
 #include "system_schema/catalog_trace.h"
 
 enum { MAX_SESSIONS = 256, MAX_SESSION_BYTES = 256 * 1024 };
+static const int64_t kept_us = INT64_C(86400000000); /* as long as Cassandra keeps them (tracetype_query_ttl) */
 
 struct kept {
+    uint64_t number; /* from 1; 0: no event comes any more */
     struct trace_session session;
+    struct trace_event *events; /* the session's; NULL: they were deleted */
     struct arena arena;
 };
 
@@ -46,10 +49,10 @@ static void copy_session(struct kept *k, const struct trace_session *t) {
     k->session.request = copy_text(a, t->request);
     k->session.client = t->client.p ? arena_dup(a, t->client) : t->client;
     struct schema_option *parameters = ARENA_ARRAY(a, t->n_parameters + 1, struct schema_option);
-    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event);
+    struct trace_event *events = ARENA_ARRAY(a, t->n_events + 1, struct trace_event); /* and room for the one that comes later */
     k->session.n_parameters = k->session.n_events = 0;
     k->session.parameters = parameters;
-    k->session.events = events;
+    k->session.events = k->events = events;
     for (uint32_t i = 0; parameters && i < t->n_parameters; i++) {
         struct schema_option copy = {copy_text(a, t->parameters[i].name), copy_text(a, t->parameters[i].value)};
         if (copy.name && copy.value) parameters[k->session.n_parameters++] = copy;
@@ -61,26 +64,58 @@ static void copy_session(struct kept *k, const struct trace_session *t) {
     }
 }
 
-void catalog_trace_add(struct catalog *c, const struct trace_session *t) {
+uint64_t catalog_trace_add(struct catalog *c, const struct trace_session *t) {
     struct trace_store *store = c->traces;
     struct kept *k = calloc(1, sizeof *k);
-    if (!k) return;
+    if (!k) return 0;
     arena_init(&k->arena, 2048, MAX_SESSION_BYTES);
     copy_session(k, t);
     pthread_mutex_lock(&store->lock);
     struct kept **slot = &store->ring[store->added++ % MAX_SESSIONS];
     struct kept *old = *slot;
+    uint64_t number = k->number = store->added;
     *slot = k;
     pthread_mutex_unlock(&store->lock);
     kept_free(old);
+    return number;
 }
 
-int trace_store_each(struct trace_store *t, const struct value *id, int (*fn)(void *arg, const struct trace_session *s), void *arg) {
+void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, const char *activity, const char *thread) {
+    struct trace_store *store = c->traces;
+    pthread_mutex_lock(&store->lock);
+    struct kept *k = store->ring[(trace - 1) % MAX_SESSIONS];
+    if (k && k->number == trace && k->events) {
+        k->session.duration_us = machine_us - k->session.machine_us;
+        k->events[k->session.n_events++] = (struct trace_event){k->session.duration_us, activity, thread};
+        k->number = 0; /* that was the last */
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+static bool has_id(const struct kept *k, struct slice id) { return k && slice_eq(id, slice_of(k->session.id, 16)); }
+
+void trace_store_delete(struct trace_store *t, struct slice id, bool events) {
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < MAX_SESSIONS; i++) {
+        struct kept *k = t->ring[i];
+        if (!has_id(k, id)) continue;
+        if (events) {
+            k->session.n_events = 0;
+            k->events = NULL;
+        } else {
+            t->ring[i] = NULL;
+            kept_free(k);
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
+int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id, int (*fn)(void *arg, const struct trace_session *s), void *arg) {
     int rc = 0;
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < MAX_SESSIONS && rc == 0; i++) {
         const struct kept *k = t->ring[i];
-        if (!k || (id && !slice_eq(value_slice(*id), slice_of(k->session.id, 16)))) continue;
+        if (!k || (id && !has_id(k, value_slice(*id))) || now_us - k->session.started_us > kept_us) continue;
         rc = fn(arg, &k->session);
     }
     pthread_mutex_unlock(&t->lock);

@@ -5,7 +5,9 @@
 #include "system_schema/table_option.h"
 
 /* In Cassandra only the keyspaces of virtual tables are left out of system_schema. */
-bool keyspace_is_virtual(const struct schema_keyspace *ks) { return ks->is_system && strcmp(ks->name, "system_virtual_schema") == 0; }
+bool keyspace_is_virtual(const struct schema_keyspace *ks) {
+    return ks->is_system && (strcmp(ks->name, "system_virtual_schema") == 0 || strcmp(ks->name, "system_views") == 0);
+}
 
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 

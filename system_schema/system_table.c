@@ -103,7 +103,7 @@ static struct schema_table *make_table(struct arena *a, const struct row *r, con
     }
     options[0] = (struct schema_option){"comment", r->comment};
     options[1] = (struct schema_option){"gc_grace_seconds", r->gc_grace};
-    options[2] = (struct schema_option){"memtable_flush_period_in_ms", strcmp(r->keyspace, "system_traces") == 0 ? "0" : "3600000"};
+    options[2] = (struct schema_option){"memtable_flush_period_in_ms", strcmp(r->keyspace, "system_traces") == 0 || strcmp(r->keyspace, "system_distributed") == 0 ? "0" : "3600000"};
     if (make_columns(a, r->columns, &parts, e) || table_assemble(a, &parts, t, e)) return NULL;
     name_id(r, t->id);
     t->keyspace = ks;
@@ -120,7 +120,7 @@ static struct schema_keyspace *make_definition(struct arena *a, const char *name
         return NULL;
     }
     replication[0] = (struct schema_option){"class", "org.apache.cassandra.locator.SimpleStrategy"};
-    const char *factor = release & KEYSPACES ? "3" : strcmp(name, "system_traces") == 0 ? "2" : "1";
+    const char *factor = release & KEYSPACES || strcmp(name, "system_distributed") == 0 ? "3" : strcmp(name, "system_traces") == 0 ? "2" : "1";
     replication[1] = (struct schema_option){"replication_factor", factor};
     *ks = (struct schema_keyspace){.name = name, .durable_writes = true, .is_system = true, .status = SCHEMA_ACTIVE};
     ks->n_replication = 2;

@@ -44,6 +44,8 @@ YIELDS(virtual_tables);
 YIELDS(virtual_columns);
 YIELDS(trace_sessions);
 YIELDS(trace_events);
+WRITES(trace_sessions);
+WRITES(trace_events);
 
 /* ---- shared by the tables that tell of the schema ---- */
 

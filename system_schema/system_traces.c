@@ -55,11 +55,20 @@ static int emit_events(void *arg, const struct trace_session *s) {
 YIELDS(trace_sessions) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return trace_store_each(ctx->catalog->traces, ctx->key, emit_session, &ro);
+    return trace_store_each(ctx->catalog->traces, clock_wall_us(ctx->catalog->clock), ctx->key, emit_session, &ro);
 }
 
 YIELDS(trace_events) {
     struct row_out ro;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return trace_store_each(ctx->catalog->traces, ctx->key, emit_events, &ro);
+    return trace_store_each(ctx->catalog->traces, clock_wall_us(ctx->catalog->clock), ctx->key, emit_events, &ro);
 }
+
+static int delete(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change, bool events) {
+    if (change->kind != VIRTUAL_DELETE) return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
+    trace_store_delete(ctx->catalog->traces, value_slice(change->values[0]), events);
+    return 0;
+}
+
+WRITES(trace_sessions) { return delete(ctx, table, change, false); }
+WRITES(trace_events) { return delete(ctx, table, change, true); }

@@ -35,8 +35,10 @@ static struct slice without_package(struct slice name) {
     return name.n > n && memcmp(name.p, PACKAGE, n) == 0 ? slice_of(name.p + n, name.n - n) : name;
 }
 
+/* Classes that have no name in CQL are what CQL makes of their values: a UUID, bytes. */
 static const struct cql_type *scalar_of(struct slice class) {
-    static const struct { const char *class; enum cql_type_id id; } old[] = {{"DateType", CQL_TIMESTAMP}, {"LegacyTimeUUIDType", CQL_TIMEUUID}, {"", CQL_BLOB}};
+    static const struct { const char *class; enum cql_type_id id; } old[] = {{"DateType", CQL_TIMESTAMP}, {"LegacyTimeUUIDType", CQL_TIMEUUID}, {"LexicalUUIDType", CQL_UUID},
+                 {"PartitionerDefinedOrder", CQL_BLOB}, {"DynamicCompositeType", CQL_BLOB}, {"", CQL_BLOB}};
     for (size_t i = 0; i < ARRAY_LEN(old); i++)
         if (slice_is(class, old[i].class)) return cql_type_scalar(old[i].id);
     for (int id = 0; id < CQL_LIST; id++)
@@ -53,7 +55,7 @@ static enum cql_type_id generic_of(struct slice class) {
 
 /* Classes of Cassandra that are no types of CQL: nothing here stores them. */
 static bool is_foreign(struct slice class) {
-    static const char *const all[] = {"LexicalUUIDType", "CompositeType", "DynamicCompositeType", "EmptyType", "PartitionerDefinedOrder", "UserType"};
+    static const char *const all[] = {"EmptyType", "UserType"};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (slice_is(class, all[i])) return true;
     return false;
@@ -126,6 +128,14 @@ static const struct cql_type *read_wrapped(struct reader *r, struct slice class,
     return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, arg) : arg;
 }
 
+/* CompositeType(A, B): its values are bytes to CQL. */
+static const struct cql_type *read_composite(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
+    const struct cql_type *args[ARGS_MAX];
+    uint32_t dimension;
+    if (read_args(r, CQL_TYPES, args, &dimension, depth, e) < 1) return refuse_definition(class, e), NULL;
+    return cql_type_scalar(CQL_BLOB);
+}
+
 static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct err *e) {
     struct slice name = read_word(r), class = without_package(name);
     if (depth > CQL_TYPE_DEPTH_MAX) {
@@ -137,9 +147,15 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     enum cql_type_id kind = generic_of(class);
     if (kind != CQL_TYPES) return read_generic(r, class, kind, depth, e);
     if (slice_is(class, "FrozenType") || slice_is(class, "ReversedType")) return read_wrapped(r, class, depth, e);
+    if (slice_is(class, "CompositeType")) return read_composite(r, class, depth, e);
     if (is_foreign(class)) err_set(e, ERR_INVALID, "The type class %.*s has no type of CQL and is not supported", SLICE_FMT(class));
     else err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE, SLICE_FMT(name));
     return NULL;
+}
+
+bool cql_class_is_reversed(struct slice text) {
+    struct reader r = {.text = text};
+    return slice_is(without_package(read_word(&r)), "ReversedType");
 }
 
 const struct cql_type *cql_type_by_class(struct arena *a, struct slice text, struct err *e) {

@@ -200,7 +200,9 @@ static struct term *retype(struct compile *c, struct term *of, const struct cql_
 
 /* (type) x where a row is looked at. */
 static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
-    const struct cql_type *type = compile_type(c, x->type), *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
+    struct compile there = *c; /* user types are of the table's keyspace */
+    there.keyspace = c->scope->table->keyspace->name;
+    const struct cql_type *type = compile_type(&there, x->type), *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
     c->scope->names_fault = c->scope->names_fault || !type;
     if (!type) return NULL;
     if (!frozen) return err_nomem(c->err), NULL;

@@ -149,7 +149,7 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
     const struct function *f = find_on_row(c, x, t, known, &near, depth);
     if (!f) {
         if (c->scope && is_unknown(c->err)) reword_unknown(c, x);
-        if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST;
+        if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST && strncmp(c->err->text, "Type error: ", 12) != 0;
         return NULL;
     }
     if (f->aggregate && !f->call && !c->scope) {

@@ -133,6 +133,15 @@ static bool selects_only_statics(const struct schema_table *t, const struct ast_
     return statics;
 }
 
+/* Is every partition key column restricted by = or IN? */
+static bool by_keys(const struct select_plan *p) {
+    for (uint32_t i = 0; i < p->table->n_partition_key; i++) {
+        const struct where_step *s = p->where->partition_steps[i];
+        if (!s || (s->kind != STEP_EQ && s->kind != STEP_IN)) return false;
+    }
+    return true;
+}
+
 static int check_distinct(struct compile *c, const struct select_plan *p, const struct ast_select *ast, const bool *selected) {
     const struct schema_table *t = p->table;
     if (ast->per_partition_limit) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
@@ -154,15 +163,6 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
         if (!selected[i])
             return err_invalid(c->err, "SELECT DISTINCT queries must request all the partition key columns (missing %s)", t->columns[i].name);
     return 0;
-}
-
-/* Is every partition key column restricted by = or IN? */
-static bool by_keys(const struct select_plan *p) {
-    for (uint32_t i = 0; i < p->table->n_partition_key; i++) {
-        const struct where_step *s = p->where->partition_steps[i];
-        if (!s || (s->kind != STEP_EQ && s->kind != STEP_IN)) return false;
-    }
-    return true;
 }
 
 static bool has_partition_in(const struct select_plan *p) {

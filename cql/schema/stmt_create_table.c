@@ -132,8 +132,18 @@ static int check_order_unique(const struct create *t) {
     return 0;
 }
 
+/* A clustering column of a reversed class is in descending order. */
+static void reverse_by_class(struct create *t) {
+    for (uint32_t i = 0; i < t->n_ordered; i++) {
+        const uint32_t *at = name_tree_find(&t->by_name, slice_str(t->ordered[i].name));
+        const struct ast_type *type = at ? t->ast->columns[*at].type : NULL;
+        if (type && type->quoted_class && t->ordered[i].kind == COLUMN_CLUSTERING) t->ordered[i].desc = cql_class_is_reversed(slice_str(type->name));
+    }
+}
+
 static int apply_order(struct create *t) {
     const struct ast_props *p = &t->ast->props;
+    reverse_by_class(t);
     struct err *e = t->c->err;
     struct buf others;
     buf_init(&others, 4096);

@@ -279,7 +279,7 @@ class Table:
         if is_multicell(type_) and self.chance(0.5) and not type_.startswith("set<"):
             inner = parameters(type_)
             key = str(self.rng.randrange(-1 if alone else 0, 3)) if type_.startswith("list<") else values.literal(inner[0])
-            if type_.startswith("map<") and inner[1] in BYTES and op in ("<", "<=", ">", ">="):
+            if type_.startswith("map<") and (inner[1] in BYTES or "<" in inner[1]) and op in ("<", "<=", ">", ">="):
                 op = "="  # Cassandra orders the bytes of a map's values as signed, here and nowhere else
             name, type_ = f"{name}[{key}]", inner[-1]
         if op == "IN":
@@ -365,7 +365,7 @@ class Table:
         of = name
         if self.types.is_multicell(type_) and self.chance(0.6):
             of = f"{name}.{self.types.a_field(type_)[0]}"
-        elif type_.startswith(("map<", "set<")) and self.chance(0.6):
+        elif type_.startswith(("map<", "set<")) and self.chance(0.6) and not any(u in type_ for u in self.values.user_types):  # their fields are told in no order
             inner = parameters(type_)[0]
             low, high = self.values.literal(inner), self.values.literal(inner)
             of = self.rng.choice([f"{name}[{low}]", f"{name}[{low}..{high}]", f"{name}[{low}..]", f"{name}[..{high}]"])
@@ -388,9 +388,12 @@ class Table:
             of_type.setdefault(type_, []).append(name)
         type_ = self.rng.choice(list(of_type))
         a, b, (c, other) = self.rng.choice(of_type[type_]), self.rng.choice(of_type[type_]), self.rng.choice(self.columns)
-        key, value = (t if t.startswith("frozen<") or not (is_multicell(t) or self.types.is_multicell(t)) else f"frozen<{t}>" for t in (type_, other))
-        return self.rng.choice([f"[{a}, {b}]", f"{{{a}, {b}}}", f"({a}, {c})", f"[({a}, {c})]", f"({a}, ({b}, {c}))", f"[{a}]", f"[[{a}], [{b}]]",
-                                f"(map<{key}, {value}>){{{a}: {c}}}", f"toJson([{a}, {b}])"])
+        choices = [f"[{a}, {b}]", f"{{{a}, {b}}}", f"({a}, {c})", f"[({a}, {c})]", f"({a}, ({b}, {c}))", f"[{a}]", f"[[{a}], [{b}]]", f"toJson([{a}, {b}])"]
+        plain = not any("frozen" in t or u in t for t in (type_, other) for u in self.values.user_types)
+        if plain and not self.ck:  # Cassandra takes a map of clustering columns for one of static ones
+            key, value = (f"frozen<{t}>" if is_multicell(t) else t for t in (type_, other))
+            choices.append(f"(map<{key}, {value}>){{{a}: {c}}}")
+        return self.rng.choice(choices)
 
     def selector(self):
         name, type_ = self.rng.choice(self.columns)
@@ -418,7 +421,7 @@ class Table:
             return f"token({', '.join(n for n, _ in self.pk)})"
         if kind < 0.8 and type_ != "blob":
             return f"{type_.split('<')[0]}AsBlob({name})" if "<" not in type_ else f"toJson({name})"
-        if kind < 0.9 and type_.startswith(("map<", "set<")):
+        if kind < 0.9 and type_.startswith(("map<", "set<")) and not any(u in type_ for u in self.values.user_types):
             inner = parameters(type_)[0]
             low, high = self.values.literal(inner), self.values.literal(inner)
             return self.rng.choice([f"{name}[{low}]", f"{name}[{low}..{high}]", f"{name}[{low}..]"])

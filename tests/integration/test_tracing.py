@@ -1,0 +1,107 @@
+"""Traces tell what happened to a request, in its order, with the time that it took; they are kept for a day and can be deleted."""
+import pytest
+from cassandra import ConsistencyLevel, InvalidRequest, Unauthorized
+from cassandra.query import SimpleStatement
+
+from control import set_clock
+from tally_server import create_keyspace, create_table
+
+
+@pytest.fixture(scope="module")
+def session(server):
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "tracing")
+        yield session
+
+
+def trace_of(session, statement, **options):
+    query = SimpleStatement(statement, consistency_level=ConsistencyLevel.LOCAL_QUORUM, **options)
+    future = session.execute_async(query, trace=True)
+    future.result()
+    return future.get_query_trace()
+
+
+def steps_of(trace):
+    """The events' texts; their moments never go back, and the last one ends the trace."""
+    moments = [e.source_elapsed for e in trace.events]
+    assert moments == sorted(moments) and moments[0].total_seconds() == 0
+    assert trace.duration >= moments[-1]
+    return [e.description for e in trace.events]
+
+
+def assert_in_order(steps, *words):
+    at = 0
+    for word in words:
+        found = [i for i in range(at, len(steps)) if word in steps[i]]
+        assert found, f"{word!r} does not follow in {steps}"
+        at = found[0] + 1
+
+
+def test_write_waits_for_the_disk_last(session):
+    create_table(session, "tracing", "w", "p int PRIMARY KEY, v text")
+    steps = steps_of(trace_of(session, "INSERT INTO tracing.w (p, v) VALUES (1, 'a')"))
+    assert_in_order(steps, "Parsing INSERT", "Charged", "Admitted", "Applied", "The log is on disk")
+    assert steps[-1].startswith("The log is on disk")
+
+
+def test_condition_is_handed_to_a_worker_that_reads(session):
+    create_table(session, "tracing", "c", "p int PRIMARY KEY, v text")
+    session.execute(SimpleStatement("INSERT INTO tracing.c (p, v) VALUES (1, 'a')", consistency_level=ConsistencyLevel.LOCAL_QUORUM))
+    trace = trace_of(session, "UPDATE tracing.c SET v = 'b' WHERE p = 1 IF v = 'a'")
+    assert_in_order(steps_of(trace), "Handed to the update workers", "A worker begins", "Read 1 rows", "Charged", "Applied", "The log is on disk")
+    assert {e.thread_name for e in trace.events} == {"event-loop", "update-worker"}
+
+
+def test_page_says_what_was_read_and_that_another_follows(session):
+    create_table(session, "tracing", "r", "p int, c int, PRIMARY KEY (p, c)")
+    for c in range(9):
+        session.execute(SimpleStatement(f"INSERT INTO tracing.r (p, c) VALUES (1, {c})", consistency_level=ConsistencyLevel.LOCAL_QUORUM))
+    steps = steps_of(trace_of(session, "SELECT * FROM tracing.r WHERE p = 1", fetch_size=4))
+    assert_in_order(steps, "Parsing SELECT", "Read 4 rows", "Charged 1 read units", "Another page may follow")
+    whole = steps_of(trace_of(session, "SELECT * FROM tracing.r WHERE p = 1"))
+    assert_in_order(whole, "Read 9 rows")
+    assert not any("page" in s for s in whole)
+
+
+def test_untraced_requests_in_between_leave_nothing_in_a_trace(session):
+    create_table(session, "tracing", "u", "p int PRIMARY KEY")
+    steps_of(trace_of(session, "SELECT * FROM tracing.u WHERE p = 1"))
+    for _ in range(20):
+        session.execute("SELECT * FROM tracing.u WHERE p = 1")
+    steps = steps_of(trace_of(session, "SELECT * FROM tracing.u WHERE p = 1"))
+    assert len([s for s in steps if s.startswith("Read ")]) == 1
+
+
+def test_deleted_session_is_gone_with_its_events(session):
+    create_table(session, "tracing", "d", "p int PRIMARY KEY")
+    kept, gone = (trace_of(session, "SELECT * FROM tracing.d WHERE p = 1").trace_id for _ in range(2))
+    session.execute("DELETE FROM system_traces.sessions WHERE session_id = %s", (gone,))
+    for table in ("sessions", "events"):
+        assert not list(session.execute(f"SELECT * FROM system_traces.{table} WHERE session_id = %s", (gone,)))
+        assert list(session.execute(f"SELECT * FROM system_traces.{table} WHERE session_id = %s", (kept,)))
+    with pytest.raises(Unauthorized):
+        session.execute("INSERT INTO system_traces.sessions (session_id, command) VALUES (uuid(), 'x')")
+    with pytest.raises(InvalidRequest):
+        session.execute("TRUNCATE system_traces.sessions")
+
+
+def test_traces_are_gone_after_a_day(new_server):
+    server = new_server("--control", "on", "--ddl-delay", "none")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        trace_id = trace_of(session, "SELECT key FROM system.local").trace_id
+        count = "SELECT * FROM system_traces.sessions WHERE session_id = %s"
+        assert list(session.execute(count, (trace_id,)))
+        set_clock(session, advance_ms=25 * 3600 * 1000)
+        assert not list(session.execute(count, (trace_id,)))
+
+
+def test_only_so_many_traces_are_kept(session):
+    """Who traces everything pays with the oldest traces."""
+    first = trace_of(session, "SELECT key FROM system.local").trace_id
+    futures = [session.execute_async(SimpleStatement("SELECT key FROM system.local"), trace=True) for _ in range(300)]
+    for f in futures:
+        f.result()
+    assert len(list(session.execute("SELECT session_id FROM system_traces.sessions"))) <= 256
+    assert not list(session.execute("SELECT * FROM system_traces.sessions WHERE session_id = %s", (first,)))
