@@ -43,6 +43,7 @@ struct eng_scan {
     bool on_key;                          /* the iterator stands on a key */
     bool settled;                         /* the partition has settled range tombstones */
     bool relieved;                        /* its loose ones were settled for this scan */
+    bool plain;                           /* from here on to the partition's end every row is wanted, and nothing is deleted over it */
 };
 
 /* ---- opening ---- */
@@ -299,7 +300,7 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     s->slice = 0;
     struct slice resume = s->spec.resume_key, key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
-    s->settled = false;
+    s->settled = s->plain = false;
     engi_window_reset(&s->window);
     if ((got = read_head(s, e)) < 0) return got;
     if (got == 0) return relieve(s, e);
@@ -354,6 +355,8 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
     if (got > 0 && how == KV_SEEK_BACK && slice_eq(s->it->key, buf_slice(&s->seek))) got = move(s, KV_PREV, e);
     if (got < 0) return got;
     s->state = AT_ROW;
+    s->plain = s->spec.part && !s->spec.reverse && slice->no_end && s->spec.layout && !s->dropped && !s->settled && !s->tombs.n &&
+               s->tombs.partition_ts == ENG_NO_TS;
     if (got == 0 || !in_slice(s, slice)) {
         s->slice++;
         s->state = AT_SLICE;
@@ -449,6 +452,21 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
     return 1;
 }
 
+/* AT_NEXT on a plain row: what next_row, look_at_row and give_row come to there. 0: they go on from the state that it leaves. */
+static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) {
+    int got = next_row(s, e);
+    size_t n = s->it->value.n;
+    if (got || s->state != AT_ROW || s->rows_left == 0 || s->bytes_left < n) return got;
+    s->row.kind = ENG_ROW;
+    s->row.ck = key_rest(s);
+    if (UNLIKELY(!rowi_lay_out(s->it->value, s->spec.layout, &s->row))) return 0;
+    s->rows_left--;
+    s->bytes_left -= n;
+    s->expired = false;
+    count_row(s);
+    return give_row(s, item);
+}
+
 /* AT_PARTITION_END: 1 when the partition is given for its static row alone. After a resume inside it, the page before
  * has given it already. */
 static int leave_partition(struct eng_scan *s, struct eng_item *item) {
@@ -468,7 +486,7 @@ void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes) {
 }
 
 int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) {
-    int rc = 0;
+    int rc = LIKELY(s->state == AT_NEXT && s->plain) ? next_plain(s, item, e) : 0;
     while (rc == 0) {
         switch (s->state) {
         case AT_SEEK: rc = enter_partition(s, e); break;

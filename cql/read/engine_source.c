@@ -19,6 +19,11 @@ static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blo
 static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
 
 static int keep(struct buf *b, struct slice bytes, struct err *e) {
+    if (LIKELY(bytes.n && bytes.n <= b->cap && b->cap <= KEY_KEEP)) {
+        memcpy(b->p, bytes.p, bytes.n);
+        b->n = bytes.n;
+        return 0;
+    }
     buf_clear(b, KEY_KEEP);
     buf_put_slice(b, bytes);
     return buf_failed(b) ? err_nomem(e) : 0;

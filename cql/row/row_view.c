@@ -17,6 +17,9 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     for (uint32_t i = 0; i <= l->n_ids; i++) l->places[i].ordinal = l->ordinals[i] = UINT16_MAX;
     l->key_is_int = t->n_clustering == 1 && schema_clustering(t, 0)->type->id == CQL_INT;
     l->flat = true;
+    l->sized_as_sent = l->key_is_int && !l->has_ttl && !l->has_timestamps;
+    for (uint32_t i = 0; i < t->n_partition_key; i++)
+        if (cql_type_is_collection(t->columns[i].type) || t->columns[i].type->id == CQL_UDT) l->sized_as_sent = false;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {
         const struct cql_type *type = t->columns[i].type;
         if (cql_type_is_collection(type) || type->id == CQL_UDT) l->flat = false;
@@ -102,7 +105,10 @@ int row_view_partition(struct row_view *v, struct slice key, const struct eng_ro
     clear(v, COLUMN_STATIC);
     if (statics && take_cells(v, statics, e)) return -1;
     v->row_mark = arena_mark(v->arena);
-    return row_key_split(v->layout->table, key, v->values, e);
+    if (row_key_split(v->layout->table, key, v->values, e)) return -1;
+    v->key_bytes = 0;
+    for (uint32_t i = 0; i < v->layout->table->n_partition_key; i++) v->key_bytes += (uint64_t)v->values[i].n;
+    return 0;
 }
 
 static void take_laid_out(struct row_view *v) {

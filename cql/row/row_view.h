@@ -22,6 +22,7 @@ struct row_view_layout {
     uint32_t n_ids;       /* column ids are below this */
     bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     bool flat;            /* every regular column's value is one cell, and no collection or UDT */
+    bool sized_as_sent;   /* the clustering key is an int, no part of the partition key is a collection or UDT, and nothing is added for TTL and timestamps */
     struct row_view_place *places; /* by column id */
     uint16_t *ordinals;   /* the same alone, for the engine */
     bool key_is_int;      /* the clustering key is an int */
@@ -44,6 +45,7 @@ struct row_view {
     bool measured;
     uint32_t n_regular;      /* columns that have a value, */
     uint64_t regular_bytes;  /* and the bytes of those values */
+    uint64_t key_bytes;      /* of the partition key's values */
     struct eng_layout laid;  /* where the engine may lay rows out, when the layout is flat and nobody asks for cells */
     uint8_t key_room[4];
 };
