@@ -175,6 +175,11 @@ int where_key_values(const struct where_plan *w, struct cql_request *r, struct w
     return 0;
 }
 
+static bool is_outside(int64_t token, int64_t from, int64_t to, bool wraps) {
+    bool low = token < from, high = token > to;
+    return wraps ? low && high : low || high;
+}
+
 int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted, struct eng_part **parts,
                 uint32_t *n) {
     uint32_t width = w->table->n_partition_key;
@@ -192,9 +197,10 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
     *n = 0;
     for (uint32_t i = 0; (some || wraps) && i < keys->n; i++) {
         struct eng_part *part = &(*parts)[*n];
-        if (row_key_partition(w->table, keys->values + (size_t)order[i] * width, r->arena, part, r->err)) return -1;
-        bool low = part->token < from, high = part->token > to;
-        if (wraps ? low && high : low || high) continue;
+        const struct value *values = keys->values + (size_t)order[i] * width;
+        if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue; /* an empty key is refused where it is sought */
+        if (row_key_partition(w->table, values, r->arena, part, r->err)) return -1;
+        if (is_outside(part->token, from, to, wraps)) continue;
         int repeated = keys->n > 1 ? is_repeated(&named, *n ? part - 1 : NULL, sorted, part) : 0;
         if (repeated < 0) return err_nomem(r->err);
         *n += !repeated;

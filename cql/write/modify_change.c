@@ -159,7 +159,7 @@ static void measure(struct mutation *m, const struct eng_row *row) {
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
 static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c, struct eng_row *out) {
     struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng, .now_us = w->r->now_us, .ts = w->ts,
-                             .overwrite_ts = w->ts - 1, .deletion_ts = w->deletion_ts, .now = w->now, .ttl = w->ttl, .repeats = w->plan->repeats};
+                             .overwrite_ts = w->ts - 1, .now = w->now, .ttl = w->ttl, .repeats = w->plan->repeats};
     if (cells_init(&cw, to - from)) return -1;
     for (uint32_t i = from; i < to; i++) {
         const struct modify_op *op = &w->plan->ops[i];
@@ -273,8 +273,8 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
     c->has_static = statics;
     c->has_row = key && modify_writes_rows(w->plan);
     if (cost_keys(w, m, key, c)) return -1;
-    if (statics && add_statics(w, m, c)) return -1;
-    return c->has_row ? add_row(w, m, key, c) : 0;
+    if (c->has_row && add_row(w, m, key, c)) return -1; /* of two wrong places in lists the row's is told */
+    return statics ? add_statics(w, m, c) : 0;
 }
 
 int modify_add(struct modify_write *w, struct mutations *to) {

@@ -199,7 +199,7 @@ int cells_set(struct cell_writer *w, const struct schema_column *c, struct value
 
 int cells_delete(struct cell_writer *w, const struct schema_column *c) {
     static const struct slice no_path;
-    return cql_type_is_multicell(c->type) ? put_complex_deletion(w, c, w->deletion_ts) : put_tombstone(w, c, no_path);
+    return cql_type_is_multicell(c->type) ? put_complex_deletion(w, c, w->ts) : put_tombstone(w, c, no_path);
 }
 
 int cells_add(struct cell_writer *w, const struct schema_column *c, struct value v) {

@@ -17,7 +17,6 @@ struct cell_writer {
     int64_t now_us;     /* for list ticks */
     int64_t ts;         /* of cells */
     int64_t overwrite_ts; /* of deletions before an overwrite: ts - 1 */
-    int64_t deletion_ts;  /* of whole-column deletions: ts, or ts - 1 in a conditional statement */
     int64_t now;        /* seconds: when tombstones are made */
     int32_t ttl;        /* seconds; 0: none */
     bool unsorted;

@@ -74,6 +74,21 @@ def batch_refused_by_another_statement(table, statement, tally, cassandra):
     return bool(statement.startswith("BEGIN") and applied and tally.error and statement.count("; ") > 1)
 
 
+@explains("Cassandra looks at the conditions of a row in the order of a hash table of their addresses: where one does not hold and another is wrong, chance decides")
+def conditions_in_hash_order(table, statement, tally, cassandra):
+    wrong = [re.search(r"Invalid 'unset' value in condition|Invalid comparison with|Invalid negative list index", answer.error) for answer in (tally, cassandra)]
+    not_applied = [bool(rows(answer)) and rows(answer)[0].startswith("(False") for answer in (tally, cassandra)]
+    several = " AND " in statement.partition(" IF ")[2] or statement.count(" IF ") > 1
+    return several and any(wrong) and all(w or n for w, n in zip(wrong, not_applied))
+
+
+@explains("Cassandra does not see what static lists hold in a batch with conditions")
+def static_list_in_a_conditional_batch(table, statement, tally, cassandra):
+    lists = [name for name, type_ in table.static if type_.startswith("list<")]
+    return bool(statement.startswith("BEGIN") and " IF " in statement and any(f"{name}[" in statement for name in lists)
+                and re.search(r'"Attempted to (delete|set) an element (from|on) a list which is null', cassandra.error))
+
+
 @explains("Cassandra takes a bound on a column of a tuple or user type apart, when it stands beside a bound on several columns, and so ignores it")
 def bound_on_a_tuple_beside_several(table, statement, tally, cassandra):
     where = statement.partition(" WHERE ")[2]
