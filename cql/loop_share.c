@@ -1,6 +1,6 @@
 #include "cql/loop_share.h"
 
-enum { TEXT_MAX = 16 << 10, ITEMS_MAX = 512, BATCH_BYTES_MAX = 1 << 20, COLLECTION_BYTES_MAX = 64 << 10 };
+enum { TEXT_MAX = 16 << 10, ITEMS_MAX = 512, BATCH_BYTES_MAX = 1 << 20, VALUE_BYTES_MAX = 64 << 10 };
 
 static bool leave(struct cql_request *r, enum cql_work_class class) {
     r->work_class = class;
@@ -42,6 +42,6 @@ bool loop_share_exceeded(struct cql_request *r) {
 }
 
 bool loop_share_exceeded_by_values(struct cql_request *r, const struct cql_statement *s) {
-    if (r->blocking || !s->binds_collections) return false;
-    return bytes_of(r->params.values, r->params.n_values) > COLLECTION_BYTES_MAX && leave(r, s->kind == STMT_SELECT ? WORK_READ : WORK_UPDATE);
+    if (r->blocking || !s->works_on_values) return false;
+    return bytes_of(r->params.values, r->params.n_values) > VALUE_BYTES_MAX && leave(r, s->kind == STMT_SELECT ? WORK_READ : WORK_UPDATE);
 }

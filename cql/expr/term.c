@@ -17,6 +17,7 @@ struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_t
         return NULL;
     }
     *t = (struct term){.kind = kind, .type = type, .n_args = n_args, .args = args};
+    if (kind == TERM_CALL && c->binds) c->binds->worked_on = true;
     return t;
 }
 

@@ -8,6 +8,7 @@ enum {
     PART_ROWS = 4096,     /* of a part; some milliseconds */
     PART_BYTES = 1 << 20,
     PART_POINTS = 256,
+    LOOP_VALUES_MAX = 16 << 10, /* bytes of a row that a loop works on; digits of larger numbers take milliseconds */
     KEY_KEEP = 1 << 16,
 };
 
@@ -77,6 +78,14 @@ static bool charge(struct engine_source *s, const struct eng_row *row) {
     return false;
 }
 
+/* What is to be done with the row's values takes a loop too long. */
+static bool is_too_much(const struct engine_source *s) {
+    size_t bytes = 0;
+    if (LIKELY(!s->spec.plan->computes) || s->spec.r->blocking) return false;
+    for (uint32_t i = 0; i < s->spec.plan->table->n_columns; i++) bytes += s->view.values[i].n > 0 ? (size_t)s->view.values[i].n : 0;
+    return bytes > LOOP_VALUES_MAX;
+}
+
 /* ROW, END when the page is full, GO_ON when the row is not wanted. */
 static int give_row(struct engine_source *s, const struct eng_row *row, struct read_row *out) {
     if (s->base.skip_partition || s->base.given >= s->base.partition_limit) {
@@ -85,6 +94,7 @@ static int give_row(struct engine_source *s, const struct eng_row *row, struct r
         return GO_ON;
     }
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
+    if (is_too_much(s)) return READ_INCOMPLETE;
     if (!charge(s, row)) return READ_END;
     s->rows_seen++;
     s->row = row;

@@ -372,5 +372,6 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     out->n_pk = p->where->n_pk_binds;
     out->pk_indexes = p->where->pk_binds;
     p->path = choose_path(p);
+    p->computes = !p->ordinals || p->where->n_filters || p->n_aggregates;
     return make_salt(c, p) ? -1 : result_meta_hash(&out->result, c->err);
 }

@@ -18,6 +18,7 @@ struct select_plan {
     const uint32_t *ordinals; /* by selector, when all are columns as they are; else NULL */
     const char **json_names; /* JSON: the selectors' names, quoted for JSON */
     bool json, distinct, reversed, ordered; /* ordered: ORDER BY was given */
+    bool computes;    /* on values of rows: functions, JSON, conditions, aggregates */
     bool consecutive; /* ordinals are: a row's values from the first one on are its result */
     uint32_t n_order;        /* leading clustering columns that rows of several partitions are sorted by */
     bool several_partitions; /* IN on the partition key */

@@ -21,6 +21,7 @@ struct bind_specs {
     uint32_t n;
     struct receiver *specs;
     const char *const *names; /* ast_binds.names */
+    bool worked_on;           /* a function or JSON is in the statement, and may be given what is bound */
 };
 
 /* A table that a statement reads or writes. */

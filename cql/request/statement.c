@@ -24,8 +24,11 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
     s->compat.notes = NULL; /* it may outlive the request */
     if (s->table) compat_is_of(&s->compat, s->table->keyspace->name, s->table->name);
     s->binds = *c->binds;
-    for (uint32_t i = 0; i < s->binds.n && !s->binds_collections; i++)
-        s->binds_collections = s->binds.specs[i].type && s->binds.specs[i].type->n_args;
+    s->works_on_values = c->binds->worked_on;
+    for (uint32_t i = 0; i < s->binds.n && !s->works_on_values; i++) {
+        const struct cql_type *t = s->binds.specs[i].type;
+        s->works_on_values = t && (t->n_args || t->id == CQL_VARINT || t->id == CQL_DECIMAL);
+    }
     return s;
 }
 

@@ -20,7 +20,8 @@ struct cql_statement {
     const struct schema_table *table;  /* that it reads or writes; NULL for others */
     const struct table_use *tables;    /* all of them, a batch's too; it holds as long as each has the columns that it was compiled for */
     struct bind_specs binds;
-    bool binds_collections;            /* some marker is for a collection, tuple or vector */
+    bool works_on_values;              /* some marker is for a collection, tuple, vector, varint or decimal, or stands in JSON or beside a function: its value
+                                          costs more than its bytes */
     struct result_meta result;         /* n 0: no rows */
     uint32_t n_pk;                     /* see prepared_info */
     uint16_t *pk_indexes;

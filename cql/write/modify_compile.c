@@ -217,6 +217,7 @@ static int insert_json(struct builder *b, const struct ast_insert *ast) {
     b->plan->json = term_compile(b->c, ast->json, &to);
     b->plan->json_unset = ast->json_default_unset;
     if (!b->plan->json) return -1;
+    b->c->binds->worked_on = true;
     if (!(b->plan->json_order = modify_json_order(t, b->c->arena))) return err_nomem(b->c->err);
     if (check_json_literal(b)) return -1;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) new_op(b, MODIFY_SET, &t->columns[i])->value_type = t->columns[i].type;
