@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/murmur3.h"
 #include "native_protocol/account.h"
+#include "native_protocol/audit.h"
 
 enum { ADDRESSES = 4096, WAYS = 4, NAME_MAX_BYTES = ROLE_NAME_MAX, PASSWORD_MAX_BYTES = 1024 };
 
@@ -90,8 +91,10 @@ static void answer_success(struct np_conn *c, uint8_t version, int16_t stream) {
     np_metric_request(&c->loop->metrics, NP_AUTH_RESPONSE, NP_OUTCOME_OK);
 }
 
-static void fail(struct np_conn *c, uint8_t version, int16_t stream, const struct err *e) {
+/* name: who it was said to be; NULL: nobody yet. */
+static void fail(struct np_conn *c, uint8_t version, int16_t stream, const char *name, const struct err *e) {
     np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS_FAILED, 1);
+    npi_audit_login(c, name, e);
     np_account(&c->loop->metrics, &(struct np_account){.opcode = NP_AUTH_RESPONSE}, e);
     npi_conn_end(c, version, stream, e);
 }
@@ -100,17 +103,18 @@ static void enter(struct np_conn *c, uint8_t version, int16_t stream, const char
     struct err e = {0};
     if (npi_conn_log_in(c, role)) {
         err_nomem(&e);
-        fail(c, version, stream, &e);
+        fail(c, version, stream, role, &e);
         return;
     }
     np_metric_add(&c->loop->metrics, NP_METRIC_LOGINS, 1);
+    npi_audit_login(c, role, &e);
     answer_success(c, version, stream);
 }
 
 static void wrong(struct np_conn *c, uint8_t version, int16_t stream, const char *name) {
     struct err e = {0};
     err_set(&e, ERR_BAD_CREDENTIALS, "Provided username %s and/or password are incorrect", name);
-    fail(c, version, stream, &e);
+    fail(c, version, stream, name, &e);
 }
 
 /* ---- PLAIN ---- */
@@ -194,7 +198,7 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
     struct login *l = calloc(1, sizeof(*l));
     if (!l || take_plain(token, l, l ? &e : NULL)) {
         if (!l) err_nomem(&e);
-        fail(c, env->version, env->stream, &e);
+        fail(c, env->version, env->stream, NULL, &e);
         if (l) login_free(l);
         return;
     }
@@ -208,7 +212,7 @@ static void login_plain(struct np_logins *p, struct np_conn *c, const struct np_
         return;
     } else {
         err_set(&e, ERR_BAD_CREDENTIALS, "Too many failed logins from this address: it may try again in a second, %d times a second", NP_LOGIN_PER_SECOND);
-        fail(c, env->version, env->stream, &e);
+        fail(c, env->version, env->stream, l->name, &e);
     }
     login_free(l);
 }
@@ -220,7 +224,7 @@ static void challenge(struct np_conn *c, const struct np_envelope *env) {
     struct np_reply r;
     struct err e = {0};
     if (sigv4_nonce(c->login.nonce, &e)) {
-        fail(c, env->version, env->stream, &e);
+        fail(c, env->version, env->stream, NULL, &e);
         return;
     }
     c->login.challenged = true;
@@ -247,7 +251,7 @@ static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_
     struct sigv4_response s;
     struct err e = {0};
     if (sigv4_parse(token, &s, &e)) {
-        fail(c, env->version, env->stream, &e);
+        fail(c, env->version, env->stream, NULL, &e);
         return;
     }
     const struct access_key *key = access_key_find(p->o.keys, s.access_key);
@@ -257,7 +261,7 @@ static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_
         return;
     }
     err_set(&e, ERR_BAD_CREDENTIALS, "Authentication failure: Invalid signature");
-    fail(c, env->version, env->stream, &e);
+    fail(c, env->version, env->stream, key ? key->role : NULL, &e);
 }
 
 /* ---- the door ---- */
@@ -270,7 +274,7 @@ void npi_login(struct np_conn *c, const struct np_envelope *env, struct slice to
     else if (c->login.challenged) return login_sigv4(p, c, env, token);
     else if (p->o.keys && sigv4_is_hello(token)) return challenge(c, env);
     else return login_plain(p, c, env, token);
-    fail(c, env->version, env->stream, &e);
+    fail(c, env->version, env->stream, NULL, &e);
 }
 
 /* ---- life ---- */

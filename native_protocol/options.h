@@ -6,6 +6,7 @@
 #include "native_protocol/tls.h"
 
 struct access_keys;
+struct np_audit;
 struct capture_recorder;
 
 enum np_capacity_payload { NP_CAPACITY_CHARGE, NP_CAPACITY_FULL, NP_CAPACITY_OFF };
@@ -30,6 +31,7 @@ struct np_options { /* what it points to must outlive the front */
     struct np_tls *tls; /* of the port with TLS; NULL: there is none */
     uint16_t tls_port;
     const _Atomic int64_t *slow_us; /* statements that take as long are logged; 0: none; may change */
+    struct np_audit *audit; /* NULL: nothing is audited */
     unsigned threads; /* 0: one per core */
     unsigned workers[WORK_CLASSES]; /* threads of each class; 0: by cores */
     unsigned queue_max;             /* requests that wait for workers; 0: default */

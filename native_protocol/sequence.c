@@ -2,6 +2,7 @@
 
 #include "metering/charge.h"
 #include "native_protocol/answer.h"
+#include "native_protocol/audit.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/posting.h"
 #include "native_protocol/trace.h"
@@ -136,6 +137,7 @@ void npi_call_finish(struct np_call *call) {
     adopt_session(call);
     count_work(call);
     bool broken = acknowledge_and_account(call);
+    npi_audit_call(call);
     npi_post(call);
     npi_record(call);
     npi_call_forget(call);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "native_protocol/audit.h"
 #include "server/data_dir.h"
 
 static int open_engine(struct instance *in, struct err *e) {
@@ -82,6 +83,7 @@ static int open_database(struct instance *in, struct err *e) {
 
 static int open_front(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
+    if (*s->audit_log && !(in->audit = np_audit_open(s->audit_log, s->audit_categories, &in->clock.clock, e))) return -1;
     if (s->has_tls && !(in->tls = np_tls_open(&s->tls, e))) return -1;
     in->options = (struct np_options){
         .db = in->db,
@@ -103,6 +105,7 @@ static int open_front(struct instance *in, struct err *e) {
         .tls = in->tls,
         .tls_port = s->tls_port,
         .slow_us = &in->slow_us,
+        .audit = in->audit,
         .threads = s->threads,
         .queue_max = s->queue_requests,
         .queue_bytes_max = s->queue_bytes,
@@ -153,6 +156,7 @@ void instance_close(struct instance *in) {
     if (in->eng) eng_close(in->eng);
     if (in->front) np_front_free(in->front);
     np_tls_close(in->tls);
+    np_audit_close(in->audit);
     compat_report_free(in->report);
     if (in->ledger) ledger_close(in->ledger);
     if (in->lock_fd >= 0) close(in->lock_fd);

@@ -33,6 +33,7 @@ struct instance {
     struct access_keys keys;
     struct cql_db *db;
     struct np_tls *tls; /* NULL: none */
+    struct np_audit *audit; /* NULL: none */
     _Atomic int64_t slow_us; /* as in np_options */
     struct np_front *front;
     struct admin *admin;

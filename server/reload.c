@@ -1,6 +1,7 @@
 #include "server/reload.h"
 
 #include "base/log.h"
+#include "native_protocol/audit.h"
 
 /* ---- certificates ---- */
 
@@ -61,6 +62,8 @@ void reload_all(struct reload *r) {
     struct settings s;
     struct err e = {0};
     if (r->in->tls) take_certificates(r->in);
+    if (r->in->audit && np_audit_reopen(r->in->audit, &e)) log_error("%s", e.text);
+    err_clear(&e);
     if (config_load(&next, r->argc, r->argv, &e) || settings_read(&s, &next, &e)) {
         log_error("%s; the settings stay as they were", e.text);
         config_fini(&next);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "native_protocol/audit.h"
 #include "system_schema/ddl_rule.h"
 
 static int one_of(const struct config *c, enum config_option o, const char *const *names, int n, struct err *e) {
@@ -81,6 +82,8 @@ static int read_log(struct settings *s, const struct config *c, struct err *e) {
     unsigned long slow;
     int format = ONE_OF(c, CONFIG_LOG_FORMAT, e, "human", "logfmt", "json");
     if (format < 0 || number(c, CONFIG_SLOW_STATEMENT, 0, 86400000, &slow, e) || log_check_levels(c->values[CONFIG_LOG_LEVEL], e)) return -1;
+    s->audit_log = c->values[CONFIG_AUDIT_LOG];
+    if (np_audit_parse(c->values[CONFIG_AUDIT_CATEGORIES], &s->audit_categories, e)) return -1;
     s->log.format = (enum log_format)format;
     s->log.levels = c->values[CONFIG_LOG_LEVEL];
     s->log.file = c->values[CONFIG_LOG_FILE];

@@ -21,6 +21,8 @@ struct settings { /* texts belong to the config */
         const char *file, *levels; /* "": stderr */
         enum log_format format;
     } log;
+    const char *audit_log; /* file; "": none */
+    unsigned audit_categories;
     int64_t slow_us; /* statements that take as long are logged; 0: none */
     enum tally_mode mode;
     enum auth auth;

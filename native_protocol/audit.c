@@ -1,0 +1,235 @@
+#include "native_protocol/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cql/fingerprint.h"
+#include "native_protocol/loop.h"
+
+enum { STATEMENT_MAX = 4096, TEXT_MAX = 512, LINE_BYTES_MAX = 64 << 10 };
+
+struct np_audit {
+    const char *path;
+    unsigned categories;
+    struct clock *clock;
+    pthread_mutex_t lock;
+    int fd;        /* under the lock */
+    bool complained; /* under the lock: of lines that could not be written since the last that could */
+};
+
+struct entry {
+    enum np_audit_category category;
+    const char *type, *role, *keyspace, *table; /* keyspace, table: may be NULL */
+    struct slice statement;                     /* p NULL: none */
+    const struct np_conn *conn;
+    const struct err *err;
+};
+
+static const char *const names[NP_AUDIT_CATEGORIES] = {
+#define AUDIT(id, name, what) name,
+#include "native_protocol/audit.def"
+#undef AUDIT
+};
+
+/* ---- categories ---- */
+
+static int category_named(struct slice name) {
+    for (int c = 0; c < NP_AUDIT_CATEGORIES; c++)
+        if (slice_is(name, names[c])) return c;
+    return -1;
+}
+
+int np_audit_parse(const char *text, unsigned *out, struct err *e) {
+    *out = strcmp(text, "all") ? 0 : (1u << NP_AUDIT_CATEGORIES) - 1;
+    if (*out) return 0;
+    for (const char *at = text;; at++) {
+        struct slice name = slice_of((const uint8_t *)at, strcspn(at, ","));
+        int c = category_named(name);
+        if (c < 0)
+            return err_set(e, ERR_CONFIG, "--audit-categories must be all, or some of QUERY, DML, DDL, DCL, AUTH, PREPARE, ERROR and OTHER, not '%.*s'", SLICE_FMT(name));
+        *out |= 1u << c;
+        at += name.n;
+        if (!*at) return 0;
+    }
+}
+
+static enum np_audit_category category_of(enum stmt_kind kind) {
+    switch (kind) {
+    case STMT_SELECT: return NP_AUDIT_QUERY;
+    case STMT_INSERT:
+    case STMT_UPDATE:
+    case STMT_DELETE:
+    case STMT_BATCH: return NP_AUDIT_DML;
+    case STMT_USE:
+    case STMT_DESCRIBE:
+    case STMT_KINDS: return NP_AUDIT_OTHER;
+    case STMT_CREATE_ROLE:
+    case STMT_ALTER_ROLE:
+    case STMT_DROP_ROLE:
+    case STMT_GRANT:
+    case STMT_REVOKE:
+    case STMT_LIST:
+    case STMT_ADD_IDENTITY:
+    case STMT_DROP_IDENTITY: return NP_AUDIT_DCL;
+    default: return NP_AUDIT_DDL;
+    }
+}
+
+/* ---- lines ---- */
+
+/* Names and statements come from the wire, and may be cut: what is no UTF-8 then, and would be no JSON, shows as question marks. */
+static void put_text(struct buf *out, struct slice text) {
+    struct err e = {0};
+    struct buf plain;
+    if (!cql_value_validate(cql_type_scalar(CQL_TEXT), text, &e)) {
+        buf_json_str(out, text);
+        return;
+    }
+    buf_init(&plain, 0);
+    for (size_t i = 0; i < text.n; i++) buf_u8(&plain, text.p[i] < 0x80 ? text.p[i] : '?');
+    buf_json_str(out, buf_slice(&plain));
+    buf_fini(&plain);
+}
+
+static void put_member(struct buf *out, const char *name, const char *value) {
+    if (!value || !*value) return;
+    buf_printf(out, ",\"%s\":", name);
+    put_text(out, slice_of((const uint8_t *)value, strnlen(value, TEXT_MAX)));
+}
+
+/* Words about a statement that is wrong quote it, values and passwords too. */
+static bool shows_values(enum err_code code) { return code == ERR_SYNTAX || code == ERR_INVALID || code == ERR_CONFIG || code == ERR_SERVER; }
+
+static void put_entry(struct buf *out, const struct entry *x, int64_t now_us) {
+    time_t seconds = (time_t)(now_us / 1000000);
+    struct tm tm;
+    char text[32];
+    gmtime_r(&seconds, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    buf_printf(out, "{\"time\":\"%s.%03dZ\",\"category\":\"%s\"", text, (int)(now_us / 1000 % 1000), names[x->category]);
+    put_member(out, "type", x->type);
+    put_member(out, "role", x->role);
+    put_member(out, "source", x->conn->account.address);
+    buf_printf(out, ",\"connection\":%llu", (unsigned long long)x->conn->account.id);
+    put_member(out, "keyspace", x->keyspace);
+    put_member(out, "table", x->table);
+    if (x->statement.p) {
+        buf_put_str(out, ",\"statement\":");
+        put_text(out, slice_of(x->statement.p, x->statement.n < STATEMENT_MAX ? x->statement.n : STATEMENT_MAX));
+    }
+    buf_printf(out, ",\"ok\":%s", x->err->set ? "false" : "true");
+    if (x->err->set) {
+        buf_printf(out, ",\"code\":\"0x%04x\"", (unsigned)x->err->code);
+        put_member(out, "error", shows_values(x->err->code) ? err_title(x->err->code) : x->err->text);
+    }
+    buf_put_str(out, "}\n");
+}
+
+static int write_line(int fd, struct slice line) {
+    while (line.n) {
+        ssize_t n = write(fd, line.p, line.n);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return -1;
+        line = slice_of(line.p + n, line.n - (size_t)n);
+    }
+    return 0;
+}
+
+static void lose(struct np_audit *a, struct np_loop *l) {
+    np_metric_add(&l->metrics, NP_METRIC_AUDIT_LOST, 1);
+    if (!a->complained) log_error("the audit log %s cannot be written: %s", a->path, strerror(errno));
+    a->complained = true;
+}
+
+static void put(struct np_audit *a, struct np_loop *l, const struct entry *x) {
+    struct buf line;
+    buf_init(&line, LINE_BYTES_MAX);
+    put_entry(&line, x, clock_wall_us(a->clock));
+    pthread_mutex_lock(&a->lock);
+    if (buf_failed(&line) || write_line(a->fd, buf_slice(&line))) lose(a, l);
+    else a->complained = false;
+    pthread_mutex_unlock(&a->lock);
+    buf_fini(&line);
+}
+
+static bool wanted(const struct np_audit *a, enum np_audit_category c, const struct err *e) {
+    return a->categories & 1u << c || (e->set && a->categories & 1u << NP_AUDIT_ERROR);
+}
+
+static struct slice statement_of(struct np_call *call) {
+    const struct cql_request *r = &call->r;
+    if (r->kind == REQUEST_EXECUTE) return r->fingerprint ? slice_str(r->fingerprint) : (struct slice){0};
+    if (r->kind == REQUEST_BATCH) {
+        const char *text = arena_printf(&call->arena, "BATCH of %u", r->n_items);
+        return text ? slice_str(text) : (struct slice){0};
+    }
+    return r->query.p ? cql_fingerprint(&call->arena, r->query) : (struct slice){0};
+}
+
+void npi_audit_call(struct np_call *call) {
+    const struct np_conn *c = call->conn;
+    struct np_audit *a = c->loop->o->audit;
+    bool prepares = call->env.opcode == NP_PREPARE;
+    if (!a || (call->err.set && call->err.code == ERR_UNPREPARED)) return; /* the driver prepares it again, and then it is told */
+    enum np_audit_category category = prepares ? NP_AUDIT_PREPARE : category_of(call->r.stmt_kind);
+    if (!wanted(a, category, &call->err)) return;
+    const struct entry x = {
+        .category = category,
+        .type = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind) : np_opcode_name(call->env.opcode),
+        .role = c->session.role,
+        .keyspace = call->cost.keyspace ? call->cost.keyspace : c->session.keyspace,
+        .table = call->cost.table,
+        .statement = statement_of(call),
+        .conn = c,
+        .err = &call->err,
+    };
+    put(a, c->loop, &x);
+}
+
+void npi_audit_login(struct np_conn *c, const char *role, const struct err *e) {
+    struct np_audit *a = c->loop->o->audit;
+    if (!a || !wanted(a, NP_AUDIT_AUTH, e)) return;
+    put(a, c->loop, &(struct entry){.category = NP_AUDIT_AUTH, .type = "LOGIN", .role = role, .conn = c, .err = e});
+}
+
+/* ---- life ---- */
+
+static int open_file(const char *path, struct err *e) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0) err_set(e, ERR_CONFIG, "cannot write the audit log to %s: %s", path, strerror(errno));
+    return fd;
+}
+
+int np_audit_reopen(struct np_audit *a, struct err *e) {
+    int fd = open_file(a->path, e);
+    if (fd < 0) return -1;
+    pthread_mutex_lock(&a->lock);
+    close(a->fd);
+    a->fd = fd;
+    pthread_mutex_unlock(&a->lock);
+    return 0;
+}
+
+struct np_audit *np_audit_open(const char *path, unsigned categories, struct clock *clock, struct err *e) {
+    struct np_audit *a = calloc(1, sizeof(*a));
+    if (!a) return err_nomem(e), NULL;
+    *a = (struct np_audit){.path = path, .categories = categories, .clock = clock, .fd = open_file(path, e)};
+    if (a->fd < 0) {
+        free(a);
+        return NULL;
+    }
+    pthread_mutex_init(&a->lock, NULL);
+    return a;
+}
+
+void np_audit_close(struct np_audit *a) {
+    if (!a) return;
+    close(a->fd);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}

@@ -1,0 +1,144 @@
+"""The audit log: every request and login of every category, how it ended, and nothing of what was in it."""
+import json
+import os
+import signal
+import socket
+import stat
+import struct
+import subprocess
+
+import pytest
+from cassandra import InvalidRequest, Unauthorized
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import SyntaxException
+from cassandra.query import BatchStatement
+
+from tally_server import TALLYD, eventually
+
+SECRET = "s3cret-value"
+
+
+def entries(file):
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def connect(server, name="cassandra", password="cassandra"):
+    cluster = server.cluster(auth_provider=PlainTextAuthProvider(name, password))
+    return cluster, cluster.connect()
+
+
+@pytest.fixture
+def audited(new_server, tmp_path):
+    file = tmp_path / "audit.log"
+    s = new_server("--mode", "cassandra", "--auth", "password", "--audit-log", str(file))
+    return s, file
+
+
+def test_every_category_is_told_with_its_outcome_and_without_values(audited):
+    s, file = audited
+    cluster, session = connect(s)
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v text)")
+    session.execute(f"CREATE ROLE alice WITH PASSWORD = '{SECRET}' AND LOGIN = true")
+    session.execute(f"INSERT INTO k.t (p, v) VALUES (1, '{SECRET}')")
+    insert = session.prepare("INSERT INTO k.t (p, v) VALUES (?, ?)")
+    session.execute(insert, (2, SECRET))
+    batch = BatchStatement()
+    batch.add(insert, (3, SECRET))
+    session.execute(batch)
+    session.execute(f"SELECT v FROM k.t WHERE p = 1 AND v = '{SECRET}' ALLOW FILTERING")
+    session.execute("USE k")
+    with pytest.raises(InvalidRequest):
+        session.execute("SELECT nothing FROM k.t")
+    with pytest.raises(SyntaxException):
+        session.execute(f"CREATE ROLE bob WITH PASSWORD '{SECRET}'")
+    other_cluster, other = connect(s, "alice", SECRET)
+    with pytest.raises(Unauthorized):
+        other.execute("SELECT * FROM k.t")
+    with pytest.raises(NoHostAvailable):
+        connect(s, "mallory", SECRET)
+    for c in (cluster, other_cluster):
+        c.shutdown()
+    assert SECRET not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    told = [(e["category"], e["type"], e["role"], e.get("table"), e["ok"], e.get("code")) for e in entries(file) if "system" not in e.get("keyspace", "") and "role" in e]
+    for expected in [("AUTH", "LOGIN", "cassandra", None, True, None), ("DDL", "CREATE KEYSPACE", "cassandra", None, True, None),
+                     ("DDL", "CREATE TABLE", "cassandra", None, True, None), ("DCL", "CREATE ROLE", "cassandra", None, True, None),
+                     ("DML", "INSERT", "cassandra", "t", True, None), ("DML", "BATCH", "cassandra", "t", True, None),
+                     ("QUERY", "SELECT", "cassandra", "t", True, None), ("OTHER", "USE", "cassandra", None, True, None),
+                     ("AUTH", "LOGIN", "alice", None, True, None), ("AUTH", "LOGIN", "mallory", None, False, "0x0100")]:
+        assert expected in told, (expected, told)
+    assert [t for t in told if t[0] == "PREPARE" and t[4]] and told.count(("DML", "INSERT", "cassandra", "t", True, None)) == 2
+    failed = {e["code"]: e for e in entries(file) if not e["ok"]}
+    assert set(failed) == {"0x0100", "0x2000", "0x2100", "0x2200"}
+    assert failed["0x2100"]["role"] == "alice" and "no SELECT permission" in failed["0x2100"]["error"]
+    assert failed["0x2000"]["statement"].startswith("CREATE ROLE bob") and failed["0x2000"]["error"] == "Syntax error"  # its words quote the password
+    inserted = {e["statement"] for e in entries(file) if e["category"] == "DML" and e["type"] == "INSERT"}
+    assert inserted == {"INSERT INTO k.t (p, v) VALUES (?, ?)", "INSERT INTO k.t(p, v) VALUES(?)"}
+    assert all(e["source"] == "127.0.0.1" and e["connection"] for e in entries(file))
+
+
+def test_only_the_categories_that_were_asked_for_are_told(new_server, tmp_path):
+    file = tmp_path / "audit.log"
+    s = new_server("--mode", "cassandra", "--audit-log", str(file), "--audit-categories", "DDL,ERROR")
+    with s.cluster() as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("SELECT key FROM system.local")
+        with pytest.raises(InvalidRequest):
+            session.execute("SELECT * FROM k.t")
+    assert {(e["category"], e["ok"]) for e in entries(file)} == {("DDL", True), ("QUERY", False)}
+
+
+def test_names_that_are_no_text_do_not_break_a_line(audited):
+    s, file = audited
+    with socket.create_connection((s.host, s.port), timeout=10) as c:
+        def ask(opcode, body):
+            c.sendall(struct.pack(">BBhBI", 4, 0, 1, opcode, len(body)) + body)
+            return c.recv(4096)
+        ask(1, struct.pack(">HH", 1, 11) + b"CQL_VERSION" + struct.pack(">H", 5) + b"3.0.0")
+        token = b"\0\xff\xfe\"\n\0" + SECRET.encode()
+        ask(15, struct.pack(">i", len(token)) + token)
+    eventually(lambda: file.read_text())
+    (entry,) = entries(file)
+    assert (entry["category"], entry["ok"], entry["role"]) == ("AUTH", False, "??\"\n")
+
+
+def test_a_file_that_was_moved_away_is_made_again(audited, tmp_path):
+    s, file = audited
+    cluster, session = connect(s)
+    file.rename(tmp_path / "audit.log.1")
+    s.process.send_signal(signal.SIGHUP)
+    eventually(file.exists)
+    session.execute("SELECT cluster_name FROM system.local")
+    cluster.shutdown()
+    assert any("cluster_name" in e.get("statement", "") for e in entries(file))
+
+
+def test_what_was_answered_is_told_though_the_server_is_killed(audited):
+    s, file = audited
+    cluster, session = connect(s)
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v text)")
+    insert = session.prepare("INSERT INTO k.t (p, v) VALUES (?, ?)")
+    for i in range(50):
+        session.execute(insert, (i, SECRET))
+    s.kill9()
+    cluster.shutdown()
+    assert sum(e["category"] == "DML" and e["ok"] for e in entries(file)) == 50
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="not run: no /dev/full on this machine")
+def test_a_log_that_cannot_be_written_is_counted_and_nobody_is_refused(new_server):
+    s = new_server("--mode", "cassandra", "--audit-log", "/dev/full")
+    with s.cluster() as cluster:
+        assert cluster.connect().execute("SELECT key FROM system.local").one().key == "local"
+    assert s.log.read_text().count("the audit log /dev/full cannot be written: No space left on device") == 1
+
+
+@pytest.mark.parametrize("flags, words", [(["--audit-log", "/nowhere/at/all"], "cannot write the audit log to /nowhere/at/all"),
+                                          (["--audit-categories", "DDL,DUL"], "--audit-categories must be all, or some of QUERY")])
+def test_wrong_settings_are_refused(tmp_path, flags, words):
+    done = subprocess.run([str(TALLYD), "--data-dir", str(tmp_path / "data"), "--port", "0", "--admin-port", "0", *flags], capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and words in done.stderr
