@@ -54,6 +54,7 @@ def literals(text):
 def definition(text):
     text = re.sub(r"texts\((\d+)\)", lambda m: ", ".join(f"t{i} text" for i in range(int(m[1]))), text)
     text = re.sub(r"columns\((\d+)\)", lambda m: ", ".join(f"c{i} int" for i in range(int(m[1]))), text)
+    text = re.sub(r"fields\((\d+)\)", lambda m: ", ".join(f"f{i} int" for i in range(int(m[1]))), text)
     columns, _, options = text.partition(" WITH ")
     return columns, f" WITH {options}" if options else ""
 
@@ -114,6 +115,8 @@ class Run:
                 keyspace, table = self.table().split(".")
                 query = "SELECT billable_bytes FROM system_metering.storage WHERE keyspace_name = %s AND table_name = %s"
                 assert self.session.execute(query, (keyspace, table)).one()[0] == int(wanted), where
+            elif key == "ttl_deletes":
+                self.await_ttl_deletes(int(wanted), where)
             elif key == "rules":
                 assert set(wanted.split(",")) <= self.charge.rules, where
             elif key == "not":
@@ -122,20 +125,33 @@ class Run:
                 got = self.charge.units if key == "units" else self.charge[FIELDS[key]]
                 assert got == float(wanted), where
 
+    def await_ttl_deletes(self, wanted, where):
+        """The reclaimer comes by in its own time."""
+        keyspace, table = self.table().split(".")
+        deadline = time.monotonic() + 90
+        while (got := self.session.execute("SELECT ttl_deletes FROM system_metering.tables WHERE keyspace_name = %s AND table_name = %s", (keyspace, table)).one()[0]) != wanted:
+            assert got < wanted and time.monotonic() < deadline, where
+            time.sleep(0.3)
+
     def step(self, number, line):
         word, _, rest = line.partition(" ")
         if m := re.match(r"table(\d?)$", word):
             self.create(m[1], rest)
         elif word == "type":
-            self.session.execute(f"CREATE TYPE {self.keyspace}.{rest}")
+            self.session.execute(f"CREATE TYPE {self.keyspace}.{definition(rest)[0]}")
         elif word in ("regions", "wait", "run"):
             getattr(self, word)(rest)
         elif word == "do":
             self.execute(rest)
         elif word == "batch":
             self.batch = BatchStatement(batch_type=BATCHES[rest], consistency_level=ConsistencyLevel.LOCAL_QUORUM)
-        elif word == "in":
-            self.batch.add(SimpleStatement(self.statement(rest)))
+        elif word == "fill":
+            n, _, text = rest.partition(" ")
+            for i in range(int(n)):
+                self.execute(text.replace("{i}", str(i)))
+        elif m := re.match(r"in(\d*)$", word):
+            for i in range(int(m[1] or 1)):
+                self.batch.add(SimpleStatement(self.statement(rest.replace("{i}", str(i)))))
         elif m := re.match(r"(2022|current): ", line):
             if m[1] == self.model:
                 self.expect(number, line[m.end():])
