@@ -74,6 +74,28 @@ int book_add(struct book_table *t, uint32_t second, const struct cell *cell) {
     return 0;
 }
 
+static void take_back(uint64_t *left, uint64_t *from) {
+    uint64_t n = *left < *from ? *left : *from;
+    *from -= n;
+    *left -= n;
+}
+
+void book_take_back(struct book_table *t, uint32_t second, const struct figures *f) {
+    struct figures left = *f;
+    for (uint32_t minute = second / 60, i = 0; i < 2; i++) {
+        struct book_minute *m = t->minutes[(minute - i) % BOOK_MINUTES];
+        if (!m || m->minute != minute - i) continue;
+        for (int k = 0; k < FIGURES; k++) take_back(&left.n[k], &m->cell.f.n[k]);
+        for (int o = 0; o < OPERATIONS; o++)
+            for (int k = 0; k < OPERATION_FIGURES; k++) take_back(&left.of[o][k], &m->cell.f.of[o][k]);
+        m->changed = true;
+    }
+    struct figures taken = *f;
+    figures_sub(&taken, &left);
+    figures_sub(&t->total, &taken);
+    t->changed = true;
+}
+
 /* What the file says of a minute that is too old to be kept can only have been said once: it was folded into the sums of that time. */
 int book_put_minute(struct book_table *t, uint32_t minute, const struct figures *f) {
     struct book_minute *m = minute_open(t, minute);

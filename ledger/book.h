@@ -79,6 +79,8 @@ int book_put_minute(struct book_table *t, uint32_t minute, const struct figures 
 /* -1: no memory. */
 int book_memo_set(struct book_memo *m, struct slice bytes) MUST_CHECK;
 static inline struct slice book_memo_bytes(const struct book_memo *m) { return slice_of(m->p, m->n); }
+/* What was added a moment ago was not so: from the sums, and from the minute, or the one before it, as far as they have it. */
+void book_take_back(struct book_table *t, uint32_t second, const struct figures *f);
 void book_drop(struct book *b, uint32_t object);
 /* Of a second that is over, or of a minute; NULL: nothing is known of it. */
 const struct book_second *book_second(const struct book_table *t, uint32_t second);

@@ -231,6 +231,40 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
     if (t) t->cell.f.n[FIGURE_TTL_DELETES] += units;
 }
 
+struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation) {
+    struct ledger_claim c = {.operation = operation};
+    for (const struct op_write *w = cost->writes; w; w = w->next) {
+        if (!c.object) c.object = w->object;
+        if (w->object != c.object) continue;
+        c.read_halves += w->read_halves;
+        c.write_units += w->write_units;
+        c.static_units += w->static_units;
+        c.entities += (uint32_t)op_write_entities(w);
+    }
+    return c;
+}
+
+static void lessen(uint64_t *n, uint64_t by) { *n -= by < *n ? by : *n; }
+
+void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim, struct ledger_connection *c) {
+    bool batch = claim->operation == OPERATION_BATCH;
+    struct book_table *t = book_find(b, claim->object), *of = batch ? book_find(b, 0) : t;
+    struct figures units = {0}, request = {0};
+    units.n[FIGURE_READ_UNITS] = claim->read_halves;
+    units.n[FIGURE_WRITE_UNITS] = claim->write_units + claim->static_units;
+    units.n[FIGURE_STATIC_WRITE_UNITS] = claim->static_units;
+    units.n[FIGURE_ENTITIES] = claim->entities;
+    request.of[claim->operation][OF_REQUESTS] = 1;
+    if (t) book_take_back(t, second, &units);
+    if (of) book_take_back(of, second, &request);
+    struct shard_table *fails = of ? table_open(s, of->object, of->keyspace, of->name) : NULL;
+    if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
+    if (!c) return;
+    lessen(&c->usage.all.n[USAGE_READ_HALVES], claim->read_halves);
+    lessen(&c->usage.all.n[USAGE_WRITE_UNITS], claim->write_units + claim->static_units);
+    lessen(&c->usage.all.n[USAGE_ENTITIES], claim->entities);
+}
+
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
     struct usage_sums u = sums_of_all(q);
     if (q->connection) add_connection(q->connection, second, q, u);

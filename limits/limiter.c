@@ -221,11 +221,14 @@ static int draw_partition(const struct asking *a, const struct limit_part *p) {
     return 0;
 }
 
+/* The account's quotas are of provisioned tables. */
 static int draw_account(const struct asking *a) {
     struct limiter *l = a->l;
     const struct limit_part *first = a->ask->n_parts ? a->ask->parts : NULL;
     int64_t read = 0, write = 0;
     for (uint32_t i = 0; i < a->ask->n_parts; i++) {
+        const struct limit_table *t = table_find(l, a->ask->parts[i].object);
+        if (!t || !t->read.provisioned) continue;
         read += a->ask->parts[i].read_halves;
         write += a->ask->parts[i].write_units;
     }
@@ -389,7 +392,7 @@ bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct
         second(l, LIMIT_TABLE_READ, &t->read_most, 0, true),
         of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, 0),
     };
-    for (size_t i = l->o.mode != LIMITS_ENFORCE; i < ARRAY_LEN(draws); i++) {
+    for (size_t i = l->o.mode != LIMITS_ENFORCE || !t->read.provisioned; i < ARRAY_LEN(draws); i++) {
         if (!is_in_debt(&a, &draws[i], &part)) continue;
         out->over.enforced = true;
         count(l, &ask, &out->over);

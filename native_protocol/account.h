@@ -1,6 +1,7 @@
 /* What is counted of a request: its outcome and its units, once, when the outcome is known. */
 #pragma once
 
+#include "ledger/shard.h"
 #include "metering/charge.h"
 #include "native_protocol/metric.h"
 
@@ -9,6 +10,7 @@ struct np_account {
     bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
     uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
     uint64_t trace; /* of the session that tells of it (catalog_trace_add); 0: it is not traced */
+    struct ledger_claim claim; /* of a write whose answer waits: should it fail */
 };
 
 /* The account of a request that succeeds. */

@@ -142,8 +142,11 @@ static void ack_send(struct np_held *h, const struct np_ack *a, const struct err
     }
     else buf_put(npi_conn_out(c), h->bytes.p + a->at, a->n);
     np_account(&c->loop->metrics, &a->account, e);
+    const struct np_options *o = c->loop->o;
     if (!e && a->account.trace)
-        catalog_trace_more(c->loop->o->catalog, a->account.trace, clock_machine_us(c->loop->o->clock), "The log is on disk: acknowledged", "event-loop");
+        catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged", "event-loop");
+    bool open = c->state != NP_CONN_CLOSED;
+    if (e && o->ledger) ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, open ? &c->account : NULL);
     npi_conn_answered(c);
     npi_conn_unref(c);
 }

@@ -8,7 +8,7 @@
 /* After which drivers prepare the statement again: neither a request that succeeded nor anybody's error. */
 static bool is_unprepared(const struct err *e) { return e->set && e->code == ERR_UNPREPARED; }
 
-static enum operation operation_of(enum stmt_kind kind) {
+enum operation npi_operation_of(enum stmt_kind kind) {
     switch (kind) {
     case STMT_SELECT: return OPERATION_SELECT;
     case STMT_INSERT: return OPERATION_INSERT;
@@ -76,7 +76,7 @@ void npi_post(struct np_call *call) {
     struct ledger_request q = {
         .cost = &call->cost,
         .charge = &call->charge,
-        .operation = operation_of(call->r.stmt_kind),
+        .operation = npi_operation_of(call->r.stmt_kind),
         .outcome = outcome_of(&call->err, call->r.verdict),
         .statements = count_statements(&call->cost),
         .now_us = call->r.now_us,

@@ -1,7 +1,10 @@
 /* A request whose outcome is known goes to the ledger: whose it was, what it did, what it was charged or why it was refused. */
 #pragma once
 
+#include "ledger/figure.h"
 #include "native_protocol/call.h"
 
+/* What the ledger calls a statement. */
+enum operation npi_operation_of(enum stmt_kind kind);
 /* Once for every query request, before its memory goes. The loop's thread. */
 void npi_post(struct np_call *call);

@@ -118,6 +118,7 @@ static int acknowledge_and_account(struct np_call *call) {
     call->account.throttled = call->r.verdict && limit_refuses(call->r.verdict);
     call->account.prepared = call->r.result.kind == RESULT_PREPARED;
     call->account.schema_changed = call->r.result.kind == RESULT_SCHEMA_CHANGE;
+    if (call->cost.writes) call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind));
     int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
     if (held != 1) np_account(&call->conn->loop->metrics, &call->account, &call->err);
     return held < 0 ? -1 : 0;

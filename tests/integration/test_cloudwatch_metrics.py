@@ -17,7 +17,8 @@ from test_limits import free_port
 TABLE, OPERATION, ACCOUNT = "keyspace, table", "keyspace, table, operation", "none"
 COUNTED, STANDS, ABSENT = "counter", "gauge", "absent"
 
-# name, unit, dimensions, how it is shown. SystemErrors are not provoked here: they are 0 on /metrics, and as on CloudWatch no minute has a figure of them.
+# name, unit, dimensions, how it is shown. SystemErrors need a disk that is full (test_disk_full.py): here they are 0 on /metrics, and as on
+# CloudWatch no minute has a figure of them.
 LISTED = [
     ("ConsumedReadCapacityUnits", "Count", TABLE, COUNTED),
     ("ConsumedWriteCapacityUnits", "Count", TABLE, COUNTED),

@@ -75,6 +75,10 @@ def write_until_errors(server):
         assert acknowledged, "nothing was written at all"
         assert server.alive(), server.log_tail()
         check_account(server, len(acknowledged), errors)
+        system = [r for r in session.execute("SELECT * FROM system_metering.metrics WHERE metric_name = 'SystemErrors'")]
+        assert sum(r.sum for r in system) == errors and {(r.keyspace_name, r.table_name, r.operation, r.unit) for r in system} == {("disk", "t", "INSERT", "Count")}
+        charged = session.execute("SELECT * FROM system_metering.tables WHERE keyspace_name = 'disk'").one()
+        assert (charged.write_units, charged.requests, charged.entities) == (len(acknowledged) * ROW_UNITS, len(acknowledged), len(acknowledged)), "what failed is free"
         for row in acknowledged[:: max(len(acknowledged) // 50, 1)]:
             assert session.execute(f"SELECT v FROM disk.t WHERE pk = {row}").one().v == value_of(row)
         session.execute("SELECT key FROM system.local")

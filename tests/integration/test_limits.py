@@ -255,16 +255,22 @@ def test_shadow_counts_what_enforce_would_refuse(limited):
 
 
 def test_table_and_account_quotas(limited):
-    l = limited("--limits", "enforce", "--limit-values", "table-write=10,account-read=2")
+    l = limited("--limits", "enforce", "--limit-values", "table-write=10,account-read=2,account-write=2")
+    provisioned = "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 1000, 'write_capacity_units': 1000}}"
     l.table("t")
-    l.table("u")
+    l.table("u", options=provisioned)
+    l.table("v", options=provisioned)
     l.insert("t", 1, 1, BIG)
     with pytest.raises(WriteTimeout, match="The write capacity of table lim.t is exceeded .table-write: 10 write units per second"):
         l.insert("t", 2, 2)
     l.insert("u", 1, 1, bytes(9000))
-    l.read("t", 1, 1)
+    with pytest.raises(WriteTimeout, match="The account's write throughput is exceeded .account-write: 2 write units per second"):
+        l.insert("v", 2, 2)
+    l.read("u", 1, 1)
     with pytest.raises(ReadTimeout, match="The account's read throughput is exceeded .account-read: 2 read units per second"):
-        l.read("u", 1, 1)
+        l.read("v", 1, 1)
+    for _ in range(3):
+        l.read("t", 1, 1)  # the account's quotas are of provisioned tables
 
 
 def test_auto_scaling_settings_and_warm_throughput_are_shown(limited):
