@@ -364,6 +364,76 @@ def test_captures_of_all_nodes_are_scaled_to_the_cluster(files):
     assert rates["reads of capacity_shop.orders"] == pytest.approx(300 * 3 / 2) and rates["writes of capacity_shop.orders"] == pytest.approx(600)
 
 
+# ---- what a server was asked ----
+
+@pytest.fixture(scope="module")
+def asked_server(tmp_path_factory):
+    """60 writes of three partitions, 20 reads of one; its clock goes on by a minute, so that they are those of its last one. And the capture of all that."""
+    folder = tmp_path_factory.mktemp("asked")
+    server = Server(folder, "--ddl-delay", "none", "--control", "on", "--capture", folder / "all.tcap").start()
+    with server.cluster(protocol_version=4) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        session.execute("CREATE TABLE shop.orders (customer int, day int, id int, note text, PRIMARY KEY ((customer), day, id))")
+        session.execute("UPDATE system_control.clock SET state = 'frozen', now = '2031-05-06T07:08:09Z' WHERE name = 'server'")
+        insert = session.prepare("INSERT INTO shop.orders (customer, day, id, note) VALUES (?, ?, ?, ?)")
+        charged = {"reads": 0, "writes": 0}
+
+        def run(kind, *query):
+            future = session.execute_async(*query)
+            future.result()
+            charged[kind] += struct.unpack(">d", future.custom_payload["RequestCharge"])[0]
+
+        for i in range(60):
+            run("writes", insert, (i % 3, 1, i, "x" * (i * 40)))
+        for _ in range(20):
+            run("reads", "SELECT * FROM shop.orders WHERE customer = 2 AND day = 1")
+        session.execute("UPDATE system_control.clock SET advance_ms = 60000 WHERE name = 'server'")
+        server.charged = charged
+        yield server
+    server.stop()
+
+
+def test_a_running_server_is_estimated_by_its_last_minute(asked_server):
+    run = tally("capacity", "--server", f"{asked_server.host}:{asked_server.port}", "--region", "us-east-1", "--json")
+    said = json.loads(run.stdout)
+    assert run.returncode == 0, run.stdout + run.stderr
+    by_kind = {("writes" if "INSERT" in s["cql"] else "reads"): s for s in said["statements"]}
+    assert by_kind["writes"]["rate_mean"] == 1 and by_kind["reads"]["rate_mean"] == pytest.approx(1 / 3)
+    assert by_kind["writes"]["documented-2022"]["write_units"]["mean"] * 60 == pytest.approx(asked_server.charged["writes"])
+    assert by_kind["reads"]["documented-2022"]["read_units"]["mean"] * 20 == pytest.approx(asked_server.charged["reads"])
+    # what the server does not tell is not known
+    assert by_kind["writes"]["documented-2022"]["write_units"]["p99"] is None and by_kind["writes"]["current"]["row_bytes"]["p50"] is None
+    (table,) = said["tables"]
+    assert table["rows"] == 60 and table["storage_bytes"]["documented-2022"] > 60 * 123 and table["storage_bytes"]["current"] is None
+    assert table["busiest_partitions"][0]["key"] == "customer = 2" and table["partitions_above_a_limit"] == 0
+    assert said["costs"][0]["on_demand"]["total"] > 0
+
+
+def test_a_capture_is_estimated_by_what_it_was_charged(asked_server, files):
+    schema = files.write("s.cql", KEYSPACE + "CREATE TABLE shop.orders (customer int, day int, id int, note text, PRIMARY KEY ((customer), day, id));\n")
+    copy = files.folder / "copy.tcap"
+    copy.write_bytes((asked_server.folder / "all.tcap").read_bytes())
+    run = tally("capacity", "--schema", schema, "--capture", copy, "--json")
+    assert run.returncode == 2 and "copy.tcap: offset" in run.stderr + run.stdout  # it is still being written: has no end
+    asked_server.stop()
+    copy.write_bytes((asked_server.folder / "all.tcap").read_bytes())
+    run = tally("capacity", "--schema", schema, "--capture", copy, "--region", "us-east-1", "--json")
+    said = json.loads(run.stdout)
+    assert run.returncode == 0, run.stdout + run.stderr
+    by_kind = {("writes" if "INSERT" in s["cql"] else "reads"): s for s in said["statements"]}
+    assert by_kind["writes"]["observed"] == 60 and by_kind["reads"]["observed"] == 20
+    assert by_kind["writes"]["documented-2022"]["write_units"]["mean"] * 60 == pytest.approx(asked_server.charged["writes"])
+    assert by_kind["writes"]["documented-2022"]["row_bytes"]["max"] == 7 + 8 + 8 + 100 + 59 * 40 and by_kind["writes"]["current"]["row_bytes"]["max"] is None
+    (table,) = said["tables"]
+    assert {p["key"] for p in table["busiest_partitions"]} == {f"customer = {i}" for i in range(3)} and table["busiest_partitions"][0]["key"] == "customer = 2"
+    assert table["busiest_partitions"][0]["read_units"] == asked_server.charged["reads"]  # all in one second of its frozen clock
+    seconds = int(re.search(r"its (\d+) seconds are repeated", "".join(said["notes"]))[1])
+    assert table["reads"]["units_a_day"] == pytest.approx(asked_server.charged["reads"] * 86400 / seconds, rel=0.01)
+    (said_no,) = [tally("capacity", "--schema", schema, "--capture", copy, "--size-model", "current")]
+    assert said_no.returncode == 2 and "was charged by documented-2022" in said_no.stderr
+
+
 # ---- what is wrong ----
 
 def cut(name, line):

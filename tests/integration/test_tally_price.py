@@ -182,3 +182,72 @@ def test_a_schema_that_is_wrong_is_named_with_its_line(tmp_path):
     file.write_text("CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'};\n\nCREATE TABLE k.t (p int PRIMARY KEY, v nosuch);\n")
     run = tally("explain", "--schema", file, "--statement", "SELECT * FROM k.t")
     assert run.returncode == 2 and f"{file}:3: " in run.stderr and "nosuch" in run.stderr
+
+
+# ---- against a server ----
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    server = Server(folder, "--ddl-delay", "none", "--compatibility", "report").start()
+    with server.cluster(protocol_version=4) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        session.execute("CREATE TYPE shop.place (street text, zip int)")
+        session.execute("CREATE TABLE shop.orders (customer int, region text, day int, total int, note text, at frozen<place>, name text static, PRIMARY KEY ((customer, region), day)) "
+                        "WITH CLUSTERING ORDER BY (day DESC) AND CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}, 'ttl': {'status': 'enabled'}}")
+        for i in range(40):
+            session.execute(f"INSERT INTO shop.orders (customer, region, day, note) VALUES (1, 'eu', {i}, '{'x' * 900}')")
+        session.execute("SELECT count(*) FROM shop.orders WHERE customer = 1 AND region = 'eu'")
+        yield server, session
+    server.stop()
+
+
+def on(server):
+    return f"{server.host}:{server.port}"
+
+
+def test_a_read_is_explained_by_the_server_that_runs_it(served):
+    server, session = served
+    text = "SELECT * FROM shop.orders WHERE customer = 1 AND region = 'eu'"
+    said = json.loads(tally("explain", "--server", on(server), "--statement", text, "--page-size", 15, "--consistency", "LOCAL_ONE", "--json").stdout)
+    assert said["pages"] == 3 and [c["query_class"] for c in said["charged"]] == ["row_range"] * 3 and said["units"] == sum(c["read_units"] for c in said["charged"])
+    future = session.execute_async(SimpleStatement(text))
+    future.result()
+    whole = json.loads(tally("explain", "--server", on(server), "--statement", text, "--json").stdout)
+    assert whole["units"] == struct.unpack(">d", future.custom_payload["RequestCharge"])[0]
+    shown = tally("explain", "--server", on(server), "--statement", text).stdout
+    assert re.search(r"^units +\d+ at LOCAL_QUORUM, on 1 page, charged by the server$", shown, re.M)
+
+
+def test_a_write_is_explained_against_the_servers_schema_and_changes_nothing(served):
+    server, session = served
+    before = session.execute("SELECT customer FROM shop.orders").all()
+    text = "INSERT INTO shop.orders (customer, region, day, at, total) VALUES (2, 'us', 7, {street: 'Elm', zip: 7}, 9)"
+    said = json.loads(tally("explain", "--server", on(server), "--statement", text, "--json").stdout)
+    assert session.execute("SELECT customer FROM shop.orders").all() == before
+    future = session.execute_async(SimpleStatement(text), custom_payload={"capacity": b""})
+    future.result()
+    charged = json.loads(future.custom_payload["capacity"])
+    # keys, properties and the type came over: timestamps and all
+    assert (said["row_bytes"], said["units"]) == (charged["row_bytes"], charged["write_units"]) and "size-client-timestamps" in said["rules"]
+    session.execute("DELETE FROM shop.orders WHERE customer = 2 AND region = 'us'")
+
+
+def test_a_servers_report_is_listed_with_keyspaces_words(served):
+    server, _ = served
+    run = tally("check", "--server", on(server), "--json")
+    said = json.loads(run.stdout)
+    (use,) = [u for u in said["refused"] if u["table"] == "orders"]
+    assert run.returncode == 1 and not said["ok"] and "is not yet supported" in use["words"] and use["uses"] == 1 and "count(*)" in use["statement"].lower()
+    assert "shop.orders: 1 times: " in tally("check", "--server", on(server)).stdout
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["explain", "--statement", "SELECT * FROM t", "--server", "127.0.0.1:1"], "127.0.0.1"), (["check", "--server", "127.0.0.1:1"], "127.0.0.1"),
+    (["check"], "--file is needed, or --server"), (["check", "--server", "x", "--file", "y"], "--file is needed, or --server"),
+    (["explain", "--statement", "SELECT * FROM t", "--server", "127.0.0.1:1", "--schema", "s"], "--schema and --data are of no use with --server"),
+])
+def test_servers_that_are_not_there_are_named(arguments, words):
+    run = tally(*arguments)
+    assert run.returncode == 2 and words in run.stderr, run.stdout + run.stderr

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/tally/pricing.h"
+#include "tools/tally/remote.h"
 #include "tools/tally/script.h"
 
 struct findings {
@@ -61,20 +62,66 @@ static int check(const struct pricing *p, const char *path, struct err *e) {
     return rc;
 }
 
+/* ---- a server's own report (tallyd --compatibility report) ---- */
+
+/* As Amazon Keyspaces would say it; of a rule that this program does not know yet, what it is about. */
+static const char *words_of(const char *rule, const char *checks) {
+    for (int i = 0; i < REFUSALS; i++) {
+        struct refusal r = refusal_of((enum refusal_id)i);
+        if (!strcmp(r.name, rule)) return r.words;
+    }
+    return checks;
+}
+
+static int take_use(void *arg, struct client *c, const struct client_rows *row) {
+    struct findings *f = arg;
+    const char *rule = client_text(row, &c->arena, "rule"), *words = words_of(rule, client_text(row, &c->arena, "checks")), *text = client_text(row, &c->arena, "statement");
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *table = client_text(row, &c->arena, "table_name");
+    long long uses = (long long)client_int(row, "uses");
+    f->refused++;
+    f->statements += (uint32_t)uses;
+    if (!f->json) {
+        printf("%s.%s: %lld times: %s (%s)\n    %s\n", keyspace, table, uses, words, rule, text);
+        return 0;
+    }
+    const char *const fields[][2] = {{"rule", rule}, {"keyspace", keyspace}, {"table", table}, {"words", words}, {"statement", text}};
+    buf_printf(&f->out, "%s{\"uses\":%lld", f->refused > 1 ? "," : "", uses);
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        buf_printf(&f->out, ",\"%s\":", fields[i][0]);
+        buf_json_str(&f->out, slice_str(fields[i][1]));
+    }
+    buf_put_str(&f->out, "}");
+    return 0;
+}
+
+static int check_server(const struct pricing *p, struct remote *remote, struct err *e) {
+    struct findings f = {.json = p->json};
+    struct client c = {0};
+    buf_init(&f.out, 0);
+    int rc = remote_connect(remote, &c, e);
+    if (!rc) rc = client_each(&c, "SELECT * FROM system_metering.compatibility", take_use, &f, e);
+    if (!rc && f.json) printf("{\"ok\":%s,\"server\":\"%s\",\"uses\":%u,\"refused\":[%.*s]}\n", f.refused ? "false" : "true", remote->host, f.statements, SLICE_FMT(buf_slice(&f.out)));
+    if (!rc && !f.json) printf("%u statements that Amazon Keyspaces would refuse, %u uses\n", f.refused, f.statements);
+    client_close(&c);
+    buf_fini(&f.out);
+    return rc ? -1 : f.refused ? 1 : 0;
+}
+
 int tally_check(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
+    struct remote remote = {.timeout_s = 10};
     const char *path = NULL;
     const struct flag flags[] = {
-        {.name = "file", .argument = "FILE", .text = &path, .help = "the statements; - is standard input"},
+        {.name = "file", .argument = "FILE", .text = &path, .help = "the statements; - is standard input"}, REMOTE_FLAGS(&remote),
         {.name = "schema", .argument = "FILE", .text = &p.schema, .help = "CQL that makes the keyspaces and tables that they need, when they do not themselves"},
         {.name = "json", .on = &p.json, .help = "the answer as JSON"}};
     struct err e = {0};
     int rc = flags_read("check", argc, argv, flags, ARRAY_LEN(flags));
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (!path) {
-        fprintf(stderr, "tally check: --file is needed; see tally check --help\n");
+    if (!path == !remote.server) {
+        fprintf(stderr, "tally check: --file is needed, or --server for the report of one; see tally check --help\n");
         return EXIT_USAGE;
     }
-    rc = check(&p, path, &e);
+    rc = path ? check(&p, path, &e) : check_server(&p, &remote, &e);
     return rc < 0 ? say_wrong(p.json, "check", &e) : rc;
 }

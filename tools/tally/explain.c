@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "tools/tally/pricing.h"
+#include "tools/tally/remote.h"
 #include "tools/tally/script.h"
+#include "tools/tally/server_schema.h"
 
 static void print_rules(const struct world_answer *a) {
     const char *label = "rules";
@@ -55,11 +57,9 @@ static void print_json(struct slice text, const struct world_answer *a, struct s
     buf_fini(&out);
 }
 
-static int explain(const struct pricing *p, struct slice text, struct err *e) {
+static int price(const struct pricing *p, struct world *w, struct slice text, struct err *e) {
     struct world_answer a;
     struct buf advice;
-    struct world *w = pricing_world(p, true, e);
-    if (!w) return say_wrong(p->json, "explain", e);
     buf_init(&advice, 0);
     int rc = pricing_run(w, p, text, &a, e) ? say_no(p->json, "explain", e) : EXIT_DONE;
     if (rc == EXIT_DONE) {
@@ -68,14 +68,92 @@ static int explain(const struct pricing *p, struct slice text, struct err *e) {
         else print_answer(text, p, &a, buf_slice(&advice));
     }
     buf_fini(&advice);
+    return rc;
+}
+
+static int explain(const struct pricing *p, struct slice text, struct err *e) {
+    struct world *w = pricing_world(p, true, e);
+    if (!w) return say_wrong(p->json, "explain", e);
+    int rc = price(p, w, text, e);
     world_free(w);
+    return rc;
+}
+
+/* ---- on a server ---- */
+
+/* A write would change it: it is priced against the server's schema, on empty tables. */
+static int explain_write(const struct pricing *p, struct client *c, struct slice text, struct err *e) {
+    struct buf schema;
+    buf_init(&schema, 0);
+    struct world *w = server_schema(c, &schema, e) ? NULL : pricing_world(p, true, e);
+    int rc = w && !world_load_text(w, "the server's schema", buf_slice(&schema), e) ? price(p, w, text, e) : say_wrong(p->json, "explain", e);
+    if (w) world_free(w);
+    buf_fini(&schema);
+    return rc;
+}
+
+/* A read runs there, to its last page; each page's payload says what it was charged, and why. */
+static int run_read(const struct pricing *p, struct client *c, struct slice text, double *units, uint32_t *pages, struct buf *payloads, struct err *e) {
+    struct wire_params q = {.consistency = (uint16_t)(p->consistency ? world_consistency(p->consistency) : CL_LOCAL_QUORUM), .wants_capacity = true,
+                            .page_size = p->page_size ? (int32_t)p->page_size : 5000};
+    struct client_answer a;
+    struct buf state;
+    int rc;
+    buf_init(&state, 0);
+    do {
+        q.paging_state = state.n ? buf_slice(&state) : (struct slice){0};
+        rc = client_query(c, text, &q, &a, e);
+        if (!rc && a.charge < 0) rc = err_set(e, ERR_CONFIG, "the server does not say what the statement costs: it is no Tally, or speaks protocol v3");
+        if (rc) break;
+        *units += a.charge;
+        buf_printf(payloads, "%s%.*s", (*pages)++ ? "," : "", SLICE_FMT(wire_payload(&a.response, "capacity")));
+        buf_clear(&state, SIZE_MAX);
+        if (a.has_rows) buf_put_slice(&state, a.rows.paging_state);
+    } while (state.n);
+    buf_fini(&state);
+    return rc;
+}
+
+static int explain_read(const struct pricing *p, struct client *c, struct slice text, struct err *e) {
+    struct buf payloads, out;
+    double units = 0;
+    uint32_t pages = 0;
+    buf_init(&payloads, 0), buf_init(&out, 0);
+    int rc = run_read(p, c, text, &units, &pages, &payloads, e) ? e->code == ERR_CONFIG ? say_wrong(p->json, "explain", e) : say_no(p->json, "explain", e) : EXIT_DONE;
+    if (rc == EXIT_DONE && p->json) {
+        buf_put_str(&out, "{\"ok\":true,\"statement\":");
+        buf_json_str(&out, text);
+        buf_put_str(&out, ",\"units\":");
+        charge_put_units(&out, units);
+        buf_printf(&out, ",\"pages\":%u,\"charged\":[%.*s]}\n", pages, SLICE_FMT(buf_slice(&payloads)));
+    } else if (rc == EXIT_DONE) {
+        buf_printf(&out, "%-13s %.*s\n%-13s ", "statement", SLICE_FMT(text), "units");
+        charge_put_units(&out, units);
+        buf_printf(&out, " at %s, on %u %s, charged by the server\n%-13s %.*s\n", p->consistency ? p->consistency : "LOCAL_QUORUM", pages, pages == 1 ? "page" : "pages", "payloads",
+                   SLICE_FMT(buf_slice(&payloads)));
+    }
+    if (out.n) fwrite(out.p, 1, out.n, stdout);
+    buf_fini(&payloads), buf_fini(&out);
+    return rc;
+}
+
+static int explain_on_server(const struct pricing *p, struct remote *remote, struct slice text, struct err *e) {
+    struct client c = {0};
+    int rc;
+    if (p->consistency && world_consistency(p->consistency) < 0) err_set(e, ERR_CONFIG, "--consistency: there is no level '%s'", p->consistency);
+    if (p->schema || p->data) err_set(e, ERR_CONFIG, "--schema and --data are of no use with --server");
+    if (e->set || remote_connect(remote, &c, e)) rc = say_wrong(p->json, "explain", e);
+    else rc = pricing_is_read(text) ? explain_read(p, &c, text, e) : explain_write(p, &c, text, e);
+    client_close(&c);
     return rc;
 }
 
 int tally_explain(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
+    struct remote remote = {.timeout_s = 10};
     const char *text = NULL;
-    const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &text, .help = "what is to be explained"}, PRICING_FLAGS(&p)};
+    const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &text, .help = "what is to be explained; with --server a read runs there, and a write is priced against its schema"},
+                                 PRICING_FLAGS(&p), REMOTE_FLAGS(&remote)};
     struct err e = {0};
     struct script script;
     struct script_statement statement;
@@ -86,5 +164,5 @@ int tally_explain(int argc, char **argv) {
         fprintf(stderr, "tally explain: --statement is needed; see tally explain --help\n");
         return EXIT_USAGE;
     }
-    return explain(&p, statement.text, &e);
+    return remote.server ? explain_on_server(&p, &remote, statement.text, &e) : explain(&p, statement.text, &e);
 }

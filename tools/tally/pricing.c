@@ -30,10 +30,10 @@ struct world *pricing_world(const struct pricing *p, bool strict, struct err *e)
     return w;
 }
 
-static bool is_read(struct slice text) { return text.n >= 6 && !strncasecmp((const char *)text.p, "SELECT", 6); }
+bool pricing_is_read(struct slice text) { return text.n >= 6 && !strncasecmp((const char *)text.p, "SELECT", 6); }
 
 int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out, struct err *e) {
-    int level = p->consistency && is_read(text) ? world_consistency(p->consistency) : CL_LOCAL_QUORUM;
+    int level = p->consistency && pricing_is_read(text) ? world_consistency(p->consistency) : CL_LOCAL_QUORUM;
     const struct world_request q = {.text = text, .consistency = (uint16_t)level, .page_size = (int32_t)p->page_size};
     return world_run(w, &q, out, e);
 }

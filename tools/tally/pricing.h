@@ -23,6 +23,7 @@ enum { PRICING_TIMESTAMP_SIZE = 20 };
 
 /* The world that the flags ask for, with schema and data. NULL: e says which file and line, or which flag. */
 struct world *pricing_world(const struct pricing *p, bool strict, struct err *e) MUST_CHECK;
+bool pricing_is_read(struct slice text);
 /* Prices a statement in it. -1: e. */
 int pricing_run(struct world *w, const struct pricing *p, struct slice text, struct world_answer *out, struct err *e) MUST_CHECK;
 

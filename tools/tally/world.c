@@ -315,18 +315,29 @@ int world_expire(struct world *w, int64_t seconds, uint64_t *units, struct err *
     return rc;
 }
 
-int world_load(struct world *w, const char *path, struct err *e) {
-    struct script s;
+static int load(struct world *w, struct script *s, struct err *e) {
     struct script_statement statement;
     struct world_answer ignored;
     struct err why;
-    if (script_open(&s, path, e)) return -1;
-    while (!e->set && script_next(&s, &statement)) {
+    while (!e->set && script_next(s, &statement)) {
         const struct world_request q = {.text = statement.text, .consistency = CL_LOCAL_QUORUM};
-        if (world_run(w, &q, &ignored, &why)) err_set(e, ERR_CONFIG, "%s:%u: %s", path, statement.line, why.text);
+        if (world_run(w, &q, &ignored, &why)) err_set(e, ERR_CONFIG, "%s:%u: %s", s->path, statement.line, why.text);
     }
-    script_close(&s);
     return e->set ? -1 : 0;
+}
+
+int world_load(struct world *w, const char *path, struct err *e) {
+    struct script s;
+    if (script_open(&s, path, e)) return -1;
+    int rc = load(w, &s, e);
+    script_close(&s);
+    return rc;
+}
+
+int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) {
+    struct script s;
+    script_of(&s, name, text);
+    return load(w, &s, e);
 }
 
 static const char *const levels[] = {

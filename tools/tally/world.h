@@ -59,6 +59,8 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
 
 /* Runs every statement of a file that must succeed, at LOCAL_QUORUM: -1 and ERR_CONFIG with file and line. */
 int world_load(struct world *w, const char *path, struct err *e) MUST_CHECK;
+/* The same of a text; errors name it. */
+int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) MUST_CHECK;
 
 /* A statement's markers and result, as a server prepares it; the reference is the caller's. */
 struct cql_prepared *world_markers(struct world *w, struct slice text, struct err *e) MUST_CHECK;

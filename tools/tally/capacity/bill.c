@@ -30,7 +30,7 @@ void bill_of(const struct measure *m, const struct day *days, const struct price
         add_use(out->write, &days[i].writes, r->of[PRICE_WRITE], r->of[PRICE_WRITE_HOUR], unknown);
         out->storage = plus(out->storage, stored < 0 ? -1 : price_times(r->of[PRICE_STORAGE], stored));
         if (schema_has_pitr(m->tables[i].table)) out->pitr = plus(out->pitr, stored < 0 ? -1 : price_times(r->of[PRICE_PITR], stored));
-        out->ttl = plus(out->ttl, unknown ? -1 : price_times(r->of[PRICE_TTL], days[i].ttl_deletes * BILL_DAYS));
+        out->ttl = plus(out->ttl, unknown || days[i].ttl_deletes < 0 ? -1 : price_times(r->of[PRICE_TTL], days[i].ttl_deletes * BILL_DAYS));
     }
     double rest = plus(plus(out->storage, out->pitr), out->ttl);
     for (int i = 0; i < BILL_MODES; i++) out->total[i] = plus(plus(out->read[i], out->write[i]), rest);

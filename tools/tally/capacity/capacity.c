@@ -4,15 +4,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/tally/capacity/nodetool.h"
+#include "tools/tally/capacity/observed.h"
+#include "tools/tally/remote.h"
+#include "tools/tally/server_schema.h"
 
 enum { STALE_DAYS = 90, SAMPLES = 200, TARGET_PERCENT = 70 };
 
 struct capacity_command {
     struct pricing p;
-    const char *workload, *rows, *table, *tablestats, *tablehistograms, *info, *status, *region, *prices, *record;
+    const char *workload, *rows, *table, *tablestats, *tablehistograms, *info, *status, *region, *prices, *record, *capture;
     uint32_t samples, replicas, price_age, scale_minimum, scale_maximum, scale_target;
     bool no_plots;
+    struct remote remote;
+    struct client client;
+    struct buf schema;
     struct workload w;
     struct measure m;
     struct prices price;
@@ -21,6 +26,23 @@ struct capacity_command {
 };
 
 /* ---- inputs ---- */
+
+/* The file, or what the server has. */
+static int read_schema(struct capacity_command *c) {
+    if (c->remote.server && remote_connect(&c->remote, &c->client, c->e)) return -1;
+    if (!c->p.schema) return server_schema(&c->client, &c->schema, c->e);
+    struct slice text;
+    if (file_read(c->p.schema, &text, c->e)) return -1;
+    buf_put_slice(&c->schema, text);
+    free((void *)text.p);
+    return buf_failed(&c->schema) ? err_nomem(c->e) : 0;
+}
+
+/* What was seen. */
+static int read_observed(struct capacity_command *c) {
+    if (c->remote.server && observed_server(&c->client, &c->w, &c->m, &c->notes, c->e)) return -1;
+    return c->capture ? observed_capture(c->capture, &c->w, &c->m, &c->notes, c->e) : 0;
+}
 
 static int read_workload(struct capacity_command *c) {
     struct slice text;
@@ -163,13 +185,25 @@ static int note_model(struct capacity_command *c) {
                ? -1 : 0;
 }
 
+/* A capture was charged by one model, and is estimated by it. */
+static int choose_model(struct capacity_command *c, struct measure_options *o) {
+    enum size_model model;
+    o->text = buf_slice(&c->schema);
+    if (!c->capture) return 0;
+    if (observed_model(c->capture, &model, c->e)) return -1;
+    if (c->p.size_model && o->model != model)
+        return err_set(c->e, ERR_CONFIG, "%s was charged by %s: tally replay --price says what it costs by another size model", c->capture, size_model_name(model));
+    o->model = model;
+    return 0;
+}
+
 static int run(struct capacity_command *c) {
-    struct report r = {.schema = c->p.schema, .plots = !c->no_plots};
-    struct measure_options o = {.schema = c->p.schema, .pricing = &c->p, .samples = c->samples,
+    struct report r = {.schema = c->p.schema ? c->p.schema : c->remote.server, .plots = !c->no_plots};
+    struct measure_options o = {.schema = r.schema, .pricing = &c->p, .samples = c->samples,
                                       .model = c->p.size_model && !strcmp(c->p.size_model, "current") ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
     const struct price_region **regions = NULL;
     if (c->record && !(o.record = fopen(c->record, "we"))) return err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
-    int rc = note_model(c) || measure_open(&c->m, &o, &c->w, c->e) || read_workload(c) || read_rows(c) || apply_captures(c) || read_prices(c, &r.age_days) ||
+    int rc = note_model(c) || read_schema(c) || choose_model(c, &o) || measure_open(&c->m, &o, &c->w, c->e) || read_workload(c) || read_rows(c) || read_observed(c) || apply_captures(c) || read_prices(c, &r.age_days) ||
                      choose_regions(c, &regions, &r.n_regions) || estimate(c, &r) ? -1 : 0;
     if (o.record && fclose(o.record)) rc = err_set(c->e, ERR_CONFIG, "cannot write %s", c->record);
     if (rc) return -1;
@@ -180,7 +214,8 @@ static int run(struct capacity_command *c) {
 }
 
 static int check_flags(const struct capacity_command *c) {
-    const char *wrong = !c->p.schema ? "--schema is needed" : !c->workload && !c->tablestats && !c->rows ? "--workload, --rows or --tablestats is needed" :
+    const char *wrong = !c->p.schema && !c->remote.server ? "--schema or --server is needed" : c->p.data ? "--data is of no use: values are made up, or those of --rows" :
+                        !c->workload && !c->tablestats && !c->rows && !c->capture && !c->remote.server ? "--workload, --rows, --tablestats, --capture or --server is needed" :
                         !c->samples || c->samples > 100000 ? "--samples is 1 to 100000" : c->scale_target < 20 || c->scale_target > 90 ? "--target is 20 to 90 per cent" :
                         !c->scale_minimum || c->scale_minimum > c->scale_maximum ? "--minimum is 1 to --maximum" : NULL;
     if (wrong) fprintf(stderr, "tally capacity: %s; see tally capacity --help\n", wrong);
@@ -189,7 +224,7 @@ static int check_flags(const struct capacity_command *c) {
 
 int tally_capacity(int argc, char **argv) {
     struct err e = {0};
-    struct capacity_command c = {.p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .samples = SAMPLES, .scale_minimum = 1, .scale_maximum = 40000, .scale_target = TARGET_PERCENT, .e = &e};
+    struct capacity_command c = {.remote = {.timeout_s = 10}, .p = {.timestamp_size = PRICING_TIMESTAMP_SIZE}, .samples = SAMPLES, .scale_minimum = 1, .scale_maximum = 40000, .scale_target = TARGET_PERCENT, .e = &e};
     const struct flag flags[] = {
         {.name = "workload", .argument = "FILE", .text = &c.workload, .help = "statements with their rates, YAML; - is standard input"},
         {.name = "rows", .argument = "FILE", .text = &c.rows, .help = "sample rows: CSV with a line of column names (.csv), or JSON objects"},
@@ -198,6 +233,13 @@ int tally_capacity(int argc, char **argv) {
         {.name = "tablehistograms", .argument = "FILE", .text = &c.tablehistograms, .help = "what nodetool tablehistograms prints, of one table or of more"},
         {.name = "info", .argument = "FILE", .text = &c.info, .help = "what nodetool info prints: how long the node is up"},
         {.name = "status", .argument = "FILE", .text = &c.status, .help = "what nodetool status prints: how many nodes there are"},
+        {.name = "capture", .argument = "FILE", .text = &c.capture, .help = "a recording of a server's requests (tally capture)"},
+        {.name = "server", .argument = "HOST[:PORT]", .text = &c.remote.server, .help = "a running server: its schema, unless --schema is given, and what its last minute was charged"},
+        {.name = "tls", .on = &c.remote.tls, .help = "TLS to the server; its certificate must be for HOST"},
+        {.name = "ca", .argument = "FILE", .text = &c.remote.ca, .help = "certificates (PEM) to believe instead of the machine's"},
+        {.name = "insecure", .on = &c.remote.insecure, .help = "believe whoever answers"},
+        {.name = "user", .argument = "NAME", .text = &c.remote.user, .help = "log in there with a password, TALLY_PASSWORD in the environment"},
+        {.name = "sigv4", .on = &c.remote.sigv4, .help = "log in with the AWS access key and the Region of the environment"},
         {.name = "replicas", .argument = "N", .number = &c.replicas, .help = "replicas of the captured cluster (as the schema's keyspaces say)"},
         {.name = "region", .argument = "NAME", .text = &c.region, .help = "AWS Regions whose costs are shown, with commas between (all)"},
         {.name = "prices", .argument = "FILE", .text = &c.prices, .help = "prices, in the form of share/tally/prices.csv (those of the program)"},
@@ -213,8 +255,11 @@ int tally_capacity(int argc, char **argv) {
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (check_flags(&c)) return EXIT_USAGE;
     workload_init(&c.w);
+    buf_init(&c.schema, 0);
     rc = run(&c);
     measure_close(&c.m);
     workload_fini(&c.w);
+    client_close(&c.client);
+    buf_fini(&c.schema);
     return rc < 0 ? say_wrong(c.p.json, "capacity", &e) : rc;
 }

@@ -26,6 +26,13 @@ static double deviation_of(const double *samples, uint32_t n, double mean) {
     return sqrt(sum / n);
 }
 
+/* Of what was only seen nobody knows when it expires. */
+static void add_ttl(struct day *d, const struct measured *s) {
+    bool unknown = s->statement->observed && (s->of[0].write_units.mean > 0 || s->of[1].write_units.mean > 0) && (d->table->default_ttl || schema_has_ttl(d->table));
+    if (unknown || d->ttl_deletes < 0) d->ttl_deletes = -1;
+    else d->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
+}
+
 /* A request of many pages: they come one behind the other. */
 static void add_cost(double *seconds, uint32_t at, double cost, uint32_t lasts) {
     for (uint32_t i = 0; i < lasts; i++) seconds[(at + i) % DAY_S] += cost / lasts;
@@ -43,7 +50,6 @@ static void add_statement(struct day *d, const struct measured *s, enum size_mod
         if (reads > 0) add_cost(d->reads.seconds, i, cost_of(n, s->reads, s->samples, reads, read_deviation, &c), lasts);
         if (writes > 0) add_cost(d->writes.seconds, i, cost_of(n, s->writes, s->samples, writes, write_deviation, &c), lasts);
     }
-    d->ttl_deletes += curve_mean(&s->statement->rate) * DAY_S * s->ttl_deletes;
 }
 
 static void find_peaks(struct day_use *u) {
@@ -181,8 +187,8 @@ static int try_modes(const struct schema_table *t, bool reads, const struct day_
 
 /* ---- partitions ---- */
 
-static void load_of(const struct measure *m, const struct day *d, uint64_t rank, struct day_partition *out) {
-    *out = (struct day_partition){.rank = rank};
+static void load_of(const struct measure *m, const struct day *d, uint64_t rank, struct workload_partition *out) {
+    *out = (struct workload_partition){.rank = rank};
     for (uint32_t i = 0; i < m->w->n_statements; i++) {
         const struct measured *s = &m->statements[i];
         if (!is_of(s, d->table) || !s->by_partition || (s->statement->new_rows && !d->table->n_clustering)) continue;
@@ -194,7 +200,7 @@ static void load_of(const struct measure *m, const struct day *d, uint64_t rank,
 }
 
 /* The limiter is asked for some seconds of it, each limit on its own. */
-static int judge(const struct day *d, struct day_partition *p, struct err *e) {
+int day_judge_partition(const struct schema_table *t, struct workload_partition *p, struct err *e) {
     enum { SECONDS = 10, TENTHS = 10 };
     const struct { enum limit_id limit; bool *over; double rate; } asks[] = {
         {LIMIT_PARTITION_READ, &p->over_reads, p->read_units}, {LIMIT_PARTITION_WRITE, &p->over_writes, p->write_units}, {LIMIT_ENTITIES_PARTITION, &p->over_entities, p->entities}};
@@ -206,7 +212,7 @@ static int judge(const struct day *d, struct day_partition *p, struct err *e) {
         struct limiter_options with = o;
         with.values.of[asks[k].limit] = limit_info(asks[k].limit)->value;
         struct limiter *l = limiter_new(&with);
-        if (!l || limiter_define(l, OBJECT, d->table->keyspace->name, d->table->name, &any, &any)) {
+        if (!l || limiter_define(l, OBJECT, t->keyspace->name, t->name, &any, &any)) {
             if (l) limiter_free(l);
             return err_nomem(e);
         }
@@ -217,7 +223,7 @@ static int judge(const struct day *d, struct day_partition *p, struct err *e) {
             due += asks[k].rate / TENTHS;
             int64_t n = (int64_t)due;
             due -= (double)n;
-            struct limit_part part = {.object = OBJECT, .keyspace = d->table->keyspace->name, .table = d->table->name, .one_partition = true, .token = (int64_t)p->rank};
+            struct limit_part part = {.object = OBJECT, .keyspace = t->keyspace->name, .table = t->name, .one_partition = true, .token = (int64_t)p->rank};
             if (asks[k].limit == LIMIT_PARTITION_READ) part.read_halves = 2 * n;
             if (asks[k].limit == LIMIT_PARTITION_WRITE) part.write_units = n;
             if (asks[k].limit == LIMIT_ENTITIES_PARTITION) part.entities = n;
@@ -230,13 +236,13 @@ static int judge(const struct day *d, struct day_partition *p, struct err *e) {
     return 0;
 }
 
-static bool is_over(const struct day_partition *p) { return p->over_reads || p->over_writes || p->over_entities; }
+static bool is_over(const struct workload_partition *p) { return p->over_reads || p->over_writes || p->over_entities; }
 
 static void find_busiest(const struct measure *m, struct day *d) {
     double most = -1;
     uint32_t best = 0;
     for (uint32_t second = 0; second < DAY_S; second += 60) {
-        struct day_partition p;
+        struct workload_partition p;
         d->busiest_at = second;
         load_of(m, d, 0, &p);
         double load = p.read_units / (double)limit_info(LIMIT_PARTITION_READ)->value + p.write_units / (double)limit_info(LIMIT_PARTITION_WRITE)->value +
@@ -250,9 +256,9 @@ static void find_busiest(const struct measure *m, struct day *d) {
 static int count_over(const struct measure *m, struct day *d, struct err *e) {
     uint64_t low = 0, high = d->n_partitions;
     while (low < high) {
-        struct day_partition p;
+        struct workload_partition p;
         load_of(m, d, low + (high - low) / 2, &p);
-        if (judge(d, &p, e)) return -1;
+        if (day_judge_partition(d->table, &p, e)) return -1;
         if (is_over(&p)) low = p.rank + 1;
         else high = p.rank;
     }
@@ -260,7 +266,16 @@ static int count_over(const struct measure *m, struct day *d, struct err *e) {
     return 0;
 }
 
+static void take_observed(const struct workload_table *t, struct day *d) {
+    d->observed = true;
+    d->n_partitions = t->n_keys;
+    d->n_over = t->n_over;
+    for (; d->n_shown < HOT_SHOWN && d->n_shown < t->n_parts; d->n_shown++) d->shown[d->n_shown] = t->parts[d->n_shown];
+}
+
 static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
+    for (const struct workload_table *t = m->w->tables; t; t = t->next)
+        if (t->n_parts && !strcmp(t->keyspace, d->table->keyspace->name) && !strcmp(t->name, d->table->name)) return take_observed(t, d), 0;
     for (uint32_t i = 0; i < m->w->n_statements; i++) {
         const struct measured *s = &m->statements[i];
         if (!is_of(s, d->table) || !s->by_partition) continue;
@@ -270,11 +285,25 @@ static int judge_partitions(const struct measure *m, struct day *d, struct err *
     if (!d->n_partitions) return 0;
     find_busiest(m, d);
     for (uint64_t rank = 0; rank < d->n_partitions && d->n_shown < HOT_SHOWN; rank++) {
-        struct day_partition *p = &d->shown[d->n_shown++];
+        struct workload_partition *p = &d->shown[d->n_shown++];
         load_of(m, d, rank, p);
-        if (judge(d, p, e)) return -1;
+        if (day_judge_partition(d->table, p, e)) return -1;
     }
     return count_over(m, d, e);
+}
+
+/* A capture says what each second used, whichever statement did. */
+static bool has_seconds(const struct measured *s) { return s->statement->observed && s->input && s->input->second_reads; }
+
+/* What was captured goes on over the day: again and again, from when it began. */
+static void add_seconds(const struct measure *m, struct day *d) {
+    for (const struct workload_table *t = m->w->tables; t; t = t->next) {
+        if (!t->second_reads || strcmp(t->keyspace, d->table->keyspace->name) || strcmp(t->name, d->table->name)) continue;
+        for (uint32_t i = 0; i < DAY_S; i++) {
+            d->reads.seconds[(t->begins + i) % DAY_S] += t->second_reads[i % t->seconds];
+            d->writes.seconds[(t->begins + i) % DAY_S] += t->second_writes[i % t->seconds];
+        }
+    }
 }
 
 int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling, struct day *out, struct err *e) {
@@ -283,7 +312,11 @@ int day_of_table(const struct measure *m, const struct schema_table *t, const st
     out->writes.seconds = ARENA_ARRAY(&m->w->arena, DAY_S, double);
     if (!out->reads.seconds || !out->writes.seconds) return err_nomem(e);
     for (uint32_t i = 0; i < m->w->n_statements; i++)
-        if (is_of(&m->statements[i], t)) add_statement(out, &m->statements[i], m->o.model);
+        if (is_of(&m->statements[i], t)) {
+            add_ttl(out, &m->statements[i]);
+            if (!has_seconds(&m->statements[i])) add_statement(out, &m->statements[i], m->o.model);
+        }
+    add_seconds(m, out);
     find_peaks(&out->reads), find_peaks(&out->writes);
     if (try_modes(t, true, scaling, &out->reads, e) || try_modes(t, false, scaling, &out->writes, e)) return -1;
     return judge_partitions(m, out, e);

@@ -28,23 +28,19 @@ struct day_use {
     int32_t scaled[DAY_MINUTES];   /* provisioned units, minute by minute */
 };
 
-/* One partition at the table's busiest time. */
-struct day_partition {
-    uint64_t rank;
-    double read_units, write_units, entities; /* a second */
-    bool over_reads, over_writes, over_entities;
-};
-
 struct day {
     const struct schema_table *table;
     struct day_use reads, writes;
-    double ttl_deletes;              /* units a day */
+    double ttl_deletes;              /* units a day; below 0: not known */
     uint32_t busiest_at;             /* second of the day, for the partitions */
+    bool observed;                   /* the partitions' busiest seconds are those of a capture or a server */
     uint64_t n_partitions, n_over;   /* partitions known, and how many are over a limit; n_partitions 0: no statement names one */
     uint32_t n_shown;
-    struct day_partition shown[HOT_SHOWN]; /* the busiest, over or not */
+    struct workload_partition shown[HOT_SHOWN]; /* the busiest, over or not */
     const struct measured *keyed;    /* a statement that names the partition, for measure_key */
 };
 
+/* Asks the limiter whether what the partition is asked for is over a limit. */
+int day_judge_partition(const struct schema_table *t, struct workload_partition *p, struct err *e) MUST_CHECK;
 /* From the arena of the workload. Statements without figures are left out. */
 int day_of_table(const struct measure *m, const struct schema_table *t, const struct day_scaling *scaling, struct day *out, struct err *e) MUST_CHECK;

@@ -36,20 +36,18 @@ static int note_refusal(struct measure *m, uint32_t line, const char *words, str
     return r->words && r->text ? 0 : err_nomem(e);
 }
 
-/* With what the schema makes, but for what it refuses: measure_open has noted that. */
-static struct world *world_of(const struct measure *m, enum size_model model, bool strict, struct err *e) {
+struct world *measure_world(const struct measure *m, enum size_model model, bool strict, struct err *e) {
     struct world *w = new_world(m, model, strict, e);
     struct script s;
     struct script_statement at;
     struct world_answer ignored;
     struct err why;
-    if (!w || !m->o.schema) return w;
-    if (script_open(&s, m->o.schema, e)) return world_free(w), NULL;
+    if (!w || !m->o.text.p) return w;
+    script_of(&s, m->o.schema, m->o.text);
     while (script_next(&s, &at)) {
         const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
         if (world_run(w, &q, &ignored, &why)) continue;
     }
-    script_close(&s);
     return w;
 }
 
@@ -59,8 +57,8 @@ static int check_schema(struct measure *m, struct world *strict, struct world *l
     struct script_statement at;
     struct world_answer ignored;
     int rc = 0;
-    if (!m->o.schema) return 0;
-    if (script_open(&s, m->o.schema, e)) return -1;
+    if (!m->o.text.p) return 0;
+    script_of(&s, m->o.schema, m->o.text);
     while (!rc && script_next(&s, &at)) {
         const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
         struct err why = {0}, other = {0};
@@ -68,7 +66,6 @@ static int check_schema(struct measure *m, struct world *strict, struct world *l
         if (refused && wrong && !strcmp(why.text, other.text)) rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
         else if (refused) rc = note_refusal(m, at.line, why.text, at.text, e);
     }
-    script_close(&s);
     return rc;
 }
 
@@ -123,8 +120,8 @@ static int bench_open(struct bench *b, struct measure *m, struct err *e) {
     *b = (struct bench){.m = m};
     buf_init(&b->text, 0);
     for (int i = 0; i < MODELS; i++)
-        if (!(b->of[i] = world_of(m, (enum size_model)i, false, e))) return -1;
-    b->strict = world_of(m, m->o.model, true, e);
+        if (!(b->of[i] = measure_world(m, (enum size_model)i, false, e))) return -1;
+    b->strict = measure_world(m, m->o.model, true, e);
     return b->strict ? 0 : -1;
 }
 
@@ -326,7 +323,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void spread_of(const double *values, uint32_t n, struct arena *a, struct spread *out) {
+void spread_of(const double *values, uint32_t n, struct arena *a, struct spread *out) {
     double *sorted = ARENA_ARRAY(a, n, double), sum = 0;
     if (!sorted) return;
     memcpy(sorted, values, n * sizeof(*sorted));
@@ -427,7 +424,7 @@ static int measure_ttl(struct filling *f, struct measured *s, const struct marke
     struct world_answer ignored;
     uint64_t units = 0;
     uint32_t done = 0, writes = k->binds->n ? WRITES : 1;
-    struct world *w = s->kind == STMT_SELECT ? NULL : world_of(f->b->m, f->b->m->o.model, false, e);
+    struct world *w = s->kind == STMT_SELECT ? NULL : measure_world(f->b->m, f->b->m->o.model, false, e);
     if (s->kind == STMT_SELECT) return 0;
     if (!w) return -1;
     int rc = 0;
@@ -499,12 +496,28 @@ static int measure_in(struct bench *b, struct measured *s, struct workload_state
     return rc;
 }
 
+/* In the model that counts, as the server has it; of the other one nothing is known. */
+static void take_observed(const struct measure *m, struct measured *s) {
+    const struct workload_observed *o = s->statement->observed;
+    const struct spread unknown = {-1, -1, -1, -1};
+    s->table = o->table;
+    s->input = input_of(m, o->table);
+    s->samples = o->n_samples;
+    s->reads = o->read_samples, s->writes = o->write_samples;
+    for (int i = 0; i < MODELS; i++) {
+        bool here = i == (int)m->o.model;
+        s->of[i].read_units = here ? o->reads : unknown, s->of[i].write_units = here ? o->writes : unknown;
+        s->of[i].row_bytes = here ? o->row_bytes : unknown, s->of[i].static_bytes = here ? o->static_bytes : unknown;
+    }
+}
+
 static int measure_statement(struct measure *m, struct measured *s, struct workload_statement *st, struct err *e) {
     struct bench b;
     s->statement = st;
     s->stretched = 1;
     s->unknown = st->unknown;
-    if (s->unknown) return 0;
+    if (st->observed) take_observed(m, s);
+    if (s->unknown || st->observed) return 0;
     int rc = bench_open(&b, m, e) ? -1 : measure_in(&b, s, st, e);
     bench_close(&b);
     if (!rc || !st->inferred) return rc;
@@ -537,6 +550,11 @@ static int measure_storage(struct measure *m, struct measured_table *t, struct e
 static int measure_one_table(struct measure *m, struct measured_table *t, struct err *e) {
     t->stored_bytes[0] = t->stored_bytes[1] = -1;
     t->input = input_of(m, t->table);
+    if (t->input && t->input->has_stored) {
+        t->stored_bytes[m->o.model] = t->input->stored_bytes;
+        t->rows = (uint64_t)t->input->stored_rows;
+        return 0;
+    }
     if (!t->input || !t->input->partitions) return out_of(m, e, "%s", "no input says how many partitions it has", &t->unknown);
     t->partitions = t->input->partitions;
     if (t->table->n_clustering && !t->input->rows_per_partition) return out_of(m, e, "%s", "no input says how many rows a partition has", &t->unknown);

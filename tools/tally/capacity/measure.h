@@ -15,16 +15,12 @@
 enum { MODELS = 2 }; /* enum size_model */
 
 struct measure_options {
-    const char *schema; /* path; NULL: none */
+    const char *schema; /* what errors name */
+    struct slice text;  /* of the schema; p NULL: none */
     const struct pricing *pricing;
     enum size_model model; /* that units and costs go by */
     uint32_t samples;
     FILE *record; /* every statement that is run, with what it cost in the model that counts, a JSON object on a line; NULL: nowhere */
-};
-
-/* Over all samples. */
-struct spread {
-    double p50, p99, most, mean;
 };
 
 struct measured {
@@ -38,7 +34,7 @@ struct measured {
         uint64_t rules;
     } of[MODELS];
     uint32_t samples;
-    double *reads, *writes; /* units of each sample, in the model that counts */
+    const double *reads, *writes; /* units of each sample, in the model that counts */
     double entities, pages; /* on average */
     double ttl_deletes;     /* units, of one request, once what it wrote has expired */
     double stretched;       /* a scan's units are those of a part of the table, times this; 1: of all of it */
@@ -75,9 +71,13 @@ struct measure {
 
 /* Reads the schema. -1: ERR_CONFIG with file and line. */
 int measure_open(struct measure *m, const struct measure_options *o, struct workload *w, struct err *e) MUST_CHECK;
+/* Another one with the schema, but for what it refuses, which measure_open has noted. */
+struct world *measure_world(const struct measure *m, enum size_model model, bool strict, struct err *e) MUST_CHECK;
 /* Once inputs are complete. progress may be NULL; it is told how many statements of how many are done. */
 int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) MUST_CHECK;
 void measure_close(struct measure *m);
+/* Of n values; sorted copies live in the arena. */
+void spread_of(const double *values, uint32_t n, struct arena *a, struct spread *out);
 /* The table by name; NULL: the schema has none. */
 const struct schema_table *measure_table(const struct measure *m, const char *keyspace, const char *name);
 /* "customer = 7 AND region = '7'": the key of the partition with that rank. */

@@ -63,7 +63,8 @@ static void put_statement(struct buf *out, const struct measured *s) {
     put_text(out, "refused", s->refused, &comma), put_text(out, "unknown", s->unknown, &comma);
     put_amount(out, "rate_mean", curve_mean(&st->rate), &comma), put_amount(out, "rate_max", curve_most(&st->rate), &comma);
     if (!s->unknown) {
-        put_text(out, "query_class", s->kind == STMT_SELECT ? query_class_name(s->query_class) : NULL, &comma);
+        put_text(out, "query_class", !st->observed && s->kind == STMT_SELECT ? query_class_name(s->query_class) : NULL, &comma);
+        put_amount(out, "observed", st->observed ? st->observed->n : 0, &comma);
         put_amount(out, "samples", s->samples, &comma), put_amount(out, "pages", s->pages, &comma), put_amount(out, "entities", s->entities, &comma);
         put_amount(out, "ttl_deletes", s->ttl_deletes, &comma), put_amount(out, "stretched", s->stretched, &comma);
         for (int i = 0; i < MODELS; i++) put_model(out, s, (enum size_model)i, &comma);
@@ -89,12 +90,13 @@ static void put_use(struct buf *out, const char *key, const struct day_use *u, c
     buf_put_str(out, "]}");
 }
 
-static void put_partition(struct buf *out, const struct day *d, const struct day_partition *p) {
+static void put_partition(struct buf *out, const struct day *d, const struct workload_partition *p) {
     const char *comma = "";
     struct err ignored = {0};
     struct buf key;
     buf_init(&key, 0);
-    if (measure_key(d->keyed, p->rank, &key, &ignored)) buf_clear(&key, SIZE_MAX);
+    if (p->key) buf_put_str(&key, p->key);
+    else if (measure_key(d->keyed, p->rank, &key, &ignored)) buf_clear(&key, SIZE_MAX);
     buf_put_str(out, "{");
     put_key(out, "key", &comma);
     buf_json_str(out, buf_slice(&key));

@@ -67,7 +67,8 @@ static void put_statement(const struct report *r, const struct measured *s, stru
         buf_printf(out, "\n    unknown: %s\n", s->unknown);
         return;
     }
-    buf_printf(out, ", %s%s, priced %u times\n", s->kind == STMT_SELECT ? query_class_name(s->query_class) : s->by_partition ? "write" : "write, one partition", "", s->samples);
+    if (st->observed) buf_printf(out, ", seen %u times\n", st->observed->n);
+    else buf_printf(out, ", %s, priced %u times\n", s->kind == STMT_SELECT ? query_class_name(s->query_class) : "write", s->samples);
     if (s->refused) buf_printf(out, "    REFUSED by Amazon Keyspaces: %s\n", s->refused);
     struct grid g;
     grid_init(&g, 5);
@@ -78,7 +79,7 @@ static void put_statement(const struct report *r, const struct measured *s, stru
         grid_cell(&g, "%s", three(&s->of[i].read_units).text), grid_cell(&g, "%s", three(&s->of[i].write_units).text);
     }
     grid_end(&g, out);
-    put_rules(s, r->m->o.model, out);
+    if (!st->observed) put_rules(s, r->m->o.model, out);
     if (s->stretched > 1) buf_printf(out, "    a part of the table was scanned: bytes and units are that times %s\n", amount(s->stretched).text);
     if (s->ttl_deletes > 0) buf_printf(out, "    TTL deletes of each: %s\n", amount(s->ttl_deletes).text);
 }
@@ -101,10 +102,11 @@ static void put_use(const struct day_use *u, const char *what, enum limit_id quo
     if (plots) plot_day(out, u->seconds, u->scaled, "units a second");
 }
 
-static void put_partition(const struct day *d, const struct day_partition *p, struct buf *out) {
+static void put_partition(const struct day *d, const struct workload_partition *p, struct buf *out) {
     struct err ignored = {0};
     buf_put_str(out, "    ");
-    if (measure_key(d->keyed, p->rank, out, &ignored)) buf_printf(out, "number %llu", (unsigned long long)p->rank);
+    if (p->key) buf_put_str(out, p->key);
+    else if (measure_key(d->keyed, p->rank, out, &ignored)) buf_printf(out, "number %llu", (unsigned long long)p->rank);
     buf_printf(out, ": %s read units, %s write units, %s entities a second", amount(p->read_units).text, amount(p->write_units).text, amount(p->entities).text);
     if (p->over_reads) buf_printf(out, "; ABOVE %lld read units", (long long)limit_info(LIMIT_PARTITION_READ)->value);
     if (p->over_writes) buf_printf(out, "; ABOVE %lld write units", (long long)limit_info(LIMIT_PARTITION_WRITE)->value);
@@ -115,19 +117,19 @@ static void put_partition(const struct day *d, const struct day_partition *p, st
 static void put_partitions(const struct day *d, struct buf *out) {
     enum { FINE_SHOWN = 3 };
     if (!d->n_partitions) return;
-    buf_printf(out, "  partitions at %s: %llu of %llu are above a limit\n", time_of(d->busiest_at).text, (unsigned long long)d->n_over, (unsigned long long)d->n_partitions);
+    buf_printf(out, "  partitions %s%s: %llu of %llu are above a limit\n", d->observed ? "in their busiest second" : "at ", d->observed ? "" : time_of(d->busiest_at).text, (unsigned long long)d->n_over, (unsigned long long)d->n_partitions);
     for (uint32_t i = 0; i < d->n_shown && (i < FINE_SHOWN || i < d->n_over); i++) put_partition(d, &d->shown[i], out);
 }
 
 static void put_table(const struct report *r, const struct measured_table *t, const struct day *d, struct buf *out) {
     buf_printf(out, "\n%s.%s\n", t->table->keyspace->name, t->table->name);
-    if (t->rows) buf_printf(out, "  %llu rows in %llu partitions\n", (unsigned long long)t->rows, (unsigned long long)t->partitions);
+    if (t->rows) buf_printf(out, "  %llu rows in %s partitions\n", (unsigned long long)t->rows, amount(t->partitions ? (double)t->partitions : -1).text);
     buf_printf(out, "  storage: %s documented-2022, %s current%s%s\n", bytes(t->stored_bytes[SIZE_DOCUMENTED_2022]).text, bytes(t->stored_bytes[SIZE_CURRENT]).text,
                t->unknown ? ": " : "", t->unknown ? t->unknown : "");
     if (bill_lacks_use(r->m, t->table)) buf_put_str(out, "  some of its statements have no figures: what follows is less than it takes\n");
     put_use(&d->reads, "reads", LIMIT_TABLE_READ, r->plots, out);
     put_use(&d->writes, "writes", LIMIT_TABLE_WRITE, r->plots, out);
-    if (d->ttl_deletes > 0) buf_printf(out, "  TTL deletes: %s a day\n", amount(d->ttl_deletes).text);
+    if (d->ttl_deletes != 0) buf_printf(out, "  TTL deletes: %s a day\n", amount(d->ttl_deletes).text);
     put_partitions(d, out);
 }
 

@@ -30,6 +30,8 @@ struct workload_value {
 
 struct sample; /* sample.h */
 
+struct workload_partition;
+
 struct workload_table {
     struct workload_table *next;
     const char *keyspace, *name;
@@ -38,6 +40,35 @@ struct workload_table {
     uint64_t partitions, rows_per_partition; /* 0: not known */
     struct workload_value *values;
     const struct sample *sample; /* NULL: none was given */
+    /* of a server, or of a capture of one: */
+    double stored_bytes, stored_rows;         /* by the server's size model; has_stored: known */
+    bool has_stored;
+    double *second_reads, *second_writes; /* units, for as many seconds, from when on the day; NULL: not known */
+    uint32_t seconds, begins;
+    struct workload_partition *parts; /* the busiest */
+    uint32_t n_parts, n_over, n_keys;
+};
+
+/* Over all samples; below 0: not known. */
+struct spread {
+    double p50, p99, most, mean;
+};
+
+/* What a server charged: nothing is measured then. */
+struct workload_observed {
+    const struct schema_table *table;
+    struct spread reads, writes, row_bytes, static_bytes;
+    uint32_t n; /* executions */
+    const double *read_samples, *write_samples;
+    uint32_t n_samples;
+};
+
+/* What a partition was asked for, or is going to be, in its busiest second. */
+struct workload_partition {
+    uint64_t rank;
+    const char *key; /* NULL: as the rank says */
+    double read_units, write_units, entities; /* a second */
+    bool over_reads, over_writes, over_entities;
 };
 
 struct workload_statement {
@@ -49,6 +80,7 @@ struct workload_statement {
     bool has_rate;
     bool new_rows, has_new_rows; /* of an INSERT: of rows that are not there yet */
     bool inferred;               /* not of a workload file, but of what nodetool counted: what is not known of it is no mistake */
+    const struct workload_observed *observed; /* NULL: it is to be measured */
     const char *unknown;         /* why its rate is not known; NULL: it is */
     uint16_t consistency;        /* enum cql_consistency */
     int32_t page_size;           /* 0: 5000 */

@@ -1,0 +1,246 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/tally/capacity/observed.h"
+#include "tools/tally/trace.h"
+
+/* What one request asked of one partition. */
+struct visit {
+    const struct schema_table *table;
+    int64_t token, second;
+    double read_units, write_units, entities;
+    struct slice key; /* in the arena */
+};
+
+struct capturing {
+    const char *path;
+    struct trace t;
+    struct workload *w;
+    const struct measure *m;
+    struct world *world;
+    const struct schema_table **tables; /* by name of a statement; NULL: none that the schema has */
+    bool *prepared;                     /* by statement of the trace */
+    struct arena arena;                 /* of a request */
+    struct visit *visits;
+    size_t n_visits, cap;
+    uint64_t refused;
+    int64_t first_s, last_s;
+    struct err *e;
+};
+
+int observed_model(const char *path, enum size_model *out, struct err *e) {
+    struct trace t;
+    if (trace_open(&t, path, false, e)) return -1;
+    *out = (enum size_model)t.header.size_model;
+    trace_close(&t);
+    return 0;
+}
+
+/* ---- the tables of statements ---- */
+
+/* The text that was asked or prepared: of a batch, its first. */
+static struct slice text_of(const struct capturing *x, const struct cql_request *q) {
+    const struct slice id = q->prepared_id.p ? q->prepared_id : q->n_items ? q->items[0].prepared_id : (struct slice){0};
+    const struct capture_statement *s = id.p ? trace_statement(&x->t, id) : NULL;
+    return s ? s->text : q->n_items ? q->items[0].query : q->query;
+}
+
+static const struct schema_table *table_of_text(struct capturing *x, struct slice text) {
+    struct err ignored = {0};
+    struct cql_prepared *p = world_markers(x->m->base, text, &ignored);
+    if (!p) return NULL;
+    const struct prepared_info *info = cql_prepared_info(p);
+    const struct result_column *c = info->binds.n ? info->binds.columns : info->result.n ? info->result.columns : NULL;
+    const struct schema_table *t = c ? measure_table(x->m, c->keyspace, c->table) : NULL;
+    cql_prepared_unref(p);
+    return t;
+}
+
+/* ---- a request in the world: whose partition ---- */
+
+static void prepare(struct capturing *x, struct slice id) {
+    const struct capture_statement *s = trace_statement(&x->t, id);
+    struct err ignored = {0};
+    if (s && !x->prepared[s - x->t.statements]) x->prepared[s - x->t.statements] = !world_prepare(x->world, s->text, s->keyspace, &ignored);
+}
+
+static int add_visit(struct capturing *x, const struct visit *v) {
+    if (x->n_visits == x->cap) {
+        size_t cap = x->cap ? 2 * x->cap : 1024;
+        struct visit *visits = realloc(x->visits, cap * sizeof(*visits));
+        if (!visits) return err_nomem(x->e);
+        x->visits = visits;
+        x->cap = cap;
+    }
+    x->visits[x->n_visits++] = *v;
+    return 0;
+}
+
+/* One partition alone: then all that was charged was for it. */
+static bool one_partition(const struct op_cost *c, int64_t *token, struct slice *key) {
+    bool first = true;
+    for (const struct op_read *r = c->reads; r; r = r->next) {
+        if (!r->one_partition || (!first && r->token != *token)) return false;
+        *token = r->token, *key = r->key, first = false;
+    }
+    for (const struct op_write *r = c->writes; r; r = r->next) {
+        if (!first && r->token != *token) return false;
+        *token = r->token, *key = r->key, first = false;
+    }
+    return !first;
+}
+
+static int visit(struct capturing *x, const struct trace_request *r, const struct cql_request *q, const struct schema_table *t) {
+    struct world_answer a;
+    struct slice state, key = {0};
+    bool throttled;
+    struct err ignored = {0};
+    int64_t token = 0;
+    if (q->prepared_id.p) prepare(x, q->prepared_id);
+    for (uint32_t i = 0; i < q->n_items; i++)
+        if (q->items[i].prepared_id.p) prepare(x, q->items[i].prepared_id);
+    const struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace, .version = r->q.version, .opcode = r->q.opcode,
+                                    .flags = r->q.flags, .body = r->q.body};
+    if (world_send(x->world, &call, &a, &state, &throttled, &ignored) || !one_partition(a.cost, &token, &key)) return 0;
+    struct visit v = {.table = t, .token = token, .second = r->q.began_us / 1000000, .read_units = (double)r->q.read_halves / 2,
+                      .write_units = (double)(r->q.write_halves + r->q.static_halves) / 2, .entities = q->kind == REQUEST_BATCH ? q->n_items : r->q.rows_read, .key = arena_dup(&x->w->arena, key)};
+    if (v.write_units > 0 && q->kind != REQUEST_BATCH) v.entities = 1;
+    return v.key.p ? add_visit(x, &v) : err_nomem(x->e);
+}
+
+/* ---- all requests ---- */
+
+static bool counts(const struct capturing *x, const struct trace_request *r) { return !r->q.outcome && !trace_is_system(&x->t, r->name); }
+
+static int look_at(struct capturing *x, const struct trace_request *r) {
+    struct cql_request q;
+    struct err ignored = {0};
+    arena_reset(&x->arena);
+    if (trace_is_system(&x->t, r->name)) return 0;
+    x->refused += r->q.outcome != 0;
+    if (r->q.outcome || trace_decode(r, &x->arena, &q, &ignored) || q.kind == REQUEST_PREPARE) return 0;
+    if (!x->tables[r->name]) x->tables[r->name] = table_of_text(x, text_of(x, &q));
+    if (!x->tables[r->name]) return 0;
+    int64_t second = r->q.began_us / 1000000;
+    if (!x->first_s || second < x->first_s) x->first_s = second;
+    if (second > x->last_s) x->last_s = second;
+    return visit(x, r, &q, x->tables[r->name]);
+}
+
+/* What each second used, of each table. */
+static int add_seconds(struct capturing *x) {
+    uint32_t n = x->last_s - x->first_s + 1 < DAY_S ? (uint32_t)(x->last_s - x->first_s + 1) : DAY_S;
+    for (size_t i = 0; i < x->t.n; i++) {
+        const struct trace_request *r = &x->t.requests[i];
+        const struct schema_table *t = x->tables[r->name];
+        if (!counts(x, r) || !t) continue;
+        struct workload_table *table = workload_table(x->w, t->keyspace->name, t->name);
+        if (!table) return err_nomem(x->e);
+        if (!table->second_reads) {
+            table->second_reads = ARENA_ARRAY(&x->w->arena, n, double), table->second_writes = ARENA_ARRAY(&x->w->arena, n, double);
+            table->seconds = n;
+            table->begins = (uint32_t)(x->first_s % DAY_S);
+            if (!table->second_reads || !table->second_writes) return err_nomem(x->e);
+        }
+        uint32_t second = (uint32_t)((r->q.began_us / 1000000 - x->first_s) % n);
+        table->second_reads[second] += (double)r->q.read_halves / 2;
+        table->second_writes[second] += (double)(r->q.write_halves + r->q.static_halves) / 2;
+    }
+    return 0;
+}
+
+static int add_statement(struct capturing *x, uint32_t name, const uint32_t *requests, uint32_t n) {
+    struct arena *a = &x->w->arena;
+    struct workload_statement *s = workload_add(x->w);
+    struct workload_observed *o = ARENA_NEW(a, struct workload_observed);
+    double *reads = ARENA_ARRAY(a, n, double), *writes = ARENA_ARRAY(a, n, double), *rows = ARENA_ARRAY(a, n, double), *statics = ARENA_ARRAY(a, n, double);
+    if (!s || !o || !reads || !writes || !rows || !statics) return err_nomem(x->e);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct capture_request *q = &x->t.requests[requests[i]].q;
+        reads[i] = (double)q->read_halves / 2, writes[i] = (double)(q->write_halves + q->static_halves) / 2;
+        rows[i] = (double)q->row_bytes, statics[i] = (double)q->static_bytes;
+    }
+    spread_of(reads, n, a, &o->reads), spread_of(writes, n, a, &o->writes), spread_of(rows, n, a, &o->row_bytes), spread_of(statics, n, a, &o->static_bytes);
+    o->table = x->tables[name];
+    o->n = o->n_samples = n;
+    o->read_samples = reads, o->write_samples = writes;
+    s->name = s->text = arena_strdup(a, x->t.names[name].text);
+    s->file = x->path;
+    s->line = name + 1;
+    s->has_rate = true;
+    s->rate = (struct curve){.n = 1, .points = {{.rate = (double)n / (double)(x->last_s - x->first_s + 1)}}};
+    s->observed = o;
+    return s->name ? 0 : err_nomem(x->e);
+}
+
+static int add_statements(struct capturing *x) {
+    uint32_t *requests = calloc(x->t.n + 1, sizeof(*requests));
+    int rc = requests ? 0 : err_nomem(x->e);
+    for (uint32_t name = 0; !rc && name < x->t.n_names; name++) {
+        uint32_t n = 0;
+        if (!x->tables[name]) continue;
+        for (size_t i = 0; i < x->t.n; i++)
+            if (x->t.requests[i].name == name && counts(x, &x->t.requests[i])) requests[n++] = (uint32_t)i;
+        if (n) rc = add_statement(x, name, requests, n);
+    }
+    free(requests);
+    return rc;
+}
+
+/* ---- partitions ---- */
+
+static int by_partition(const void *a, const void *b) {
+    const struct visit *x = a, *y = b;
+    if (x->table != y->table) return x->table < y->table ? -1 : 1;
+    if (x->token != y->token) return x->token < y->token ? -1 : 1;
+    return (x->second > y->second) - (x->second < y->second);
+}
+
+/* The busiest second of each. */
+static int add_partitions(struct capturing *x) {
+    if (x->n_visits) qsort(x->visits, x->n_visits, sizeof(*x->visits), by_partition);
+    for (size_t i = 0; i < x->n_visits;) {
+        const struct visit *first = &x->visits[i];
+        struct workload_partition most = {0};
+        while (i < x->n_visits && x->visits[i].table == first->table && x->visits[i].token == first->token) {
+            struct workload_partition second = {0};
+            for (int64_t at = x->visits[i].second; i < x->n_visits && x->visits[i].table == first->table && x->visits[i].token == first->token && x->visits[i].second == at; i++) {
+                second.read_units += x->visits[i].read_units;
+                second.write_units += x->visits[i].write_units;
+                second.entities += x->visits[i].entities;
+            }
+            if (observed_load(&second) > observed_load(&most)) most = second;
+        }
+        if (observed_partition(x->w, first->table, most, first->key, x->e)) return -1;
+    }
+    return 0;
+}
+
+static int take(struct capturing *x, struct note **notes) {
+    int rc = 0;
+    for (size_t i = 0; !rc && i < x->t.n; i++) rc = look_at(x, &x->t.requests[i]);
+    if (!rc && !x->n_visits && !x->first_s) rc = err_set(x->e, ERR_CONFIG, "%s: no request in it is of a table of the schema", x->path);
+    if (!rc) rc = add_seconds(x) || add_statements(x) || add_partitions(x) ? -1 : 0;
+    if (rc) return -1;
+    return note_add(&x->w->arena, notes, x->e, "%s: its %lld seconds are repeated over the day; %llu requests that were refused and %llu that are missing are not in it; units are by %s, as they were charged",
+                    x->path, (long long)(x->last_s - x->first_s + 1), (unsigned long long)x->refused, (unsigned long long)x->t.dropped, size_model_name((enum size_model)x->t.header.size_model));
+}
+
+int observed_capture(const char *path, struct workload *w, const struct measure *m, struct note **notes, struct err *e) {
+    struct capturing x = {.path = path, .w = w, .m = m, .e = e};
+    if (trace_open(&x.t, path, false, e)) return -1;
+    arena_init(&x.arena, 16 << 10, 256 << 20);
+    x.tables = calloc(x.t.n_names + 1, sizeof(*x.tables));
+    x.prepared = calloc(x.t.n_statements + 1, sizeof(*x.prepared));
+    int rc = x.tables && x.prepared ? 0 : err_nomem(e);
+    if (!rc && x.t.header.hashed) rc = err_set(e, ERR_CONFIG, "%s: its values are hashed, so that nothing says which partitions its requests are of", path);
+    if (!rc) rc = (x.world = measure_world(m, m->o.model, false, e)) ? take(&x, notes) : -1;
+    if (x.world) world_free(x.world);
+    free(x.visits);
+    free(x.tables);
+    free(x.prepared);
+    arena_fini(&x.arena);
+    trace_close(&x.t);
+    return rc;
+}

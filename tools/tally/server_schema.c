@@ -1,0 +1,180 @@
+#include "tools/tally/server_schema.h"
+
+#include <stdlib.h>
+
+struct column {
+    const char *keyspace, *table, *name, *kind, *order, *type;
+    int64_t position;
+};
+
+struct reading {
+    struct arena a;
+    struct buf *out;
+    struct column *columns;
+    uint32_t n, cap;
+    struct err *e;
+};
+
+static bool is_system(const char *keyspace) { return !strncmp(keyspace, "system", 6); }
+
+static void put_name(struct buf *out, const char *keyspace, const char *name) {
+    buf_printf(out, "\"%s\".\"%s\"", keyspace, name);
+}
+
+/* A column's value as a literal, or nothing. */
+static void put_literal(struct buf *out, const struct client_rows *row, const char *column) {
+    struct value v = client_value(row, column);
+    if (v.n < 0) return;
+    for (uint32_t i = 0; i < row->columns.n; i++)
+        if (!strcmp(row->columns.list[i].name, column)) cql_value_print(row->columns.list[i].type, slice_of(v.p, (size_t)v.n), out);
+}
+
+static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
+    struct reading *r = arg;
+    const char *name = client_text(row, &c->arena, "keyspace_name");
+    if (is_system(name)) return 0;
+    buf_printf(r->out, "CREATE KEYSPACE \"%s\" WITH replication = ", name);
+    put_literal(r->out, row, "replication");
+    buf_put_str(r->out, ";\n");
+    return 0;
+}
+
+/* The values of a list or map, one by one. */
+static struct slice next_item(struct rd *items) {
+    int32_t n = (int32_t)rd_u32(items);
+    return n < 0 ? (struct slice){0} : rd_bytes(items, (size_t)n);
+}
+
+static int take_type(void *arg, struct client *c, const struct client_rows *row) {
+    struct reading *r = arg;
+    struct value names = client_value(row, "field_names"), types = client_value(row, "field_types");
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name");
+    if (names.n < 4 || types.n < 4 || is_system(keyspace)) return 0;
+    struct rd n = rd_of(slice_of(names.p, (size_t)names.n)), t = rd_of(slice_of(types.p, (size_t)types.n));
+    uint32_t fields = rd_u32(&n);
+    (void)rd_u32(&t);
+    buf_put_str(r->out, "CREATE TYPE ");
+    put_name(r->out, keyspace, client_text(row, &c->arena, "type_name"));
+    for (uint32_t i = 0; i < fields && !n.bad && !t.bad; i++) {
+        struct slice name = next_item(&n), type = next_item(&t);
+        buf_printf(r->out, "%s\"%.*s\" %.*s", i ? ", " : " (", SLICE_FMT(name), SLICE_FMT(type));
+    }
+    buf_put_str(r->out, ");\n");
+    return 0;
+}
+
+static int take_column(void *arg, struct client *c, const struct client_rows *row) {
+    struct reading *r = arg;
+    (void)c;
+    if (r->n == r->cap) {
+        uint32_t cap = r->cap ? 2 * r->cap : 256;
+        struct column *columns = realloc(r->columns, cap * sizeof(*columns));
+        if (!columns) return err_nomem(r->e);
+        r->columns = columns;
+        r->cap = cap;
+    }
+    r->columns[r->n++] = (struct column){.keyspace = client_text(row, &r->a, "keyspace_name"), .table = client_text(row, &r->a, "table_name"), .name = client_text(row, &r->a, "column_name"),
+                                         .kind = client_text(row, &r->a, "kind"), .order = client_text(row, &r->a, "clustering_order"), .type = client_text(row, &r->a, "type"),
+                                         .position = client_int(row, "position")};
+    return 0;
+}
+
+/* The columns of a kind in their order, or their orders. */
+static uint32_t put_key(const struct reading *r, const char *keyspace, const char *table, const char *kind, bool orders, struct buf *out) {
+    uint32_t n = 0;
+    for (bool found = true; found;) {
+        found = false;
+        for (uint32_t i = 0; i < r->n && !found; i++) {
+            const struct column *c = &r->columns[i];
+            if (c->position != (int64_t)n || strcmp(c->kind, kind) || strcmp(c->keyspace, keyspace) || strcmp(c->table, table)) continue;
+            buf_printf(out, "%s\"%s\"%s%s", n ? ", " : "", c->name, orders ? " " : "", orders ? c->order : "");
+            found = true;
+        }
+        n += found;
+    }
+    return n;
+}
+
+static void put_columns(const struct reading *r, const char *keyspace, const char *table, struct buf *out) {
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct column *c = &r->columns[i];
+        if (strcmp(c->keyspace, keyspace) || strcmp(c->table, table)) continue;
+        buf_printf(out, "\"%s\" %s%s, ", c->name, c->type, strcmp(c->kind, "static") ? "" : " static");
+    }
+    buf_put_str(out, "PRIMARY KEY ((");
+    put_key(r, keyspace, table, "partition_key", false, out);
+    buf_put_str(out, ")");
+    struct buf keys;
+    buf_init(&keys, 0);
+    if (put_key(r, keyspace, table, "clustering", false, &keys)) buf_printf(out, ", %.*s", SLICE_FMT(buf_slice(&keys)));
+    buf_fini(&keys);
+    buf_put_str(out, "))");
+}
+
+/* What can be said in CREATE TABLE of a property: not what the server has noted beside it. */
+static void put_property(struct buf *out, struct slice name, struct slice settings) {
+    struct rd r = rd_of(settings);
+    const char *comma = "";
+    buf_printf(out, "'%.*s': {", SLICE_FMT(name));
+    for (uint32_t n = rd_u32(&r); n && !r.bad; n--) {
+        struct slice key = next_item(&r), value = next_item(&r);
+        if (key.n > 12 && !memcmp(key.p, "last_update_", 12)) continue;
+        buf_printf(out, "%s'%.*s': '%.*s'", comma, SLICE_FMT(key), SLICE_FMT(value));
+        comma = ", ";
+    }
+    buf_put_str(out, "}");
+}
+
+static void put_properties(struct buf *out, struct value properties) {
+    static const char *const told[] = {"capacity_mode", "client_side_timestamps", "point_in_time_recovery", "ttl"};
+    const char *comma = " AND CUSTOM_PROPERTIES = {";
+    if (properties.n < 4) return;
+    struct rd r = rd_of(slice_of(properties.p, (size_t)properties.n));
+    for (uint32_t n = rd_u32(&r); n && !r.bad; n--) {
+        struct slice name = next_item(&r), settings = next_item(&r);
+        for (size_t i = 0; i < ARRAY_LEN(told); i++) {
+            if (!slice_is(name, told[i])) continue;
+            buf_put_str(out, comma);
+            put_property(out, name, settings);
+            comma = ", ";
+        }
+    }
+    if (*comma == ',') buf_put_str(out, "}");
+}
+
+static int take_table(void *arg, struct client *c, const struct client_rows *row) {
+    struct reading *r = arg;
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *table = client_text(row, &c->arena, "table_name");
+    struct buf orders;
+    if (is_system(keyspace)) return 0;
+    buf_put_str(r->out, "CREATE TABLE ");
+    put_name(r->out, keyspace, table);
+    buf_put_str(r->out, " (");
+    put_columns(r, keyspace, table, r->out);
+    buf_printf(r->out, " WITH default_time_to_live = %lld", (long long)client_int(row, "default_time_to_live"));
+    buf_init(&orders, 0);
+    if (put_key(r, keyspace, table, "clustering", true, &orders)) buf_printf(r->out, " AND CLUSTERING ORDER BY (%.*s)", SLICE_FMT(buf_slice(&orders)));
+    buf_fini(&orders);
+    put_properties(r->out, client_value(row, "custom_properties"));
+    buf_put_str(r->out, ";\n");
+    return 0;
+}
+
+int server_schema(struct client *c, struct buf *out, struct err *e) {
+    struct reading r = {.out = out, .e = e};
+    arena_init(&r.a, 16 << 10, 256 << 20);
+    struct err ignored = {0};
+    int rc = client_each(c, "SELECT keyspace_name, replication FROM system_schema.keyspaces", take_keyspace, &r, e);
+    if (!rc) rc = client_each(c, "SELECT keyspace_name, type_name, field_names, field_types FROM system_schema.types", take_type, &r, e);
+    if (!rc) rc = client_each(c, "SELECT keyspace_name, table_name, column_name, kind, position, clustering_order, type FROM system_schema.columns", take_column, &r, e);
+    size_t before = out->n;
+    /* a Cassandra has no system_schema_mcs, and no custom properties */
+    if (!rc && client_each(c, "SELECT keyspace_name, table_name, default_time_to_live, custom_properties FROM system_schema_mcs.tables", take_table, &r, &ignored)) {
+        out->n = before;
+        rc = client_each(c, "SELECT keyspace_name, table_name, default_time_to_live FROM system_schema.tables", take_table, &r, e);
+    }
+    if (!rc && buf_failed(out)) rc = err_nomem(e);
+    free(r.columns);
+    arena_fini(&r.a);
+    return rc;
+}
