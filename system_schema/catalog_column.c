@@ -129,27 +129,35 @@ static struct schema_column *find(struct table_parts *parts, const char *name) {
     return NULL;
 }
 
-static bool is_renamed_away(const struct catalog_change *ch, uint32_t before, const char *name) {
-    for (uint32_t i = 0; i < before; i++)
-        if (strcmp(ch->rename_from[i], name) == 0) return true;
+/* Of several new names of one column the last counts. */
+static bool is_renamed_later(const struct catalog_change *ch, uint32_t i) {
+    for (uint32_t k = i + 1; k < ch->n_renames; k++)
+        if (strcmp(ch->rename_from[k], ch->rename_from[i]) == 0) return true;
     return false;
 }
 
-/* One after the other, as Cassandra does it; a name is looked up in the table as it was. */
+static int no_column(struct apply *a, const struct schema_table *t, const char *name) {
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_put_str(&text, "Undefined column name ");
+    cql_identifier_print(name, true, &text);
+    buf_printf(&text, " in table %s.%s", a->change->keyspace, t->name);
+    return err_set_buf(a->err, ERR_INVALID, &text);
+}
+
+/* One after the other, as Cassandra does it; a name is looked up in the table as it was. IF EXISTS makes no difference, as there. */
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts) {
     const struct catalog_change *ch = a->change;
     for (uint32_t i = 0; i < ch->n_renames; i++) {
         const char *from = ch->rename_from[i], *to = ch->rename_to[i];
-        struct schema_column *col = is_renamed_away(ch, i, from) ? NULL : find(parts, from);
-        if (!col) {
-            if (ch->column_conditional) continue;
-            return err_invalid(a->err, "Undefined column name %s in table %s.%s", from, ch->keyspace, t->name);
-        }
+        if (is_renamed_later(ch, i)) continue;
+        const struct schema_column *col = schema_column_find(t, from);
+        if (!col) return no_column(a, t, from);
         if (!schema_column_is_key(col)) return err_invalid(a->err, "Cannot rename non PRIMARY KEY column %s", from);
         if (schema_column_find(t, to) || find(parts, to))
             return err_invalid(a->err, "Cannot rename column %s to %s in table '%s.%s'; another column with that name already exists", from, to,
                                ch->keyspace, t->name);
-        col->name = to;
+        find(parts, from)->name = to;
     }
     return 0;
 }

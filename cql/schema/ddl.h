@@ -39,6 +39,8 @@ int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v
 /* Table options: the kinds of their values first (ERR_SYNTAX), names and ranges second (ERR_SYNTAX, ERR_CONFIG), in Cassandra's order,
  * because the existence of the table is checked in between. */
 int table_props_kinds(struct compile *c, const struct ast_props *p) MUST_CHECK;
+/* The id that WITH ID gives the table, if it does: has_id and id of the change. */
+int table_id(struct compile *c, const struct ast_props *p, struct catalog_change *change) MUST_CHECK;
 int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) MUST_CHECK;
 /* The sub-options of caching, compaction and compression, checked and completed (ddl_map_option.c). */
 int map_option_settle(struct compile *c, const char *name, struct option_list *given, struct option_list *out) MUST_CHECK;

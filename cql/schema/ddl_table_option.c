@@ -165,13 +165,30 @@ static const char *effective(const struct option_list *out, const struct schema_
     return table_option_text(altered ? altered : &none, table_option_find(name), cassandra_mode);
 }
 
+int table_id(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+    struct slice text = p->id && p->id->kind == EXPR_LITERAL ? p->id->text : slice_of(NULL, 0);
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (strcmp(p->props[i].name, "id") != 0) continue;
+        if (p->props[i].value->kind == PROP_MAP) return err_set(c->err, ERR_SYNTAX, "Invalid value for property 'id'. It should be a string");
+        text = p->props[i].value->text;
+    }
+    if (!text.p) return 0;
+    struct buf b;
+    buf_init(&b, 64);
+    struct err ignored = {0};
+    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", 0, &b, &ignored);
+    change->has_id = rc == 0 && b.n == 16;
+    if (change->has_id) memcpy(change->id, b.p, 16);
+    buf_fini(&b);
+    return change->has_id ? 0 : err_set(c->err, ERR_CONFIG, "Invalid table id");
+}
+
 int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) {
     for (uint32_t i = 0; i < p->n; i++) {
         const struct ast_prop *prop = &p->props[i];
         const struct table_option *o = find(c, prop->name);
-        if (strcmp(prop->name, "id") == 0) {
-            if (altered) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
-        } else if (is_keyspaces_map(c, prop->name)) {
+        if (strcmp(prop->name, "id") == 0) continue; /* table_id's */
+        if (is_keyspaces_map(c, prop->name)) {
             if (add_keyspaces_map(c, prop, out)) return -1;
         } else if (!o) {
             return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", prop->name);

@@ -26,7 +26,8 @@ static int add(struct compile *c, const struct ast_alter_table *a, struct catalo
 static int with(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
     struct option_list *l = list_new(c);
     if (!l) return -1;
-    if (a->props.id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
+    if (table_id(c, &a->props, change)) return -1;
+    if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
     if (table_props_options(c, &a->props, table, l) || settings_refuse_several(c, l)) return -1;
     change->n_options = l->n;
     change->options = l->items;

@@ -183,22 +183,6 @@ static int add_rest(struct create *t) {
     return 0;
 }
 
-static int take_id(struct create *t, struct catalog_change *change) {
-    const struct ast_props *p = &t->ast->props;
-    struct slice text = p->id && p->id->kind == EXPR_LITERAL ? p->id->text : slice_of(NULL, 0);
-    for (uint32_t i = 0; i < p->n; i++)
-        if (strcmp(p->props[i].name, "id") == 0) text = p->props[i].value->kind == PROP_MAP ? slice_str("") : p->props[i].value->text;
-    if (!text.p) return 0;
-    struct buf b;
-    buf_init(&b, 64);
-    struct err ignored = {0};
-    int rc = cql_literal_parse(cql_type_scalar(CQL_UUID), LIT_UUID, text, "id", 0, &b, &ignored);
-    change->has_id = rc == 0 && b.n == 16;
-    if (change->has_id) memcpy(change->id, b.p, 16);
-    buf_fini(&b);
-    return change->has_id ? 0 : err_set(t->c->err, ERR_CONFIG, "Invalid table id");
-}
-
 static int take_options(struct create *t, struct catalog_change *change) {
     struct option_list *l = ARENA_NEW(t->c->arena, struct option_list);
     if (!l) return err_nomem(t->c->err);
@@ -226,7 +210,7 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     if (check_order_unique(&t) || table_props_kinds(c, &t.ast->props) || check_existence(&t)) return -1;
     if (declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
-    if (take_id(&t, change) || take_options(&t, change) || check_name(&t)) return -1;
+    if (table_id(t.c, &t.ast->props, change) || take_options(&t, change) || check_name(&t)) return -1;
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;
     return 0;

@@ -157,10 +157,10 @@ ddl(A) ::= alter_table(B) DROP if_exists(I) drop_names(C) drop_timestamp(D). {
     A->alter_table.column_if_exists = I, A->alter_table.drop_timestamp = D;
 }
 ddl(A) ::= alter_table(B) DROP COMPACT STORAGE. { A = B; A->alter_table.op = ALTER_TABLE_DROP_COMPACT_STORAGE; }
-ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) TYPE type(D). {
+ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) TYPE(W) type(D). {
     struct ast_column c = {.name = C, .type = D};
     A = cqli_alter_columns(p, B, ALTER_TABLE_ALTER_TYPE, cqli_push(p, SEQ(p, struct ast_column), &c));
-    A->alter_table.column_if_exists = I;
+    if (I) cqli_reject(p, W, NULL); /* IF EXISTS is for masks */
 }
 ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) mask(M). {
     struct ast_column c = {.name = C, .mask = M};

@@ -67,12 +67,25 @@ class UserTypes:
         self.values.user_types[u].append((name, type_))
         return f"ALTER TYPE {self.keyspace}.{u} ADD {name} {type_}"
 
+    def rename(self):
+        """Of a field; now and then of one that is not there, or to the name of another."""
+        u = self.rng.choice([self.inner, self.outer])
+        fields = self.values.user_types[u]
+        i, if_exists = self.rng.randrange(len(fields)), self.rng.choice(["", " IF EXISTS"])
+        if self.rng.random() < 0.2:
+            return f"ALTER TYPE {self.keyspace}.{u} RENAME{if_exists} nope TO x"
+        new = fields[0][0] if self.rng.random() < 0.1 and i else f"{fields[i][0]}n"
+        old = fields[i][0]
+        if new != fields[0][0]:
+            fields[i] = (new, fields[i][1])
+        return f"ALTER TYPE {self.keyspace}.{u} RENAME{if_exists} {old} TO {new}"
+
 
 class Table:
     def __init__(self, rng, name):
         self.rng, self.name, self.values = rng, name, Values(rng)
         self.types = UserTypes(rng, self.values, name)
-        self.dropped = []
+        self.dropped, self.next = [], []
         self.clock = rng.choice(["explicit", "explicit", "server"])
         self.counters = rng.random() < 0.1
         self.pk = [(f"p{i}", rng.choice(KEY_TYPES)) for i in range(rng.choice([1, 1, 2]))]
@@ -492,14 +505,38 @@ class Table:
                 + (" ALLOW FILTERING" if filtering and self.chance(0.95) or self.chance(0.1) else ""))
 
     def alter(self):
-        """A field more of a user type; a column that goes and one that comes back; a column of any type, which no statement writes and every SELECT * reads."""
+        """A field more of a user type, or another name of one; a column that goes and one that comes back; a key column's other name; the table goes and comes
+        back; a column of any type, which no statement writes and every SELECT * reads."""
         kind = self.rng.random()
-        if kind < 0.3:
+        if kind < 0.2:
             return self.types.alter(self.ck)
+        if kind < 0.3:
+            return self.types.rename()
+        if 0.6 <= kind < 0.7:
+            return self.rename_key()
+        if 0.7 <= kind < 0.75:
+            return self.drop_and_create()
         if kind < 0.6 and not self.counters and (self.dropped or self.regular):
             return self.drop_or_add()
         self.added += 1
         return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}"
+
+    def rename_key(self):
+        if_exists = self.rng.choice(["", " IF EXISTS"])
+        if self.chance(0.3):  # what cannot be: no such column, no key, a name that is taken
+            wrong = [("nope", "x"), (self.pk[0][0], self.columns[-1][0]), *((n, "x") for n, _ in self.regular[:1])]
+            return f"ALTER TABLE {self.name} RENAME{if_exists} {' TO '.join(self.rng.choice(wrong))}"
+        keys = self.rng.choice([self.pk, self.ck or self.pk])
+        i = self.rng.randrange(len(keys))
+        old, type_ = keys[i]
+        keys[i] = (f"{old}n", type_)
+        self.columns[self.columns.index((old, type_))] = keys[i]
+        return f"ALTER TABLE {self.name} RENAME{if_exists} {old} TO {old}n"
+
+    def drop_and_create(self):
+        self.dropped = []
+        self.next = [self.table_ddl()]
+        return f"DROP TABLE {self.name}"
 
     def drop_or_add(self):
         if self.dropped and self.chance(0.7):
@@ -517,6 +554,8 @@ class Table:
         return f"ALTER TABLE {self.name} DROP {column[0]}" + (f" USING TIMESTAMP {self.rng.randrange(1, 12)}" if self.clock == "explicit" else "")
 
     def statement(self):
+        if self.next:
+            return self.next.pop()
         makers = [self.insert, self.update, self.delete, self.batch, self.select, self.alter]
         weights = [20, 18, 10, 8, 44, 1.5]
         if self.clock == "server" and not self.counters:
