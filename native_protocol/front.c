@@ -104,6 +104,27 @@ int np_port_pick(const char *address, uint16_t *port, struct err *e) {
     return 0;
 }
 
+/* The loopback addresses that system.peers shows with `keyspaces` answer, too. One that is taken is shown only. */
+static void listen_on_peers(struct np_front *f, int slot, uint16_t port, struct np_tls *tls) {
+    const struct node_info *node = catalog_node(f->o.catalog);
+    bool wanted = strcmp(node->peers, "keyspaces") == 0 && strncmp(f->o.listen, "127.", 4) == 0;
+    for (uint32_t k = 0; wanted && k < KEYSPACES_PEERS; k++) {
+        char address[ADDRESS_TEXT];
+        struct err why = {0};
+        uint16_t same = port;
+        peers_following(f->o.listen, k + 1, address);
+        int rc = np_port_pick(address, &same, &why);
+        for (unsigned i = 0; i < f->n_loops && rc == 0; i++) {
+            struct np_listener *l = &f->loops[i].listeners[slot + (int)k];
+            l->fd = open_listener(address, port, true, &why);
+            l->tls = tls;
+            rc = l->fd < 0;
+        }
+        if (rc) log_warn("a peer is shown that does not answer: %s", why.text);
+        err_clear(&why);
+    }
+}
+
 static int listen_all(struct np_front *f, int slot, uint16_t want, struct np_tls *tls, uint16_t *port, struct err *e) {
     *port = want;
     if (np_port_pick(f->o.listen, port, e)) return -1;
@@ -114,6 +135,7 @@ static int listen_all(struct np_front *f, int slot, uint16_t want, struct np_tls
         f->loops[i].listeners[slot].tls = tls;
         *port = bound_port(fd);
     }
+    listen_on_peers(f, 2 + slot * KEYSPACES_PEERS, *port, tls);
     return 0;
 }
 

@@ -15,7 +15,7 @@
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
 
-enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 };
+enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
 /* Of the batch of one wake-up: past it, it is committed at once. Of what waits for the store to take it. */
 enum { NP_BATCH_BYTES_MAX = 4 << 20, NP_LATE_MAX = 64 << 20 };
 /* Of a wake-up: however many clients shake hands, the others wait for two of them and no more. */

@@ -25,6 +25,9 @@ struct node_info {
 };
 /* ERR_CONFIG: it is none of these. */
 int peers_check(const char *setting, struct err *e) MUST_CHECK;
+enum { KEYSPACES_PEERS = 9, ADDRESS_TEXT = 46 };
+/* The i-th address (from 1) behind listen_address, which is an IPv4 address, or else behind 127.0.0.1: what `keyspaces` shows. */
+void peers_following(const char *listen_address, uint32_t i, char out[ADDRESS_TEXT]);
 
 struct object_kind; /* object_kind.h */
 

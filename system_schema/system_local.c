@@ -15,28 +15,23 @@ static const char *token_text(struct row_out *ro, uint32_t i, uint32_t n) {
     return arena_printf(ro->ctx->arena, "%llu", (unsigned long long)((uint64_t)i * step));
 }
 
-static void put_token(struct row_out *ro, uint32_t i, uint32_t n) {
-    const char *token = token_text(ro, i, n);
-    if (token) row_texts(ro, "tokens", 1, &token);
-    else ro->failed = true;
-}
-
-/* The addresses of --peers, in the arena. -1: no memory. */
+/* The addresses of this service: those of --peers, in the arena; with `keyspaces` the one behind which they are comes first. */
 struct addresses {
     uint32_t n;
     const char **all;
 };
 
-enum { KEYSPACES_PEERS = 9 };
+void peers_following(const char *listen_address, uint32_t i, char out[ADDRESS_TEXT]) {
+    struct in_addr a;
+    if (inet_pton(AF_INET, listen_address, &a) != 1) inet_pton(AF_INET, "127.0.0.1", &a);
+    a.s_addr = htonl(ntohl(a.s_addr) + i);
+    inet_ntop(AF_INET, &a, out, ADDRESS_TEXT);
+}
 
 static int following(struct row_out *ro, struct addresses *out) {
-    const struct catalog *c = ro->ctx->catalog;
-    struct in_addr first;
-    if (inet_pton(AF_INET, c->node.listen_address, &first) != 1) inet_pton(AF_INET, "127.0.0.1", &first);
-    for (uint32_t i = 1; i <= KEYSPACES_PEERS; i++) {
-        struct in_addr a = {.s_addr = htonl(ntohl(first.s_addr) + i)};
-        char text[INET_ADDRSTRLEN];
-        inet_ntop(AF_INET, &a, text, sizeof text);
+    char text[ADDRESS_TEXT];
+    for (uint32_t i = 0; i <= KEYSPACES_PEERS; i++) {
+        peers_following(ro->ctx->catalog->node.listen_address, i, text);
         if (!(out->all[out->n++] = arena_strdup(ro->ctx->arena, text))) return -1;
     }
     return 0;
@@ -51,47 +46,11 @@ static int listed(struct row_out *ro, const char *list, struct addresses *out) {
 static int find_peers(struct row_out *ro, struct addresses *out) {
     const struct catalog *c = ro->ctx->catalog;
     const char *setting = c->node.peers ? c->node.peers : "none";
-    *out = (struct addresses){.all = ARENA_ARRAY(ro->ctx->arena, strlen(setting) + KEYSPACES_PEERS, const char *)};
+    *out = (struct addresses){.all = ARENA_ARRAY(ro->ctx->arena, strlen(setting) + KEYSPACES_PEERS + 1, const char *)};
     if (!out->all) return -1;
     if (strcmp(setting, "none") == 0) return 0;
     return strcmp(setting, "keyspaces") == 0 ? following(ro, out) : listed(ro, setting, out);
 }
-
-/* ---- system.local: the address that the client reached is the address it goes on using ---- */
-
-int yield_local(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
-    const struct catalog *c = ctx->catalog;
-    struct row_out ro;
-    struct addresses peers;
-    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    if (!row_out_wants(&ro, 0, "local")) return 0;
-    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
-    const char *address = ctx->local_address ? ctx->local_address : c->node.listen_address;
-    row_out_begin(&ro);
-    row_text(&ro, "key", "local");
-    row_text(&ro, "bootstrapped", "COMPLETED");
-    row_inet(&ro, "broadcast_address", address);
-    row_int(&ro, "broadcast_port", 7000);
-    row_text(&ro, "cluster_name", c->node.cluster_name);
-    row_text(&ro, "cql_version", c->node.cql_version);
-    row_text(&ro, "data_center", c->node.datacenter);
-    row_int(&ro, "gossip_generation", (int32_t)c->started_s);
-    row_bytes(&ro, "host_id", slice_of(c->host_id, 16));
-    row_inet(&ro, "listen_address", address);
-    row_int(&ro, "listen_port", 7000);
-    row_text(&ro, "native_protocol_version", c->mode == MODE_CASSANDRA ? "5" : "4");
-    row_text(&ro, "partitioner", partitioner_name(c));
-    row_text(&ro, "rack", c->node.rack);
-    row_text(&ro, "release_version", c->node.release_version);
-    row_inet(&ro, "rpc_address", address);
-    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : c->node.port);
-    row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
-    row_text(&ro, "thrift_version", "20.1.0");
-    put_token(&ro, 0, peers.n + 1);
-    return row_out_emit(&ro);
-}
-
-/* ---- peers ---- */
 
 /* Of this node's id and the address, so that it is the same after a restart. */
 static void put_host_id(struct row_out *ro, const char *address) {
@@ -112,27 +71,89 @@ static void put_host_id(struct row_out *ro, const char *address) {
     row_bytes(ro, "host_id", arena_dup(ro->ctx->arena, slice_of(id, 16)));
 }
 
-/* They are addresses of the same service, as those that Amazon Keyspaces lists are: peers for every client but the one that it reached. */
+/* Which of them the client has reached; n: none. */
+static uint32_t reached(const struct row_out *ro, const struct addresses *of) {
+    uint32_t i = 0;
+    while (i < of->n && (!ro->ctx->local_address || strcmp(of->all[i], ro->ctx->local_address) != 0)) i++;
+    return i;
+}
+
+/* With `keyspaces` the first of the addresses is this node's own: reached by another one, it is a peer with this node's id. */
+static bool is_own(const struct row_out *ro, uint32_t i) { return i == 0 && strcmp(ro->ctx->catalog->node.peers, "keyspaces") == 0; }
+
+enum { OWN = UINT32_MAX };
+
+/* Of the i-th of them, or of this node, which has the first place of the ring. */
+static void put_token(struct row_out *ro, const struct addresses *of, uint32_t i) {
+    bool own_is_listed = of->n && is_own(ro, 0);
+    uint32_t n = own_is_listed ? of->n : of->n + 1, place = i == OWN ? 0 : own_is_listed ? i : i + 1;
+    const char *token = token_text(ro, place, n);
+    if (token) row_texts(ro, "tokens", 1, &token);
+    else ro->failed = true;
+}
+
+/* ---- system.local: the address that the client reached is the address it goes on using ---- */
+
+int yield_local(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+    const struct catalog *c = ctx->catalog;
+    struct row_out ro;
+    struct addresses peers;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    if (!row_out_wants(&ro, 0, "local")) return 0;
+    if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
+    const char *address = ctx->local_address ? ctx->local_address : c->node.listen_address;
+    uint32_t at = reached(&ro, &peers);
+    row_out_begin(&ro);
+    row_text(&ro, "key", "local");
+    row_text(&ro, "bootstrapped", "COMPLETED");
+    row_inet(&ro, "broadcast_address", address);
+    row_int(&ro, "broadcast_port", 7000);
+    row_text(&ro, "cluster_name", c->node.cluster_name);
+    row_text(&ro, "cql_version", c->node.cql_version);
+    row_text(&ro, "data_center", c->node.datacenter);
+    row_int(&ro, "gossip_generation", (int32_t)c->started_s);
+    if (at < peers.n && !is_own(&ro, at)) put_host_id(&ro, address);
+    else row_bytes(&ro, "host_id", slice_of(c->host_id, 16));
+    row_inet(&ro, "listen_address", address);
+    row_int(&ro, "listen_port", 7000);
+    row_text(&ro, "native_protocol_version", c->mode == MODE_CASSANDRA ? "5" : "4");
+    row_text(&ro, "partitioner", partitioner_name(c));
+    row_text(&ro, "rack", c->node.rack);
+    row_text(&ro, "release_version", c->node.release_version);
+    row_inet(&ro, "rpc_address", address);
+    row_int(&ro, "rpc_port", ctx->local_port ? ctx->local_port : c->node.port);
+    row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
+    row_text(&ro, "thrift_version", "20.1.0");
+    put_token(&ro, &peers, at < peers.n ? at : OWN);
+    return row_out_emit(&ro);
+}
+
+/* ---- peers ---- */
+
+/* They are addresses of the same service, as those that Amazon Keyspaces lists are: peers for every client but the one that it reached, or,
+ * when it reached none of them, this node's own. */
 YIELDS(peers) {
     const struct catalog *c = ctx->catalog;
     struct row_out ro;
     struct addresses peers;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
     if (find_peers(&ro, &peers)) return err_nomem(ctx->err);
+    uint32_t at = reached(&ro, &peers);
     for (uint32_t i = 0; i < peers.n; i++) {
-        if (ctx->local_address && strcmp(peers.all[i], ctx->local_address) == 0) continue;
+        if (i == at || (at == peers.n && is_own(&ro, i))) continue;
         row_out_begin(&ro);
         row_inet(&ro, "peer", peers.all[i]);
         row_int(&ro, "peer_port", 7000);
         row_text(&ro, "data_center", c->node.datacenter);
-        put_host_id(&ro, peers.all[i]);
+        if (is_own(&ro, i)) row_bytes(&ro, "host_id", slice_of(c->host_id, 16));
+        else put_host_id(&ro, peers.all[i]);
         row_inet(&ro, "native_address", peers.all[i]);
         row_int(&ro, "native_port", c->node.port);
         row_text(&ro, "rack", c->node.rack);
         row_text(&ro, "release_version", c->node.release_version);
         row_inet(&ro, "rpc_address", peers.all[i]);
         row_bytes(&ro, "schema_version", slice_of(ctx->schema->version, 16));
-        put_token(&ro, i + 1, peers.n + 1);
+        put_token(&ro, &peers, i);
         if (row_out_emit(&ro)) return -1;
     }
     return 0;

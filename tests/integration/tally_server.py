@@ -59,12 +59,12 @@ class Server:
     def alive(self):
         return self.process.poll() is None
 
-    def cluster(self, **options):
-        """A Cluster of the Python driver at LOCAL_QUORUM; options are the driver's."""
+    def cluster(self, contact=None, **options):
+        """A Cluster of the Python driver at LOCAL_QUORUM; options are the driver's. contact: another address of the server than its first."""
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30)
         options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
         options.setdefault("connect_timeout", 20)
-        return Cluster([self.host], port=self.port, **options)
+        return Cluster([contact or self.host], port=self.port, **options)
 
 
 def eventually(condition, seconds=20):

@@ -5,7 +5,7 @@ import pytest
 from cassandra import InvalidRequest
 from cassandra.protocol import SyntaxException
 
-from tally_server import create_keyspace
+from tally_server import ROOT, create_keyspace, eventually
 
 COLUMNS = "(p int PRIMARY KEY, v int)"
 PROVISIONED = "'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, 'write_capacity_units': '7'}"
@@ -119,6 +119,63 @@ def test_what_is_wrong_is_refused_in_words_and_nothing_is_made(session, table, w
     with pytest.raises((InvalidRequest, SyntaxException), match=re.escape(words)):
         alter(session, table, what)
     assert properties(session, table) == before
+
+
+ARN = "arn:aws:kms:eu-west-1:1:key/x"
+EVERY_KEY = {  # of custom_property.def: a statement that gives it, and where it is shown
+    "capacity_mode.throughput_mode": ("'capacity_mode': {'throughput_mode': 'PAY_PER_REQUEST'}", "PAY_PER_REQUEST"),
+    "capacity_mode.read_capacity_units": (PROVISIONED, "5"), "capacity_mode.write_capacity_units": (PROVISIONED, "7"),
+    "cdc_specification.view_type": ("'cdc_specification': {'view_type': 'old_image'}", "OLD_IMAGE"),
+    "cdc_specification.propagate_tags": ("'cdc_specification': {'propagate_tags': 'TABLE'}", "TABLE"),
+    "cdc_specification.tags.*": ("'cdc_specification': {'tags': {'team': 'a'}}", None),
+    "client_side_timestamps.status": ("'client_side_timestamps': {'status': 'enabled'}", "enabled"),
+    "encryption_specification.encryption_type": ("'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY'}", "AWS_OWNED_KMS_KEY"),
+    "encryption_specification.kms_key_identifier": ("'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': '%s'}" % ARN, ARN),
+    "point_in_time_recovery.status": ("'point_in_time_recovery': {'status': 'enabled'}", "enabled"),
+    "replica_updates.*.read_capacity_units": (None, None),  # test_system_tables.py: test_keyspaces_of_several_regions
+    "ttl.status": ("'ttl': {'status': 'enabled'}", "enabled"),
+    "warm_throughput.read_units_per_second": ("'warm_throughput': {'read_units_per_second': 13000, 'write_units_per_second': 5000}", "13000"),
+    "warm_throughput.write_units_per_second": ("'warm_throughput': {'read_units_per_second': 13000, 'write_units_per_second': 5000}", "5000"),
+}
+
+
+def test_every_key_is_taken_stored_and_shown(session, table):
+    rows = re.findall(r'^CUSTOM_PROPERTY\("([^"]+)"', (ROOT / "cql" / "schema" / "custom_property.def").read_text(), re.M)
+    assert sorted(rows) == sorted(EVERY_KEY)
+    for key, (given, shown) in EVERY_KEY.items():
+        if given is None:
+            continue
+        group, _, name = key.partition(".")
+        cdc = "cdc = true AND " if group == "cdc_specification" else ""
+        session.execute(f"CREATE TABLE {table} {COLUMNS} WITH {cdc}{custom(given)}")
+        assert properties(session, table)[group].get(name) == shown, key
+        session.execute(f"DROP TABLE {table}")
+
+
+def test_a_stream_shows_both_images_unless_it_is_told_otherwise(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH cdc = true")
+    assert properties(session, table)["cdc_specification"]["view_type"] == "NEW_AND_OLD_IMAGES"
+
+
+def test_recovery_that_is_switched_off_forgets_its_history(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS}")
+    alter(session, table, custom("'point_in_time_recovery': {'status': 'enabled'}"))
+    eventually(lambda: properties(session, table)["point_in_time_recovery"].get("earliest_restorable_timestamp"))
+    assert properties(session, table)["point_in_time_recovery"]["status"] == "enabled"
+    alter(session, table, custom("'point_in_time_recovery': {'status': 'disabled'}"))
+    assert properties(session, table)["point_in_time_recovery"] == {"status": "disabled"}
+    with pytest.raises(InvalidRequest, match="point-in-time recovery is not enabled"):
+        session.execute(f"RESTORE TABLE {table}_back FROM TABLE {table}")
+
+
+def test_a_default_time_to_live_ends_rows(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH default_time_to_live = 500 AND " + custom("'ttl': {'status': 'enabled'}"))
+    session.execute(f"INSERT INTO {table} (p, v) VALUES (1, 1)")
+    assert 400 < session.execute(f"SELECT TTL(v) FROM {table}").one()[0] <= 500
+    alter(session, table, "default_time_to_live = 0")
+    session.execute(f"INSERT INTO {table} (p, v) VALUES (2, 1)")
+    assert session.execute(f"SELECT TTL(v) FROM {table} WHERE p = 2").one()[0] is None
+    assert row(session, table).default_time_to_live == 0
 
 
 def test_capacity_changes_back_and_forth(session, table):

@@ -1,4 +1,5 @@
 """Asynchronous DDL as an application meets it: polling as AWS's documentation recommends, migration tools, what is refused meanwhile, kill -9."""
+import random
 import re
 import threading
 import time
@@ -223,6 +224,67 @@ def test_a_status_survives_kill9_and_goes_on(controlled, word, status):
             assert events == {"CREATING": ["CREATE"], "UPDATING": ["CREATE", "ALTER"], "DELETING": ["CREATE", "DROP"]}[status]
         if word == "type" and status == "UPDATING":
             assert again.execute("SELECT field_names FROM system_schema.types WHERE keyspace_name = 'k'").one().field_names == ["a", "y"]
+
+
+CHANGES = [  # kind, statement, what is there when it is done: of a table its columns, of a type its fields, of a keyspace whether it is there
+    ("keyspace", "CREATE KEYSPACE x " + NEW, True), ("type", "CREATE TYPE x.u (a int)", ["a"]), ("table", "CREATE TABLE x.t (p int PRIMARY KEY, v frozen<u>)", ["p", "v"]),
+    ("type", "ALTER TYPE x.u ADD b int", ["a", "b"]), ("table", "ALTER TABLE x.t ADD w int", ["p", "v", "w"]), ("table", "DROP TABLE x.t", []), ("type", "DROP TYPE x.u", []),
+    ("keyspace", "DROP KEYSPACE x", False),
+]
+LOOK = {"keyspace": "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = 'x'", "type": "SELECT field_names FROM system_schema.types WHERE keyspace_name = 'x'",
+        "table": "SELECT column_name FROM system_schema.columns WHERE keyspace_name = 'x'"}
+
+
+def state_of(session):
+    types = session.execute(LOOK["type"]).one()
+    return {"keyspace": session.execute(LOOK["keyspace"]).one() is not None, "type": list(types.field_names) if types else [],
+            "table": sorted(r.column_name for r in session.execute(LOOK["table"]))}
+
+
+def states():
+    """After none of the changes, after the first, and so on."""
+    now = {"keyspace": False, "type": [], "table": []}
+    yield dict(now)
+    for kind, _, there in CHANGES:
+        now[kind] = there
+        yield dict(now)
+
+
+def test_killed_at_any_moment_nothing_acknowledged_is_lost(new_server):
+    """Keyspaces, types and tables come, change and go while the server is killed; test_catalog_crash.c kills the catalogue at each of its steps."""
+    server = new_server("--ddl-delay", "0..3", "--control", "on")
+    rng, after, done = random.Random(11), list(states()), 0
+    for _ in range(12):
+        stop = threading.Event()
+        acknowledged = [done]
+
+        def work():
+            try:
+                with server.cluster(schema_metadata_enabled=False) as cluster:
+                    session = cluster.connect()
+                    while not stop.is_set():
+                        session.execute(CHANGES[acknowledged[0] % len(CHANGES)][1])
+                        acknowledged[0] += 1
+                        settle(session)
+            except Exception:
+                pass  # the server is gone
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(rng.uniform(0.1, 0.5))
+        server.kill9()
+        stop.set()
+        thread.join()
+        server.start()
+        with server.cluster(schema_metadata_enabled=False) as cluster:
+            session = cluster.connect()
+            settle(session)
+            found = state_of(session)
+        # what was under way when it was killed is there wholly or not at all
+        steps = [n for n in (acknowledged[0], acknowledged[0] + 1) if after[n % len(CHANGES)] == found or (n and n % len(CHANGES) == 0 and after[-1] == found)]
+        assert steps, f"{acknowledged[0]} acknowledged: {found}"
+        done = steps[0]
+    assert done > 0 and "set aside" not in server.log_tail()
 
 
 # ---- as applications do it ----

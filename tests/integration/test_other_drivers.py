@@ -16,8 +16,8 @@ BUILD = ROOT / "build" / "drivers"
 
 
 FLAGS = {
-    "keyspaces": ["--mode", "keyspaces", "--ddl-delay", "100"],
-    "strict": ["--mode", "keyspaces", "--ddl-delay", "100", "--compatibility", "strict"],
+    "keyspaces": ["--mode", "keyspaces", "--ddl-delay", "100", "--peers", "127.0.0.250"],  # which does not answer
+    "strict": ["--mode", "keyspaces", "--ddl-delay", "100", "--compatibility", "strict", "--peers", "keyspaces"],  # nine, which do
     "cassandra": ["--mode", "cassandra"],
     "tls": ["--mode", "cassandra", "--tls-only", "on", "--tls-port", "0", "--auth", "password"],
 }

@@ -1,8 +1,10 @@
 """The system keyspaces as the reported release has them, and as Amazon Keyspaces fills them."""
 import pytest
-from cassandra import InvalidRequest, Unauthorized
+from cassandra import ConsistencyLevel, InvalidRequest, Unauthorized
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile
+from cassandra.policies import WhiteListRoundRobinPolicy
 
-from tally_server import create_keyspace
+from tally_server import create_keyspace, eventually
 
 CASSANDRA = {  # tables of keyspace system, from SystemKeyspace of each release
     "3.11.10": {"IndexInfo", "available_ranges", "batches", "built_views", "compaction_history", "local", "paxos", "peer_events", "peers", "prepared_statements",
@@ -77,21 +79,51 @@ def test_keyspaces_may_report_another_release(connect):
     assert row.additional_write_policy == "99p" and row.read_repair == "BLOCKING"
 
 
-def test_the_region_is_the_data_centre_and_peers_are_nine(connect):
-    server, cluster, session = connect("--region", "us-east-1", "--peers", "keyspaces")
-    local = session.execute("SELECT * FROM system.local").one()
-    rows = session.execute("SELECT * FROM system.peers").all()
-    assert local.data_center == "us-east-1" and {r.data_center for r in rows} == {"us-east-1"}
-    assert sorted(r.peer for r in rows) == sorted(f"127.0.0.{i}" for i in range(2, 11))
-    assert len({r.host_id for r in rows} | {local.host_id}) == 10
+def session_on(cluster_of, address):
+    """A cluster whose only host is this address, which must be closed, and its session."""
+    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([address]), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30)
+    cluster = cluster_of(contact=address, schema_metadata_enabled=False, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
+    return cluster, cluster.connect()
+
+
+def ring(server, address):
+    """What a client that has reached this address is told of the whole: address -> (host id, tokens)."""
+    cluster, session = session_on(server.cluster, address)
+    with cluster:
+        local = session.execute("SELECT * FROM system.local").one()
+        rows = session.execute("SELECT * FROM system.peers").all()
+    assert local.rpc_address == address
+    assert {r.data_center for r in rows} == {local.data_center} == {"us-east-1"}
     assert {r.schema_version for r in rows} == {local.schema_version}  # nobody has to wait for agreement
-    tokens = [t for r in rows for t in r.tokens] + list(local.tokens)
+    assert len(rows) == 9 and local.rpc_address not in {r.peer for r in rows}
+    return {r.rpc_address: (r.host_id, list(r.tokens)) for r in [local, *rows]}
+
+
+def test_the_region_is_the_data_centre_and_peers_are_nine(connect):
+    """Each of the ten addresses answers, and tells of the same ring; also after a restart."""
+    server, _, _ = connect("--region", "us-east-1", "--peers", "keyspaces")
+    addresses = [f"127.0.0.{i}" for i in range(1, 11)]
+    told = ring(server, addresses[0])
+    assert sorted(told) == sorted(addresses) and len({host for host, _ in told.values()}) == 10
+    tokens = [t for _, theirs in told.values() for t in theirs]
     assert len(set(tokens)) == 10 and all(-2**63 <= int(t) < 2**63 for t in tokens)
-    ids = {r.peer: r.host_id for r in rows}
+    for address in addresses[1:]:
+        assert ring(server, address) == told
     server.kill9()
     server.start()
-    with server.cluster(schema_metadata_enabled=False) as again:
-        assert {r.peer: r.host_id for r in again.connect().execute("SELECT peer, host_id FROM system.peers")} == ids
+    assert {a: host for a, (host, _) in ring(server, addresses[3]).items()} == {a: host for a, (host, _) in told.items()}
+
+
+@pytest.mark.parametrize("setting, answering", [("keyspaces", 10), ("127.0.0.249,127.0.0.250", 1)])
+def test_a_driver_uses_all_nine_and_passes_over_peers_that_do_not_answer(connect, setting, answering):
+    _, cluster, session = connect("--peers", setting)
+    eventually(lambda: sum(bool(h.is_up) for h in cluster.metadata.all_hosts()) == answering)
+    used = {session.execute("SELECT rpc_address FROM system.local").one().rpc_address for _ in range(4 * answering)}
+    assert len(used) == answering
+    create_keyspace(session, "k")
+    session.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
+    session.execute("INSERT INTO k.t (p) VALUES (1)")
+    assert session.execute("SELECT p FROM k.t").one().p == 1
 
 
 def test_peers_may_be_listed_or_none(connect, new_server):

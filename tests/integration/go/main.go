@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ var passed, failed int
 
 // What Amazon Keyspaces refuses is refused.
 var strict = len(os.Args) > 3 && os.Args[3] == "strict"
+
+var inCassandraMode = len(os.Args) > 3 && os.Args[3] == "cassandra"
 
 func check(name string, body func() error) {
 	if err := body(); err != nil {
@@ -45,9 +48,13 @@ func want(name string, got, expected any) error {
 }
 
 func awaitActive(s *gocql.Session, table string) error {
+	return awaitStatus(s, "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = ? AND table_name = ?", table)
+}
+
+func awaitStatus(s *gocql.Session, query, name string) error {
 	for i := 0; i < 600; i++ {
 		var status string
-		err := s.Query("SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = ? AND table_name = ?", ks, table).Scan(&status)
+		err := s.Query(query, ks, name).Scan(&status)
 		if err != nil && !errors.Is(err, gocql.ErrNotFound) {
 			return err
 		}
@@ -56,7 +63,7 @@ func awaitActive(s *gocql.Session, table string) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return fmt.Errorf("%s did not become ACTIVE", table)
+	return fmt.Errorf("%s did not become ACTIVE", name)
 }
 
 func createKeyspace(s *gocql.Session) error {
@@ -247,6 +254,89 @@ func charges(s *gocql.Session) error {
 	return errors.Join(want("units", units, 4.0), want("row bytes", capacity.Row, 134), want("static bytes", capacity.Static, 122))
 }
 
+func createType(s *gocql.Session, name, definition string) error {
+	if err := s.Query(fmt.Sprintf("CREATE TYPE %s.%s (%s)", ks, name, definition)).Exec(); err != nil {
+		return err
+	}
+	return awaitStatus(s, "SELECT status FROM system_schema_mcs.types WHERE keyspace_name = ? AND type_name = ?", name)
+}
+
+// The columns of a table and the fields of a type, as the driver knows them.
+func known(s *gocql.Session, table, udt string) (string, error) {
+	k, err := s.KeyspaceMetadata(ks)
+	if errors.Is(err, gocql.ErrKeyspaceDoesNotExist) {
+		return "", nil
+	}
+	if err != nil || k.Tables[table] == nil || k.UserTypes[udt] == nil {
+		return "", err
+	}
+	var columns []string
+	for name := range k.Tables[table].Columns {
+		columns = append(columns, name)
+	}
+	sort.Strings(columns)
+	return strings.Join(columns, ",") + " " + strings.Join(k.UserTypes[udt].FieldNames, ","), nil
+}
+
+func becomesKnown(s *gocql.Session, table, udt, expected string) error {
+	var got string
+	for i := 0; i < 600; i++ {
+		var err error
+		if got, err = known(s, table, udt); err != nil || got == expected {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return want("what the driver knows", got, expected)
+}
+
+func execAll(s *gocql.Session, statements ...string) error {
+	for _, statement := range statements {
+		if err := s.Query(strings.ReplaceAll(statement, "KS", ks)).Exec(); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// What the driver knows of a type and a table follows their changes, told by events alone.
+func changes(s *gocql.Session) error {
+	if err := createType(s, "changing", "a int"); err != nil {
+		return err
+	}
+	if err := createTable(s, "changed", "id int, ck int, v text, u frozen<changing>, PRIMARY KEY (id, ck)"); err != nil {
+		return err
+	}
+	if err := becomesKnown(s, "changed", "changing", "ck,id,u,v a"); err != nil {
+		return err
+	}
+	err := execAll(s, "INSERT INTO KS.changed (id, ck, v, u) VALUES (1, 2, 'three', {a: 4})", "ALTER TABLE KS.changed ADD (w int, x text)")
+	if err == nil {
+		err = awaitActive(s, "changed")
+	}
+	if err == nil {
+		err = becomesKnown(s, "changed", "changing", "ck,id,u,v,w,x a")
+	}
+	var v string
+	var w *int
+	if err == nil {
+		err = s.Query("SELECT v, w FROM "+ks+".changed WHERE id = 1").Scan(&v, &w)
+	}
+	if err != nil || !inCassandraMode {
+		return errors.Join(err, want("an old row", fmt.Sprint(v, " ", w == nil), "three true"))
+	}
+	err = execAll(s, "ALTER TYPE KS.changing ADD b text", "ALTER TYPE KS.changing RENAME a TO aa", "ALTER TABLE KS.changed DROP v",
+		"ALTER TABLE KS.changed RENAME ck TO position")
+	if err == nil {
+		err = becomesKnown(s, "changed", "changing", "id,position,u,w,x aa,b")
+	}
+	u, position := map[string]any{}, 0
+	if err == nil {
+		err = s.Query("SELECT position, u FROM "+ks+".changed WHERE id = 1").Scan(&position, &u)
+	}
+	return errors.Join(err, want("an old row", fmt.Sprint(position, u["aa"], u["b"]), "2 4 <nil>"))
+}
+
 // The driver keeps its metadata by SCHEMA_CHANGE events, a moment after they arrive.
 func metadata(s *gocql.Session) error {
 	for i := 0; i < 200; i++ {
@@ -286,6 +376,7 @@ func main() {
 	check("create keyspace", func() error { return createKeyspace(s) })
 	check("scalar round trip", func() error { return scalarRoundTrip(s) })
 	check("collection round trip", func() error { return collectionRoundTrip(s) })
+	check("changed types and tables", func() error { return changes(s) })
 	check("paging and batch", func() error { return pagingAndBatch(s) })
 	check("errors", func() error { return serverErrors(s) })
 	check("charges", func() error { return charges(s) })

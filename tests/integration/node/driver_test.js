@@ -8,6 +8,7 @@ const { types } = cassandra;
 
 const [host, port] = [process.argv[2], Number(process.argv[3])];
 const strict = process.argv[4] === 'strict'; // what Amazon Keyspaces refuses is refused
+const inCassandraMode = process.argv[4] === 'cassandra';
 const KS = 'node_driver';
 let passed = 0;
 let failed = 0;
@@ -117,6 +118,38 @@ async function userTypes(client) {
   assert.deepStrictEqual(udt.fields.map((f) => f.name), ['name', 'homes']);
 }
 
+// What the driver knows of a type and a table follows their changes, told by events alone.
+async function changes(client) {
+  const columns = async () => (await client.metadata.getTable(KS, 'changed')).columns.map((c) => c.name).sort().join();
+  const fields = async () => (await client.metadata.getUdt(KS, 'changing')).fields.map((f) => f.name).join();
+  const becomes = async (read, want) => {
+    let got;
+    for (let i = 0; i < 600 && got !== want; i++) {
+      got = await read();
+      if (got !== want) await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    assert.strictEqual(got, want);
+  };
+  await createType(client, 'changing', 'a int');
+  await createTable(client, 'changed', 'id int, ck int, v text, u frozen<changing>, PRIMARY KEY (id, ck)');
+  await becomes(columns, 'ck,id,u,v');
+  await client.execute(`INSERT INTO ${KS}.changed (id, ck, v, u) VALUES (1, 2, 'three', {a: 4})`);
+  await client.execute(`ALTER TABLE ${KS}.changed ADD (w int, x text)`);
+  await awaitActive(client, 'changed');
+  await becomes(columns, 'ck,id,u,v,w,x');
+  const read = async () => (await client.execute(`SELECT * FROM ${KS}.changed WHERE id = 1`, [], { prepare: true })).first();
+  assert.deepStrictEqual([(await read()).v, (await read()).w], ['three', null]);
+  if (!inCassandraMode) return;
+  await client.execute(`ALTER TYPE ${KS}.changing ADD b text`);
+  await client.execute(`ALTER TYPE ${KS}.changing RENAME a TO aa`);
+  await becomes(fields, 'aa,b');
+  await client.execute(`ALTER TABLE ${KS}.changed DROP v`);
+  await client.execute(`ALTER TABLE ${KS}.changed RENAME ck TO position`);
+  await becomes(columns, 'id,position,u,w,x');
+  const row = await read();
+  assert.deepStrictEqual([row.position, row.u.aa, row.u.b ?? null, row.v], [2, 4, null, undefined]);
+}
+
 async function pagingAndBatch(client) {
   await createTable(client, 'pages', 'pk int, ck int, v text, PRIMARY KEY (pk, ck)');
   const insert = `INSERT INTO ${KS}.pages (pk, ck, v) VALUES (?, ?, ?)`;
@@ -179,6 +212,7 @@ async function main() {
   await check('scalar round trip', () => scalarRoundTrip(client));
   await check('collection round trip', () => collectionRoundTrip(client));
   await check('user types', () => userTypes(client));
+  await check('changed types and tables', () => changes(client));
   await check('paging and batch', () => pagingAndBatch(client));
   await check('errors', () => errors(client));
   await check('charges', () => charges(client));

@@ -56,18 +56,23 @@ static void wait_until_settled(struct catalog *c) {
 static const struct schema_option simple[] = {{"class", "SimpleStrategy"}, {"replication_factor", "1"}};
 static const struct catalog_column columns[] = {{"p", NULL, COLUMN_PARTITION_KEY, false}, {"v", NULL, COLUMN_REGULAR, false}, {"more", NULL, COLUMN_REGULAR, false}};
 
-/* What a statement leaves: of the tables t and u the number of columns, 0: there is none. */
+/* What a statement leaves: of the tables t and u the number of columns, of the type y the number of fields, 0: there is none. */
 static const struct step {
     enum catalog_op op;
     const char *name;
     bool keyspace;
-    uint32_t t, u;
+    uint32_t t, u, y;
 } script[] = {
     {CATALOG_CREATE_KEYSPACE, NULL, true, 0, 0}, {CATALOG_CREATE_TABLE, "t", true, 2, 0}, {CATALOG_ALTER_TABLE, "t", true, 3, 0},
     {CATALOG_DROP_TABLE, "t", true, 0, 0},       {CATALOG_CREATE_TABLE, "t", true, 2, 0}, {CATALOG_CREATE_TABLE, "u", true, 2, 2},
-    {CATALOG_ALTER_KEYSPACE, NULL, true, 2, 2},  {CATALOG_DROP_KEYSPACE, NULL, false, 0, 0}, {CATALOG_CREATE_KEYSPACE, NULL, true, 0, 0},
+    {CATALOG_CREATE_TYPE, "y", true, 2, 2, 2},   {CATALOG_ALTER_TYPE, "y", true, 2, 2, 3}, {CATALOG_DROP_TYPE, "y", true, 2, 2, 0},
+    {CATALOG_CREATE_TYPE, "y", true, 2, 2, 2},
+    {CATALOG_ALTER_KEYSPACE, NULL, true, 2, 2, 2}, {CATALOG_DROP_KEYSPACE, NULL, false, 0, 0}, {CATALOG_CREATE_KEYSPACE, NULL, true, 0, 0},
     {CATALOG_CREATE_TABLE, "t", true, 2, 0},
 };
+
+static bool creates(enum catalog_op op) { return op == CATALOG_CREATE_TABLE || op == CATALOG_CREATE_TYPE; }
+static bool alters(enum catalog_op op) { return op == CATALOG_ALTER_TABLE || op == CATALOG_ALTER_TYPE; }
 
 static int run_step(struct world *w, const struct step *s) {
     struct catalog_column own[3];
@@ -77,8 +82,8 @@ static int run_step(struct world *w, const struct step *s) {
     }
     struct catalog_change change = {.op = s->op, .keyspace = "ks", .name = s->name, .durable_writes = s->op == CATALOG_ALTER_KEYSPACE ? 0 : -1};
     if (s->op == CATALOG_CREATE_KEYSPACE) change.n_replication = 2, change.replication = simple;
-    if (s->op == CATALOG_CREATE_TABLE) change.n_columns = 2, change.columns = own;
-    if (s->op == CATALOG_ALTER_TABLE) change.n_columns = 1, change.columns = own + 2;
+    if (creates(s->op)) change.n_columns = 2, change.columns = own;
+    if (alters(s->op)) change.n_columns = 1, change.columns = own + 2;
     struct schema_change out;
     uint32_t unfinished;
     return catalog_apply(w->catalog, &change, &out, &unfinished, &w->err);
@@ -106,12 +111,17 @@ static uint32_t columns_of(const struct schema *s, const char *name) {
     return t ? t->n_columns : 0;
 }
 
+static uint32_t fields_of(const struct schema *s, const char *name) {
+    const struct schema_type *t = schema_type_find(s, "ks", name);
+    return t ? t->type->n_args : 0;
+}
+
 static bool is_as_after(struct world *w, int steps) {
     const struct schema *s = catalog_schema(w->catalog);
     struct step want = {0};
     if (steps) want = script[steps - 1];
     bool keyspace = schema_keyspace_find(s, "ks");
-    bool same = keyspace == want.keyspace && columns_of(s, "t") == want.t && columns_of(s, "u") == want.u;
+    bool same = keyspace == want.keyspace && columns_of(s, "t") == want.t && columns_of(s, "u") == want.u && fields_of(s, "y") == want.y;
     schema_unref(s);
     return same;
 }
@@ -144,9 +154,9 @@ static void check_under_way(struct world *w, int64_t nth, int seen) {
         enum schema_status status = w->catalog->entries[i]->status;
         if (status == SCHEMA_ACTIVE) continue;
         if (seen == ARRAY_LEN(script)) fail_msg("step %d: all was seen to end, and something is %s", (int)nth, schema_status_name(status));
-        bool drops = script[seen].op == CATALOG_DROP_TABLE || script[seen].op == CATALOG_DROP_KEYSPACE;
-        bool alters = script[seen].op == CATALOG_ALTER_TABLE || script[seen].op == CATALOG_ALTER_KEYSPACE;
-        bool fits = drops ? status == SCHEMA_DELETING || status == SCHEMA_DELETED : alters ? status == SCHEMA_UPDATING : status == SCHEMA_CREATING;
+        bool drops = script[seen].op == CATALOG_DROP_TABLE || script[seen].op == CATALOG_DROP_TYPE || script[seen].op == CATALOG_DROP_KEYSPACE;
+        bool changes = alters(script[seen].op) || script[seen].op == CATALOG_ALTER_KEYSPACE;
+        bool fits = drops ? status == SCHEMA_DELETING || status == SCHEMA_DELETED : changes ? status == SCHEMA_UPDATING : status == SCHEMA_CREATING;
         if (!fits) fail_msg("step %d: the end of statement %d was seen, and something is %s", (int)nth, seen - 1, schema_status_name(status));
     }
 }

@@ -1,5 +1,6 @@
 package tally;
 
+import com.datastax.oss.driver.api.core.CqlIdentifier;
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.CqlSessionBuilder;
 import com.datastax.oss.driver.api.core.DefaultConsistencyLevel;
@@ -8,6 +9,7 @@ import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
 import com.datastax.oss.driver.api.core.cql.*;
 import com.datastax.oss.driver.api.core.data.CqlDuration;
 import com.datastax.oss.driver.api.core.data.UdtValue;
+import com.datastax.oss.driver.api.core.metadata.schema.KeyspaceMetadata;
 import com.datastax.oss.driver.api.core.servererrors.*;
 import com.datastax.oss.driver.api.core.type.UserDefinedType;
 import com.datastax.oss.driver.api.core.uuid.Uuids;
@@ -23,6 +25,7 @@ import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import java.time.*;
 import java.util.*;
+import java.util.function.Supplier;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
@@ -33,6 +36,7 @@ import javax.net.ssl.TrustManagerFactory;
 public final class DriverTest {
   private static final String KS = System.getProperty("keyspace", "java_driver"); // one for each driver on the same server
   private static boolean strict; // what Amazon Keyspaces refuses is refused
+  private static boolean inCassandraMode;
   private static int passed;
   private static int failed;
 
@@ -182,6 +186,47 @@ public final class DriverTest {
     same("places", r.getMap("places", String.class, UdtValue.class).get("x").getString("street"), "here");
   }
 
+  private static KeyspaceMetadata metadataOf(CqlSession s) {
+    return s.getMetadata().getKeyspace(KS).orElseThrow();
+  }
+
+  private static String columnsOf(CqlSession s, String table) {
+    StringJoiner names = new StringJoiner(",");
+    metadataOf(s).getTable(table).ifPresent(t -> t.getColumns().keySet().stream().map(CqlIdentifier::asInternal).sorted().forEach(names::add));
+    return names.toString();
+  }
+
+  private static String fieldsOf(CqlSession s, String type) {
+    return metadataOf(s).getUserDefinedType(type).map(t -> t.getFieldNames().toString()).orElse("");
+  }
+
+  private static void becomes(String what, Supplier<String> read, String want) throws InterruptedException {
+    for (int i = 0; i < 600 && !read.get().equals(want); i++) Thread.sleep(50);
+    same(what, read.get(), want);
+  }
+
+  /** What the driver knows of a type and a table follows their changes, told by events alone. */
+  private static void changes(CqlSession s) throws Exception {
+    createType(s, "changing", "a int");
+    createTable(s, "changed", "id int, ck int, v text, u frozen<changing>, PRIMARY KEY (id, ck)");
+    becomes("columns", () -> columnsOf(s, "changed"), "ck,id,u,v");
+    s.execute("INSERT INTO " + KS + ".changed (id, ck, v, u) VALUES (1, 2, 'three', {a: 4})");
+    s.execute("ALTER TABLE " + KS + ".changed ADD (w int, x text)");
+    awaitActive(s, "changed");
+    becomes("columns with those that were added", () -> columnsOf(s, "changed"), "ck,id,u,v,w,x");
+    Row before = s.execute("SELECT * FROM " + KS + ".changed WHERE id = 1").one();
+    same("an old row", before.getString("v") + before.isNull("w"), "threetrue");
+    if (!inCassandraMode) return;
+    s.execute("ALTER TYPE " + KS + ".changing ADD b text");
+    s.execute("ALTER TYPE " + KS + ".changing RENAME a TO aa");
+    becomes("fields", () -> fieldsOf(s, "changing"), "[aa, b]");
+    s.execute("ALTER TABLE " + KS + ".changed DROP v");
+    s.execute("ALTER TABLE " + KS + ".changed RENAME ck TO position");
+    becomes("columns with another name", () -> columnsOf(s, "changed"), "id,position,u,w,x");
+    Row after = s.execute("SELECT * FROM " + KS + ".changed WHERE id = 1").one();
+    same("an old row", after.getInt("position") + " " + after.getUdtValue("u").getInt("aa") + after.getUdtValue("u").isNull("b"), "2 4true");
+  }
+
   private static void pagingAndBatch(CqlSession s) throws Exception {
     createTable(s, "pages", "pk int, ck int, v text, PRIMARY KEY (pk, ck)");
     PreparedStatement insert = s.prepare("INSERT INTO " + KS + ".pages (pk, ck, v) VALUES (?, ?, ?)");
@@ -268,6 +313,7 @@ public final class DriverTest {
 
   public static void main(String[] args) {
     strict = args.length > 2 && args[2].equals("strict");
+    inCassandraMode = args.length > 2 && args[2].equals("cassandra");
     DriverConfigLoader config =
         DriverConfigLoader.programmaticBuilder()
             .withString(DefaultDriverOption.REQUEST_CONSISTENCY, DefaultConsistencyLevel.LOCAL_QUORUM.name())
@@ -290,6 +336,7 @@ public final class DriverTest {
       check("scalar round trip", () -> scalarRoundTrip(s));
       check("collection round trip", () -> collectionRoundTrip(s));
       check("user types", () -> userTypes(s));
+      check("changed types and tables", () -> changes(s));
       check("paging and batch", () -> pagingAndBatch(s));
       check("errors", () -> errors(s));
       check("charges", () -> charges(s));
