@@ -1,4 +1,6 @@
 """The system keyspaces as the reported release has them, and as Amazon Keyspaces fills them."""
+import re
+
 import pytest
 from cassandra import ConsistencyLevel, InvalidRequest, Unauthorized
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile
@@ -20,6 +22,35 @@ TABLE_COLUMNS = {  # of system_schema.tables: some that came or went
     "4.0.9": ({"additional_write_policy", "read_repair"}, {"memtable", "incremental_backups"}),
     "4.1.3": ({"additional_write_policy", "memtable"}, {"incremental_backups"}),
     "5.0.8": ({"memtable", "incremental_backups", "allow_auto_snapshot"}, set()),
+}
+TABLES_3_11 = ("keyspace_name text, table_name text, bloom_filter_fp_chance double, caching frozen<map<text, text>>, cdc boolean, comment text, "
+               "compaction frozen<map<text, text>>, compression frozen<map<text, text>>, crc_check_chance double, dclocal_read_repair_chance double, default_time_to_live int, "
+               "extensions frozen<map<text, blob>>, flags frozen<set<text>>, gc_grace_seconds int, id uuid, max_index_interval int, memtable_flush_period_in_ms int, "
+               "min_index_interval int, read_repair_chance double, speculative_retry text")
+COLUMNS_3_11 = "keyspace_name text, table_name text, column_name text, clustering_order text, column_name_bytes blob, kind text, position int, type text"
+SETTINGS = "map<text, frozen<map<text, text>>>"
+SCALING = "provisioned_read_capacity_autoscaling_update map<text, text>, provisioned_write_capacity_autoscaling_update map<text, text>"
+KEYSPACES_COLUMNS = {  # https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-keyspaces.html; the types are Cassandra 3.11's
+    "system.local": "key text, bootstrapped text, broadcast_address inet, cluster_name text, cql_version text, data_center text, gossip_generation int, host_id uuid, "
+                    "listen_address inet, native_protocol_version text, partitioner text, rack text, release_version text, rpc_address inet, schema_version uuid, "
+                    "thrift_version text, tokens set<text>, truncated_at map<uuid, blob>",
+    "system.peers": "peer inet, data_center text, host_id uuid, preferred_ip inet, rack text, release_version text, rpc_address inet, schema_version uuid, tokens set<text>",
+    "system.size_estimates": "keyspace_name text, table_name text, range_start text, range_end text, mean_partition_size bigint, partitions_count bigint",
+    "system.prepared_statements": "prepared_id blob, logged_keyspace text, query_string text",
+    "system_schema.keyspaces": "keyspace_name text, durable_writes boolean, replication frozen<map<text, text>>",
+    "system_schema.tables": TABLES_3_11, "system_schema.columns": COLUMNS_3_11,
+    "system_schema_mcs.keyspaces": "keyspace_name text, durable_writes boolean, replication frozen<map<text, text>>",
+    "system_schema_mcs.tables": f"{TABLES_3_11}, creation_time timestamp, custom_properties {SETTINGS}, latest_stream_arn text, status text",
+    "system_schema_mcs.tables_history": f"keyspace_name text, table_name text, event_time timestamp, creation_time timestamp, custom_properties {SETTINGS}, event text",
+    "system_schema_mcs.columns": COLUMNS_3_11,
+    "system_schema_mcs.types": "keyspace_name text, type_name text, field_names frozen<list<text>>, field_types frozen<list<text>>, max_nesting_depth int, "
+                               "last_modified_timestamp timestamp, status text, direct_referring_tables list<text>, direct_parent_types list<text>",
+    "system_schema_mcs.tags": "resource_id text, keyspace_name text, resource_name text, resource_type text, tags map<text, text>",
+    "system_schema_mcs.autoscaling": f"keyspace_name text, table_name text, {SCALING}",
+    "system_multiregion_info.keyspaces": "keyspace_name text, region text, status text, tables_replication_progress text",
+    "system_multiregion_info.tables": "keyspace_name text, table_name text, region text, status text",
+    "system_multiregion_info.types": "keyspace_name text, type_name text, region text, status text",
+    "system_multiregion_info.autoscaling": f"keyspace_name text, table_name text, region text, {SCALING}",
 }
 PARTITIONERS = ["org.apache.cassandra.dht.RandomPartitioner", "com.amazonaws.cassandra.DefaultPartitioner", "org.apache.cassandra.dht.Murmur3Partitioner"]
 
@@ -68,6 +99,19 @@ def test_keyspaces_shows_what_aws_lists_and_4_1_when_asked(connect, tmp_path):
     assert {"local", "peers", "size_estimates", "prepared_statements"} <= tables_of(session, "system")
     assert "compaction_history" not in tables_of(session, "system")
     assert tables_of(session, "system_multiregion_info") == {"keyspaces", "tables", "types", "autoscaling"}
+
+
+def test_keyspaces_shows_the_columns_that_aws_documents(connect):
+    _, _, session = connect()
+    found = {}
+    for r in session.execute("SELECT * FROM system_schema.columns"):
+        found.setdefault(f"{r.keyspace_name}.{r.table_name}", set()).add(f"{r.column_name} {r.type}")
+    for table, columns in KEYSPACES_COLUMNS.items():
+        want = set(re.split(r", (?=\w+ [\w<])", columns))
+        assert found[table] == want, table
+    system = {r.keyspace_name: (r.durable_writes, dict(r.replication)) for r in session.execute("SELECT * FROM system_schema.keyspaces")}
+    shown = (True, {"class": "org.apache.cassandra.locator.SimpleStrategy", "replication_factor": "3"})
+    assert all(system[name] == shown for name in ("system", "system_schema", "system_schema_mcs", "system_multiregion_info"))
 
 
 def test_keyspaces_may_report_another_release(connect):
