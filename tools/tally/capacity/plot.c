@@ -1,9 +1,5 @@
 #include "tools/tally/capacity/plot.h"
 
-#include <ctype.h>
-#include <stdarg.h>
-#include <stdio.h>
-
 enum { DAY = 86400, WIDTH = 72, HEIGHT = 6, EIGHTHS = 8 };
 
 static double highest(const double *v, uint32_t n) {
@@ -41,46 +37,4 @@ void plot_day(struct buf *out, const double *seconds, const int32_t *minutes, co
         buf_put_str(out, "\n");
     }
     buf_printf(out, "  %9s  0        3        6        9        12       15       18       21       24 h\n", "");
-}
-
-/* ---- tables ---- */
-
-void grid_init(struct grid *g, uint32_t n_columns) {
-    *g = (struct grid){.n_columns = n_columns};
-    buf_init(&g->text, 0);
-}
-
-void grid_cell(struct grid *g, const char *fmt, ...) {
-    char text[256];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    buf_put(&g->text, text, strlen(text) + 1);
-    g->n_cells++;
-}
-
-static size_t width_of(const char *text) {
-    size_t n = 0;
-    for (; *text; text++) n += ((uint8_t)*text & 0xc0) != 0x80;
-    return n;
-}
-
-void grid_end(struct grid *g, struct buf *out) {
-    size_t widths[GRID_COLUMNS] = {0};
-    const char *p = (const char *)g->text.p;
-    for (uint32_t i = 0; i < g->n_cells; i++, p += strlen(p) + 1) {
-        size_t n = width_of(p);
-        if (n > widths[i % g->n_columns]) widths[i % g->n_columns] = n;
-    }
-    p = (const char *)g->text.p;
-    for (uint32_t i = 0; i < g->n_cells; i++, p += strlen(p) + 1) {
-        uint32_t column = i % g->n_columns;
-        int room = (int)(widths[column] - width_of(p));
-        bool last = column + 1 == g->n_columns;
-        if (!column) buf_printf(out, "%s%*s", p, last ? 0 : room, "");
-        else buf_printf(out, "  %*s%s", room, "", p);
-        if (last) buf_put_str(out, "\n");
-    }
-    buf_fini(&g->text);
 }

@@ -2,6 +2,7 @@
 
 #include "tools/tally/capacity/plot.h"
 #include "tools/tally/capacity/report.h"
+#include "tools/tally/table.h"
 
 static const char *const model_names[MODELS] = {[SIZE_DOCUMENTED_2022] = "documented-2022", [SIZE_CURRENT] = "current"};
 
@@ -59,6 +60,17 @@ static void put_rules(const struct measured *s, enum size_model model, struct bu
     buf_put_str(out, "\n");
 }
 
+static void put_models(const struct report *r, const struct measured *s, struct buf *out) {
+    static const struct table_column columns[] = {{"    p50 / p99 / max", false}, {"bytes of rows", true}, {"of static data", true}, {"read units", true}, {"write units", true}};
+    struct table t;
+    table_init(&t, columns, ARRAY_LEN(columns));
+    for (int i = 0; i < MODELS; i++)
+        table_row(&t, "    %s%s\t%s\t%s\t%s\t%s", model_names[i], i == (int)r->m->o.model ? " *" : "", three(&s->of[i].row_bytes).text, three(&s->of[i].static_bytes).text,
+                  three(&s->of[i].read_units).text, three(&s->of[i].write_units).text);
+    table_put(&t, out);
+    table_fini(&t);
+}
+
 static void put_statement(const struct report *r, const struct measured *s, struct buf *out) {
     const struct workload_statement *st = s->statement;
     buf_printf(out, "\n%s\n    %s\n", st->name, st->text);
@@ -70,15 +82,7 @@ static void put_statement(const struct report *r, const struct measured *s, stru
     if (st->observed) buf_printf(out, ", seen %u times\n", st->observed->n);
     else buf_printf(out, ", %s, priced %u times\n", s->kind == STMT_SELECT ? query_class_name(s->query_class) : "write", s->samples);
     if (s->refused) buf_printf(out, "    REFUSED by Amazon Keyspaces: %s\n", s->refused);
-    struct grid g;
-    grid_init(&g, 5);
-    grid_cell(&g, "    p50 / p99 / max"), grid_cell(&g, "bytes of rows"), grid_cell(&g, "of static data"), grid_cell(&g, "read units"), grid_cell(&g, "write units");
-    for (int i = 0; i < MODELS; i++) {
-        grid_cell(&g, "    %s%s", model_names[i], i == (int)r->m->o.model ? " *" : "");
-        grid_cell(&g, "%s", three(&s->of[i].row_bytes).text), grid_cell(&g, "%s", three(&s->of[i].static_bytes).text);
-        grid_cell(&g, "%s", three(&s->of[i].read_units).text), grid_cell(&g, "%s", three(&s->of[i].write_units).text);
-    }
-    grid_end(&g, out);
+    put_models(r, s, out);
     if (!st->observed) put_rules(s, r->m->o.model, out);
     if (s->stretched > 1) buf_printf(out, "    a part of the table was scanned: bytes and units are that times %s\n", amount(s->stretched).text);
     if (s->ttl_deletes > 0) buf_printf(out, "    TTL deletes of each: %s\n", amount(s->ttl_deletes).text);
@@ -136,20 +140,22 @@ static void put_table(const struct report *r, const struct measured_table *t, co
 /* ---- costs ---- */
 
 static void put_costs(const struct report *r, struct buf *out) {
-    struct grid g;
+    static const struct table_column columns[] = {{"Region", false}, {"on demand", true}, {"provisioned", true}, {"auto scaling", true}, {"storage", true}, {"recovery", true},
+                                                  {"TTL deletes", true}, {"on demand in all", true}, {"provisioned in all", true}, {"auto scaling in all", true}};
+    struct table t;
     buf_printf(out, "\ncosts of a month in US dollars, at the prices of %s (%s, %lld days old)\n", r->prices->date, r->prices->path, (long long)r->age_days);
-    grid_init(&g, 10);
-    static const char *const heads[] = {"Region", "on demand", "provisioned", "auto scaling", "storage", "recovery", "TTL deletes", "on demand in all", "provisioned in all", "auto scaling in all"};
-    for (size_t i = 0; i < ARRAY_LEN(heads); i++) grid_cell(&g, "%s", heads[i]);
+    table_init(&t, columns, ARRAY_LEN(columns));
     for (uint32_t i = 0; i < r->n_regions; i++) {
         struct bill b;
+        struct figure of[BILL_MODES];
         bill_of(r->m, r->days, r->regions[i], &b);
-        grid_cell(&g, "%s", r->regions[i]->name);
-        for (int k = 0; k < BILL_MODES; k++) grid_cell(&g, "%s", dollars(b.read[k] < 0 || b.write[k] < 0 ? -1 : b.read[k] + b.write[k]).text);
-        grid_cell(&g, "%s", dollars(b.storage).text), grid_cell(&g, "%s", dollars(b.pitr).text), grid_cell(&g, "%s", dollars(b.ttl).text);
-        for (int k = 0; k < BILL_MODES; k++) grid_cell(&g, "%s", dollars(b.total[k]).text);
+        for (int k = 0; k < BILL_MODES; k++) of[k] = dollars(b.read[k] < 0 || b.write[k] < 0 ? -1 : b.read[k] + b.write[k]);
+        table_row(&t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r->regions[i]->name, of[BILL_ON_DEMAND].text, of[BILL_PROVISIONED].text, of[BILL_SCALED].text,
+                  dollars(b.storage).text, dollars(b.pitr).text, dollars(b.ttl).text, dollars(b.total[BILL_ON_DEMAND]).text, dollars(b.total[BILL_PROVISIONED]).text,
+                  dollars(b.total[BILL_SCALED]).text);
     }
-    grid_end(&g, out);
+    table_put(&t, out);
+    table_fini(&t);
     struct bill b;
     if (!r->n_regions) return;
     bill_of(r->m, r->days, r->regions[0], &b);

@@ -1,10 +1,10 @@
 /* tally capacity size: what single statements or rows come to, in both size models. */
 #include <stdio.h>
 
-#include "tools/tally/capacity/plot.h"
 #include "tools/tally/capacity/sample.h"
 #include "tools/tally/pricing.h"
 #include "tools/tally/script.h"
+#include "tools/tally/table.h"
 
 enum { MODELS = 2 }; /* enum size_model */
 
@@ -14,7 +14,7 @@ struct sizing {
     const char *statement, *rows, *table;
     uint32_t n;
     struct buf json;
-    struct grid grid;
+    struct table out;
     struct err *e;
 };
 
@@ -31,21 +31,21 @@ static void put_json(struct sizing *z, struct slice text, const char *path, uint
     buf_put_str(&z->json, "}");
 }
 
-static void put_cells(struct sizing *z, struct slice text, const char *path, uint32_t line, const struct world_answer a[MODELS]) {
+static void put_row(struct sizing *z, struct slice text, const char *path, uint32_t line, const struct world_answer a[MODELS]) {
     enum { SHOWN = 60 };
-    if (z->rows) grid_cell(&z->grid, "%s:%u", path, line);
-    else grid_cell(&z->grid, "%.*s%s", (int)(text.n < SHOWN ? text.n : SHOWN), (const char *)text.p, text.n > SHOWN ? "..." : "");
+    struct buf row;
+    buf_init(&row, 0);
+    if (z->rows) buf_printf(&row, "%s:%u", path, line);
+    else buf_printf(&row, "%.*s%s", (int)(text.n < SHOWN ? text.n : SHOWN), (const char *)text.p, text.n > SHOWN ? "..." : "");
+    for (size_t i = 0; i < row.n; i++)
+        if (row.p[i] == '\t') row.p[i] = ' ';
     for (int i = 0; i < MODELS; i++) {
         const struct charge *c = &a[i].charge;
-        struct buf units;
-        buf_init(&units, 0);
-        charge_put_units(&units, c->total);
-        grid_cell(&z->grid, "%llu", (unsigned long long)c->row_bytes);
-        grid_cell(&z->grid, "%llu", (unsigned long long)c->static_bytes);
-        grid_cell(&z->grid, "%llu", (unsigned long long)(c->row_bytes + c->static_bytes));
-        grid_cell(&z->grid, "%.*s", SLICE_FMT(buf_slice(&units)));
-        buf_fini(&units);
+        buf_printf(&row, "\t%llu\t%llu\t%llu\t", (unsigned long long)c->row_bytes, (unsigned long long)c->static_bytes, (unsigned long long)(c->row_bytes + c->static_bytes));
+        charge_put_units(&row, c->total);
     }
+    table_row(&z->out, "%.*s", SLICE_FMT(buf_slice(&row)));
+    buf_fini(&row);
 }
 
 /* EXIT_DONE, EXIT_NO when it is refused; the error is set then. */
@@ -59,7 +59,7 @@ static int size_one(struct sizing *z, struct slice text, const char *path, uint3
     }
     z->n++;
     if (z->p.json) put_json(z, text, path, line, a);
-    else put_cells(z, text, path, line, a);
+    else put_row(z, text, path, line, a);
     return EXIT_DONE;
 }
 
@@ -93,26 +93,19 @@ static void finish(struct sizing *z) {
     struct buf out;
     buf_init(&out, 0);
     if (z->p.json) buf_printf(&out, "{\"ok\":true,\"statements\":[%.*s]}\n", SLICE_FMT(buf_slice(&z->json)));
-    else grid_end(&z->grid, &out);
+    else table_put(&z->out, &out);
     fwrite(out.p, 1, out.n, stdout);
     buf_fini(&out);
 }
 
-static void put_head(struct sizing *z) {
-    static const char *const heads[] = {"row", "static", "bytes", "units"};
-    grid_init(&z->grid, 1 + MODELS * ARRAY_LEN(heads));
-    if (z->p.json) return;
-    grid_cell(&z->grid, "%s", z->rows ? "row of the sample" : "statement");
-    for (int i = 0; i < MODELS; i++)
-        for (size_t k = 0; k < ARRAY_LEN(heads); k++) grid_cell(&z->grid, "%s%s%s", k ? "" : size_model_name((enum size_model)i), k ? "" : ": ", heads[k]);
-}
-
 static int size(struct sizing *z) {
+    static const struct table_column columns[] = {{"", false}, {"documented-2022: row", true}, {"static", true}, {"bytes", true}, {"units", true},
+                                                  {"current: row", true}, {"static", true}, {"bytes", true}, {"units", true}};
     struct arena a;
     int rc = EXIT_DONE;
     arena_init(&a, 16 << 10, 1 << 30);
     buf_init(&z->json, 0);
-    put_head(z);
+    table_init(&z->out, columns, ARRAY_LEN(columns));
     for (int i = 0; !rc && i < MODELS; i++) {
         struct pricing p = z->p;
         p.size_model = size_model_name((enum size_model)i);
@@ -122,7 +115,7 @@ static int size(struct sizing *z) {
     if (!rc) finish(z);
     for (int i = 0; i < MODELS; i++)
         if (z->of[i]) world_free(z->of[i]);
-    if (rc) buf_fini(&z->grid.text);
+    table_fini(&z->out);
     buf_fini(&z->json);
     arena_fini(&a);
     return rc;
