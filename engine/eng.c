@@ -150,11 +150,25 @@ uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
 
 bool eng_one_writer(const struct eng *eng) { return eng->kv->one_writer; }
 
+static void pass_notice(void *arg) {
+    struct eng *eng = arg;
+    pthread_mutex_lock(&eng->notice_lock);
+    if (eng->notice) eng->notice(eng->notice_arg);
+    pthread_mutex_unlock(&eng->notice_lock);
+}
+
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) {
     uint8_t from[4], to[4];
+    pthread_mutex_lock(&eng->notice_lock);
+    bool watches = eng->watches;
+    eng->notice = fn;
+    eng->notice_arg = arg;
+    eng->watches = watches || fn;
+    pthread_mutex_unlock(&eng->notice_lock);
+    if (watches || !fn) return 0;
     store_u32(from, ENGI_TABLE_META);
     store_u32(to, ENGI_TABLE_META + 1);
-    return eng->kv->ops->watch(eng->kv, slice_of(from, 4), slice_of(to, 4), fn, arg, e);
+    return eng->kv->ops->watch(eng->kv, slice_of(from, 4), slice_of(to, 4), pass_notice, eng, e);
 }
 
 void engi_table_forget(struct eng *eng, uint32_t table) {
@@ -252,6 +266,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_settle_init(&eng->settle);
     pthread_mutex_init(&eng->expiry_lock, NULL);
+    pthread_mutex_init(&eng->notice_lock, NULL);
     engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir, .shared = o->shared, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
                             .write_through = o->durability != ENG_FSYNC,
@@ -274,6 +289,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_settle_fini(&eng->settle);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
+    pthread_mutex_destroy(&eng->notice_lock);
     engi_tables_free(eng);
     free(eng);
     return NULL;
@@ -291,6 +307,7 @@ void eng_close(struct eng *eng) {
     engi_settle_fini(&eng->settle);
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
+    pthread_mutex_destroy(&eng->notice_lock);
     engi_tables_free(eng);
     engi_stripes_fini(eng->stripes);
     free(eng);

@@ -341,7 +341,8 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) MUST_C
 /* Makes a data folder, which holds none yet, of a backup; each file's checksum is compared. An engine may be opened on it then, which writes its stamp. */
 int eng_backup_restore(const char *folder, uint32_t number, const char *data_dir, struct err *e) MUST_CHECK;
 
-/* fn is called when another engine has changed a named record; any thread, and it must not call the engine. */
+/* fn is called when another engine on the store has changed a named record; any thread, and it must not call the engine. One at a time; NULL: it
+ * is not called any more once this returns. */
 typedef void (*eng_notice_fn)(void *arg);
 int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) MUST_CHECK;
 

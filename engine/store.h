@@ -67,6 +67,10 @@ struct eng {
     pthread_mutex_t expiry_lock; /* of what follows; held while it is called */
     eng_expiry_fn expiry;        /* NULL: nobody wants to know */
     void *expiry_arg;
+    pthread_mutex_t notice_lock; /* of what follows; held while it is called, and nothing else is taken under it */
+    eng_notice_fn notice;        /* NULL: nobody wants to know */
+    void *notice_arg;
+    bool watches;
     _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
 };
 

@@ -74,19 +74,32 @@ static int keep_rules(struct catalog *c, const struct catalog_options *o, struct
     return c->ddl_rules ? 0 : err_nomem(e);
 }
 
-int catalog_read(struct catalog *c, struct err *e) {
-    if (rules_load(c, e) || saved_keyspaces_clean(c, e) || entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
+static int show(struct catalog *c, struct err *e) {
     resume(c);
     if (truncate_resume(c, e) || catalog_publish(c, e)) return -1;
     tell_engine(c);
     return 0;
 }
 
+int catalog_read(struct catalog *c, struct err *e) {
+    if (rules_load(c, e) || saved_keyspaces_clean(c, e) || entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
+    return show(c, e);
+}
+
+int catalog_read_objects(struct catalog *c, struct err *e) { return entries_load(c, e) ? -1 : show(c, e); }
+
+/* On any thread, while the store is locked: the worker looks for itself. */
+static void note_change(void *arg) {
+    struct catalog *c = arg;
+    atomic_store(&c->noticed, true);
+    pthread_cond_broadcast(&c->moved);
+}
+
 static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     c->saved = saved_keyspaces_new();
     if (!c->traces || !c->saved) return err_nomem(e);
-    if (settle_host_id(c, e) || system_tables_build(c, e) || catalog_read(c, e)) return -1;
+    if (eng_meta_watch(c->eng, note_change, c, e) || settle_host_id(c, e) || system_tables_build(c, e) || catalog_read(c, e)) return -1;
     (void)catalog_step(c);
     return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;
 }
@@ -124,6 +137,8 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
 }
 
 void catalog_close(struct catalog *c) {
+    struct err e = {0};
+    if (eng_meta_watch(c->eng, NULL, NULL, &e)) log_error("catalog: %s", e.text);
     if (c->saved) saved_keyspaces_free(c->saved);
     worker_stop(c);
     recovery_stop(c);

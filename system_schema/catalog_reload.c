@@ -1,7 +1,9 @@
-/* The store under the catalogue was put back to a saved state: everything is read anew, and clients hear of what is another than before. */
+/* The store under the catalogue was put back to a saved state, or another server on it has changed what is recorded: it is read anew, and clients
+ * hear of what is another than before. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "system_schema/catalog_state.h"
 
 struct before {
@@ -27,7 +29,6 @@ static struct before put_aside(struct catalog *c) {
     c->busy = c->touched = NULL;
     c->sums[0] = c->sums[1] = 0;
     memset(c->counts, 0, sizeof c->counts);
-    recovery_free(c);
     c->begin_anew = true;
     c->n_reloads++;
     return b;
@@ -92,9 +93,22 @@ static void tell_all(struct catalog *c, const struct before *b) {
     }
 }
 
-static int reload(struct catalog *c, struct err *e) {
+/* What is known of objects beside their records. */
+static void keep_restores(struct catalog *c, const struct before *b) {
+    for (uint32_t i = 0; i < c->n_entries; i++) {
+        struct entry *now = c->entries[i];
+        const struct entry *old = old_of(b, now->id);
+        if (!old) continue;
+        now->history = old->history;
+        now->restored_from = old->restored_from;
+        now->restored_at_us = old->restored_at_us;
+    }
+}
+
+static int reload(struct catalog *c, int (*read)(struct catalog *c, struct err *e), struct err *e) {
     struct before b = put_aside(c);
-    int rc = catalog_read(c, e) || keep_ids(c, &b, e) ? -1 : 0;
+    int rc = read(c, e) || keep_ids(c, &b, e) ? -1 : 0;
+    if (read == catalog_read_objects) keep_restores(c, &b);
     set_shapes(c, &b);
     if (!rc) rc = catalog_publish(c, e);
     if (!rc) tell_all(c, &b);
@@ -106,8 +120,23 @@ static int reload(struct catalog *c, struct err *e) {
 int catalog_resume(struct catalog *c, bool changed, struct err *e) {
     pthread_mutex_lock(&c->lock);
     c->closing = false;
-    int rc = changed ? reload(c, e) : 0;
+    if (changed) recovery_free(c);
+    int rc = changed ? reload(c, catalog_read, e) : 0;
     pthread_mutex_unlock(&c->lock);
     if (worker_start(c, e) || recovery_start(c, e)) return -1;
     return rc;
+}
+
+static bool frees(const struct catalog *c) {
+    for (const struct entry *x = c->busy; x; x = x->busy_next)
+        if (x->freeing) return true;
+    return false;
+}
+
+void catalog_look_again(struct catalog *c) {
+    struct err e = {0};
+    if (frees(c) || !atomic_exchange(&c->noticed, false)) return;
+    if (reload(c, catalog_read_objects, &e) == 0) return;
+    log_error("catalog: what another server has changed cannot be read: %s", e.text);
+    atomic_store(&c->noticed, true);
 }

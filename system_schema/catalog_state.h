@@ -97,6 +97,7 @@ struct catalog {
     struct ddl_failure failures[FAILURES_KEPT]; /* the newest, in a ring */
     uint32_t n_set_aside;      /* records that could not be read at the start */
     bool closing, has_worker;
+    atomic_bool noticed; /* another server on the store has changed a record */
     pthread_t worker;
 
     pthread_mutex_t current_lock;
@@ -268,10 +269,16 @@ int history_save(struct catalog *c, const struct entry *x, enum schema_status fr
 /* At the start: drops what is too old. */
 int history_prune(struct catalog *c, struct err *e) MUST_CHECK;
 
+/* ---- catalog_reload.c ---- */
+
+/* Reads the objects anew, if another server on the store has changed a record; the lock is held. */
+void catalog_look_again(struct catalog *c);
+
 /* ---- catalog.c ---- */
 
-/* Reads everything that is recorded and publishes it. */
+/* Reads everything that is recorded and publishes it; the objects alone. */
 int catalog_read(struct catalog *c, struct err *e) MUST_CHECK;
+int catalog_read_objects(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_saved.c: keyspaces of saved states ---- */
 

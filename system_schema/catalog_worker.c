@@ -219,6 +219,7 @@ static void publish_late(struct catalog *c) {
 
 int64_t catalog_step(struct catalog *c) {
     pthread_mutex_lock(&c->lock);
+    catalog_look_again(c);
     int64_t now = clock_mono_us(c->clock);
     while (move_one(c, now)) continue;
     partitioner_step(c, now);
@@ -236,6 +237,8 @@ static bool has_garbage(const struct catalog *c) {
 }
 
 static void wait_until(struct catalog *c, int64_t due_us) {
+    enum { LOOK_US = 100000 }; /* a notice comes without the lock, and may be missed */
+    if (!eng_one_writer(c->eng) && due_us > clock_mono_us(c->clock) + LOOK_US) due_us = clock_mono_us(c->clock) + LOOK_US;
     if (due_us == INT64_MAX) {
         pthread_cond_wait(&c->moved, &c->lock);
         return;

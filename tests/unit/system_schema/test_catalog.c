@@ -41,16 +41,19 @@ static void catalog_start(struct world *w, enum tally_mode mode, const char *del
     catalog_on_change(w->catalog, on_change, w);
 }
 
-static struct world *world_new(enum tally_mode mode, const char *delay) {
+static struct world *world_on(struct eng_options o, enum tally_mode mode, const char *delay) {
     struct world *w = calloc(1, sizeof *w);
     w->clock.clock = (struct clock){fake_now, fake_now};
     w->clock.now_us = 1000000;
-    struct eng_options o = {.clock = &w->clock.clock, .durability = ENG_NONE};
+    o.clock = &w->clock.clock;
+    o.durability = ENG_NONE;
     w->eng = eng_open(&o, &w->err);
     assert_non_null(w->eng);
     catalog_start(w, mode, delay);
     return w;
 }
+
+static struct world *world_new(enum tally_mode mode, const char *delay) { return world_on((struct eng_options){0}, mode, delay); }
 
 static void world_restart(struct world *w, enum tally_mode mode, const char *delay) {
     catalog_close(w->catalog);
@@ -509,8 +512,43 @@ static void test_delay_is_parsed_from_its_forms(void **state) {
     }
 }
 
+static bool has_column(struct world *w, const char *keyspace, const char *table, const char *column) {
+    const struct schema *s = catalog_schema(w->catalog);
+    const struct schema_table *t = schema_table_any(s, keyspace, table);
+    bool has = t && schema_column_find(t, column);
+    schema_unref(s);
+    return has;
+}
+
+/* Two servers on one store: what one changes the other is told of, shows, tells its clients, and goes on from. */
+static void test_what_another_server_on_the_store_changes_is_seen(void **state) {
+    (void)state;
+    struct world *a = world_on((struct eng_options){.shared = true}, MODE_CASSANDRA, "none");
+    struct world *b = world_on((struct eng_options){.shared = true, .beside = a->eng}, MODE_CASSANDRA, "none");
+    assert_true(make_keyspace(a, "ks") == 1 && make_table(a, "ks", "t") == 1);
+    advance(b, 0);
+    assert_string_equal(status_of(b, "ks", "t"), "ACTIVE");
+    assert_int_equal(storage_of(b, "ks", "t"), storage_of(a, "ks", "t"));
+    assert_int_equal(b->changes[b->n_changes - 1].kind, CHANGE_CREATED);
+    assert_true(add_column(b, "ks", "t", "added") == 1 && make_table(b, "ks", "u") == 1);
+    advance(a, 0);
+    assert_true(has_column(a, "ks", "t", "added"));
+    assert_string_equal(status_of(a, "ks", "u"), "ACTIVE");
+    assert_int_not_equal(storage_of(a, "ks", "u"), storage_of(a, "ks", "t"));
+    assert_int_equal(drop_table(a, "ks", "t"), 1);
+    advance(b, 0);
+    assert_string_equal(status_of(b, "ks", "t"), "");
+    assert_int_equal(b->changes[b->n_changes - 1].kind, CHANGE_DROPPED);
+    catalog_close(a->catalog);
+    assert_int_equal(drop_table(b, "ks", "u"), 1); /* nobody is told any more */
+    eng_close(a->eng);
+    free(a);
+    world_free(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_another_server_on_the_store_changes_is_seen),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
         cmocka_unit_test(test_table_is_creating_until_its_delay_is_over),
         cmocka_unit_test(test_altered_table_keeps_its_old_form_while_updating),
