@@ -143,3 +143,64 @@ def test_a_counter_batch_survives_kill9_whole_or_not_at_all(new_server):
         total = sum(found[p, 0] for p in range(partitions))
         assert acknowledged <= total <= acknowledged + writers * (number + 1)
     server.stop()
+
+
+BATCH_TABLES, BATCH_PARTITIONS = 2, 4
+
+
+def write_batches(session, inserts, first, acknowledged, stop):
+    """Logged batches, each a row in every partition of every table; those that were answered go to acknowledged."""
+    n = first
+    while not stop.is_set():
+        n += 1
+        batch = BatchStatement(BatchType.LOGGED)
+        for insert in inserts:
+            for p in range(BATCH_PARTITIONS):
+                batch.add(insert, (p, n, "x" * 200))
+        try:
+            session.execute(batch)
+        except Exception:  # the server was killed
+            return
+        acknowledged.add(n)
+
+
+def rows_of_batches(server):
+    """How many rows there are of each batch."""
+    found = {}
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        for t in range(BATCH_TABLES):
+            for row in session.execute(f"SELECT id FROM crash.batch{t}"):
+                found[row.id] = found.get(row.id, 0) + 1
+    return found
+
+
+@pytest.mark.parametrize("mode", ["keyspaces", "cassandra"])
+def test_logged_batch_over_partitions_and_tables_is_whole_or_nothing_after_kill9(new_server, mode):
+    server = new_server("--mode", mode, "--ddl-delay", "none", "--threads", "2")
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "crash")
+        for t in range(BATCH_TABLES):
+            create_table(session, "crash", f"batch{t}", "p int, id int, v text, PRIMARY KEY (p, id)")
+    acknowledged, first = set(), 0
+    for _ in range(3):
+        cluster, stop = server.cluster(), threading.Event()
+        session = cluster.connect()
+        inserts = [session.prepare(f"INSERT INTO crash.batch{t} (p, id, v) VALUES (?, ?, ?)") for t in range(BATCH_TABLES)]
+        writers = [threading.Thread(target=write_batches, args=(session, inserts, first + 1_000_000 * i, acknowledged, stop)) for i in range(WRITERS)]
+        for w in writers:
+            w.start()
+        time.sleep(0.6 + random.random() / 5)
+        server.kill9()
+        stop.set()
+        for w in writers:
+            w.join()
+        cluster.shutdown()
+        server.start()
+        first += 100_000
+        found = rows_of_batches(server)
+        torn = {i: n for i, n in found.items() if n != BATCH_TABLES * BATCH_PARTITIONS}
+        assert not torn, f"batches that are neither there nor gone: {torn}"
+        assert acknowledged <= found.keys()
+    assert len(acknowledged) > 50

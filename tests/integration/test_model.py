@@ -1,0 +1,285 @@
+"""Random statements on a server and on a plain model of CQL (cql_model.py): whatever is read is what the model holds, at every page size, across flushes,
+compactions, restarts and kill -9, and as time passes. No Cassandra is needed; the seeds are fixed."""
+import random
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from cassandra.query import SimpleStatement
+
+import cql_model
+from control import set_clock
+from tally_server import create_keyspace, create_table
+
+BEGIN = datetime(2031, 1, 1, tzinfo=timezone.utc)
+SERVER_TIME = 10 ** 16  # above every time that a statement names: those of the server's own clock
+REGULARS = {"a": "plain", "b": "plain", "s": "set", "m": "map"}
+STATICS = {"x": "plain", "t": "set"}
+ORDER = ["a", "b", "m", "s", "t", "x"]
+DEFINITION = "p int, c int, x int static, t set<int> static, a int, b int, s set<int>, m map<int, int>, PRIMARY KEY (p, c)"
+
+
+def literal(value):
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
+    return "{" + ", ".join(map(str, value)) + "}" if isinstance(value, (set, frozenset)) else str(value)
+
+
+class Difference(Exception):
+    pass
+
+
+class Run:
+    """One table on a server and in a model."""
+
+    def __init__(self, server, seed, model=cql_model.Table):
+        self.rng, self.server, self.name = random.Random(seed), server, f"model.t{seed}"
+        self.model, self.counters, self.history = model(REGULARS, STATICS), {}, []
+        self.times, self.server_times = self.rng.sample(range(1, 10 ** 6), 4000), 0
+        self.connect()
+        create_keyspace(self.session, "model")
+        create_table(self.session, "model", f"t{seed}", DEFINITION)
+        create_table(self.session, "model", f"n{seed}", "p int, c int, n counter, PRIMARY KEY (p, c)")
+        self.clock(0)
+
+    def connect(self):
+        self.cluster = self.server.cluster()
+        self.session = self.cluster.connect()
+        self.session.use_client_timestamp = False
+
+    def close(self):
+        self.cluster.shutdown()
+
+    def clock(self, seconds):
+        self.model.now += seconds
+        set_clock(self.session, state="frozen", now=BEGIN + timedelta(seconds=self.model.now))
+
+    # values and places
+
+    def p(self):
+        return self.rng.randrange(3)
+
+    def c(self):
+        return self.rng.randrange(6)
+
+    def value(self, kind):
+        if self.rng.random() < 0.15:
+            return None
+        if kind == "plain":
+            return self.rng.randrange(100)
+        keys = {self.rng.randrange(5) for _ in range(self.rng.randrange(4))}
+        return {k: self.rng.randrange(100) for k in keys} if kind == "map" else keys
+
+    def some(self, kinds):
+        return {n: self.value(k) for n, k in kinds.items() if self.rng.random() < 0.5}
+
+    def ttl(self):
+        return self.rng.choice([0, 0, 0, 5, 50])
+
+    def execute(self, statement, size=None):
+        self.history.append(statement)
+        return list(self.session.execute(SimpleStatement(statement, fetch_size=size)))
+
+    # writes: the statement's text, and the same on the model
+
+    def insert(self):
+        ts, ttl, p, c = self.times.pop(), self.ttl(), self.p(), self.c() if self.rng.random() < 0.85 else None
+        values, statics = self.some(REGULARS) if c is not None else {}, self.some(STATICS)
+        if c is None and not statics:
+            statics = {"x": 1}
+        given = {"p": p, **({} if c is None else {"c": c}), **values, **statics}
+        self.execute(f"INSERT INTO {self.name} ({', '.join(given)}) VALUES ({', '.join(map(literal, given.values()))}) USING TIMESTAMP {ts} AND TTL {ttl}")
+        self.model.insert(ts, p, c, values, statics, ttl)
+
+    def changes(self):
+        """A random UPDATE's assignments: texts, and what they are to the model."""
+        texts, changes = [], []
+        for name, kind in {**REGULARS, **STATICS}.items():
+            if self.rng.random() < 0.65:
+                continue
+            value, what = self.value(kind), "assign"
+            if kind != "plain" and value and self.rng.random() < 0.7:
+                what = self.rng.choice(["put", "remove"])
+            if what == "assign":
+                texts.append(f"{name} = {literal(value)}")
+            else:
+                texts.append(f"{name} = {name} {'+' if what == 'put' else '-'} {literal(value if what == 'put' else set(value))}")
+            changes.append((name, what, None if what == "assign" else list(value), value))
+        return texts, changes
+
+    def update(self):
+        ts, ttl, p, c = self.times.pop(), self.ttl(), self.p(), self.c()
+        texts, changes = self.changes()
+        if not texts:
+            return
+        where = f"p = {p}" + (f" AND c = {c}" if any(n in REGULARS for n, *_ in changes) else "")
+        self.execute(f"UPDATE {self.name} USING TIMESTAMP {ts} AND TTL {ttl} SET {', '.join(texts)} WHERE {where}")
+        self.model.update(ts, p, c, changes, ttl)
+
+    def delete(self):
+        ts, p, c, kind = self.times.pop(), self.p(), self.c(), self.rng.choice(["row", "row", "range", "partition", "column", "element"])
+        using = f"FROM {self.name} USING TIMESTAMP {ts} WHERE p = {p}"
+        if kind == "row":
+            self.execute(f"DELETE {using} AND c = {c}")
+            self.model.delete_row(ts, p, c)
+        elif kind == "range":
+            high = c + self.rng.randrange(1, 4)
+            self.execute(f"DELETE {using} AND c >= {c} AND c < {high}")
+            self.model.delete_range(ts, p, c, high)
+        elif kind == "partition":
+            self.execute(f"DELETE {using}")
+            self.model.delete_partition(ts, p)
+        else:
+            name = self.rng.choice(["s", "m"] if kind == "element" else list(REGULARS) + list(STATICS))
+            key = self.rng.randrange(5)
+            part = f"{name}[{key}]" if kind == "element" else name
+            self.execute(f"DELETE {part} {using}" + ("" if name in STATICS else f" AND c = {c}"))
+            self.model.update(ts, p, c, [(name, "remove" if kind == "element" else "delete", [key] if kind == "element" else None, None)])
+
+    def batch(self):
+        ts, p, rows = self.times.pop(), self.p(), self.rng.sample(range(6), 3)
+        inserts = [(c, self.some(REGULARS)) for c in rows]
+        texts = [f"INSERT INTO {self.name} ({', '.join(['p', 'c', *v])}) VALUES ({', '.join([str(p), str(c), *map(literal, v.values())])})" for c, v in inserts]
+        self.execute(f"BEGIN BATCH USING TIMESTAMP {ts} {'; '.join(texts)}; APPLY BATCH")
+        for c, values in inserts:
+            self.model.insert(ts, p, c, values, {})
+
+    def condition(self):
+        """A conditional statement: applied or not as the model says; the server's times are above all others."""
+        p, c, kind = self.p(), self.c(), self.rng.choice(["insert", "update", "delete", "value"])
+        row, ts = self.model.row_now(p, c), SERVER_TIME + self.server_times
+        self.server_times += 1
+        if kind == "insert":
+            holds, text = row is None, f"INSERT INTO {self.name} (p, c, a) VALUES ({p}, {c}, 7) IF NOT EXISTS"
+        elif kind == "delete":
+            holds, text = row is not None, f"DELETE FROM {self.name} WHERE p = {p} AND c = {c} IF EXISTS"
+        else:
+            wanted = (row or {}).get("a") if self.rng.random() < 0.6 else self.rng.randrange(100)
+            holds = row is not None if kind == "update" else (row or {}).get("a") == wanted
+            text = f"UPDATE {self.name} SET b = 8 WHERE p = {p} AND c = {c} IF {'EXISTS' if kind == 'update' else f'a = {literal(wanted)}'}"
+        applied = self.execute(text)[0][0]
+        if applied != holds:
+            raise Difference(f"{text}: applied {applied}, the model says {holds}")
+        if holds and kind == "insert":
+            self.model.insert(ts, p, c, {"a": 7}, {})
+        elif holds and kind == "delete":
+            self.model.delete_row(ts, p, c)
+        elif holds:
+            self.model.update(ts, p, c, [("b", "assign", None, 8)])
+
+    def count(self):
+        p, c, n = self.p(), self.c(), self.rng.randrange(-5, 10)
+        self.execute(f"UPDATE {self.name.replace('.t', '.n')} SET n = n {'+' if n >= 0 else '-'} {abs(n)} WHERE p = {p} AND c = {c}")
+        self.counters[p, c] = self.counters.get((p, c), 0) + n
+
+    # reads
+
+    def expect(self, statement, expected, ordered=True):
+        size = self.rng.choice([None, 1, 2, 3, 7])
+        got = [tuple(dict(v) if hasattr(v, "items") else set(v) if hasattr(v, "__iter__") else v for v in row) for row in self.execute(statement, size)]
+        if not ordered:
+            got, expected = sorted(got, key=repr), sorted(expected, key=repr)
+        if got != expected:
+            raise Difference(f"{statement} (pages of {size})\n got      {got}\n expected {expected}")
+
+    def rows(self, p):
+        return [(p, c, *(values[n] for n in ORDER)) for c, values in self.model.partition(p).shown(self.model.now)]
+
+    def read(self):
+        p, low, kind = self.p(), self.c(), self.rng.randrange(9)
+        select, rows = f"SELECT p, c, {', '.join(ORDER)} FROM {self.name}", self.rows(p)
+        plain = [r for r in rows if r[1] is not None]
+        limit = self.rng.randrange(1, 5)
+        if kind == 0:
+            self.expect(select, [r for q in range(3) for r in self.rows(q)], ordered=False)
+        elif kind == 1:
+            self.expect(f"{select} WHERE p = {p}", rows)
+        elif kind == 2:
+            self.expect(f"{select} WHERE p = {p} ORDER BY c DESC LIMIT {limit}", rows[::-1][:limit])
+        elif kind == 3:
+            self.expect(f"{select} WHERE p = {p} AND c >= {low} AND c < {low + 3}", [r for r in plain if low <= r[1] < low + 3])
+        elif kind == 4:
+            self.expect(f"{select} WHERE p = {p} AND c IN ({low}, {low + 2})", [r for r in plain if r[1] in (low, low + 2)])
+        elif kind == 5:
+            self.expect(f"SELECT count(*) FROM {self.name} WHERE p = {p}", [(len(rows),)])
+        elif kind == 6:
+            self.expect(f"{select} WHERE a > 50 ALLOW FILTERING", [r for q in range(3) for r in self.rows(q) if (r[2] or 0) > 50], ordered=False)
+        elif kind == 7:
+            self.expect(f"SELECT p, c, n FROM {self.name.replace('.t', '.n')}", [(*k, n) for k, n in self.counters.items()], ordered=False)
+        else:
+            part, now = self.model.partition(p), self.model.now
+            expected = []
+            for c in part.live_rows(now):
+                row = part.rows[c]
+                ts, ttl = row.columns["a"].written(max(part.deleted_at(c), row.deleted), now)
+                expected.append((c, ts if (ts or 0) < SERVER_TIME else ..., ttl))
+            got = self.execute(f"SELECT c, WRITETIME(a), TTL(a) FROM {self.name} WHERE p = {p}")
+            got = [g for g in got if g[0] is not None]
+            if [(c, e[1] if e[1] is ... else w, t) for (c, w, t), e in zip(got, expected)] != expected or len(got) != len(expected):
+                raise Difference(f"write times of {p}: got {got}, expected {expected}")
+
+    # what happens beside
+
+    def disturb(self):
+        what = self.rng.choice(["time", "time", "flush", "stop", "kill"])
+        if what == "time":
+            self.clock(self.rng.choice([1, 4, 20]))
+        elif what == "flush":  # what is in memory becomes a table file; several are compacted
+            self.session.execute("INSERT INTO system_control.snapshots (name) VALUES ('flushed')")
+            self.session.execute("DELETE FROM system_control.snapshots WHERE name = 'flushed'")
+        else:
+            self.close()
+            self.server.stop() if what == "stop" else self.server.kill9()
+            self.server.start()
+            self.connect()
+            self.clock(0)
+        self.history.append(f"-- {what}")
+
+    def step(self):
+        kinds = [self.insert, self.update, self.delete, self.batch, self.condition, self.count, self.read, self.disturb]
+        self.rng.choices(kinds, [14, 14, 10, 3, 8, 4, 45, 1])[0]()
+
+
+def run(server, seed, steps, model=cql_model.Table):
+    r = Run(server, seed, model)
+    try:
+        for _ in range(steps):
+            r.step()
+    except Difference as e:
+        raise AssertionError(f"seed {seed}: {e}\n" + "\n".join(h for h in r.history if not h.startswith("SELECT"))) from None
+    finally:
+        r.close()
+
+
+@pytest.mark.parametrize("mode, seed", [("cassandra", 1), ("cassandra", 2), ("keyspaces", 3)])
+def test_server_holds_what_the_model_holds(new_server, mode, seed):
+    server = new_server("--mode", mode, "--control", "on", "--ddl-delay", "none")
+    run(server, seed, 900)
+
+
+class WithoutRanges(cql_model.Table):
+    def delete_range(self, ts, p, low, high):
+        pass
+
+
+class WithoutTimeToLive(cql_model.Table):
+    def until(self, ttl):
+        return cql_model.NEVER
+
+
+class LastWriteWins(cql_model.Table):
+    """By the order of arrival."""
+    newest = 0
+
+    def insert(self, ts, *args, **kwargs):
+        self.newest += 1
+        super().insert(self.newest, *args, **kwargs)
+
+
+@pytest.mark.parametrize("wrong", [WithoutRanges, WithoutTimeToLive, LastWriteWins])
+def test_a_model_that_is_wrong_is_found_to_differ(new_server, wrong):
+    """The test fails when the two do not hold the same: shown with models that leave something out."""
+    server = new_server("--mode", "cassandra", "--control", "on")
+    with pytest.raises(AssertionError, match="seed 5"):
+        run(server, 5, 900, wrong)
