@@ -2,8 +2,10 @@
 
 const char np_versions_text[] = "3/v3, 4/v4, 5/v5";
 
-static int check_version(uint8_t first, struct np_envelope *env, struct err *e) {
+/* The version that is being made is spoken with who says that he wants it; to others it is not there, so that they go down to one that is. */
+static int check_version(uint8_t first, uint8_t flags, struct np_envelope *env, struct err *e) {
     env->version = first & 0x7f;
+    if (env->version == NP_VERSION_BETA && flags & NP_FLAG_BETA) return 0;
     if (env->version < NP_VERSION_MIN || env->version > NP_VERSION_MAX)
         return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)", env->version,
                        np_versions_text);
@@ -13,7 +15,8 @@ static int check_version(uint8_t first, struct np_envelope *env, struct err *e) 
 ssize_t np_envelope_decode(struct slice in, uint32_t max, struct np_envelope *env, struct err *e) {
     *env = (struct np_envelope){0};
     if (!in.n) return NP_NEED_MORE;
-    if (check_version(in.p[0], env, e)) return NP_BAD;
+    if ((in.p[0] & 0x7f) == NP_VERSION_BETA && in.n < 2) return NP_NEED_MORE;
+    if (check_version(in.p[0], in.n > 1 ? in.p[1] : 0, env, e)) return NP_BAD;
     if (in.n < NP_HEADER) return NP_NEED_MORE;
     env->flags = in.p[1];
     env->stream = (int16_t)load_u16(in.p + 2);
@@ -39,7 +42,7 @@ size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum 
     uint8_t *p = buf_reserve(out, NP_HEADER);
     if (!p) return start;
     p[0] = version | NP_RESPONSE_BIT;
-    p[1] = 0;
+    p[1] = version == NP_VERSION_BETA ? NP_FLAG_BETA : 0;
     store_u16(p + 2, (uint16_t)stream);
     p[4] = (uint8_t)opcode;
     store_u32(p + 5, 0);

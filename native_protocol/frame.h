@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "native_protocol/opcode.h"
 
-enum { NP_VERSION_MIN = 3, NP_VERSION_MAX = 5, NP_HEADER = 9, NP_RESPONSE_BIT = 0x80 };
+enum { NP_VERSION_MIN = 3, NP_VERSION_MAX = 5, NP_VERSION_BETA = 6, NP_HEADER = 9, NP_RESPONSE_BIT = 0x80 };
 
 enum np_flag {
     NP_FLAG_COMPRESSED = 0x01,
@@ -36,7 +36,7 @@ struct np_envelope {
 enum { NP_NEED_MORE = 0, NP_BAD = -1, NP_TOO_BIG = -2 };
 
 /* Bytes consumed (header and body), or NP_NEED_MORE, or NP_BAD with e: the stream cannot be followed any further (a version we
- * do not speak is found on the first byte alone, and env->version says which), or NP_TOO_BIG with e: the body is longer
+ * do not speak is found on the first byte alone, v6 with the flags behind it, and env->version says which), or NP_TOO_BIG with e: the body is longer
  * than max; env has the header, and the caller may skip NP_HEADER + env->length bytes. */
 ssize_t np_envelope_decode(struct slice in, uint32_t max, struct np_envelope *env, struct err *e) MUST_CHECK;
 
@@ -45,5 +45,5 @@ size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum 
 /* more: bytes of the body that follow elsewhere. */
 void np_envelope_end(struct buf *out, size_t start, size_t more);
 
-/* "3/v3, 4/v4, 5/v5" */
+/* "3/v3, 4/v4, 5/v5"; v6-beta is for who asks for it with the flag (v5 under another number, as in Cassandra 5.0) */
 extern const char np_versions_text[];

@@ -268,13 +268,14 @@ void np_put_error(struct buf *out, uint8_t version, const struct err *e) {
 
 /* ---- the smaller messages ---- */
 
-void np_put_supported(struct buf *out, const char *cql_version) {
+void np_put_supported(struct buf *out, uint8_t version, const char *cql_version) {
     static const char *const compression[] = {"snappy", "lz4"};
-    static const char *const versions[] = {"3/v3", "4/v4", "5/v5"};
+    static const char *const versions[] = {"3/v3", "4/v4", "5/v5", "6/v6-beta"};
+    uint16_t n = ARRAY_LEN(versions) - (version != NP_VERSION_BETA);
     buf_u16(out, 3);
     np_put_string(out, "PROTOCOL_VERSIONS");
-    buf_u16(out, ARRAY_LEN(versions));
-    for (size_t i = 0; i < ARRAY_LEN(versions); i++) np_put_string(out, versions[i]);
+    buf_u16(out, n);
+    for (size_t i = 0; i < n; i++) np_put_string(out, versions[i]);
     np_put_string(out, "COMPRESSION");
     buf_u16(out, ARRAY_LEN(compression));
     for (size_t i = 0; i < ARRAY_LEN(compression); i++) np_put_string(out, compression[i]);

@@ -18,12 +18,17 @@ static int add_column(struct compile *c, struct select_plan *p, struct result_co
     return 0;
 }
 
-/* The columns that an expression names. */
-static void want_names(struct compile *c, const struct ast_expr *x) {
+/* The columns that an expression names, which is wrong for another reason. -1: one of them is unknown, and that is told. */
+static int want_names(struct compile *c, const struct ast_expr *x) {
     const struct schema_column *column = x->kind == EXPR_NAME ? schema_column_find(c->scope->table, x->name) : NULL;
+    if (x->kind == EXPR_NAME && !column) {
+        err_clear(c->err);
+        return selector_undefined(c, c->scope->table, x->name);
+    }
     if (column) c->scope->wanted[column->ordinal] = true;
     for (uint32_t i = 0; i < x->n_args; i++)
-        if (x->args[i]) want_names(c, x->args[i]);
+        if (x->args[i] && want_names(c, x->args[i])) return -1;
+    return 0;
 }
 
 static int add_selector(struct compile *c, struct select_plan *p, const struct ast_selector *x, struct result_column *columns) {
@@ -49,10 +54,10 @@ static int add_selectors(struct compile *c, struct select_plan *p, const struct 
             for (uint32_t k = 0; k < p->table->n_columns; k++)
                 if (add_column(c, p, columns, &p->table->columns[k])) return -1;
         } else if (add_selector(c, p, x, columns)) {
-            if (c->scope->names_fault) return -1;
-            if (!later->set) *later = *c->err;
+            struct err fault = *c->err;
+            if (c->scope->names_fault || want_names(c, x->expr)) return -1;
+            if (!later->set) *later = fault;
             err_clear(c->err);
-            want_names(c, x->expr);
         }
     }
     return 0;

@@ -411,3 +411,25 @@ def test_a_prepared_select_follows_an_altered_table(cassandra_server):
         s.execute("ALTER TABLE altered.t ADD a text")
         s.execute("UPDATE altered.t SET a = 'new' WHERE k = 1")
         assert s.execute(select, (1,)).one()._asdict() == {"k": 1, "a": "new", "v": 2}
+
+
+@pytest.mark.parametrize("mode", ["keyspaces", "cassandra"])
+def test_beta_of_the_protocol_is_spoken_with_who_asks_for_it(new_server, mode):
+    """Python's driver sets the flag when it is told to; without it the driver goes down to v5."""
+    server = new_server("--mode", mode, "--ddl-delay", "none")
+    with server.cluster(protocol_version=6, allow_beta_protocol_version=True) as cluster:
+        session = cluster.connect()
+        assert cluster.protocol_version == 6
+        session.execute("CREATE KEYSPACE beta WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE beta.t (p int, c int, v text, PRIMARY KEY (p, c))")
+        insert = session.prepare("INSERT INTO beta.t (p, c, v) VALUES (?, ?, ?)")
+        for c in range(5):
+            session.execute(insert, (1, c, "v" * 70000))
+        select = session.prepare("SELECT c, v FROM beta.t WHERE p = ?")
+        select.fetch_size = 2
+        assert [(r.c, len(r.v)) for r in session.execute(select, (1,))] == [(c, 70000) for c in range(5)]
+        with pytest.raises(InvalidRequest):
+            session.execute("SELECT nosuch FROM beta.t")
+    with server.cluster() as cluster:
+        cluster.connect()
+        assert cluster.protocol_version == 5
