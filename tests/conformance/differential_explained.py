@@ -96,3 +96,11 @@ def bound_on_a_tuple_beside_several(table, statement, tally, cassandra):
     several = re.search(r"\((\w+), \w+(?:, \w+)*\) (?:<|>|<=|>=) ", where)
     alone = several and re.search(rf"\b{several.group(1)}\)? (?:<|>|<=|>=) ", where.replace(several.group(), ""))
     return bool(answered(tally, cassandra) and alone and several.group(1) in tuples)
+
+
+@explains("Cassandra takes the write time of an element or field for a list where a value is made of it, and answers bytes of another type than it says")
+def time_of_a_part_as_a_list(table, statement, tally, cassandra):
+    if not answered(tally, cassandra) or not re.search(r"(?i)(WRITETIME|TTL)\(\w+(\[|\.)", statement.partition(" FROM ")[0]):
+        return False
+    others = [a == b or "writetime(" in a[0].lower() or "ttl(" in a[0].lower() for a, b in zip(tally.columns, cassandra.columns)]
+    return len(tally.columns) == len(cassandra.columns) and all(others) and list(map(len, tally.pages)) == list(map(len, cassandra.pages))

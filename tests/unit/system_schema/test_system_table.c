@@ -173,7 +173,7 @@ static void test_trace_is_kept_and_found_by_id(void **state) {
     world_init(&w, MODE_CASSANDRA);
     const struct trace_event events[] = {{10, "parsed", "loop"}, {20, "done", "loop"}};
     const struct schema_option parameters[] = {{"query", "SELECT 1"}};
-    struct trace_session t = {.started_us = 1600000000000000, .duration_us = 25, .command = "QUERY", .request = "Execute CQL3 query",
+    struct trace_session t = {.started_us = clock_wall_us(&clock_real), .duration_us = 25, .command = "QUERY", .request = "Execute CQL3 query",
                               .client = slice_of("\x7f\0\0\1", 4), .n_parameters = 1, .parameters = parameters, .n_events = 2, .events = events};
     for (uint8_t i = 0; i < 3; i++) {
         memset(t.id, 0x11, sizeof t.id);
