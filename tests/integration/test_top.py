@@ -1,0 +1,89 @@
+"""tally top: what a server is doing, and logins with an AWS signature."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tally_server import TALLYD, Server, create_keyspace, create_table
+
+TALLY = TALLYD.parent / "tally"
+
+
+def run(*args, code=0, env=None):
+    done = subprocess.run([str(TALLY), *(str(a) for a in args)], capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})})
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done.stdout or done.stderr
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    """A server with two tables, one of which was asked much, and throttled."""
+    server = Server(tmp_path_factory.mktemp("busy"), "--ddl-delay", "none", "--limits", "shadow").start()
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        session.execute("CREATE TYPE shop.address (street text, number int)")
+        session.execute("CREATE TYPE shop.person (name text, home frozen<shop.address>)")
+        create_table(session, "shop", "orders",
+                     'customer int, "Day" int, id int, total int, note text, who frozen<shop.person>, name text static, PRIMARY KEY ((customer), "Day", id)')
+        create_table(session, "shop", "quiet", "id int PRIMARY KEY, v text")
+        insert = session.prepare('INSERT INTO shop.orders (customer, "Day", id, note) VALUES (?, ?, ?, ?)')
+        for i in range(300):
+            session.execute(insert, (1 if i % 3 else i, i, i, "x" * 1500))
+        list(session.execute("SELECT * FROM shop.orders WHERE customer = 1"))
+        session.execute("INSERT INTO shop.quiet (id, v) VALUES (1, 'v')")
+    yield server
+    server.stop()
+
+
+def at(server):
+    return f"{server.host}:{server.port}"
+
+
+def test_top_shows_tables_partitions_and_statements_by_units(busy):
+    top = json.loads(run("top", "--server", at(busy), "--once", "--json"))
+    names = [t["name"] for t in top["tables"]]
+    assert names.index("shop.orders") < names.index("shop.quiet")
+    orders = top["tables"][names.index("shop.orders")]
+    assert orders["units"] > 600 and orders["requests"] >= 300
+    hot = top["partitions"][0]
+    assert hot["name"] == "shop.orders 0x00000001" and hot["units"] > 0.5 * orders["units"]
+    insert = next(s for s in top["statements"] if s["name"].startswith("INSERT INTO shop.orders"))
+    assert insert["requests"] == 300 and insert["units"] == 600
+    assert "latency_mean_ms" in orders and 0 < orders["latency_mean_ms"] <= orders["latency_max_ms"]
+
+
+def test_top_for_people_is_a_table_and_a_screen(busy):
+    text = run("top", "--server", at(busy), "--once", "--rows", "2")
+    assert "units in the last second" in text and "shop.orders" in text and "\x1b" not in text
+    rows = [line for line in text.split("\n") if "INSERT INTO shop.orders" in line]
+    assert len(rows) == 1
+    screen = subprocess.Popen(["script", "-qec", f"{TALLY} top --server {at(busy)}", "/dev/null"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, start_new_session=True)
+    seen, deadline = b"", time.monotonic() + 20
+    while seen.count(b"\x1b[H\x1b[J") < 2 and time.monotonic() < deadline:
+        seen += os.read(screen.stdout.fileno(), 65536)
+    os.killpg(screen.pid, signal.SIGTERM)
+    screen.wait(timeout=20)
+    assert seen.count(b"\x1b[H\x1b[J") >= 2 and b"shop.orders" in seen
+
+
+def test_top_needs_a_server_that_tells(busy):
+    assert "cannot connect" in run("top", "--server", "127.0.0.1:1", "--once", code=1)
+    assert "--every" in run("top", "--server", at(busy), "--every", "0", code=2)
+
+
+@pytest.mark.parametrize("version", ["3", "4", "5"])
+def test_logs_in_with_an_aws_signature_in_every_version(tmp_path, version):
+    credentials = tmp_path / "credentials"
+    credentials.write_text("user app secret\nkey AKIDEXAMPLE wJalrXUtnFEMI app\n")
+    credentials.chmod(0o600)
+    server = Server(tmp_path, "--auth", "sigv4", "--region", "us-west-2", "--credentials", credentials).start()
+    keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI"}
+    base = ("top", "--server", at(server), "--once", "--json", "--protocol", version)
+    assert json.loads(run(*base, "--sigv4", "--region", "us-west-2", env=keys))["ok"]
+    assert not json.loads(run(*base, "--sigv4", "--region", "us-west-2", env={**keys, "AWS_SECRET_ACCESS_KEY": "wrong"}, code=1))["ok"]
+    assert json.loads(run(*base, "--user", "app", env={"TALLY_PASSWORD": "secret"}))["ok"]
+    server.stop()
