@@ -74,14 +74,15 @@ static const struct schema_table *definition_at(struct apply *a, const struct hi
     return table_kind.decode(recovery_form(h, at_us), &at, &a->arena, a->err);
 }
 
-/* Ids of columns are the old table's: its rows are taken as they are. */
+/* Ids of columns are the old table's, and what was dropped of it: its rows are taken as they are. */
 static int begin_create(struct apply *a, const struct entry *ks, const struct history *h, const struct history *newest, int64_t at_us) {
     const struct schema_table *then = definition_at(a, h, at_us), *now = then ? definition_at(a, newest, INT64_MAX) : NULL;
     struct schema_table t = {.created_ms = clock_wall_us(a->c->clock) / 1000};
     uint32_t n;
     const struct schema_option *options = now ? options_of(a, then, now, &n) : NULL;
     if (!options) return -1;
-    struct table_parts parts = {.name = a->change->name, .n_columns = then->n_columns, .n_column_ids = then->n_column_ids};
+    struct table_parts parts = {.name = a->change->name, .n_columns = then->n_columns, .n_column_ids = then->n_column_ids, .n_dropped = then->n_dropped,
+                                .dropped = then->dropped};
     parts.columns = ARENA_ARRAY(&a->arena, then->n_columns, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
     memcpy(parts.columns, then->columns, then->n_columns * sizeof *parts.columns);

@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import shutil
 import stat
 import subprocess
 import threading
@@ -175,3 +176,91 @@ def test_bad_calls_are_refused_in_words(new_server, tmp_path):
     tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
     assert "is there already" in tally("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "data", code=1).stderr
     assert "no backup 9" in tally("restore", "--from", tmp_path / "b", "--backup", 9, "--data-dir", tmp_path / "x", code=1).stderr
+
+# ---- cut off ----
+
+def fill(server, rows=400, size=20_000):
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        insert = session.prepare("INSERT INTO bak.rows (pk, ck, v) VALUES (?, ?, ?)")
+        for f in [session.execute_async(insert, (i % 7, i, random.randbytes(size // 2).hex())) for i in range(rows)]:
+            f.result()
+
+
+def whole_backups(folder):
+    listed = as_json("restore", "--from", folder, "--list")["backups"]
+    assert all(b["whole"] for b in listed), listed
+    return [b["backup"] for b in listed]
+
+
+def test_a_backup_that_kill9_cuts_off_is_not_there_and_those_before_and_after_it_are_whole(new_server, tmp_path):
+    server = start(new_server)
+    backups = tmp_path / "b"
+    fill(server)
+    tally("backup", "--data-dir", tmp_path / "data", "--to", backups)
+    made = 1
+    for turn, kill in enumerate((server.kill9, None, server.kill9)):
+        fill(server, rows=100)
+        running = subprocess.Popen([str(TALLY), "backup", "--data-dir", str(tmp_path / "data"), "--to", str(backups)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.01 + 0.02 * turn)
+        if kill:
+            kill()
+            done = running.wait(timeout=60) == 0
+            server.start()
+        else:  # the server goes on with what it was asked for
+            running.kill()
+            running.wait()
+            done = False
+        there = whole_backups(backups)
+        assert len(there) >= made + done, f"turn {turn}: {there}, {made} were told of"
+        assert as_json("backup", "--data-dir", tmp_path / "data", "--to", backups)["backup"] > there[-1]
+        made = len(whole_backups(backups))
+    with server.cluster() as cluster:
+        before = {r.ck: r.v for r in cluster.connect().execute("SELECT ck, v FROM bak.rows")}
+    as_json("backup", "--data-dir", tmp_path / "data", "--to", backups)
+    server.stop()
+    tally("restore", "--from", backups, "--data-dir", tmp_path / "new")
+    assert rows_of(tmp_path / "other", tmp_path / "new") == before
+
+
+def test_a_restore_that_kill9_cuts_off_leaves_no_data_folder_and_runs_again(new_server, tmp_path):
+    server = start(new_server)
+    fill(server)
+    tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
+    with server.cluster() as cluster:
+        before = {r.ck: r.v for r in cluster.connect().execute("SELECT ck, v FROM bak.rows")}
+    server.stop()
+    cut = 0
+    for turn in range(4):
+        new = tmp_path / f"new{turn}"
+        running = subprocess.Popen([str(TALLY), "restore", "--from", str(tmp_path / "b"), "--data-dir", str(new)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.02 * turn)
+        running.kill()
+        running.wait()
+        left = tmp_path / f"new{turn}.restoring"
+        if not new.exists():
+            cut += 1
+            if left.exists():
+                again = tally("restore", "--from", tmp_path / "b", "--data-dir", new, code=1)
+                assert "a restore was broken off" in again.stderr and str(left) in again.stderr and not new.exists()
+                shutil.rmtree(left)
+            tally("restore", "--from", tmp_path / "b", "--data-dir", new)
+        assert not left.exists()
+        if turn == 3:
+            assert rows_of(tmp_path / f"server{turn}", new) == before
+    assert cut, "no restore was cut off"
+
+
+def test_a_folder_that_holds_anything_is_not_restored_into(new_server, tmp_path):
+    server = start(new_server)
+    tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
+    server.stop()
+    for name, make in (("notes", lambda d: (d / "notes.txt").write_text("mine")), ("empty", lambda d: None)):
+        folder = tmp_path / name
+        folder.mkdir()
+        make(folder)
+        held = sorted(os.listdir(folder))
+        refused = tally("restore", "--from", tmp_path / "b", "--data-dir", folder, code=1 if held else 0)
+        if held:
+            assert "is there already" in refused.stderr and str(folder) in refused.stderr
+            assert sorted(os.listdir(folder)) == held and (folder / "notes.txt").read_text() == "mine"

@@ -234,6 +234,43 @@ def test_recovery_enabled_later_begins_then_and_disabled_forgets(session):
         restore(session, "late", "t")
 
 
+def await_type(session):
+    deadline = time.monotonic() + 20
+    while [r.status for r in session.execute("SELECT status FROM system_schema_mcs.types WHERE keyspace_name = 'r'")] != ["ACTIVE"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_columns_that_were_dropped_stay_away_and_user_types_come_back(session):
+    session.execute("CREATE TYPE r.place (street text, zip int)")
+    await_type(session)
+    make_table(session, "t", "pk int PRIMARY KEY, a int, b text, home place, work frozen<place>, m map<text, frozen<place>>")
+    session.execute("INSERT INTO r.t (pk, a, b, home, work, m) VALUES (1, 1, 'old', {street: 's', zip: 1}, {zip: 2}, {'k': {zip: 3}})")
+    first = moment_after()
+    time.sleep(0.003)
+    alter = lambda change: (session.execute(f"ALTER TABLE r.t {change}"), await_active(session, "r", "t"))
+    alter("DROP b")
+    session.execute("UPDATE r.t SET home.street = 'moved' WHERE pk = 1")
+    without = moment_after()
+    time.sleep(0.003)
+    alter("ADD b text")
+    session.execute("INSERT INTO r.t (pk, a, b) VALUES (2, 2, 'new')")
+    session.execute("ALTER TYPE r.place ADD town text")
+    await_type(session)
+    for name, moment in (("first", first), ("without", without), ("last", None)):
+        restore(session, name, "t", moment)
+    read = lambda table, columns: sorted(tuple(r) for r in session.execute(f"SELECT pk, {columns} FROM r.{table}"))
+    assert read("first", "a, b, home.street, work.zip") == [(1, 1, "old", "s", 2)]
+    assert read("without", "a, home.street") == [(1, 1, "moved")]
+    assert read("last", "a, b, home.street") == [(1, 1, None, "moved"), (2, 2, "new", None)]
+    assert session.execute("SELECT m FROM r.last WHERE pk = 1").one().m["k"].zip == 3
+    with pytest.raises(InvalidRequest):
+        session.execute("SELECT b FROM r.without")
+    session.execute("ALTER TABLE r.without ADD b text")
+    await_active(session, "r", "without")
+    assert read("without", "b") == [(1, None)]
+
+
 def test_a_table_is_restored_to_before_and_after_a_truncation(new_server):
     server = new_server("--ddl-delay", "none")
     with server.cluster() as cluster:
