@@ -48,6 +48,7 @@ static void define_all(struct admission *a, const struct schema *s) {
     }
 }
 
+/* With a keyspace. */
 static void drop_gone(struct admission *a, const struct schema *s) {
     const struct limit_table *l;
     for (uint32_t i = 1; (l = limiter_table(a->limiter, i, clock_wall_us(a->clock)));) {
@@ -62,7 +63,8 @@ static void on_change(void *arg, const struct schema_change *change) {
     const struct schema *s = catalog_schema(a->catalog);
     const struct schema_table *t = change->target == TARGET_TABLE ? schema_table_any(s, change->keyspace, change->name) : NULL;
     pthread_mutex_lock(&a->lock);
-    if (change->kind == CHANGE_DROPPED) drop_gone(a, s);
+    if (change->kind == CHANGE_DROPPED && change->target == TARGET_TABLE) limiter_drop(a->limiter, change->object);
+    else if (change->kind == CHANGE_DROPPED && change->target == TARGET_KEYSPACE) drop_gone(a, s);
     else if (t) (void)define(a, t);
     pthread_mutex_unlock(&a->lock);
     schema_unref(s);

@@ -181,7 +181,7 @@ void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg) {
 }
 
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
-    *out = (struct schema_change){.kind = kind, .target = x->kind->target};
+    *out = (struct schema_change){.kind = kind, .target = x->kind->target, .object = x->id};
     strncpy(out->keyspace, entry_place(c, x).keyspace, sizeof out->keyspace - 1);
     if (x->kind->in_keyspace) strncpy(out->name, x->name, sizeof out->name - 1);
 }

@@ -66,6 +66,7 @@ enum schema_change_target { TARGET_KEYSPACE, TARGET_TABLE, TARGET_TYPE, TARGET_F
 struct schema_change {
     enum schema_change_kind kind;
     enum schema_change_target target;
+    uint32_t object; /* schema_table.object of a table; of others likewise an id that nothing else has */
     char keyspace[64], name[224];
 };
 

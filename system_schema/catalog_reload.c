@@ -74,7 +74,7 @@ static int keep_ids(struct catalog *c, const struct before *b, struct err *e) {
 static bool is_seen(const struct entry *x) { return x->status != SCHEMA_CREATING && x->status != SCHEMA_DELETING && !entry_is_gone(x); }
 
 static void tell(struct catalog *c, enum schema_change_kind kind, const char *keyspace, const struct entry *x) {
-    struct schema_change change = {.kind = kind, .target = x->kind->target};
+    struct schema_change change = {.kind = kind, .target = x->kind->target, .object = x->id};
     snprintf(change.keyspace, sizeof change.keyspace, "%s", keyspace);
     if (x->kind->in_keyspace) snprintf(change.name, sizeof change.name, "%s", x->name);
     for (uint32_t i = 0; i < c->n_listeners; i++) c->listeners[i].cb(c->listeners[i].arg, &change);
