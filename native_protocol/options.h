@@ -22,6 +22,7 @@ struct np_options { /* what it points to must outlive the front */
     enum write_size write_size;
     uint32_t timestamp_size; /* as in struct op_cost */
     enum np_capacity_payload capacity_payload;
+    bool unmetered; /* nothing is sized or charged: for measuring what that costs */
     struct access_control *access;           /* whoever connects must log in; NULL: nobody */
     const struct access_keys *keys;  /* SigV4 logins; NULL: there are none */
     const char *region;              /* for which they are signed */

@@ -14,7 +14,7 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
     call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
-                                  .timestamp_size = o->timestamp_size};
+                                  .timestamp_size = o->timestamp_size, .unmetered = o->unmetered};
     call->charge = (struct charge){0};
     call->r = (struct cql_request){
         .db = o->db,
@@ -49,6 +49,7 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool
 static bool eventual(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
 
 static void size(struct np_call *call) {
+    if (UNLIKELY(call->cost.unmetered)) return;
     charge_compute(&call->cost, eventual(call->r.params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, &call->charge);
 }
 

@@ -227,12 +227,15 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     int durability = ONE_OF(c, CONFIG_DURABILITY, e, "fsync", "periodic", "none");
     int damage = ONE_OF(c, CONFIG_ON_DAMAGE, e, "refuse", "cut");
     int payload = ONE_OF(c, CONFIG_CAPACITY_PAYLOAD, e, "charge", "full", "off");
-    if (mode < 0 || model < 0 || durability < 0 || damage < 0 || payload < 0) return -1;
+    int metering = ONE_OF(c, CONFIG_METERING, e, "on", "off");
+    if (mode < 0 || model < 0 || durability < 0 || damage < 0 || payload < 0 || metering < 0) return -1;
     s->mode = mode == 0 ? MODE_KEYSPACES : MODE_CASSANDRA;
     s->size_model = model == 0 ? SIZE_DOCUMENTED_2022 : SIZE_CURRENT;
     s->durability = durability == 0 ? ENG_FSYNC : durability == 1 ? ENG_PERIODIC : ENG_NONE;
     s->cut_damage = damage == 1;
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
+    s->unmetered = metering == 1;
+    if (s->unmetered) s->capacity_payload = NP_CAPACITY_OFF;
     if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;

@@ -37,7 +37,7 @@ static void forget(struct read_meter *m, uint64_t rows_read, uint64_t bytes_read
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
     bool may_end = m->before_row && m->paged && m->page_rows;
     if (may_end || m->may_undo) m->rows_before = m->read->rows;
-    if (has_row) row_size_add(&m->read->rows, m->cost, v);
+    if (has_row && !m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
     if (may_end && (m->rows_left == 0 || m->earlier_bytes + encoded_bytes(m) > READ_PAGE_BYTES)) {
         forget(m, m->rows_read, m->bytes_read);
         return false;

@@ -84,6 +84,7 @@ struct op_cost {
     struct arena *arena;
     enum size_model size_model;
     enum write_size write_size;
+    bool unmetered;          /* rows that are read are not sized */
     uint32_t timestamp_size; /* bytes of the timestamp of a column of a table with client-side timestamps */
     /* filled by engine */
     uint64_t bytes_read;    /* keys and values, as the store has them, of the rows that were passed, dead ones too */

@@ -11,7 +11,7 @@
 #include "tests/bench/ceiling.h"
 #include "tests/bench/proc.h"
 
-enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNTOLD | WRITTEN, FEW_CONNECTIONS = 8, SCANNERS = 50, TURNS = 6 };
+enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN, FEW_CONNECTIONS = 8, SCANNERS = 50, TURNS = 6 };
 static const unsigned configs[] = {0, LOOPS4, FSYNC};
 
 const char *target_name(const struct bench_options *o, enum target t) {
@@ -65,7 +65,7 @@ static void progress(const struct bench_options *o, enum target t, const char *w
 static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
     struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC};
     struct proc_flags f = {.durability = config & FSYNC ? "fsync" : "periodic", .threads = config & LOOPS4 ? MEASURE_LOOPS : "1",
-                           .capacity_payload = config & UNTOLD ? "off" : NULL, .write_size = config & WRITTEN ? "written" : NULL};
+                           .metering = config & UNMETERED ? "off" : NULL, .write_size = config & WRITTEN ? "written" : NULL};
     *p = (struct proc){0};
     if (t == CANNED || t == ROCKSDB) return proc_start_child(p, ceiling_main, &c);
     if (t != OTHER) return proc_start_tallyd(p, t == AGAINST ? o->against : o->tallyd, &f);

@@ -75,9 +75,9 @@ static void become_tallyd(const struct proc *p, const char *tallyd, const char *
                             "--compatibility", "off", "--ddl-delay", "none", "--durability", f->durability};
     size_t n = 0;
     while (args[n]) n++;
-    if (f->capacity_payload) {
-        args[n++] = "--capacity-payload";
-        args[n++] = f->capacity_payload;
+    if (f->metering) {
+        args[n++] = "--metering";
+        args[n++] = f->metering;
     }
     if (f->write_size) {
         args[n++] = "--write-size";

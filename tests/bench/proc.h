@@ -16,7 +16,7 @@ struct proc {
 /* How tallyd is started: texts of its flags. */
 struct proc_flags {
     const char *durability, *threads;
-    const char *capacity_payload, *write_size; /* NULL: the default */
+    const char *metering, *write_size; /* NULL: the default */
 };
 /* Starts tallyd on a scratch folder and waits for its ready line. 0 / -1 with a message on stderr. */
 int proc_start_tallyd(struct proc *p, const char *tallyd, const struct proc_flags *flags);

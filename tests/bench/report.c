@@ -42,7 +42,7 @@ static void promises(const struct report *r, struct promise out[PROMISES]) {
     out[2] = (struct promise){"p99 of a read beside 50 scanning clients : alone", p99_ratio(r, LOAD_BESIDE, LOAD_ALONE), 3};
     out[3] = (struct promise){"p99 of an insert beside 50 scanning clients : alone", p99_ratio(r, LOAD_INSERT_BESIDE, LOAD_INSERT_ALONE), 3};
     out[4] = (struct promise){"p99 of a condition beside 50 scanning clients : alone", p99_ratio(r, LOAD_LWT_BESIDE, LOAD_LWT_ALONE), 3};
-    out[6] = (struct promise){"CPU of a point read whose charge is told : untold", cpu_ratio(&m[LOAD_READ_TOLD][TALLYD], &m[LOAD_READ_UNTOLD][TALLYD]), 1.03};
+    out[6] = (struct promise){"CPU of a point read, metered and told its charge : not metered", cpu_ratio(&m[LOAD_READ_METERED][TALLYD], &m[LOAD_READ_UNMETERED][TALLYD]), 1.03};
     out[5] = (struct promise){"time that 4 inserting loops wait for rows : all", waited_share(&m[LOAD_INSERT4][TALLYD]), 0.02};
 }
 

@@ -17,7 +17,7 @@ enum statement {
 };
 
 enum { FILL_ROWS = 1, FILL_WIDE = 2, FILL_MERGED = 4, FILL_GAPS = 8 };
-enum { CEILING = 1, FSYNC = 2, LOOPS4 = 4, FEW = 8, BESIDE_SCANS = 16, PAIRED = 32, UNTOLD = 64, WRITTEN = 128 };
+enum { CEILING = 1, FSYNC = 2, LOOPS4 = 4, FEW = 8, BESIDE_SCANS = 16, PAIRED = 32, UNMETERED = 64, WRITTEN = 128 };
 
 enum workload {
 #define WORKLOAD(id, name, request, fills, config) LOAD_##id,

@@ -411,6 +411,43 @@ def test_rows_read_are_those_that_are_paid_for(session):
     assert charge(session, "UPDATE m.told SET v = 0x01 WHERE pk = 1 AND ck = 5 IF EXISTS")["rows_read"] == 0
 
 
+def test_rows_and_bytes_read_of_every_kind_of_read(session):
+    """A point, a slice, a filter, an aggregate, IN on either key, pages, a scan: rows_read are the rows that were passed, bytes_read what they are stored as."""
+    create_table(session, "m", "passed", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    insert = session.prepare("INSERT INTO m.passed (pk, ck, v) VALUES (?, ?, ?)")
+    for pk in (1, 2):
+        for ck in range(20):
+            session.execute(insert, (pk, ck, bytes([ck]) * 1000))
+    cases = [
+        ("SELECT v FROM m.passed WHERE pk = 1 AND ck = 3", 1, 1),
+        ("SELECT v FROM m.passed WHERE pk = 1 AND ck = 30", 0, 0),
+        ("SELECT v FROM m.passed WHERE pk = 1 AND ck >= 5 AND ck <= 9", 5, 5),
+        ("SELECT v FROM m.passed WHERE pk = 1 AND ck >= 5 AND ck <= 9 ORDER BY ck DESC", 5, 5),
+        ("SELECT ck FROM m.passed WHERE pk = 1 AND v = 0x00 ALLOW FILTERING", 20, 0),
+        ("SELECT ck FROM m.passed WHERE v = 0x00 ALLOW FILTERING", 40, 0),
+        ("SELECT COUNT(*) FROM m.passed WHERE pk = 1", 20, 1),
+        ("SELECT MAX(ck) FROM m.passed", 40, 1),
+        ("SELECT pk, COUNT(ck) FROM m.passed GROUP BY pk", 40, 2),
+        ("SELECT v FROM m.passed WHERE pk IN (1, 2, 3) AND ck IN (1, 2, 40)", 4, 4),
+        ("SELECT v FROM m.passed WHERE pk = 1 AND ck IN (1, 2, 40)", 2, 2),
+        ("SELECT * FROM m.passed", 40, 40),
+    ]
+    stored = None
+    for query, rows, returned in cases:
+        c = charge(session, query)
+        assert (c["rows_read"], c["rows_returned"]) == (rows, returned), query
+        stored = stored or c["bytes_read"]  # of the first, which is one row
+        assert 1000 < stored < 1200 and rows * 1000 < c["bytes_read"] + 1 <= rows * stored + 1, query
+    pages, state, read = 0, None, []
+    while state is not None or not pages:
+        future = session.execute_async(SimpleStatement("SELECT v FROM m.passed WHERE pk = 1", fetch_size=8), paging_state=state, custom_payload={"capacity": b""})
+        result = future.result()
+        detail = json.loads(future.custom_payload["capacity"])
+        read.append((detail["rows_read"], detail["rows_returned"], len(result.current_rows)))
+        pages, state = pages + 1, result.paging_state
+    assert [r for r in read if any(r)] == [(8, 8, 8), (8, 8, 8), (4, 4, 4)]
+
+
 def test_a_column_that_has_expired_counts_until_it_is_removed(session):
     create_table(session, "m", "partly", "pk int, ck int, v blob, w int, s blob static, PRIMARY KEY (pk, ck)")
     session.execute("INSERT INTO m.partly (pk, ck, w) VALUES (1, 1, 1)")
@@ -512,6 +549,19 @@ def test_details_come_as_the_server_is_set(new_server, setting, keys):
         if setting == "off":
             assert payload_of(s, ask=True) == {}
     server.stop()
+
+
+def test_metering_that_is_off_charges_and_tells_nothing(new_server):
+    """--metering off, with which the bench measures what metering costs."""
+    server = new_server("--ddl-delay", "none", "--metering", "off")
+    with server.cluster(protocol_version=4) as cluster:
+        s = cluster.connect()
+        create_keyspace(s, "off")
+        create_table(s, "off", "t", "pk int PRIMARY KEY, v int")
+        s.execute("INSERT INTO off.t (pk, v) VALUES (1, 2)")
+        future = s.execute_async("SELECT v FROM off.t WHERE pk = 1", custom_payload={"capacity": b""})
+        assert future.result().one().v == 2 and "RequestCharge" not in (future.custom_payload or {})
+        assert s.execute("SELECT read_units, write_units, requests FROM system_metering.tables WHERE keyspace_name = 'off'").one() == (0, 0, 0)
 
 
 @pytest.mark.parametrize("version", [4, 5])
