@@ -108,34 +108,59 @@ static void put_canonical(struct buf *out, struct slice date, struct slice acces
     buf_put(out, nonce_hash, 2 * DIGEST);
 }
 
-static bool signing_key(const char *secret, struct slice day, const char *region, uint8_t key[DIGEST]) {
+static bool signing_key(const char *secret, struct slice day, struct slice region, struct slice service, uint8_t key[DIGEST]) {
     struct buf first;
     buf_init(&first, 0);
     buf_put_str(&first, "AWS4");
     buf_put_str(&first, secret);
-    bool ok = !buf_failed(&first) && hmac(first.p, first.n, day, key) && hmac(key, DIGEST, slice_str(region), key) &&
-              hmac(key, DIGEST, slice_str("cassandra"), key) && hmac(key, DIGEST, slice_str("aws4_request"), key);
+    bool ok = !buf_failed(&first) && hmac(first.p, first.n, day, key) && hmac(key, DIGEST, region, key) &&
+              hmac(key, DIGEST, service, key) && hmac(key, DIGEST, slice_str("aws4_request"), key);
     if (first.p) OPENSSL_cleanse(first.p, first.n);
     buf_fini(&first);
     return ok;
 }
 
+bool sigv4_hash(struct slice text, char out[SIGV4_SIGNATURE]) { return sha256_hex(text, out); }
+
+/* The scope is day/region/service/aws4_request. */
+static int sign_scope(const char *secret, struct slice scope, struct slice to_sign, char out[SIGV4_SIGNATURE]) {
+    struct slice part[4] = {{0}};
+    uint8_t key[DIGEST], signature[DIGEST];
+    size_t n = 0, from = 0;
+    for (size_t i = 0; i <= scope.n && n < ARRAY_LEN(part); i++) {
+        if (i < scope.n && scope.p[i] != '/') continue;
+        part[n++] = slice_of(scope.p + from, i - from);
+        from = i + 1;
+    }
+    if (n != ARRAY_LEN(part) || from <= scope.n || part[0].n != DAY || !slice_is(part[3], "aws4_request")) return -1;
+    bool ok = signing_key(secret, part[0], part[1], part[2], key) && hmac(key, DIGEST, to_sign, signature);
+    if (ok) hex(signature, DIGEST, out);
+    OPENSSL_cleanse(key, sizeof(key));
+    return ok ? 0 : -1;
+}
+
+int sigv4_sign_canonical(const char *secret, struct slice date, struct slice scope, struct slice canonical, char out[SIGV4_SIGNATURE]) {
+    char hash[2 * DIGEST];
+    struct buf to_sign;
+    buf_init(&to_sign, 0);
+    buf_printf(&to_sign, "AWS4-HMAC-SHA256\n%.*s\n%.*s\n", SLICE_FMT(date), SLICE_FMT(scope));
+    bool ok = sha256_hex(canonical, hash);
+    if (ok) buf_put(&to_sign, hash, sizeof(hash));
+    ok = ok && !buf_failed(&to_sign) && !sign_scope(secret, scope, buf_slice(&to_sign), out);
+    buf_fini(&to_sign);
+    return ok ? 0 : -1;
+}
+
 int sigv4_sign(struct slice date, struct slice access_key, const char *secret, const char *region, const char nonce[SIGV4_NONCE],
                char out[SIGV4_SIGNATURE]) {
     char hash[2 * DIGEST];
-    uint8_t key[DIGEST], signature[DIGEST];
-    struct buf scope, text, to_sign;
+    struct buf scope, text;
     if (sigv4_time(date) < 0) return -1;
-    buf_init(&scope, 0), buf_init(&text, 0), buf_init(&to_sign, 0);
+    buf_init(&scope, 0), buf_init(&text, 0);
     buf_printf(&scope, "%.4s%.2s%.2s/%s/cassandra/aws4_request", date.p, date.p + 5, date.p + 8, region);
     bool ok = !buf_failed(&scope) && sha256_hex(slice_of(nonce, SIGV4_NONCE), hash);
     if (ok) put_canonical(&text, date, access_key, buf_slice(&scope), hash);
-    ok = ok && !buf_failed(&text) && sha256_hex(buf_slice(&text), hash);
-    buf_printf(&to_sign, "AWS4-HMAC-SHA256\n%.*s\n%.*s\n", SLICE_FMT(date), SLICE_FMT(buf_slice(&scope)));
-    buf_put(&to_sign, hash, sizeof(hash));
-    ok = ok && !buf_failed(&to_sign) && signing_key(secret, slice_of(scope.p, DAY), region, key) && hmac(key, DIGEST, buf_slice(&to_sign), signature);
-    if (ok) hex(signature, DIGEST, out);
-    OPENSSL_cleanse(key, sizeof(key));
-    buf_fini(&scope), buf_fini(&text), buf_fini(&to_sign);
+    ok = ok && !buf_failed(&text) && !sigv4_sign_canonical(secret, date, buf_slice(&scope), buf_slice(&text), out);
+    buf_fini(&scope), buf_fini(&text);
     return ok ? 0 : -1;
 }

@@ -10,6 +10,7 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...) {
     e->set = true;
     e->no_memory = false;
     e->code = code;
+    e->rule = NULL;
     memset(&e->detail, 0, sizeof(e->detail));
     va_list ap;
     va_start(ap, fmt);

@@ -33,6 +33,7 @@ struct err {
     bool set;
     bool no_memory; /* err_nomem: what was read or asked may be sound */
     enum err_code code;
+    const char *rule; /* that it broke, a name of keyspaces/refusal.def; NULL: none of these */
     struct err_detail detail;
     char text[ERR_TEXT_MAX]; /* UTF-8, NUL-terminated, cut with "..." when too long */
 };

@@ -147,7 +147,7 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
         err_nomem(r->err);
         return NULL;
     }
-    struct ast_stmt *ast = cql_parse(r->arena, query, r->err);
+    struct ast_stmt *ast = r->tree ? r->tree : cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
     r->stmt_kind = ast->kind;
     struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = compat_in(r, &r->db->options.compat), .now_us = r->now_us, .err = r->err};

@@ -9,7 +9,10 @@ static int say_no(enum refusal_id id, struct err *e, va_list ap) {
     char words[ERR_TEXT_MAX];
     const struct refusal r = refusal_of(id);
     vsnprintf(words, sizeof words, r.words, ap);
-    return err_set(e, r.code, "%s%s%s", words, *r.instead ? " " : "", r.instead);
+    bool first = !e->set;
+    int rc = err_set(e, r.code, "%s%s%s", words, *r.instead ? " " : "", r.instead);
+    if (first) e->rule = r.name;
+    return rc;
 }
 
 /* Without memory for a note it goes to the report at once, and may be counted twice. */

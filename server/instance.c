@@ -128,6 +128,19 @@ static int open_front(struct instance *in, struct err *e) {
     return 0;
 }
 
+/* It is Amazon Keyspaces': there is none in cassandra mode. */
+static int open_control_plane(struct instance *in, struct err *e) {
+    const struct settings *s = &in->settings;
+    const struct control_plane_options o = {
+        .db = in->db, .catalog = in->catalog, .clock = &in->clock.clock, .size_model = s->size_model, .access = in->access,
+        .keys = s->auth == AUTH_NONE ? NULL : &in->keys, .region = s->region, .port = s->api_port, .tls_port = s->api_tls_port,
+        .tls_cert = s->tls.cert, .tls_key = s->tls.key};
+    if (s->mode == MODE_CASSANDRA) return 0;
+    if (control_plane_start(&in->control_plane, &o, e)) return -1;
+    in->states.control_plane = in->control_plane;
+    return 0;
+}
+
 int instance_open(struct instance *in, const struct settings *s, struct err *e) {
     *in = (struct instance){.settings = *s, .lock_fd = -1};
     atomic_store(&in->slow_us, s->slow_us);
@@ -137,7 +150,8 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     if (np_port_pick(s->listen, port, e)) return -1;
     in->settings.node.port = *port;
     if (!open_engine(in, e) && !open_capture(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
-        !admin_start(&in->admin, s->admin_port, in->front, in->eng, &in->metering, e) && !local_socket_start(&in->local, s->data_dir, in->eng, e))
+        !admin_start(&in->admin, s->admin_port, in->front, in->eng, &in->metering, e) && !open_control_plane(in, e) &&
+        !local_socket_start(&in->local, s->data_dir, in->eng, e))
         return 0;
     instance_close(in);
     return -1;
@@ -145,6 +159,7 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
 
 void instance_close(struct instance *in) {
     if (in->local) local_socket_stop(in->local);
+    if (in->control_plane) control_plane_stop(in->control_plane);
     if (in->admin) admin_stop(in->admin);
     if (in->front) np_front_stop(in->front);
     if (in->capture) capture_recorder_free(in->capture);

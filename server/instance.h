@@ -1,8 +1,9 @@
-/* A running server: engine, ledger, catalogue, roles, database, front, admin port and local socket, opened in this order and closed in the reverse one. */
+/* A running server: engine, ledger, catalogue, roles, database, front, admin port, API and local socket, opened in this order and closed in the reverse one. */
 #pragma once
 
 #include "access/credentials.h"
 #include "access/system_auth.h"
+#include "control_plane/control_plane.h"
 #include "keyspaces/report.h"
 #include "server/admin.h"
 #include "server/admission.h"
@@ -37,6 +38,7 @@ struct instance {
     _Atomic int64_t slow_us; /* as in np_options */
     struct np_front *front;
     struct admin *admin;
+    struct control_plane *control_plane; /* AWS's API; NULL: off */
     struct local_socket *local;
     struct states states;
 };

@@ -66,16 +66,20 @@ static int read_tls(struct settings *s, const struct config *c, struct err *e) {
 }
 
 static int read_network(struct settings *s, const struct config *c, struct err *e) {
-    unsigned long port, tls_port, admin_port, threads;
+    unsigned long port, tls_port, admin_port, api_port, api_tls_port, threads;
     if (number(c, CONFIG_PORT, 0, 65535, &port, e) || number(c, CONFIG_TLS_PORT, 0, 65535, &tls_port, e) ||
-        number(c, CONFIG_ADMIN_PORT, 0, 65535, &admin_port, e) || number(c, CONFIG_THREADS, 0, 256, &threads, e))
+        number(c, CONFIG_ADMIN_PORT, 0, 65535, &admin_port, e) || number(c, CONFIG_API_PORT, 0, 65535, &api_port, e) ||
+        number(c, CONFIG_API_TLS_PORT, 0, 65535, &api_tls_port, e) || number(c, CONFIG_THREADS, 0, 256, &threads, e))
         return -1;
     s->listen = c->values[CONFIG_LISTEN];
     s->port = (uint16_t)port;
     s->tls_port = (uint16_t)tls_port;
     s->admin_port = (uint16_t)admin_port;
+    s->api_port = (uint16_t)api_port;
     s->threads = (unsigned)threads;
-    return read_tls(s, c, e);
+    if (read_tls(s, c, e)) return -1;
+    s->api_tls_port = s->has_tls && api_port ? (uint16_t)api_tls_port : 0;
+    return 0;
 }
 
 static int read_log(struct settings *s, const struct config *c, struct err *e) {
@@ -162,8 +166,9 @@ static void read_node(struct settings *s, const struct config *c) {
         .listen_address = any ? "127.0.0.1" : s->listen,
         .port = s->port,
         .peers = c->values[CONFIG_PEERS],
+        .account = c->values[CONFIG_ACCOUNT],
     };
-    s->region = or_default(c->values[CONFIG_REGION], s->node.datacenter);
+    s->region = s->node.region = or_default(c->values[CONFIG_REGION], s->node.datacenter);
 }
 
 static int read_auth(struct settings *s, const struct config *c, struct err *e) {
@@ -220,6 +225,7 @@ static int read_capture(struct settings *s, const struct config *c, struct err *
 }
 
 int settings_read(struct settings *s, const struct config *c, struct err *e) {
+    enum { ACCOUNT_DIGITS = 12 };
     *s = (struct settings){.config = c};
     if (read_log(s, c, e) || read_network(s, c, e) || read_bounds(s, c, e) || read_workers(s, c, e)) return -1;
     int mode = ONE_OF(c, CONFIG_MODE, e, "keyspaces", "cassandra");
@@ -239,6 +245,9 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
+    const char *account = c->values[CONFIG_ACCOUNT];
+    if (strlen(account) != ACCOUNT_DIGITS || strspn(account, "0123456789") != ACCOUNT_DIGITS)
+        return err_set(e, ERR_CONFIG, "--account must be a number of twelve digits, not '%s'", account);
     read_node(s, c);
     return read_capture(s, c, e) ? -1 : read_ddl(s, c, e);
 }

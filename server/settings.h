@@ -14,7 +14,7 @@ struct settings { /* texts belong to the config */
     const struct config *config; /* all of it, to be shown; NULL: nobody asks */
     const char *data_dir; /* NULL: memory */
     const char *listen;
-    uint16_t port, tls_port, admin_port;
+    uint16_t port, tls_port, admin_port, api_port, api_tls_port; /* the API's: 0: off */
     bool has_tls, tls_only;
     struct np_tls_options tls;
     struct {

@@ -4,6 +4,19 @@
 
 #include "base/log.h"
 
+/* The API first: nobody of it waits for the front. */
+static int pause_all(struct states *s, struct err *e) {
+    control_plane_pause(s->control_plane);
+    if (np_front_pause(s->front, e) == 0) return 0;
+    control_plane_go_on(s->control_plane);
+    return -1;
+}
+
+static void go_on(struct states *s) {
+    np_front_go_on(s->front);
+    control_plane_go_on(s->control_plane);
+}
+
 /* The disk has the other state: a restart says what is wrong. */
 static void must(int rc, const char *what, const struct err *why) {
     if (!rc) return;
@@ -18,9 +31,9 @@ static int begin(struct states *s, struct err *e) {
 
 /* Between two statements of anybody. */
 static int save_now(struct states *s, const char *name, const char *keyspace, struct err *e) {
-    if (np_front_pause(s->front, e)) return -1;
+    if (pause_all(s, e)) return -1;
     int rc = eng_state_save(s->eng, name, keyspace, e);
-    np_front_go_on(s->front);
+    go_on(s);
     if (!rc && *keyspace) catalog_saved_prepare(s->catalog, name, keyspace);
     return rc;
 }
@@ -28,24 +41,24 @@ static int save_now(struct states *s, const char *name, const char *keyspace, st
 static int put_back_all(struct states *s, const char *name, struct err *e) {
     struct err why = {0};
     catalog_saved_forget(s->catalog, NULL); /* spares are of the store that goes */
-    if (np_front_pause(s->front, e)) return -1;
+    if (pause_all(s, e)) return -1;
     catalog_suspend(s->catalog);
     if (s->access) access_suspend(s->access);
     int rc = eng_state_put_back(s->eng, name, e);
     must(catalog_resume(s->catalog, rc == 0, &why), "catalogue", &why);
     if (s->access) must(access_resume(s->access, rc == 0, &why), "roles", &why);
-    np_front_go_on(s->front);
+    go_on(s);
     eng_state_settle(s->eng); /* no other state is put back before this statement is answered */
     return rc;
 }
 
 static int put_back_keyspace(struct states *s, const char *name, const char *keyspace, struct err *e) {
     struct err why = {0};
-    if (catalog_saved_await(s->catalog, name, keyspace, e) || np_front_pause(s->front, e)) return -1;
+    if (catalog_saved_await(s->catalog, name, keyspace, e) || pause_all(s, e)) return -1;
     catalog_suspend(s->catalog);
     int rc = catalog_saved_put_back(s->catalog, name, e);
     must(catalog_resume(s->catalog, rc == 0, &why), "catalogue", &why);
-    np_front_go_on(s->front);
+    go_on(s);
     catalog_saved_prepare(s->catalog, name, keyspace);
     return rc;
 }

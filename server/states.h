@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "access/access.h"
+#include "control_plane/control_plane.h"
 #include "native_protocol/front.h"
 
 struct states {
@@ -12,6 +13,7 @@ struct states {
     struct catalog *catalog;
     struct access_control *access; /* NULL: nobody is asked for a login */
     struct np_front *front;
+    struct control_plane *control_plane; /* NULL: there is none, or not yet */
     pthread_mutex_t turn;
     struct catalog_states ops;
 };

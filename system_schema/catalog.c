@@ -128,7 +128,8 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     c->node = (struct node_info){arena_strdup(&c->arena, n->cluster_name), arena_strdup(&c->arena, n->datacenter),
                                  arena_strdup(&c->arena, n->rack), arena_strdup(&c->arena, n->release_version),
                                  arena_strdup(&c->arena, n->cql_version), arena_strdup(&c->arena, n->listen_address), n->port,
-                                 arena_strdup(&c->arena, n->peers ? n->peers : "none")};
+                                 arena_strdup(&c->arena, n->peers ? n->peers : "none"), arena_strdup(&c->arena, n->region ? n->region : n->datacenter),
+                                 arena_strdup(&c->arena, n->account ? n->account : "111122223333")};
     if (gather_kinds(c, o, e) || keep_rules(c, o, e) || open_parts(c, e)) {
         catalog_close(c);
         return NULL;

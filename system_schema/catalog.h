@@ -22,6 +22,7 @@ struct node_info {
     const char *listen_address; /* numeric */
     uint16_t port;
     const char *peers; /* what system.peers shows: none, keyspaces (nine addresses, those behind listen_address), or numeric addresses; NULL: none */
+    const char *region, *account; /* of ARNs; NULL: the data centre, and the one of AWS's examples */
 };
 /* ERR_CONFIG: it is none of these. */
 int peers_check(const char *setting, struct err *e) MUST_CHECK;
@@ -52,6 +53,8 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) MUS
 void catalog_close(struct catalog *c);
 const struct node_info *catalog_node(const struct catalog *c);
 enum tally_mode catalog_mode(const struct catalog *c);
+/* Of the table's change stream, the newest one, in the arena; NULL: it never had one, or no memory. */
+const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, struct arena *a);
 /* Stable over restarts; what system.local shows. */
 const uint8_t *catalog_host_id(const struct catalog *c);
 

@@ -5,9 +5,7 @@
 #include "system_schema/catalog_history.h"
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
-
-/* Names of resources have an account in them, as AWS's own examples do. */
-#define MCS_ACCOUNT "111122223333"
+#include "system_schema/type_use.h"
 
 typedef int (*table_fn)(struct row_out *ro, const struct schema_table *t);
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
@@ -43,12 +41,16 @@ static bool has_group(uint32_t n, const struct schema_option *o, const char *gro
     return false;
 }
 
-static const char *stream_arn(struct row_out *ro, const struct schema_table *t) {
+const char *catalog_stream_arn(const struct catalog *c, const struct schema_table *t, struct arena *a) {
     const char *label = option_find(t->options, t->n_options, "stream.label");
+    const struct node_info *n = catalog_node(c);
     if (!label) return NULL;
-    const char *arn = arena_printf(ro->ctx->arena, "arn:aws:cassandra:%s:" MCS_ACCOUNT ":/keyspace/%s/table/%s/stream/%s", catalog_node(ro->ctx->catalog)->datacenter,
-                                   t->keyspace->name, t->name, label);
-    if (!arn) ro->failed = true;
+    return arena_printf(a, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s/stream/%s", n->region, n->account, t->keyspace->name, t->name, label);
+}
+
+static const char *stream_arn(struct row_out *ro, const struct schema_table *t) {
+    const char *arn = catalog_stream_arn(ro->ctx->catalog, t, ro->ctx->arena);
+    if (!arn && option_find(t->options, t->n_options, "stream.label")) ro->failed = true;
     return arn;
 }
 
@@ -219,44 +221,11 @@ static int emit_mcs_autoscaling(struct row_out *ro, const struct schema_space *s
 
 /* ---- types ---- */
 
-/* Names a type, those within it left out. */
-static bool names_type(const struct cql_type *t, const char *name) {
-    if (t->id == CQL_UDT) return strcmp(t->name, name) == 0;
-    bool names = false;
-    for (uint32_t i = 0; i < t->n_args && !names; i++) names = names_type(t->args[i], name);
-    return names;
-}
-
-static bool is_field_of(const struct cql_type *parent, const char *name) {
-    bool is = false;
-    for (uint32_t i = 0; i < parent->n_args && !is; i++) is = names_type(parent->args[i], name);
-    return is;
-}
-
-/* Levels of user types, the type itself being the first (I: the reference gives the column and no example). */
-static int32_t nesting_of(const struct cql_type *t) {
-    int32_t deepest = 0;
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        int32_t inner = nesting_of(t->args[i]);
-        deepest = inner > deepest ? inner : deepest;
-    }
-    return deepest + (t->id == CQL_UDT);
-}
-
 static int put_users(struct row_out *ro, const struct schema_space *space, const char *name) {
-    const char **tables = ARENA_ARRAY(ro->ctx->arena, space->tables.n + 1, const char *), **parents = ARENA_ARRAY(ro->ctx->arena, space->n_types + 1, const char *);
-    uint32_t n_tables = 0, n_parents = 0;
-    if (!tables || !parents) return err_nomem(ro->ctx->err);
-    struct schema_table_cursor at = schema_tables_begin(&space->tables);
-    for (const struct schema_table *t; (t = schema_tables_next(&at));) {
-        bool uses = false;
-        for (uint32_t i = 0; i < t->n_columns && !uses; i++) uses = names_type(t->columns[i].type, name);
-        if (uses) tables[n_tables++] = t->name;
-    }
-    for (uint32_t i = 0; i < space->n_types; i++)
-        if (space->types[i]->status != SCHEMA_DELETING && is_field_of(space->types[i]->type, name)) parents[n_parents++] = space->types[i]->type->name;
-    if (n_tables) row_texts(ro, "direct_referring_tables", n_tables, tables);
-    if (n_parents) row_texts(ro, "direct_parent_types", n_parents, parents);
+    struct type_users users;
+    if (type_users_find(space, name, ro->ctx->arena, &users)) return err_nomem(ro->ctx->err);
+    if (users.n_tables) row_texts(ro, "direct_referring_tables", users.n_tables, users.tables);
+    if (users.n_parents) row_texts(ro, "direct_parent_types", users.n_parents, users.parents);
     return 0;
 }
 
@@ -266,7 +235,7 @@ static int emit_mcs_types(struct row_out *ro, const struct schema_space *space) 
         if (i && t->status == SCHEMA_DELETING && strcmp(space->types[i - 1]->type->name, t->type->name) == 0) continue; /* its name is taken again */
         if (put_type(ro, t) || put_users(ro, space, t->type->name)) return -1;
         row_long(ro, "last_modified_timestamp", t->modified_ms);
-        row_int(ro, "max_nesting_depth", nesting_of(t->type));
+        row_int(ro, "max_nesting_depth", type_nesting(t->type));
         row_text(ro, "status", schema_status_name(t->status));
         if (row_out_emit(ro)) return -1;
     }

@@ -166,6 +166,7 @@ struct cql_request {
     int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
     struct cql_params params;
     struct slice query;       /* QUERY, PREPARE */
+    struct ast_stmt *tree;    /* QUERY: what was made without a text, query then being how CQL would write it; NULL: query is parsed */
     struct slice prepared_id; /* EXECUTE */
     enum ast_batch_kind batch_kind;
     uint32_t n_items;

@@ -335,6 +335,8 @@ struct ast_stmt {
 /* One statement, with or without a closing semicolon. NULL and ERR_SYNTAX ("line 1:7 no viable alternative at input 'x' (...)"),
  * or ERR_INVALID for what Cassandra refuses while parsing. text must outlive the tree. */
 struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
+/* A type as it stands in a column's definition. NULL and ERR_INVALID: the text is something else. text must outlive the tree. */
+struct ast_type *cql_parse_type(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
 /* What the first word begins: SELECT, INSERT, UPDATE, DELETE or BATCH; STMT_KINDS: something else. */
 enum stmt_kind cql_parse_kind(struct slice text);
 /* Canonical CQL: parses back to an equal tree. */

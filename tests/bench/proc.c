@@ -83,6 +83,7 @@ static void become_tallyd(const struct proc *p, const char *tallyd, const char *
         args[n++] = "--write-size";
         args[n++] = f->write_size;
     }
+    setenv("TALLY_API_PORT", "0", 1); /* by the environment: an older tallyd does not know the flag */
     execv(tallyd, (char *const *)(uintptr_t)args);
     perror(tallyd);
     _exit(127);

@@ -53,7 +53,7 @@ class Server:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0", "--control", "on",
+        self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0", "--api-port", "0", "--control", "on",
                                          "--write-size", random.choice(["row", "written"])],  # written by another path, with the same outcome
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         for line in self.process.stdout:

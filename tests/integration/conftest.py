@@ -40,15 +40,26 @@ def new_server(tmp_path):
             s.kill9()
 
 
+def program_of(name, program):
+    """A program of a package that brings libraries of its own: it has a venv of its own, of requirements-<name>.txt."""
+    venv = ROOT / "build" / f"venv-{name}"
+    path = venv / "bin" / program
+    if not path.exists():
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([venv / "bin" / "pip", "install", "-q", "-r", ROOT / "tests" / "integration" / f"requirements-{name}.txt"], check=True)
+    return path
+
+
 @pytest.fixture(scope="module")
 def expansion():
-    """cqlsh-expansion brings a cqlshlib of its own, so it has a venv of its own."""
-    venv = ROOT / "build" / "venv-cqlsh-expansion"
-    program = venv / "bin" / "cqlsh-expansion"
-    if not program.exists():
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([venv / "bin" / "pip", "install", "-q", "-r", ROOT / "tests" / "integration" / "requirements-cqlsh-expansion.txt"], check=True)
-    return program
+    """cqlsh-expansion brings a cqlshlib of its own."""
+    return program_of("cqlsh-expansion", "cqlsh-expansion")
+
+
+@pytest.fixture(scope="module")
+def aws():
+    """The AWS CLI brings a botocore of its own."""
+    return program_of("awscli", "aws")
 
 
 @pytest.fixture

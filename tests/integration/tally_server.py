@@ -1,6 +1,7 @@
 """A tallyd of its own for a test: a scratch data folder, a free port, a log; start, stop, kill -9, start again."""
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -28,7 +29,7 @@ class Server:
         self.ready = {}  # fields of the ready line
 
     def start(self):
-        command = [self.binary, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", *self.flags]
+        command = [self.binary, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", "--api-port", "0", *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=log, text=True)
         for line in self.process.stdout:
@@ -78,6 +79,12 @@ def certificates(folder, *flags):
     """What `tally cert` makes: (ca.pem, the flags of a server that uses it)."""
     subprocess.run([str(TALLY), "cert", "--to", str(folder), *flags], check=True, capture_output=True)
     return folder / "ca.pem", ["--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem")]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def create_keyspace(session, name, seconds=60):

@@ -10,9 +10,8 @@ from cassandra.policies import FallthroughRetryPolicy
 from cassandra.protocol import SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
-from tally_server import ROOT, await_active, create_keyspace
+from tally_server import ROOT, await_active, create_keyspace, free_port
 from test_clock import clock
-from test_limits import free_port
 
 TABLE, OPERATION, ACCOUNT = "keyspace, table", "keyspace, table, operation", "none"
 COUNTED, STANDS, ABSENT = "counter", "gauge", "absent"

@@ -8,17 +8,11 @@ import urllib.request
 import pytest
 from cassandra.cluster import NoHostAvailable
 
-from tally_server import TALLYD, Server
+from tally_server import TALLYD, Server, free_port
 
 ROWS_MAX = 4000
 ROW_BYTES = 20_000
 ROW_UNITS = 20
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def file_limit(folder, kib):

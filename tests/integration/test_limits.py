@@ -3,7 +3,6 @@
 A write that costs more than a bucket holds is let through when the bucket is full, and leaves it in debt for seconds: so the next one is refused, however slow the machine.
 """
 import json
-import socket
 import struct
 import time
 import urllib.request
@@ -14,7 +13,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from tally_server import Server, await_active, create_keyspace, create_table
+from tally_server import Server, await_active, create_keyspace, create_table, free_port
 
 BIG = bytes(50_000)  # 49 units and more
 QUORUM = ConsistencyLevel.LOCAL_QUORUM
@@ -62,12 +61,6 @@ def limited(new_server):
     yield make
     for m in made:
         m.cluster.shutdown()
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def refusal_of(future):

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, eventually
+from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, eventually, free_port
 
 
 def run(*flags, **env):
@@ -121,12 +121,6 @@ def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path
 
 
 # ---- the admin port ----
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
 
 def test_the_admin_port_says_that_it_lives_and_what_it_is(new_server):
     s = new_server("--admin-port", str(free_port()))

@@ -75,7 +75,7 @@ def test_plain_bytes_on_the_tls_port_harm_nobody(tls):
 
 def test_a_key_without_its_certificate_is_refused(tls, tmp_path):
     server, *_ = tls
-    done = subprocess.run([str(server.process.args[0]), "--data-dir", str(tmp_path / "other"), "--port", "0", "--admin-port", "0", "--tls-key",
+    done = subprocess.run([str(server.process.args[0]), "--data-dir", str(tmp_path / "other"), "--port", "0", "--admin-port", "0", "--api-port", "0", "--tls-key",
                            str(tmp_path / "certificates" / "server-key.pem")], capture_output=True, text=True, timeout=30)
     assert done.returncode != 0
     assert "--tls-cert" in done.stderr + done.stdout

@@ -26,6 +26,7 @@ def room(name, *below):
 
 room("base")
 room("capture", "base")
+room("http", "base")
 room("keyspaces", "base")
 room("types", "base")
 room("metering/size", "+types")
@@ -48,7 +49,8 @@ room("ledger", "+metering")
 room("limits", "+metering")
 # The door of cql, and the shape of a request behind it; not its other rooms.
 room("native_protocol", "capture", "+system_schema", "access", "cql", "cql/request", "ledger", "limits", "metering")
-room("server", "+native_protocol", "keyspaces", "capture")
+room("control_plane", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "http")
+room("server", "+native_protocol", "keyspaces", "capture", "http", "control_plane")
 room("tools/client", "base", "types", "access", "native_protocol")
 # What a statement comes to offline is what the server makes of it: its limits, too, are asked as the server asks them.
 room("tools/tally", "tools/client", "capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "limits", "native_protocol", "server")

@@ -297,7 +297,7 @@ class Script:
 def start(tallyd, folder):
     """Starts tallyd on a free port; the process and its address."""
     with open(os.path.join(folder, 'log'), 'w', encoding='utf-8') as log:
-        process = subprocess.Popen([tallyd, '--data-dir', os.path.join(folder, 'data'), '--port', '0', '--admin-port', '0',
+        process = subprocess.Popen([tallyd, '--data-dir', os.path.join(folder, 'data'), '--port', '0', '--admin-port', '0', '--api-port', '0',
                                     '--mode', 'cassandra'], stdout=subprocess.PIPE, stderr=log, text=True)
     line = process.stdout.readline()
     ready = re.search(r'cql=([^ ]+):(\d+)', line)

@@ -51,7 +51,7 @@ REFUSED = [
 
 
 def start(tallyd, folder, options):
-    command = [tallyd, "--data-dir", folder, "--port", "0", "--admin-port", "0", *options]
+    command = [tallyd, "--data-dir", folder, "--port", "0", "--admin-port", "0", "--api-port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
         if line.startswith("tallyd ready: "):

@@ -146,7 +146,7 @@ static int setup(void **state) {
     signal(SIGPIPE, SIG_IGN);
     assert_int_equal(np_port_pick("127.0.0.1", &w->admin_port, &e), 0);
     snprintf(admin, sizeof(admin), "%u", w->admin_port);
-    char *argv[] = {"tallyd", "--data-dir", ":memory:", "--port", "0", "--mode", "cassandra", "--admin-port", admin, "--threads", "2", NULL};
+    char *argv[] = {"tallyd", "--data-dir", ":memory:", "--port", "0", "--mode", "cassandra", "--admin-port", admin, "--api-port", "0", "--threads", "2", NULL};
     assert_int_equal(config_load(&w->config, ARRAY_LEN(argv) - 1, argv, &e), 0);
     assert_int_equal(settings_read(&s, &w->config, &e), 0);
     if (instance_open(&w->in, &s, &e)) fail_msg("%s", e.text);

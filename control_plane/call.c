@@ -1,0 +1,123 @@
+/* What the operations share: errors, names of resources, pages. */
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "control_plane/operation.h"
+
+int call_fail(struct call *c, enum api_error error, const char *fmt, ...) {
+    char text[ERR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    c->error = error;
+    return err_invalid(c->err, "%s", text);
+}
+
+int call_nomem(struct call *c) {
+    c->error = API_InternalServerException;
+    return err_nomem(c->err);
+}
+
+const char *call_text(struct call *c, const char *member) {
+    const char *text = doc_text(c->arena, c->in, member);
+    if (!text) call_nomem(c);
+    return text;
+}
+
+/* ---- resources ---- */
+
+const char *arn_of_keyspace(struct call *c, const char *keyspace) {
+    const struct node_info *n = catalog_node(c->o->catalog);
+    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/", n->region, n->account, keyspace);
+}
+
+const char *arn_of_table(struct call *c, const char *keyspace, const char *table) {
+    const struct node_info *n = catalog_node(c->o->catalog);
+    return arena_printf(c->arena, "arn:aws:cassandra:%s:%s:/keyspace/%s/table/%s", n->region, n->account, keyspace, table);
+}
+
+bool call_shows(const struct schema_keyspace *ks) {
+    return !ks->is_system || !strcmp(ks->name, "system") || !strcmp(ks->name, "system_schema") || !strcmp(ks->name, "system_schema_mcs") ||
+           !strcmp(ks->name, "system_multiregion_info");
+}
+
+const struct schema_space *call_space(struct call *c, const char *keyspace) {
+    for (uint32_t i = 0; keyspace && i < c->schema->n_spaces; i++)
+        if (!strcmp(c->schema->spaces[i]->keyspace->name, keyspace) && call_shows(c->schema->spaces[i]->keyspace)) return c->schema->spaces[i];
+    if (keyspace) c->resource = arn_of_keyspace(c, keyspace);
+    if (keyspace) call_fail(c, API_ResourceNotFoundException, "The keyspace %s does not exist.", keyspace);
+    return NULL;
+}
+
+const struct schema_table *call_table(struct call *c, const char *keyspace, const char *table) {
+    const struct schema_space *space = table ? call_space(c, keyspace) : NULL;
+    if (!space) return NULL;
+    const struct schema_table *t = schema_tables_find(&space->tables, table);
+    if (!t) t = schema_tables_find(&space->deleting, table);
+    if (t) return t;
+    c->resource = arn_of_table(c, keyspace, table);
+    call_fail(c, API_ResourceNotFoundException, "The table %s does not exist in keyspace %s.", table, keyspace);
+    return NULL;
+}
+
+const struct schema_type *call_type(struct call *c, const char *keyspace, const char *name) {
+    const struct schema_space *space = name ? call_space(c, keyspace) : NULL;
+    for (uint32_t i = 0; space && i < space->n_types; i++)
+        if (!strcmp(space->types[i]->type->name, name)) return space->types[i];
+    if (space) c->resource = arn_of_keyspace(c, keyspace);
+    if (space) call_fail(c, API_ResourceNotFoundException, "The type %s does not exist in keyspace %s.", name, keyspace);
+    return NULL;
+}
+
+int call_check_active(struct call *c, const char *what, const char *name, enum schema_status status) {
+    if (status == SCHEMA_ACTIVE) return 0;
+    return call_fail(c, API_ConflictException, "The %s %s is %s; wait until it is %s.", what, name, schema_status_name(status),
+                     status == SCHEMA_DELETING ? "gone" : "ACTIVE");
+}
+
+const char *type_text(struct call *c, const struct cql_type *t) {
+    struct buf b;
+    buf_init(&b, 0);
+    cql_type_print(t, &b);
+    struct slice text = buf_failed(&b) ? slice_of(NULL, 0) : arena_dup(c->arena, buf_slice(&b));
+    buf_fini(&b);
+    c->make.failed = c->make.failed || !text.p;
+    return (const char *)text.p;
+}
+
+/* ---- pages: a token is the last name of the page before, in base64 ---- */
+
+enum { PAGE_ROOM = 1000, TOKEN_MAX = 2048 };
+
+int page_begin(struct call *c, struct page *p) {
+    const struct doc *room = doc_get(c->in, "maxResults"), *token = doc_get(c->in, "nextToken");
+    *p = (struct page){.after = "", .room = room ? (uint32_t)room->whole : PAGE_ROOM};
+    if (!token) return 0;
+    unsigned char text[TOKEN_MAX + 4];
+    int n = token->text.n % 4 || token->text.n > TOKEN_MAX ? -1 : EVP_DecodeBlock(text, token->text.p, (int)token->text.n);
+    for (size_t i = token->text.n; n > 0 && i > 0 && token->text.p[i - 1] == '='; i--) n--;
+    if (n <= 0 || memchr(text, 0, (size_t)n)) return call_fail(c, API_ValidationException, "The nextToken is not one that this service gave.");
+    p->after = (const char *)arena_dup(c->arena, slice_of(text, (size_t)n)).p;
+    return p->after ? 0 : call_nomem(c);
+}
+
+static void put_token(struct call *c, const char *last) {
+    size_t n = strlen(last);
+    char *text = n ? arena_alloc(c->arena, 4 * ((n + 2) / 3) + 1) : NULL;
+    if (text) EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)last, (int)n);
+    doc_put_text(&c->make, c->out, "nextToken", text);
+}
+
+bool page_takes(struct call *c, struct page *p, const char *name) {
+    if (strcmp(name, p->after) <= 0) return false;
+    if (p->room == 0) {
+        if (!doc_get(c->out, "nextToken")) put_token(c, p->after);
+        return false;
+    }
+    p->room--;
+    p->after = name;
+    return true;
+}

@@ -1,0 +1,125 @@
+/* CreateKeyspace, GetKeyspace, ListKeyspaces, UpdateKeyspace, DeleteKeyspace. */
+#include <stdio.h>
+
+#include "control_plane/tree.h"
+
+/* ---- as statements ---- */
+
+static struct ast_prop_value *single_region(struct call *c) {
+    struct ast_prop_value *map = tree_map(c);
+    tree_put(c, map, "class", tree_text(c, "SingleRegionStrategy"));
+    return map;
+}
+
+static struct ast_prop_value *regions_of(struct call *c, const struct doc *regions) {
+    struct ast_prop_value *map = tree_map(c);
+    tree_put(c, map, "class", tree_text(c, "NetworkTopologyStrategy"));
+    for (const struct doc *r = regions->first; r; r = r->next) tree_put(c, map, (const char *)arena_dup(c->arena, r->text).p, tree_text(c, "3"));
+    return map;
+}
+
+/* A specification says SINGLE_REGION or MULTI_REGION, the latter with a list. */
+static struct ast_prop_value *replication(struct call *c, const struct doc *spec) {
+    const struct doc *strategy = doc_get(spec, "replicationStrategy"), *regions = doc_get(spec, "regionList");
+    bool several = strategy && slice_is(strategy->text, "MULTI_REGION");
+    if (several == !!regions) return several ? regions_of(c, regions) : single_region(c);
+    if (several) call_fail(c, API_ValidationException, "A replicationSpecification of MULTI_REGION needs a regionList.");
+    else call_fail(c, API_ValidationException, "A replicationSpecification of SINGLE_REGION has no regionList.");
+    return NULL;
+}
+
+static struct ast_stmt *statement(struct call *c, enum stmt_kind kind, const char *keyspace) {
+    struct ast_stmt *s = tree_new(c, kind);
+    if (s) s->keyspace.name = keyspace;
+    return s;
+}
+
+static int answer_arn(struct call *c, const char *keyspace) {
+    doc_put_text(&c->make, c->out, "resourceArn", arn_of_keyspace(c, keyspace));
+    return 0;
+}
+
+static bool is_there(const struct call *c, const char *keyspace) {
+    for (uint32_t i = 0; i < c->schema->n_spaces; i++)
+        if (!strcmp(c->schema->spaces[i]->keyspace->name, keyspace)) return true;
+    return false;
+}
+
+int op_create_keyspace(struct call *c) {
+    const char *name = call_text(c, "keyspaceName");
+    struct ast_prop_value *map = name ? replication(c, doc_get(c->in, "replicationSpecification")) : NULL;
+    struct ast_stmt *s = map ? statement(c, STMT_CREATE_KEYSPACE, name) : NULL;
+    if (c->err->set) return -1;
+    if (name && is_there(c, name)) return call_fail(c, API_ConflictException, "The keyspace %s already exists.", name);
+    if (s) {
+        tree_add_prop(c, &s->keyspace.props, "replication", map);
+        tree_add_map(c, &s->keyspace.props, "tags", tree_tags(c, doc_get(c->in, "tags")));
+    }
+    return tree_run(c, s) ? -1 : answer_arn(c, name);
+}
+
+static int check_keyspace(struct call *c, const char *name) {
+    const struct schema_space *space = call_space(c, name);
+    if (!space) return -1;
+    if (space->keyspace->is_system) return call_fail(c, API_ValidationException, "The keyspace %s is a system keyspace.", name);
+    return 0;
+}
+
+int op_update_keyspace(struct call *c) {
+    const char *name = call_text(c, "keyspaceName");
+    if (!name || check_keyspace(c, name) || call_check_active(c, "keyspace", name, call_space(c, name)->keyspace->status)) return -1;
+    struct ast_prop_value *map = replication(c, doc_get(c->in, "replicationSpecification"));
+    struct ast_stmt *s = map ? statement(c, STMT_ALTER_KEYSPACE, name) : NULL;
+    if (c->err->set) return -1;
+    if (s) tree_add_prop(c, &s->keyspace.props, "replication", map);
+    return tree_run(c, s) ? -1 : answer_arn(c, name);
+}
+
+int op_delete_keyspace(struct call *c) {
+    const char *name = call_text(c, "keyspaceName");
+    if (!name || check_keyspace(c, name)) return -1;
+    const struct schema_space *space = call_space(c, name);
+    if (space->keyspace->status == SCHEMA_DELETING) return 0;
+    if (call_check_active(c, "keyspace", name, space->keyspace->status)) return -1;
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        if (call_check_active(c, "table", t->name, t->status)) return -1;
+    return tree_run(c, statement(c, STMT_DROP_KEYSPACE, name));
+}
+
+/* ---- as they are ---- */
+
+static void put_keyspace(struct call *c, struct doc *to, const struct schema_keyspace *ks) {
+    bool several = schema_regions(ks) > 1;
+    doc_put_text(&c->make, to, "keyspaceName", ks->name);
+    doc_put_text(&c->make, to, "resourceArn", arn_of_keyspace(c, ks->name));
+    doc_put_text(&c->make, to, "replicationStrategy", several ? "MULTI_REGION" : "SINGLE_REGION");
+    struct doc *regions = several ? doc_put(&c->make, to, "replicationRegions", DOC_LIST) : NULL;
+    for (uint32_t i = 1; regions && i < ks->n_replication; i++) doc_put_text(&c->make, regions, NULL, ks->replication[i].name);
+}
+
+int op_get_keyspace(struct call *c) {
+    const char *name = call_text(c, "keyspaceName");
+    const struct schema_space *space = call_space(c, name);
+    if (!space) return -1;
+    const struct schema_keyspace *ks = space->keyspace;
+    put_keyspace(c, c->out, ks);
+    struct doc *all = schema_regions(ks) > 1 ? doc_put(&c->make, c->out, "replicationGroupStatuses", DOC_LIST) : NULL;
+    for (uint32_t i = 1; all && i < ks->n_replication; i++) {
+        struct doc *one = doc_put(&c->make, all, NULL, DOC_MAP);
+        doc_put_text(&c->make, one, "region", ks->replication[i].name);
+        doc_put_text(&c->make, one, "keyspaceStatus", schema_status_name(ks->status));
+    }
+    return 0;
+}
+
+int op_list_keyspaces(struct call *c) {
+    struct page p;
+    if (page_begin(c, &p)) return -1;
+    struct doc *all = doc_put(&c->make, c->out, "keyspaces", DOC_LIST);
+    for (uint32_t i = 0; i < c->schema->n_spaces; i++) {
+        const struct schema_keyspace *ks = c->schema->spaces[i]->keyspace;
+        if (call_shows(ks) && page_takes(c, &p, ks->name)) put_keyspace(c, doc_put(&c->make, all, NULL, DOC_MAP), ks);
+    }
+    return 0;
+}

@@ -1,0 +1,238 @@
+/* CreateTable, GetTable, GetTableAutoScalingSettings, ListTables, UpdateTable, DeleteTable, RestoreTable. */
+#include <stdio.h>
+#include <time.h>
+
+#include "control_plane/table_settings.h"
+
+/* ---- the schema's definition ---- */
+
+static int add_columns(struct call *c, const struct doc *list, struct ast_column **out, uint32_t *n) {
+    struct ast_column *columns = ARENA_ARRAY(c->arena, list->n + 1, struct ast_column);
+    *n = 0;
+    for (const struct doc *d = columns ? list->first : NULL; d; d = d->next) {
+        const struct doc *type = doc_get(d, "type");
+        struct ast_column *col = &columns[(*n)++];
+        if (!(col->name = doc_text(c->arena, d, "name"))) return call_nomem(c);
+        if (!*col->name) return call_fail(c, API_ValidationException, "A column needs a name.");
+        if (!(col->type = cql_parse_type(c->arena, type->text, c->err))) return -1;
+    }
+    *out = columns;
+    return columns ? 0 : call_nomem(c);
+}
+
+static const char **names_of(struct call *c, const struct doc *list, uint32_t *n) {
+    const char **names = ARENA_ARRAY(c->arena, (list ? list->n : 0) + 1, const char *);
+    *n = 0;
+    for (const struct doc *d = names && list ? list->first : NULL; d; d = d->next) names[(*n)++] = doc_text(c->arena, d, "name");
+    if (!names) call_nomem(c);
+    return names;
+}
+
+static int mark_statics(struct call *c, struct ast_create_table *t, const struct doc *statics) {
+    for (const struct doc *d = statics ? statics->first : NULL; d; d = d->next) {
+        const char *name = doc_text(c->arena, d, "name");
+        uint32_t i = 0;
+        while (name && i < t->n_columns && strcmp(t->columns[i].name, name) != 0) i++;
+        if (!name) return call_nomem(c);
+        if (i == t->n_columns) return call_fail(c, API_ValidationException, "The static column %s is not among allColumns.", name);
+        t->columns[i].is_static = true;
+    }
+    return 0;
+}
+
+static int take_order(struct call *c, struct ast_create_table *t, const struct doc *keys) {
+    struct ast_ordering *order = ARENA_ARRAY(c->arena, t->n_clustering + 1, struct ast_ordering);
+    uint32_t n = 0;
+    for (const struct doc *d = order && keys ? keys->first : NULL; d; d = d->next, n++)
+        order[n] = (struct ast_ordering){.column = t->clustering[n], .desc = slice_is(doc_get(d, "orderBy")->text, "DESC")};
+    t->props.n_order = n;
+    t->props.order = order;
+    return order ? 0 : call_nomem(c);
+}
+
+static int take_definition(struct call *c, struct ast_create_table *t) {
+    const struct doc *d = doc_get(c->in, "schemaDefinition"), *clustering = doc_get(d, "clusteringKeys");
+    if (add_columns(c, doc_get(d, "allColumns"), &t->columns, &t->n_columns)) return -1;
+    t->partition_key = names_of(c, doc_get(d, "partitionKeys"), &t->n_partition_key);
+    t->clustering = names_of(c, clustering, &t->n_clustering);
+    t->n_primary_keys = 1;
+    if (!t->partition_key || !t->clustering) return -1;
+    return mark_statics(c, t, doc_get(d, "staticColumns")) || take_order(c, t, clustering) ? -1 : 0;
+}
+
+/* ---- as statements ---- */
+
+static int answer_arn(struct call *c, const char *member, const char *keyspace, const char *table) {
+    doc_put_text(&c->make, c->out, member, arn_of_table(c, keyspace, table));
+    return 0;
+}
+
+/* One of the name that a new table is to have. */
+static int check_new(struct call *c, const char *keyspace, const char *name) {
+    const struct schema_space *space = call_space(c, keyspace);
+    if (!space) return -1;
+    const struct schema_table *t = schema_tables_find(&space->tables, name);
+    if (!t) t = schema_tables_find(&space->deleting, name);
+    if (t && t->status != SCHEMA_ACTIVE) return call_check_active(c, "table", name, t->status);
+    if (t) return call_fail(c, API_ConflictException, "The table %s already exists in keyspace %s.", name, keyspace);
+    return call_check_active(c, "keyspace", keyspace, space->keyspace->status);
+}
+
+int op_create_table(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName"), *comment = doc_text(c->arena, doc_get(c->in, "comment"), "message");
+    struct ast_stmt *s = tree_new(c, STMT_CREATE_TABLE);
+    if (!keyspace || !name || check_new(c, keyspace, name)) return -1;
+    if (s) {
+        struct ast_create_table *t = &s->create_table;
+        t->table = (struct ast_name){keyspace, name};
+        if (take_definition(c, t) || table_settings_props(c, &t->props)) return -1;
+        if (comment) tree_add_prop(c, &t->props, "comment", tree_text(c, comment));
+        tree_add_map(c, &t->props, "tags", tree_tags(c, doc_get(c->in, "tags")));
+    }
+    return tree_run(c, s) ? -1 : answer_arn(c, "resourceArn", keyspace, name);
+}
+
+/* One that statements may change. */
+static const struct schema_table *active_table(struct call *c, const char *keyspace, const char *name) {
+    const struct schema_table *t = keyspace && name ? call_table(c, keyspace, name) : NULL;
+    return t && call_check_active(c, "table", name, t->status) == 0 ? t : NULL;
+}
+
+int op_update_table(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName");
+    const struct doc *columns = doc_get(c->in, "addColumns");
+    struct ast_stmt *s = active_table(c, keyspace, name) ? tree_new(c, STMT_ALTER_TABLE) : NULL;
+    if (c->err->set) return -1;
+    if (!s) return call_nomem(c);
+    struct ast_alter_table *t = &s->alter_table;
+    *t = (struct ast_alter_table){.table = {keyspace, name}, .op = columns ? ALTER_TABLE_ADD : ALTER_TABLE_WITH};
+    if (table_settings_props(c, &t->props) || (columns && add_columns(c, columns, &t->columns, &t->n_columns))) return -1;
+    if (!columns && !t->props.n) return call_fail(c, API_ValidationException, "The request changes nothing.");
+    if (columns && t->props.n) return call_fail(c, API_ValidationException, "A request may change one setting of a table, or add columns.");
+    return tree_run(c, s) ? -1 : answer_arn(c, "resourceArn", keyspace, name);
+}
+
+int op_delete_table(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName");
+    const struct schema_table *t = name ? call_table(c, keyspace, name) : NULL;
+    if (!t) return -1;
+    if (t->status == SCHEMA_DELETING) return 0;
+    struct ast_stmt *s = active_table(c, keyspace, name) ? tree_new(c, STMT_DROP_TABLE) : NULL;
+    if (c->err->set) return -1;
+    if (s) s->drop.name = (struct ast_name){keyspace, name};
+    return tree_run(c, s);
+}
+
+/* Seconds since 1970, as ISO 8601. */
+static const char *moment_text(struct call *c, const struct doc *d) {
+    double seconds = d->kind == DOC_REAL ? d->real : (double)d->whole;
+    int64_t ms = seconds > 0 && seconds < 1e11 ? (int64_t)(seconds * 1000 + 0.5) : 0;
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[64];
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &tm));
+    return arena_printf(c->arena, "%s.%03d+0000", text, (int)(ms % 1000));
+}
+
+int op_restore_table(struct call *c) {
+    const char *keyspace = call_text(c, "targetKeyspaceName"), *name = call_text(c, "targetTableName");
+    const char *from_keyspace = call_text(c, "sourceKeyspaceName"), *from = call_text(c, "sourceTableName");
+    const struct doc *moment = doc_get(c->in, "restoreTimestamp");
+    struct ast_stmt *s = tree_new(c, STMT_RESTORE_TABLE);
+    struct ast_other *other = ARENA_NEW(c->arena, struct ast_other);
+    if (!keyspace || !name || !from_keyspace || !from || check_new(c, keyspace, name) || !call_space(c, from_keyspace)) return -1;
+    if (!s || !other) return call_nomem(c);
+    s->other = other;
+    other->restore.table = (struct ast_name){keyspace, name};
+    other->restore.from = (struct ast_name){from_keyspace, from};
+    if (table_settings_props(c, &other->restore.props)) return -1;
+    tree_add_map(c, &other->restore.props, "tags", tree_tags(c, doc_get(c->in, "tagsOverride")));
+    if (moment) tree_add_prop(c, &other->restore.props, "restore_timestamp", tree_text(c, moment_text(c, moment)));
+    return tree_run(c, s) ? -1 : answer_arn(c, "restoredTableARN", keyspace, name);
+}
+
+/* ---- as they are ---- */
+
+static void put_names(struct call *c, const struct schema_table *t) {
+    doc_put_text(&c->make, c->out, "keyspaceName", t->keyspace->name);
+    doc_put_text(&c->make, c->out, "tableName", t->name);
+    doc_put_text(&c->make, c->out, "resourceArn", arn_of_table(c, t->keyspace->name, t->name));
+}
+
+static void put_column(struct call *c, struct doc *to, const struct schema_column *col) {
+    struct doc *d = doc_put(&c->make, to, NULL, DOC_MAP);
+    doc_put_text(&c->make, d, "name", col->name);
+    doc_put_text(&c->make, d, "type", type_text(c, col->type));
+}
+
+static void put_key(struct call *c, struct doc *to, const struct schema_column *col) {
+    struct doc *d = doc_put(&c->make, to, NULL, DOC_MAP);
+    doc_put_text(&c->make, d, "name", col->name);
+    if (col->kind == COLUMN_CLUSTERING) doc_put_text(&c->make, d, "orderBy", col->desc ? "DESC" : "ASC");
+}
+
+static void put_definition(struct call *c, const struct schema_table *t) {
+    struct doc *d = doc_put(&c->make, c->out, "schemaDefinition", DOC_MAP);
+    struct doc *all = doc_put(&c->make, d, "allColumns", DOC_LIST), *partition = doc_put(&c->make, d, "partitionKeys", DOC_LIST);
+    struct doc *clustering = doc_put(&c->make, d, "clusteringKeys", DOC_LIST), *statics = doc_put(&c->make, d, "staticColumns", DOC_LIST);
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        const struct schema_column *col = &t->columns[i];
+        put_column(c, all, col);
+        if (col->kind != COLUMN_REGULAR)
+            put_key(c, col->kind == COLUMN_PARTITION_KEY ? partition : col->kind == COLUMN_CLUSTERING ? clustering : statics, col);
+    }
+}
+
+static const struct schema_table *asked_table(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "tableName");
+    return keyspace && name ? call_table(c, keyspace, name) : NULL;
+}
+
+int op_get_table(struct call *c) {
+    const struct schema_table *t = asked_table(c);
+    if (!t) return -1;
+    put_names(c, t);
+    doc_put_text(&c->make, c->out, "status", schema_status_name(t->status));
+    if (!t->keyspace->is_system) doc_put_moment(&c->make, c->out, "creationTimestamp", t->created_ms);
+    put_definition(c, t);
+    if (!t->keyspace->is_system) table_settings_put(c, t);
+    return 0;
+}
+
+int op_get_table_auto_scaling_settings(struct call *c) {
+    const struct schema_table *t = asked_table(c);
+    struct schema_capacity k;
+    if (!t) return -1;
+    schema_capacity(t, &k);
+    if (k.mode != SCHEMA_PROVISIONED)
+        return call_fail(c, API_ValidationException, "Auto scaling is for tables of provisioned capacity; %s.%s is on-demand.", t->keyspace->name, t->name);
+    put_names(c, t);
+    table_scaling_put(c, t);
+    return 0;
+}
+
+/* Tables of every status, those that are being deleted too, in one order. */
+static void put_tables(struct call *c, const struct schema_space *space, struct page *p, struct doc *all) {
+    struct schema_table_cursor live = schema_tables_begin(&space->tables), gone = schema_tables_begin(&space->deleting);
+    const struct schema_table *t = schema_tables_next(&live), *d = schema_tables_next(&gone);
+    while (t || d) {
+        bool first = t && (!d || strcmp(t->name, d->name) <= 0);
+        const struct schema_table *one = first ? t : d;
+        if (page_takes(c, p, one->name)) {
+            struct doc *x = doc_put(&c->make, all, NULL, DOC_MAP);
+            doc_put_text(&c->make, x, "keyspaceName", space->keyspace->name);
+            doc_put_text(&c->make, x, "tableName", one->name);
+            doc_put_text(&c->make, x, "resourceArn", arn_of_table(c, space->keyspace->name, one->name));
+        }
+        if (first) t = schema_tables_next(&live);
+        else d = schema_tables_next(&gone);
+    }
+}
+
+int op_list_tables(struct call *c) {
+    const struct schema_space *space = call_space(c, call_text(c, "keyspaceName"));
+    struct page p;
+    if (!space || page_begin(c, &p)) return -1;
+    put_tables(c, space, &p, doc_put(&c->make, c->out, "tables", DOC_LIST));
+    return 0;
+}

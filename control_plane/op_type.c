@@ -1,0 +1,91 @@
+/* CreateType, GetType, ListTypes, DeleteType. */
+#include "control_plane/tree.h"
+#include "system_schema/type_use.h"
+
+static int answer(struct call *c, const char *keyspace, const char *name) {
+    doc_put_text(&c->make, c->out, "keyspaceArn", arn_of_keyspace(c, keyspace));
+    doc_put_text(&c->make, c->out, "typeName", name);
+    return 0;
+}
+
+static int take_fields(struct call *c, struct ast_create_type *t) {
+    const struct doc *fields = doc_get(c->in, "fieldDefinitions");
+    t->field_names = ARENA_ARRAY(c->arena, fields->n, const char *);
+    t->field_types = ARENA_ARRAY(c->arena, fields->n, struct ast_type *);
+    if (!t->field_names || !t->field_types) return call_nomem(c);
+    for (const struct doc *d = fields->first; d; d = d->next, t->n_fields++) {
+        if (!(t->field_names[t->n_fields] = doc_text(c->arena, d, "name"))) return call_nomem(c);
+        if (!(t->field_types[t->n_fields] = cql_parse_type(c->arena, doc_get(d, "type")->text, c->err))) return -1;
+    }
+    return 0;
+}
+
+/* The one that goes may be there beside the one that comes. */
+static const struct schema_type *existing(const struct schema_space *space, const char *name) {
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (!strcmp(space->types[i]->type->name, name)) return space->types[i];
+    return NULL;
+}
+
+int op_create_type(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
+    const struct schema_space *space = name ? call_space(c, keyspace) : NULL;
+    struct ast_stmt *s = space ? tree_new(c, STMT_CREATE_TYPE) : NULL;
+    if (c->err->set || (space && call_check_active(c, "keyspace", keyspace, space->keyspace->status))) return -1;
+    if (!s) return call_nomem(c);
+    const struct schema_type *t = existing(space, name);
+    if (t && call_check_active(c, "type", name, t->status)) return -1;
+    if (t) return call_fail(c, API_ConflictException, "The type %s already exists in keyspace %s.", name, keyspace);
+    s->create_type.name = (struct ast_name){keyspace, name};
+    return take_fields(c, &s->create_type) || tree_run(c, s) ? -1 : answer(c, keyspace, name);
+}
+
+int op_delete_type(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
+    const struct schema_type *t = name ? call_type(c, keyspace, name) : NULL;
+    if (!t) return -1;
+    if (t->status == SCHEMA_DELETING) return answer(c, keyspace, name);
+    struct ast_stmt *s = call_check_active(c, "type", name, t->status) ? NULL : tree_new(c, STMT_DROP_TYPE);
+    if (c->err->set) return -1;
+    if (s) s->drop.name = (struct ast_name){keyspace, name};
+    return tree_run(c, s) ? -1 : answer(c, keyspace, name);
+}
+
+static void put_texts(struct call *c, const char *member, const char **texts, uint32_t n) {
+    struct doc *list = doc_put(&c->make, c->out, member, DOC_LIST);
+    for (uint32_t i = 0; i < n; i++) doc_put_text(&c->make, list, NULL, texts[i]);
+}
+
+int op_get_type(struct call *c) {
+    const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
+    const struct schema_type *t = name ? call_type(c, keyspace, name) : NULL;
+    struct type_users users;
+    if (!t) return -1;
+    if (type_users_find(call_space(c, keyspace), name, c->arena, &users)) return call_nomem(c);
+    struct doc_maker *m = &c->make;
+    doc_put_text(m, c->out, "keyspaceName", keyspace);
+    doc_put_text(m, c->out, "typeName", name);
+    struct doc *fields = doc_put(m, c->out, "fieldDefinitions", DOC_LIST);
+    for (uint32_t i = 0; i < t->type->n_args; i++) {
+        struct doc *f = doc_put(m, fields, NULL, DOC_MAP);
+        doc_put_text(m, f, "name", t->type->field_names[i]);
+        doc_put_text(m, f, "type", type_text(c, t->type->args[i]));
+    }
+    doc_put_moment(m, c->out, "lastModifiedTimestamp", t->modified_ms);
+    doc_put_text(m, c->out, "status", schema_status_name(t->status));
+    put_texts(c, "directReferringTables", users.tables, users.n_tables);
+    put_texts(c, "directParentTypes", users.parents, users.n_parents);
+    doc_put_whole(m, c->out, "maxNestingDepth", type_nesting(t->type));
+    doc_put_text(m, c->out, "keyspaceArn", arn_of_keyspace(c, keyspace));
+    return 0;
+}
+
+int op_list_types(struct call *c) {
+    const struct schema_space *space = call_space(c, call_text(c, "keyspaceName"));
+    struct page p;
+    if (!space || page_begin(c, &p)) return -1;
+    struct doc *all = doc_put(&c->make, c->out, "types", DOC_LIST);
+    for (uint32_t i = 0; i < space->n_types; i++)
+        if (page_takes(c, &p, space->types[i]->type->name)) doc_put_text(&c->make, all, NULL, space->types[i]->type->name);
+    return 0;
+}

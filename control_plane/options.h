@@ -1,0 +1,17 @@
+/* What the control plane stands on, and where it listens. */
+#pragma once
+
+#include "access/credentials.h"
+#include "cql/cql.h"
+
+struct control_plane_options {
+    struct cql_db *db;
+    struct catalog *catalog;
+    struct clock *clock;
+    enum size_model size_model;
+    const struct access_keys *keys; /* NULL: any signature, or none, will do */
+    struct access_control *access;
+    const char *region;
+    uint16_t port, tls_port; /* 0: off */
+    const char *tls_cert, *tls_key;
+};

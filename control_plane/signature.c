@@ -1,0 +1,146 @@
+#include "control_plane/signature.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <time.h>
+
+#include "access/sigv4.h"
+
+/* The Authorization header, taken apart; slices point into it. */
+struct authorization {
+    struct slice key, scope, headers, signature;
+};
+
+static const struct access_key *refuse(enum api_error *error, enum api_error why, struct err *e, const char *words) {
+    *error = why;
+    err_invalid(e, "%s", words);
+    return NULL;
+}
+
+static struct slice field(const char *text, const char *name) {
+    const char *at = strstr(text, name);
+    if (!at) return slice_of(NULL, 0);
+    at += strlen(name);
+    return slice_of(at, strcspn(at, ", "));
+}
+
+static bool take_apart(const char *text, struct authorization *out) {
+    if (strncmp(text, "AWS4-HMAC-SHA256 ", 17)) return false;
+    struct slice credential = field(text, "Credential=");
+    const uint8_t *slash = credential.p ? memchr(credential.p, '/', credential.n) : NULL;
+    *out = (struct authorization){.headers = field(text, "SignedHeaders="), .signature = field(text, "Signature=")};
+    if (!slash || !out->headers.n || out->signature.n != SIGV4_SIGNATURE) return false;
+    out->key = slice_of(credential.p, (size_t)(slash - credential.p));
+    out->scope = slice_of(slash + 1, credential.n - out->key.n - 1);
+    return true;
+}
+
+/* "20260102T030405Z"; -1: it is none. */
+static int64_t time_of(const char *date) {
+    static const char form[] = "ddddddddTddddddZ";
+    struct tm tm = {0};
+    if (strlen(date) != sizeof(form) - 1) return -1;
+    for (size_t i = 0; form[i]; i++)
+        if (form[i] == 'd' ? date[i] < '0' || date[i] > '9' : date[i] != form[i]) return -1;
+    return strptime(date, "%Y%m%dT%H%M%SZ", &tm) ? timegm(&tm) : -1;
+}
+
+/* ---- the canonical request ---- */
+
+/* Inner runs of blanks are one, those at the ends none. */
+static void put_trimmed(struct buf *out, const char *value) {
+    bool any = false, blank = false;
+    for (; *value; value++) {
+        if (*value == ' ') {
+            blank = any;
+            continue;
+        }
+        if (blank) buf_u8(out, ' ');
+        buf_u8(out, (uint8_t)*value);
+        any = true;
+        blank = false;
+    }
+}
+
+static bool put_headers(struct buf *out, const struct http_request *q, struct slice names) {
+    char name[128];
+    while (names.n) {
+        const uint8_t *end = memchr(names.p, ';', names.n);
+        size_t n = end ? (size_t)(end - names.p) : names.n;
+        if (n >= sizeof(name)) return false;
+        memcpy(name, names.p, n);
+        name[n] = 0;
+        const char *value = http_header(q, name);
+        if (!value) return false;
+        buf_printf(out, "%s:", name);
+        put_trimmed(out, value);
+        buf_u8(out, '\n');
+        names = slice_of(names.p + n + (end != NULL), names.n - n - (end != NULL));
+    }
+    return true;
+}
+
+/* What an API is called with has no query string. */
+static bool put_canonical(struct buf *out, const struct http_request *q, struct slice headers) {
+    char hash[SIGV4_SIGNATURE];
+    buf_printf(out, "%s\n%s\n\n", q->method, q->path);
+    if (!sigv4_hash(q->body, hash) || !put_headers(out, q, headers)) return false;
+    buf_printf(out, "\n%.*s\n", SLICE_FMT(headers));
+    buf_put(out, hash, sizeof(hash));
+    return !buf_failed(out);
+}
+
+static bool is_signed(const struct http_request *q, const struct authorization *z, const char *date, const char *secret) {
+    char due[SIGV4_SIGNATURE];
+    struct buf canonical;
+    buf_init(&canonical, 1 << 20);
+    bool ok = put_canonical(&canonical, q, z->headers) && !sigv4_sign_canonical(secret, slice_str(date), z->scope, buf_slice(&canonical), due);
+    buf_fini(&canonical);
+    return ok && !CRYPTO_memcmp(due, z->signature.p, sizeof(due));
+}
+
+/* ---- the check ---- */
+
+/* date/region/service/aws4_request, of this Region and day. */
+static bool is_scope(struct slice scope, const char *date, const char *region, const char *service, struct arena *a) {
+    const char *due = arena_printf(a, "%.8s/%s/%s/aws4_request", date, region, service);
+    return due && slice_is(scope, due);
+}
+
+static bool covers(struct slice headers, const char *name) {
+    size_t n = strlen(name);
+    for (size_t i = 0; i + n <= headers.n; i++) {
+        bool begins = i == 0 || headers.p[i - 1] == ';', ends = i + n == headers.n || headers.p[i + n] == ';';
+        if (begins && ends && !memcmp(headers.p + i, name, n)) return true;
+    }
+    return false;
+}
+
+static bool has_token(const struct access_key *key, const struct http_request *q) {
+    const char *token = http_header(q, "X-Amz-Security-Token");
+    if (!key->token) return true;
+    return token && strlen(token) == strlen(key->token) && !CRYPTO_memcmp(token, key->token, strlen(token));
+}
+
+/* A key that is not known takes as long as one that is. */
+const struct access_key *signature_check(const struct access_keys *keys, const char *region, const char *service, const struct http_request *q,
+                                         int64_t now_s, struct arena *a, enum api_error *error, struct err *e) {
+    const char *authorization = http_header(q, "Authorization"), *date = http_header(q, "X-Amz-Date");
+    struct authorization z;
+    if (!authorization) return refuse(error, API_MissingAuthenticationTokenException, e, "Missing Authentication Token");
+    if (!take_apart(authorization, &z) || !date || time_of(date) < 0 || !covers(z.headers, "host") || !covers(z.headers, "x-amz-date"))
+        return refuse(error, API_IncompleteSignatureException, e,
+                      "The Authorization header must be AWS4-HMAC-SHA256 with Credential, SignedHeaders (host and x-amz-date among them) and Signature, beside X-Amz-Date");
+    const struct access_key *key = access_key_find(keys, z.key);
+    bool same = is_signed(q, &z, date, key ? key->secret : "");
+    if (!key || !has_token(key, q)) return refuse(error, API_UnrecognizedClientException, e, "The security token included in the request is invalid.");
+    if (!same)
+        return refuse(error, API_InvalidSignatureException, e,
+                      "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method.");
+    if (!is_scope(z.scope, date, region, service, a))
+        return refuse(error, API_InvalidSignatureException, e, "Credential should be scoped to a valid region and to the service.");
+    if (llabs(time_of(date) - now_s) > SIGV4_SKEW_S)
+        return refuse(error, API_InvalidSignatureException, e, "Signature expired: X-Amz-Date is more than 15 minutes from the time of the server");
+    return key;
+}

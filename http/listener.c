@@ -1,0 +1,202 @@
+#include "http/listener.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <time.h>
+
+/* Connections that stay open at once; a few more while those sent off are being closed. */
+enum { VISITORS = 64, ANSWER_MAX = 64 << 20, PEM_MAX = 1 << 20, REQUEST_SECONDS = 10 };
+
+/* A connection, from its first moment to its last. All of it on the daemon's one thread. */
+struct visitor {
+    TAILQ_ENTRY(visitor) entry;
+    int fd;
+    bool listed;
+};
+
+struct http_listener {
+    struct MHD_Daemon *daemon;
+    TAILQ_HEAD(, visitor) visitors; /* eldest first */
+    unsigned n_visitors;
+    struct http_options o;
+    struct buf cert, key;
+};
+
+/* A request that is being read. */
+struct reading {
+    struct buf body;
+    struct timespec began;
+    bool too_large;
+};
+
+const char *http_header(const struct http_request *q, const char *name) { return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name); }
+const char *http_argument(const struct http_request *q, const char *name) { return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name); }
+
+struct taker {
+    void (*take)(void *arg, const char *name, const char *value);
+    void *arg;
+};
+
+static enum MHD_Result give_argument(void *arg, enum MHD_ValueKind kind, const char *name, const char *value) {
+    struct taker *t = arg;
+    (void)kind;
+    t->take(t->arg, name, value ? value : "");
+    return MHD_YES;
+}
+
+void http_each_argument(const struct http_request *q, void (*take)(void *arg, const char *name, const char *value), void *arg) {
+    struct taker t = {.take = take, .arg = arg};
+    MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, give_argument, &t);
+}
+
+/* ---- answers ---- */
+
+static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_answer *a) {
+    struct slice text = buf_failed(&a->body) ? slice_str("") : buf_slice(&a->body);
+    struct MHD_Response *r = MHD_create_response_from_buffer(text.n, (void *)text.p, MHD_RESPMEM_MUST_COPY);
+    if (!r) return MHD_NO;
+    MHD_add_response_header(r, "Content-Type", a->type);
+    for (uint32_t i = 0; i < a->n_headers; i++) MHD_add_response_header(r, a->headers[i].name, a->headers[i].value);
+    enum MHD_Result rc = MHD_queue_response(c, buf_failed(&a->body) ? MHD_HTTP_INTERNAL_SERVER_ERROR : a->status, r);
+    MHD_destroy_response(r);
+    return rc;
+}
+
+static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c, const char *method, const char *path, const struct reading *r) {
+    const struct http_request q = {.method = method, .path = path, .body = buf_slice(&r->body), .connection = c};
+    struct http_answer a = {.status = MHD_HTTP_CONTENT_TOO_LARGE, .type = "text/plain"};
+    buf_init(&a.body, ANSWER_MAX);
+    if (r->too_large) buf_printf(&a.body, "a request may have %zu bytes\n", l->o.body_max);
+    else l->o.handle(l->o.arg, &q, &a);
+    enum MHD_Result rc = send_answer(c, &a);
+    buf_fini(&a.body);
+    return rc;
+}
+
+/* ---- requests ---- */
+
+static struct reading *begin(void) {
+    struct reading *r = calloc(1, sizeof(*r));
+    if (!r) return NULL;
+    buf_init(&r->body, 0);
+    clock_gettime(CLOCK_MONOTONIC, &r->began);
+    return r;
+}
+
+static bool is_late(const struct reading *r) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec - r->began.tv_sec > REQUEST_SECONDS;
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method, const char *version,
+                                  const char *data, size_t *data_n, void **state) {
+    struct http_listener *l = arg;
+    struct reading *r = *state;
+    (void)version;
+    if (!r) return (*state = begin()) ? MHD_YES : MHD_NO;
+    if (is_late(r)) return MHD_NO;
+    if (!*data_n) return answer(l, c, method, path, r);
+    if (!l->o.body_max) return MHD_NO; /* nothing here takes a body */
+    r->too_large = r->too_large || r->body.n + *data_n > l->o.body_max;
+    if (!r->too_large) buf_put(&r->body, data, *data_n);
+    *data_n = 0;
+    return buf_failed(&r->body) ? MHD_NO : MHD_YES;
+}
+
+static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why) {
+    struct reading *r = *state;
+    (void)arg, (void)c, (void)why;
+    if (!r) return;
+    buf_fini(&r->body);
+    free(r);
+    *state = NULL;
+}
+
+/* ---- visitors ---- */
+
+static void send_off_eldest(struct http_listener *l) {
+    struct visitor *v = TAILQ_FIRST(&l->visitors);
+    TAILQ_REMOVE(&l->visitors, v, entry);
+    l->n_visitors--;
+    v->listed = false;
+    shutdown(v->fd, SHUT_RDWR); /* which the daemon sees, and closes */
+}
+
+static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode what) {
+    struct http_listener *l = arg;
+    struct visitor *v = *context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (!v) return;
+        if (v->listed) {
+            TAILQ_REMOVE(&l->visitors, v, entry);
+            l->n_visitors--;
+        }
+        free(v);
+        return;
+    }
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *context = v = calloc(1, sizeof(*v));
+    if (!v || !info) return;
+    *v = (struct visitor){.fd = info->connect_fd, .listed = true};
+    TAILQ_INSERT_TAIL(&l->visitors, v, entry);
+    if (++l->n_visitors > VISITORS) send_off_eldest(l);
+}
+
+/* ---- life ---- */
+
+static int read_pem(const char *path, struct buf *out, struct err *e) {
+    char part[4096];
+    size_t n;
+    FILE *f = fopen(path, "rb");
+    buf_init(out, PEM_MAX);
+    if (!f) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
+    while ((n = fread(part, 1, sizeof(part), f)) > 0) buf_put(out, part, n);
+    buf_u8(out, 0);
+    fclose(f);
+    return buf_failed(out) ? err_set(e, ERR_CONFIG, "%s is too large", path) : 0;
+}
+
+static struct MHD_Daemon *start(struct http_listener *l) {
+    enum { CONNECTIONS = 2 * VISITORS, MEMORY = 16 << 10 };
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(l->o.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    bool tls = l->o.tls_cert != NULL;
+    const struct MHD_OptionItem secrets[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, l->cert.p}, {MHD_OPTION_HTTPS_MEM_KEY, 0, l->key.p}, {MHD_OPTION_END, 0, NULL}};
+    return MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), l->o.port, NULL, NULL, on_request, l,
+                            MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)REQUEST_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+                            MHD_OPTION_NOTIFY_CONNECTION, on_visitor, l, MHD_OPTION_NOTIFY_COMPLETED, on_end, l,
+                            MHD_OPTION_ARRAY, tls ? secrets : secrets + 2, MHD_OPTION_END);
+}
+
+int http_start(struct http_listener **out, const struct http_options *o, struct err *e) {
+    struct http_listener *l = calloc(1, sizeof(*l));
+    *out = NULL;
+    if (!l) return err_nomem(e);
+    l->o = *o;
+    TAILQ_INIT(&l->visitors);
+    int rc = o->tls_cert ? read_pem(o->tls_cert, &l->cert, e) || read_pem(o->tls_key, &l->key, e) : 0;
+    if (!rc) l->daemon = start(l);
+    if (!rc && !l->daemon) rc = err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for %s: %s", o->port, o->what, strerror(errno));
+    if (!rc) *out = l;
+    else http_stop(l);
+    return rc ? -1 : 0;
+}
+
+void http_stop(struct http_listener *l) {
+    if (l->daemon) MHD_stop_daemon(l->daemon);
+    buf_fini(&l->cert);
+    buf_fini(&l->key);
+    free(l);
+}
+
+uint16_t http_port(const struct http_listener *l) {
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info && info->port ? info->port : l->o.port;
+}

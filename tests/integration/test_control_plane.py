@@ -1,0 +1,511 @@
+"""Amazon Keyspaces' control plane, as boto3 and the AWS CLI call it: unmodified, with another endpoint."""
+import datetime
+import http.client
+import json
+import re
+import socket
+import subprocess
+import time
+
+import boto3
+import botocore.auth
+import botocore.session
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from tally_server import ROOT, Server, await_active, create_keyspace, free_port
+
+REGION, ACCOUNT = "us-east-1", "111122223333"
+SCHEMA = {"allColumns": [{"name": "id", "type": "int"}, {"name": "at", "type": "timestamp"}, {"name": "note", "type": "text"},
+                         {"name": "tags", "type": "map<text, frozen<list<int>>>"}, {"name": "shared", "type": "text"}],
+          "partitionKeys": [{"name": "id"}], "clusteringKeys": [{"name": "at", "orderBy": "DESC"}], "staticColumns": [{"name": "shared"}]}
+PLAIN = {"allColumns": [{"name": "p", "type": "int"}], "partitionKeys": [{"name": "p"}]}
+TARGET = {"targetTrackingScalingPolicyConfiguration": {"targetValue": 70.0, "scaleInCooldown": 60}}
+
+
+class Api:
+    """A server with its API, and clients of it."""
+
+    def __init__(self, folder, *flags):
+        self.port = free_port()
+        self.server = Server(folder, "--api-port", str(self.port), "--region", REGION, "--compatibility", "strict", *flags).start()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def client(self, protocol="json", key="any", secret="any", token=None, region=REGION, **config):
+        """boto3's, which speaks JSON and CBOR: protocol is the one of the two that the model offers it."""
+        core = botocore.session.get_session()
+        loader = core.get_component("data_loader")
+        load = loader.load_service_model
+
+        def load_one(*what, **more):
+            model = load(*what, **more)
+            if "service-2" in what:
+                model["metadata"]["protocols"] = [{"json": "json", "cbor": "smithy-rpc-v2-cbor"}[protocol]]
+            return model
+
+        loader.load_service_model = load_one
+        return boto3.Session(botocore_session=core).client(
+            "keyspaces", endpoint_url=self.url, region_name=region, aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token,
+            config=Config(retries={"total_max_attempts": 1}, parameter_validation=False, **config))
+
+    def post(self, body, headers, path="/"):
+        """(status, error type or None, answer)"""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        c.request("POST", path, body, headers)
+        r = c.getresponse()
+        answer = r.read()
+        c.close()
+        return r.status, r.getheader("x-amzn-ErrorType"), answer
+
+
+def await_status(client, keyspace, table, status="ACTIVE"):
+    """As the SDKs' examples wait."""
+    seen = []
+    for _ in range(500):
+        seen.append(client.get_table(keyspaceName=keyspace, tableName=table)["status"])
+        if seen[-1] == status:
+            return sorted(set(seen), key=seen.index)
+        time.sleep(0.02)
+    raise AssertionError(seen)
+
+
+def refused(call, error, status, text=""):
+    with pytest.raises(ClientError) as caught:
+        call()
+    response = caught.value.response
+    assert (response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]) == (error, status), response
+    assert re.search(text, response["Error"]["Message"]), response["Error"]["Message"]
+    return response
+
+
+def without_metadata(answer):
+    return {k: v for k, v in answer.items() if k != "ResponseMetadata"}
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory):
+    a = Api(tmp_path_factory.mktemp("api"), "--ddl-delay", "100")
+    yield a
+    assert a.server.alive(), f"tallyd died:\n{a.server.log_tail()}"
+    a.server.stop()
+
+
+@pytest.fixture(scope="module", params=["json", "cbor"])
+def client(request, api):
+    c = api.client(request.param)
+    assert c.meta.service_model.resolved_protocol == {"json": "json", "cbor": "smithy-rpc-v2-cbor"}[request.param]
+    return c
+
+
+@pytest.fixture(scope="module")
+def keyspace(client):
+    name = "Shop_" + client.meta.service_model.resolved_protocol.replace("-", "_")
+    assert client.create_keyspace(keyspaceName=name, tags=[{"key": "team", "value": "a"}])["resourceArn"] == (
+        f"arn:aws:cassandra:{REGION}:{ACCOUNT}:/keyspace/{name}/")
+    await_keyspace(client, name)
+    return name
+
+
+def await_keyspace(client, name):
+    """A type may be made in it once it is ACTIVE; GetKeyspace of one Region has no status."""
+    for _ in range(500):
+        try:
+            client.create_type(keyspaceName=name, typeName="first", fieldDefinitions=[{"name": "a", "type": "int"}])
+            return
+        except ClientError as e:
+            assert e.response["Error"]["Code"] == "ConflictException", e
+        time.sleep(0.02)
+    raise AssertionError(f"{name} did not become ACTIVE")
+
+
+@pytest.fixture(scope="module")
+def session(api):
+    with api.server.cluster() as cluster:
+        yield cluster.connect()
+
+
+# ---------------------------------------------------------------- the model
+
+def rows(text, name, n):
+    return [re.split(r", (?![^\"]*\"\))", r, maxsplit=n - 1) for r in re.findall(rf"^{name}\((.*)\)$", text, re.M)]
+
+
+def test_the_table_of_shapes_is_the_service_model():
+    """Every input shape, member and bound of botocore's model is a row, and no row is of anything else."""
+    model = botocore.session.get_session().get_component("data_loader").load_service_model("keyspaces", "service-2", "2022-02-10")
+    shapes, wanted = model["shapes"], {}
+
+    def visit(name):
+        shape = shapes[name]
+        if name in wanted:
+            return
+        wanted[name] = shape
+        for below in [m["shape"] for m in shape.get("members", {}).values()] + ([shape["member"]["shape"]] if "member" in shape else []):
+            visit(below)
+
+    for operation in model["operations"].values():
+        visit(operation["input"]["shape"])
+    text = (ROOT / "control_plane" / "shape.def").read_text()
+    bound = {"INT32_MIN": None, "INT32_MAX": None, "INT64_MIN": None, "INT64_MAX": None, "UINT32_MAX": None}
+    found = {}
+    for name, least, most, pattern in rows(text, "TEXT", 4):
+        found[name] = ("string", int(least), bound[most] if most in bound else int(most), None if pattern == "NULL" else pattern.strip('"'))
+    for name, values in rows(text, "ENUM", 2):
+        found[name] = ("enum", values.strip('"').split(", "))
+    for name, whole, least, most in rows(text, "NUMBER", 4):
+        found[name] = ("number", whole == "true", bound[least] if least in bound else int(least), bound[most] if most in bound else int(most))
+    for name, of, least, most in rows(text, "LIST", 4):
+        found[name] = ("list", of, int(least), bound[most] if most in bound else int(most))
+    for kind in ("FLAG", "MOMENT", "STRUCTURE"):
+        for (name,) in rows(text, kind, 1):
+            found[name] = (kind,)
+    members = {}
+    for of, name, shape, required in rows(text, "MEMBER", 4):
+        members.setdefault(of, {})[name] = (shape, required == "true")
+
+    def of_model(s):
+        if s["type"] == "string":
+            return ("enum", s["enum"]) if "enum" in s else ("string", s.get("min", 0), s.get("max"), s.get("pattern"))
+        if s["type"] in ("integer", "long", "double"):
+            return ("number", s["type"] != "double", s.get("min"), s.get("max"))
+        if s["type"] == "list":
+            return ("list", s["member"]["shape"], s.get("min", 0), s.get("max"))
+        return ({"boolean": "FLAG", "timestamp": "MOMENT", "structure": "STRUCTURE"}[s["type"]],)
+
+    assert found == {name: of_model(s) for name, s in wanted.items()}
+    assert members == {name: {m: (x["shape"], m in s.get("required", [])) for m, x in s["members"].items()}
+                       for name, s in wanted.items() if s.get("members")}
+    operations = re.findall(r"^OPERATION\((\w+), (\w+),", (ROOT / "control_plane" / "operation.def").read_text(), re.M)
+    assert dict(operations) == {name: o["input"]["shape"] for name, o in model["operations"].items()}
+    errors = dict(re.findall(r"^API_ERROR\((\w+), (\d+)\)", (ROOT / "control_plane" / "error.def").read_text(), re.M))
+    for name in {e["shape"] for o in model["operations"].values() for e in o["errors"]}:
+        assert int(errors[name]) == shapes[name].get("error", {}).get("httpStatusCode", 400), name
+
+
+# ---------------------------------------------------------------- operations
+
+def test_the_life_of_a_table(client, keyspace, session):
+    arn = f"arn:aws:cassandra:{REGION}:{ACCOUNT}:/keyspace/{keyspace}/table/Orders"
+    made = client.create_table(
+        keyspaceName=keyspace, tableName="Orders", schemaDefinition=SCHEMA, comment={"message": "of the shop"}, ttl={"status": "ENABLED"},
+        defaultTimeToLive=3600, pointInTimeRecovery={"status": "ENABLED"}, tags=[{"key": "team", "value": "a"}],
+        capacitySpecification={"throughputMode": "PROVISIONED", "readCapacityUnits": 5, "writeCapacityUnits": 6},
+        autoScalingSpecification={"readCapacityAutoScaling": {"autoScalingDisabled": False, "minimumUnits": 5, "maximumUnits": 50, "scalingPolicy": TARGET}})
+    assert made["resourceArn"] == arn
+    assert await_status(client, keyspace, "Orders")[0] == "CREATING"
+    t = client.get_table(keyspaceName=keyspace, tableName="Orders")
+    assert t["resourceArn"] == arn and t["comment"] == {"message": "of the shop"} and t["defaultTimeToLive"] == 3600 and t["ttl"] == {"status": "ENABLED"}
+    assert t["capacitySpecification"] == {"throughputMode": "PROVISIONED", "readCapacityUnits": 5, "writeCapacityUnits": 6}
+    assert t["pointInTimeRecovery"]["status"] == "ENABLED" and isinstance(t["pointInTimeRecovery"]["earliestRestorableTimestamp"], datetime.datetime)
+    assert abs(t["creationTimestamp"].timestamp() - time.time()) < 600
+    assert sorted(t["schemaDefinition"]["allColumns"], key=str) == sorted(SCHEMA["allColumns"], key=str)
+    assert {k: v for k, v in t["schemaDefinition"].items() if k != "allColumns"} == {k: v for k, v in SCHEMA.items() if k != "allColumns"}
+    scaling = client.get_table_auto_scaling_settings(keyspaceName=keyspace, tableName="Orders")["autoScalingSpecification"]
+    assert scaling["readCapacityAutoScaling"] == {"autoScalingDisabled": False, "minimumUnits": 5, "maximumUnits": 50, "scalingPolicy": {
+        "targetTrackingScalingPolicyConfiguration": {"disableScaleIn": False, "scaleInCooldown": 60, "scaleOutCooldown": 0, "targetValue": 70.0}}}
+    assert scaling["writeCapacityAutoScaling"] == {"autoScalingDisabled": True}
+    session.execute(f"INSERT INTO \"{keyspace}\".\"Orders\" (id, at, note, shared) VALUES (1, '2026-01-02', 'x', 'y')")
+    assert session.execute(f'SELECT note, shared FROM "{keyspace}"."Orders" WHERE id = 1').one() == ("x", "y")
+    client.update_table(keyspaceName=keyspace, tableName="Orders", addColumns=[{"name": "more", "type": "frozen<first>"}])
+    assert "ACTIVE" in await_status(client, keyspace, "Orders")
+    assert {"name": "more", "type": "frozen<first>"} in client.get_table(keyspaceName=keyspace, tableName="Orders")["schemaDefinition"]["allColumns"]
+    client.update_table(keyspaceName=keyspace, tableName="Orders", capacitySpecification={"throughputMode": "PAY_PER_REQUEST"})
+    await_status(client, keyspace, "Orders")
+    t = client.get_table(keyspaceName=keyspace, tableName="Orders")
+    assert t["capacitySpecification"]["throughputMode"] == "PAY_PER_REQUEST" and t["warmThroughputSpecification"]["readUnitsPerSecond"] == 12000
+    client.tag_resource(resourceArn=arn, tags=[{"key": "cost", "value": "b"}])
+    await_status(client, keyspace, "Orders")
+    client.untag_resource(resourceArn=arn, tags=[{"key": "team", "value": "a"}])
+    await_status(client, keyspace, "Orders")
+    assert client.list_tags_for_resource(resourceArn=arn)["tags"] == [{"key": "cost", "value": "b"}]
+    restored = client.restore_table(sourceKeyspaceName=keyspace, sourceTableName="Orders", targetKeyspaceName=keyspace, targetTableName="Again",
+                                    restoreTimestamp=datetime.datetime.now(), tagsOverride=[{"key": "of", "value": "restore"}],
+                                    capacitySpecificationOverride={"throughputMode": "PROVISIONED", "readCapacityUnits": 1, "writeCapacityUnits": 2})
+    assert restored["restoredTableARN"] == arn.replace("Orders", "Again")
+    assert await_status(client, keyspace, "Again")[0] == "RESTORING"
+    assert client.get_table(keyspaceName=keyspace, tableName="Again")["capacitySpecification"]["writeCapacityUnits"] == 2
+    assert session.execute(f'SELECT note FROM "{keyspace}"."Again" WHERE id = 1').one() == ("x",)
+    for table in ("Again", "Orders"):
+        client.delete_table(keyspaceName=keyspace, tableName=table)
+    for _ in range(500):
+        if not client.list_tables(keyspaceName=keyspace)["tables"]:
+            break
+        time.sleep(0.02)
+    refused(lambda: client.get_table(keyspaceName=keyspace, tableName="Orders"), "ResourceNotFoundException", 404, "The table Orders does not exist")
+
+
+def test_types(client, keyspace):
+    client.create_type(keyspaceName=keyspace, typeName="outer", fieldDefinitions=[{"name": "in", "type": "frozen<first>"}, {"name": "l", "type": "list<text>"}])
+    for _ in range(500):
+        got = client.get_type(keyspaceName=keyspace, typeName="outer")
+        if got["status"] == "ACTIVE":
+            break
+        time.sleep(0.02)
+    assert got["fieldDefinitions"][0] == {"name": "in", "type": "frozen<first>"} and got["maxNestingDepth"] == 2
+    assert client.get_type(keyspaceName=keyspace, typeName="first")["directParentTypes"] == ["outer"]
+    assert client.list_types(keyspaceName=keyspace)["types"] == ["first", "outer"]
+    refused(lambda: client.delete_type(keyspaceName=keyspace, typeName="first"), "ValidationException", 400, "first")
+    assert client.delete_type(keyspaceName=keyspace, typeName="outer")["typeName"] == "outer"
+    refused(lambda: client.get_type(keyspaceName=keyspace, typeName="none"), "ResourceNotFoundException", 404, "The type none does not exist")
+
+
+def test_keyspaces_of_several_regions(client):
+    name = "multi_" + str(time.monotonic_ns())
+    client.create_keyspace(keyspaceName=name, replicationSpecification={"replicationStrategy": "MULTI_REGION", "regionList": ["us-east-1", "eu-west-1"]})
+    await_keyspace(client, name)
+    got = client.get_keyspace(keyspaceName=name)
+    assert got["replicationStrategy"] == "MULTI_REGION" and sorted(got["replicationRegions"]) == ["eu-west-1", "us-east-1"]
+    assert {s["keyspaceStatus"] for s in got["replicationGroupStatuses"]} == {"ACTIVE"}
+    client.update_keyspace(keyspaceName=name, clientSideTimestamps={"status": "ENABLED"}, replicationSpecification={
+        "replicationStrategy": "MULTI_REGION", "regionList": ["us-east-1", "eu-west-1", "ap-east-1"]})
+    for _ in range(500):
+        got = client.get_keyspace(keyspaceName=name)
+        if len(got["replicationRegions"]) == 3:
+            break
+        time.sleep(0.02)
+    assert len(got["replicationRegions"]) == 3
+    refused(lambda: client.create_keyspace(keyspaceName="x", replicationSpecification={"replicationStrategy": "MULTI_REGION"}), "ValidationException", 400, "regionList")
+
+
+def test_lists_have_pages(client, keyspace):
+    for n in range(7):
+        client.create_table(keyspaceName=keyspace, tableName=f"page{n}", schemaDefinition=PLAIN)
+    pages = list(client.get_paginator("list_tables").paginate(keyspaceName=keyspace, PaginationConfig={"PageSize": 3}))
+    assert [len(p["tables"]) for p in pages] == [3, 3, 1]
+    assert [t["tableName"] for p in pages for t in p["tables"]] == [f"page{n}" for n in range(7)]
+    names = [k["keyspaceName"] for p in client.get_paginator("list_keyspaces").paginate(PaginationConfig={"PageSize": 2}) for k in p["keyspaces"]]
+    assert names == sorted(set(names)) and {"system", "system_schema", "system_schema_mcs", keyspace} <= set(names) and "system_metering" not in names
+    refused(lambda: client.list_tables(keyspaceName=keyspace, nextToken="?"), "ValidationException", 400, "nextToken")
+    for n in range(7):
+        await_status(client, keyspace, f"page{n}")
+        client.delete_table(keyspaceName=keyspace, tableName=f"page{n}")
+
+
+OPTIONS = ("comment = 'c' AND default_time_to_live = 60 AND TAGS = {'k': 'v'} AND CLUSTERING ORDER BY (at DESC) AND CUSTOM_PROPERTIES = {"
+           "'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 3, 'write_capacity_units': 4}, 'ttl': {'status': 'enabled'},"
+           "'client_side_timestamps': {'status': 'enabled'}, 'point_in_time_recovery': {'status': 'enabled'},"
+           "'warm_throughput': {'read_units_per_second': 13000, 'write_units_per_second': 5000}} AND AUTOSCALING_SETTINGS = {"
+           "'provisioned_write_capacity_autoscaling_update': {'autoscaling_disabled': false, 'minimum_units': 4, 'maximum_units': 9,"
+           "'scaling_policy': {'target_tracking_scaling_policy_configuration': {'target_value': 50, 'scale_in_cooldown': 60}}}} AND cdc = true")
+
+
+def test_a_table_by_cql_and_the_same_by_the_api_are_described_alike(client, session):
+    """By the API, in system_schema, in system_schema_mcs, and as cqlsh describes them."""
+    both = []
+    scaling = {"autoScalingDisabled": False, "minimumUnits": 4, "maximumUnits": 9,
+               "scalingPolicy": {"targetTrackingScalingPolicyConfiguration": {"targetValue": 50.0, "scaleInCooldown": 60}}}
+    name = "same_" + str(time.monotonic_ns())
+    create_keyspace(session, name)
+    session.execute(f"CREATE TABLE {name}.x (id int, at timestamp, note text, tags map<text, frozen<list<int>>>, shared text static,"
+                    f" PRIMARY KEY (id, at)) WITH {OPTIONS}")
+    client.create_table(keyspaceName=name, tableName="y", schemaDefinition=SCHEMA, comment={"message": "c"}, defaultTimeToLive=60, tags=[{"key": "k", "value": "v"}],
+                        capacitySpecification={"throughputMode": "PROVISIONED", "readCapacityUnits": 3, "writeCapacityUnits": 4}, ttl={"status": "ENABLED"},
+                        clientSideTimestamps={"status": "ENABLED"}, pointInTimeRecovery={"status": "ENABLED"}, cdcSpecification={"status": "ENABLED"},
+                        warmThroughputSpecification={"readUnitsPerSecond": 13000, "writeUnitsPerSecond": 5000},
+                        autoScalingSpecification={"writeCapacityAutoScaling": scaling})
+    for table in ("x", "y"):
+        await_active(session, name, table)
+        await_status(client, name, table)
+        seen = [without_metadata(client.get_table(keyspaceName=name, tableName=table)),
+                without_metadata(client.get_table_auto_scaling_settings(keyspaceName=name, tableName=table))]
+        for query in ("system_schema.tables", "system_schema.columns", "system_schema_mcs.tables", "system_schema_mcs.columns", "system_schema_mcs.autoscaling"):
+            seen += sorted(session.execute(f"SELECT JSON * FROM {query} WHERE keyspace_name = %s AND table_name = %s", (name, table)), key=str)
+        seen += list(session.execute("SELECT JSON tags FROM system_schema_mcs.tags WHERE resource_id = %s", (f"/keyspace/{name}/table/{table}",)))
+        session.cluster.refresh_keyspace_metadata(name)
+        session.cluster.refresh_table_metadata(name, table)
+        seen.append(session.cluster.metadata.keyspaces[name].tables[table].export_as_string())
+        text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+0000)?|datetime\([^)]*\)|\b\d{13}\b|stream/[\w:.-]+", "?", str(seen))
+        both.append(text.replace(f"table/{table}", "table/?").replace(f"'{table}'", "?").replace(f'"{table}"', "?").replace(f"{name}.{table}", "?"))
+    assert both[0] == both[1]
+
+
+# ---------------------------------------------------------------- refusals
+
+@pytest.mark.parametrize("call, error, status, text", [
+    (lambda c, k: c.create_keyspace(keyspaceName="_x"), "ValidationException", 400,
+     r"^1 validation error detected: Value '_x' at 'keyspaceName' failed to satisfy constraint: Member must satisfy regular expression pattern: "),
+    (lambda c, k: c.create_keyspace(keyspaceName="a" * 49), "ValidationException", 400, "Member must have length less than or equal to 48"),
+    (lambda c, k: c.create_keyspace(), "ValidationException", 400, "Value null at 'keyspaceName' failed to satisfy constraint: Member must not be null"),
+    (lambda c, k: c.create_keyspace(keyspaceName="x", tags=[{"key": "", "value": "v"}]), "ValidationException", 400, r"Value '' at 'tags\.1\.member\.key'"),
+    (lambda c, k: c.create_keyspace(keyspaceName="x", tags=[{"key": f"k{i}", "value": "v"} for i in range(61)]), "ValidationException", 400, "'tags'.*60"),
+    (lambda c, k: c.list_tables(keyspaceName=k, maxResults=0), "ValidationException", 400, "Member must have value greater than or equal to 1"),
+    (lambda c, k: c.list_tables(keyspaceName=k, maxResults=1001), "ValidationException", 400, "Member must have value less than or equal to 1000"),
+    (lambda c, k: c.list_tables(keyspaceName="nope"), "ResourceNotFoundException", 404, "The keyspace nope does not exist"),
+    (lambda c, k: c.create_keyspace(keyspaceName=k), "ConflictException", 409, "already exists"),
+    (lambda c, k: c.delete_keyspace(keyspaceName="system"), "ValidationException", 400, "system keyspace"),
+    (lambda c, k: c.create_table(keyspaceName=k, tableName="t", schemaDefinition={**PLAIN, "clusteringKeys": [{"name": "q", "orderBy": "UP"}]}),
+     "ValidationException", 400, r"Value 'UP' at 'schemaDefinition\.clusteringKeys\.1\.member\.orderBy'.*enum value set: \[ASC, DESC\]"),
+    (lambda c, k: c.create_table(keyspaceName=k, tableName="t", schemaDefinition={**PLAIN, "partitionKeys": [{"name": "q"}]}), "ValidationException", 400, "Unknown column 'q'"),
+    (lambda c, k: c.create_table(keyspaceName=k, tableName="t", schemaDefinition={**PLAIN, "allColumns": [{"name": "p", "type": "int; DROP"}]}),
+     "ValidationException", 400, "'int; DROP' is not a type"),
+    (lambda c, k: c.create_table(keyspaceName=k, tableName="t", schemaDefinition={**PLAIN, "allColumns": [{"name": "p", "type": "duration"}]}),
+     "ValidationException", 400, "duration"),
+    (lambda c, k: c.create_table(keyspaceName=k, tableName="t", schemaDefinition=PLAIN, capacitySpecification={"throughputMode": "PROVISIONED"}),
+     "ValidationException", 400, "needs read_capacity_units"),
+    (lambda c, k: c.create_table(keyspaceName=k, tableName="t", schemaDefinition=PLAIN, defaultTimeToLive=630720001), "ValidationException", 400, "630720000"),
+    (lambda c, k: c.create_table(keyspaceName="nope", tableName="t", schemaDefinition=PLAIN), "ResourceNotFoundException", 404, "nope"),
+    (lambda c, k: c.tag_resource(resourceArn="arn:aws:cassandra:nowhere", tags=[{"key": "a", "value": "b"}]), "ResourceNotFoundException", 404, "does not exist"),
+    (lambda c, k: c.tag_resource(resourceArn="not an arn, but long enough", tags=[{"key": "a", "value": "b"}]), "ValidationException", 400, "'resourceArn'"),
+    (lambda c, k: c.restore_table(sourceKeyspaceName=k, sourceTableName="none", targetKeyspaceName=k, targetTableName="t"), "ValidationException", 400, "none"),
+])
+def test_what_is_wrong_is_told_in_the_services_form(client, keyspace, call, error, status, text):
+    response = refused(lambda: call(client, keyspace), error, status, text)
+    if error == "ResourceNotFoundException":
+        assert response["resourceArn"].startswith("arn:aws:cassandra:")
+
+
+def test_what_is_under_way_is_a_conflict_and_fifty_of_it_a_quota(tmp_path):
+    api = Api(tmp_path, "--ddl-rules", "CREATE TABLE k.d = none; CREATE TABLE * = held; DROP TABLE * = held; CREATE KEYSPACE * = none; CREATE TYPE * = none")
+    c = api.client()
+    c.create_keyspace(keyspaceName="k")
+    await_keyspace(c, "k")
+    c.create_table(keyspaceName="k", tableName="d", schemaDefinition=PLAIN)
+    await_status(c, "k", "d")
+    for _ in range(2):  # once more is no error
+        c.delete_table(keyspaceName="k", tableName="d")
+        assert c.get_table(keyspaceName="k", tableName="d")["status"] == "DELETING"
+    for n in range(49):
+        c.create_table(keyspaceName="k", tableName=f"t{n}", schemaDefinition=PLAIN)
+    refused(lambda: c.create_table(keyspaceName="k", tableName="t50", schemaDefinition=PLAIN), "ServiceQuotaExceededException", 402, "50 concurrent DDL")
+    refused(lambda: c.create_table(keyspaceName="k", tableName="t0", schemaDefinition=PLAIN), "ConflictException", 409, "CREATING")
+    refused(lambda: c.update_table(keyspaceName="k", tableName="t0", defaultTimeToLive=5), "ConflictException", 409, "CREATING; wait until it is ACTIVE")
+    refused(lambda: c.delete_table(keyspaceName="k", tableName="t0"), "ConflictException", 409, "CREATING")
+    refused(lambda: c.delete_keyspace(keyspaceName="k"), "ConflictException", 409, "t0")
+    api.server.stop()
+
+
+def test_one_request_changes_one_setting(client, keyspace):
+    client.create_table(keyspaceName=keyspace, tableName="settings", schemaDefinition=PLAIN)
+    await_status(client, keyspace, "settings")
+    refused(lambda: client.update_table(keyspaceName=keyspace, tableName="settings", defaultTimeToLive=5, pointInTimeRecovery={"status": "ENABLED"}),
+            "ValidationException", 400, "one setting")
+    refused(lambda: client.update_table(keyspaceName=keyspace, tableName="settings"), "ValidationException", 400, "changes nothing")
+    refused(lambda: client.get_table_auto_scaling_settings(keyspaceName=keyspace, tableName="settings"), "ValidationException", 400, "provisioned")
+    client.delete_table(keyspaceName=keyspace, tableName="settings")
+
+
+# ---------------------------------------------------------------- bodies
+
+JSON = {"Content-Type": "application/x-amz-json-1.0"}
+CBOR = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}
+LIST = "/service/KeyspacesService/operation/ListKeyspaces"
+
+
+@pytest.mark.parametrize("body, headers, path, status, error", [
+    (b"{}", {**JSON, "X-Amz-Target": "KeyspacesService.NoSuch"}, "/", 404, "UnknownOperationException"),
+    (b"{}", {**JSON, "X-Amz-Target": "OtherService.ListKeyspaces"}, "/", 404, "UnknownOperationException"),
+    (b"{}", JSON, "/", 404, "UnknownOperationException"),
+    (b"\xa0", CBOR, "/service/KeyspacesService/operation/NoSuch", 404, "UnknownOperationException"),
+    (b"{", {**JSON, "X-Amz-Target": "KeyspacesService.ListKeyspaces"}, "/", 400, "SerializationException"),
+    (b"[" * 40, {**JSON, "X-Amz-Target": "KeyspacesService.ListKeyspaces"}, "/", 400, "SerializationException"),
+    (b"[]", {**JSON, "X-Amz-Target": "KeyspacesService.ListKeyspaces"}, "/", 400, "SerializationException"),
+    (b'{"maxResults": "x"}', {**JSON, "X-Amz-Target": "KeyspacesService.ListKeyspaces"}, "/", 400, "SerializationException"),
+    (b'{"keyspaceName": "a\\u0000b"}', {**JSON, "X-Amz-Target": "KeyspacesService.GetKeyspace"}, "/", 400, "SerializationException"),
+    (b"\xff", CBOR, LIST, 400, "SerializationException"),
+    (b"\xa1\x61", CBOR, LIST, 400, "SerializationException"),
+    (b"\x81" * 40 + b"\x00", CBOR, LIST, 400, "SerializationException"),
+    (b"\xbb\xff\xff\xff\xff\xff\xff\xff\xff", CBOR, LIST, 400, "SerializationException"),
+    (b"\xa0\xa0", CBOR, LIST, 400, "SerializationException"),
+    (b"", CBOR, LIST, 200, None),
+    (b"\xbf\xff", CBOR, LIST, 200, None),
+    (b"\xbf\x6amaxResults\x01\xff", CBOR, LIST, 200, None),
+    (b"\xa1\x7f\x63max\x67Results\xff\x18\x64", CBOR, LIST, 200, None),
+    (b'{"unknown": {"member": [1, 2, null]}}', {**JSON, "X-Amz-Target": "KeyspacesService.ListKeyspaces"}, "/", 200, None),
+])
+def test_bodies(api, body, headers, path, status, error):
+    got = api.post(body, headers, path)
+    assert got[:2] == (status, error), got
+    if error and headers.get("smithy-protocol") is None:
+        assert json.loads(got[2])["__type"] == f"com.amazonaws.keyspaces#{error}"
+
+
+def test_a_body_that_is_too_large_is_refused_and_others_go_on(api, client):
+    status, _, _ = api.post(b" " * (2 << 20), {**JSON, "X-Amz-Target": "KeyspacesService.ListKeyspaces"})
+    assert status == 413
+    assert client.list_keyspaces()["keyspaces"]
+
+
+def test_half_requests_hold_nobody_up(api, client):
+    half = []
+    for _ in range(200):
+        half.append(socket.create_connection(("127.0.0.1", api.port)))
+        half[-1].sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{")
+    assert client.list_keyspaces()["keyspaces"]
+    for s in half:
+        s.close()
+
+
+# ---------------------------------------------------------------- signatures
+
+@pytest.mark.parametrize("protocol", ["json", "cbor"])
+def test_signatures_are_verified_where_logins_are_asked_for(tmp_path, protocol):
+    file = tmp_path / "credentials"
+    file.write_text("user alice pw\nkey AKID SECRET alice\nkey TEMP OTHER alice a-token\n")
+    file.chmod(0o600)
+    api = Api(tmp_path, "--auth", "sigv4", "--credentials", str(file))
+    good = api.client(protocol, "AKID", "SECRET")
+    assert good.list_keyspaces()["keyspaces"]
+    assert good.create_keyspace(keyspaceName="mine")["resourceArn"]
+    assert api.client(protocol, "TEMP", "OTHER", "a-token").list_keyspaces()["keyspaces"]
+    refused(api.client(protocol, "AKID", "WRONG").list_keyspaces, "InvalidSignatureException", 403, "does not match")
+    refused(api.client(protocol, "NOBODY", "SECRET").list_keyspaces, "UnrecognizedClientException", 403, "security token")
+    refused(api.client(protocol, "TEMP", "OTHER", "b-token").list_keyspaces, "UnrecognizedClientException", 403, "security token")
+    refused(api.client(protocol, "AKID", "SECRET", region="eu-west-1").list_keyspaces, "InvalidSignatureException", 403, "valid region")
+    refused(api.client(protocol, signature_version=botocore.UNSIGNED).list_keyspaces, "MissingAuthenticationTokenException", 403)
+    api.server.stop()
+
+
+def test_an_old_signature_is_refused(tmp_path, monkeypatch):
+    file = tmp_path / "credentials"
+    file.write_text("user alice pw\nkey AKID SECRET alice\n")
+    file.chmod(0o600)
+    api = Api(tmp_path, "--auth", "sigv4", "--credentials", str(file))
+    real = botocore.auth.get_current_datetime
+    for minutes, fits in ((-14, True), (14, True), (-16, False), (16, False)):
+        monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda *a, m=minutes, **k: real(*a, **k) + datetime.timedelta(minutes=m))
+        call = api.client("json", "AKID", "SECRET").list_keyspaces
+        if fits:
+            call()
+        else:
+            refused(call, "InvalidSignatureException", 403, "Signature expired")
+    api.server.stop()
+
+
+# ---------------------------------------------------------------- other ways in
+
+def test_https_beside_http(tmp_path):
+    cert, key, port = tmp_path / "cert.pem", tmp_path / "key.pem", free_port()
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    api = Api(tmp_path, "--tls-cert", str(cert), "--tls-key", str(key), "--tls-port", "0", "--api-tls-port", str(port))
+    c = boto3.client("keyspaces", endpoint_url=f"https://127.0.0.1:{port}", region_name=REGION, aws_access_key_id="a", aws_secret_access_key="b", verify=str(cert))
+    assert c.list_keyspaces()["keyspaces"] == api.client().list_keyspaces()["keyspaces"]
+    api.server.stop()
+
+
+def test_the_aws_cli(api, aws):
+    def run(*words):
+        done = subprocess.run([aws, "keyspaces", *words, "--endpoint-url", api.url, "--region", REGION, "--output", "json"], capture_output=True, text=True,
+                              timeout=120, check=False, env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
+        return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
+
+    assert run("create-keyspace", "--keyspace-name", "cli")[1]["resourceArn"].endswith(":/keyspace/cli/")
+    await_keyspace(api.client(), "cli")
+    code, made, error = run("create-table", "--keyspace-name", "cli", "--table-name", "t", "--schema-definition", json.dumps(SCHEMA),
+                            "--capacity-specification", "throughputMode=PAY_PER_REQUEST", "--tags", "key=a,value=b")
+    assert code == 0, error
+    await_status(api.client(), "cli", "t")
+    assert run("get-table", "--keyspace-name", "cli", "--table-name", "t")[1]["status"] == "ACTIVE"
+    assert run("list-tags-for-resource", "--resource-arn", made["resourceArn"])[1]["tags"] == [{"key": "a", "value": "b"}]
+    code, _, error = run("get-table", "--keyspace-name", "cli", "--table-name", "none")
+    assert code in (254, 255) and "(ResourceNotFoundException) when calling the GetTable operation: The table none does not exist" in error
+
+
+def test_there_is_no_api_in_cassandra_mode(tmp_path):
+    port = free_port()
+    server = Server(tmp_path, "--mode", "cassandra", "--api-port", str(port)).start()
+    assert server.ready["api"] == "off"
+    with pytest.raises(OSError):
+        http.client.HTTPConnection("127.0.0.1", port, timeout=5).request("GET", "/")
+    server.stop()
