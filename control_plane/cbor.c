@@ -3,6 +3,7 @@
 #include <cbor.h>
 
 #include "control_plane/document.h"
+#include "types/type.h"
 
 /* One open container, or text that comes in pieces: how many items are still to come. */
 struct level {
@@ -44,6 +45,9 @@ static bool wants_name(const struct reader *r) {
 }
 
 static void take_text(struct reader *r, struct slice s) {
+    struct err not_utf8 = {0};
+    check(r, cql_value_validate(cql_type_scalar(CQL_TEXT), s, &not_utf8) == 0);
+    if (r->bad) return;
     if (wants_name(r)) {
         check(r, doc_name(&r->b, s));
         count(r);

@@ -1,6 +1,7 @@
 /* AWS JSON 1.0: moments are seconds since 1970, with a fraction (https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html). */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <yajl/yajl_parse.h>
 
 #include "control_plane/document.h"
@@ -60,7 +61,9 @@ struct doc *json_read(struct arena *a, struct slice body, struct err *e) {
 /* ---- writing ---- */
 
 static void write_real(double x, struct buf *out) {
-    if (isfinite(x)) buf_printf(out, "%.17g", x);
+    char text[32];
+    snprintf(text, sizeof(text), "%.17g", x);
+    if (isfinite(x)) buf_printf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
     else buf_printf(out, "\"%s\"", isnan(x) ? "NaN" : x < 0 ? "-Infinity" : "Infinity");
 }
 

@@ -3,6 +3,7 @@ import datetime
 import http.client
 import json
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -407,6 +408,7 @@ LIST = "/service/KeyspacesService/operation/ListKeyspaces"
     (b"\x81" * 40 + b"\x00", CBOR, LIST, 400, "SerializationException"),
     (b"\xbb\xff\xff\xff\xff\xff\xff\xff\xff", CBOR, LIST, 400, "SerializationException"),
     (b"\xa0\xa0", CBOR, LIST, 400, "SerializationException"),
+    (b"\xa1\x67message\x62\xc3\x28", CBOR, LIST, 400, "SerializationException"),
     (b"", CBOR, LIST, 200, None),
     (b"\xbf\xff", CBOR, LIST, 200, None),
     (b"\xbf\x6amaxResults\x01\xff", CBOR, LIST, 200, None),
@@ -500,6 +502,18 @@ def test_the_aws_cli(api, aws):
     assert run("list-tags-for-resource", "--resource-arn", made["resourceArn"])[1]["tags"] == [{"key": "a", "value": "b"}]
     code, _, error = run("get-table", "--keyspace-name", "cli", "--table-name", "none")
     assert code in (254, 255) and "(ResourceNotFoundException) when calling the GetTable operation: The table none does not exist" in error
+
+
+def test_the_terraform_block_is_terraform(tmp_path):
+    """As far as its syntax goes: the provider itself is not fetched."""
+    if not shutil.which("terraform"):
+        pytest.skip("not run: no terraform on this machine")
+    for page in ("README.md", "docs/control_plane.md"):
+        blocks = re.findall(r"^```hcl\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+        assert blocks
+        (tmp_path / "main.tf").write_text("\n".join(blocks))
+        done = subprocess.run(["terraform", "fmt", "-check", "-diff", tmp_path / "main.tf"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_there_is_no_api_in_cassandra_mode(tmp_path):

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tally_server import ROOT, Server, certificates
+from tally_server import ROOT, Server, free_port, certificates
 
 HERE = ROOT / "tests" / "integration"
 BUILD = ROOT / "build" / "drivers"
@@ -54,7 +54,11 @@ def build(folder, *command, **env):
 
 def run(server, *command):
     env = {**os.environ, **({"TALLY_CA": str(server.ca)} if server.ca else {})}
-    done = subprocess.run([str(c) for c in command] + [server.host, str(server.port), server.compatibility], env=env, capture_output=True, text=True, timeout=300)
+    run_program(*command, server.host, server.port, server.compatibility, env=env)
+
+
+def run_program(*command, env=None):
+    done = subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True, timeout=300)
     print(done.stdout)
     totals = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
     assert totals, done.stdout + done.stderr
@@ -98,3 +102,13 @@ def test_rust_driver(either_server):
     folder = copy("rust")
     build(folder, "cargo", "build", "--locked", "--quiet")
     run(either_server, folder / "target" / "debug" / "rust-driver-test")
+
+
+def test_aws_sdk_for_go(tmp_path):
+    """AWS's API of Keyspaces, not CQL: docs/control_plane.md."""
+    need("go")
+    folder, port = copy("goapi"), free_port()
+    build(folder, "go", "build", "-o", BUILD / "go-api-test", ".")
+    server = Server(tmp_path, "--api-port", str(port), "--region", "us-east-1", "--ddl-delay", "100", "--compatibility", "strict").start()
+    run_program(BUILD / "go-api-test", f"http://127.0.0.1:{port}")
+    server.stop()
