@@ -64,6 +64,8 @@ def session(tmp_path_factory):
 def test_passes(session, statements):
     for statement in statements:
         session.execute(statement)
+        if statement.startswith("ALTER TABLE s.rows"):
+            await_active(session, "s", "rows")
 
 
 def test_in_answers_in_the_order_of_its_values(session):
