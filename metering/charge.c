@@ -1,4 +1,4 @@
-/* Units of one request: its reads, its writes, and the rules that made the sum (reference/keyspaces.md, sections 1.2 to 1.4). */
+/* Units of one request: its reads, its writes, and the rules that made the sum (rule.def names the page of each). */
 #include "metering/charge.h"
 
 enum { READ_STEP = 4096 };

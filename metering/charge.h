@@ -1,8 +1,8 @@
 /* From what a request did (metering/size/op_cost.h) to what it costs: pure functions, no clock, no I/O.
  *
  * Life: dispatch finishes a request, calls charge_compute on its op_cost, writes charge.total into the payload RequestCharge
- * and, when asked for, charge_json into the payload capacity. Sources of every figure: reference/keyspaces.md sections 1.1 to 1.4,
- * named beside the code and in rule.def.
+ * and, when asked for, charge_json into the payload capacity. The page that each figure is from stands
+ * in rule.def.
  */
 #pragma once
 

@@ -109,10 +109,8 @@ static int bind_in(int folder, int fd) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/tallyd.sock", folder);
     (void)unlinkat(folder, "tallyd.sock", 0); /* an earlier run's: the folder is locked */
-    mode_t old = umask(077);
-    int rc = bind(fd, (struct sockaddr *)&at, sizeof(at));
-    umask(old);
-    return rc;
+    if (fchmod(fd, 0600)) return -1; /* the file that bind makes takes its mode from the socket */
+    return bind(fd, (struct sockaddr *)&at, sizeof(at));
 }
 
 static int open_socket(struct local_socket *s, const char *data_dir, struct err *e) {

@@ -1,4 +1,5 @@
-/* system_schema_mcs.*: the schema with its status, from CREATING on, and what Keyspaces adds (reference/keyspaces.md 5.2). */
+/* system_schema_mcs.*: the schema with its status, from CREATING on, and what Keyspaces adds ("Working with keyspaces",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-keyspaces.html). */
 #include <stdlib.h>
 #include <time.h>
 

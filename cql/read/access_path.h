@@ -22,7 +22,7 @@ struct access_path;
 struct read_spec {
     struct cql_request *r;
     const struct select_plan *plan;
-    bool as_keyspaces;        /* pages end by what is read, and before the row that does not fit (reference/keyspaces.md, 1.4 and 1.5) */
+    bool as_keyspaces;        /* pages end by what is read, and before the row that does not fit (cql/read/meter.h) */
     bool paged;               /* pages end by what is read */
     bool may_unread;          /* unread will be called */
     uint64_t page_rows;       /* the page size; UINT64_MAX: none */

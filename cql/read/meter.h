@@ -1,7 +1,8 @@
 /* What a read is charged for, and where a page ends by what was read: rows and encoded bytes passed, returned or not.
  *
  * A source tells of every row before it hands it on. In keyspaces mode a page ends before the row that does not fit it, and that row
- * counts as not read; in cassandra mode it ends behind the row with which enough was read (reference/keyspaces.md, 1.4 and 1.5).
+ * counts as not read; in cassandra mode it ends behind the row with which enough was read ("Paginate results",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/paginating-results.html).
  */
 #pragma once
 

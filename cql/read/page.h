@@ -1,6 +1,6 @@
 /* Counts the rows of the result: LIMIT, the page size, and where the next page goes on.
  *
- * In keyspaces mode LIMIT does not end a page: rows are read on to the page's end, and not returned (reference/keyspaces.md, 1.4).
+ * In keyspaces mode LIMIT does not end a page: rows are read on to the page's end, and not returned (cql/read/meter.h).
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* The partitions that = and IN name, as Keyspaces reads them: every element of the product of the IN lists is a query of its own, in their
- * order, and a page ends after every tenth (reference/keyspaces.md, 1.4 and 1.5). */
+ * order, and a page ends after every tenth ("Use the IN operator with the SELECT statement",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/in.select.html). */
 #include "keyspaces/quota.h"
 #include "cql/read/engine_source.h"
 #include "cql/read/select.h"

@@ -1,4 +1,5 @@
-/* What tables come to as they are stored: BillableTableSizeInBytes (reference/keyspaces.md, sections 1.1 and 1.6), and what TTL takes away.
+/* What tables come to as they are stored: BillableTableSizeInBytes ("Estimate row size",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html), and what TTL takes away.
  *
  * A table's size is the sum of what its rows and static rows take, expired data until it is removed, by the size model in force. It is kept by
  * buckets of tokens: whoever asks has the buckets counted again that have changed since they were counted, and nothing else. So it is exact for

@@ -6,7 +6,7 @@
 #include "cql/schema/ddl.h"
 #include "system_schema/table_option.h"
 
-/* What Keyspaces adds to a table (reference/keyspaces.md, section 4). */
+/* What Keyspaces adds to a table ("Tables", https://docs.aws.amazon.com/keyspaces/latest/devguide/cql.ddl.table.html). */
 static const char *const keyspaces_maps[] = {"custom_properties", "tags", "autoscaling_settings"};
 
 static bool is_keyspaces_map(const struct compile *c, const char *name) {

@@ -1,4 +1,5 @@
-/* What a write comes to by the rows that it touches, as they stand: --write-size row (reference/keyspaces.md, section 9, question 2).
+/* What a write comes to by the rows that it touches, as they stand: --write-size row ("Estimate capacity consumption of
+ * read and write throughput", https://docs.aws.amazon.com/keyspaces/latest/devguide/capacity-examples.html).
  *
  * Life: once all changes of a write are known, under the locks of its partitions, each row that a change touches is read once, as it is stored,
  * and the changes are laid on it in their order: a statement is sized by the row after it, a deletion by the row that it takes away, and the

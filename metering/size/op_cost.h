@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 
-/* How encoded sizes are computed (reference/keyspaces.md, section 0). */
+/* How encoded sizes are computed (size.h). */
 enum size_model { SIZE_DOCUMENTED_2022, SIZE_CURRENT };
 
 /* What a write is sized by: the row as it stands after it (a deletion: as it stood before), or the key and the columns it writes. */

@@ -1,4 +1,4 @@
-/* Encoded sizes of values: reference/keyspaces.md, sections 0 and 1.1. */
+/* Encoded sizes of values: "Estimate row size", https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html. */
 #include "metering/size/size.h"
 
 #include <stdlib.h>

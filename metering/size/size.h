@@ -1,4 +1,5 @@
-/* Encoded sizes of values, as capacity units are computed from (reference/keyspaces.md, section 1.1).
+/* Encoded sizes of values, as capacity units are computed from ("Estimate row size",
+ * https://docs.aws.amazon.com/keyspaces/latest/devguide/calculating-row-size.html).
  *
  * The size models differ in how a value is measured (size.c) and in what a row adds (size_row.c). What cql adds up while it works are
  * struct size_parts; they are turned into bytes by metering, and by cql where a page ends after so many bytes.
@@ -36,7 +37,7 @@ static inline void size_add_column(struct size_parts *p, enum size_model model, 
     p->column_bytes += cql_value_size(t, model, v);
 }
 
-/* Write units are counted in started KiB (reference/keyspaces.md, section 1.3). */
+/* Write units are counted in started KiB ("Read/write capacity modes", https://docs.aws.amazon.com/keyspaces/latest/devguide/ReadWriteCapacityMode.html). */
 enum { SIZE_WRITE_STEP = 1024 };
 static inline uint64_t size_write_steps(uint64_t bytes) { return (bytes + SIZE_WRITE_STEP - 1) / SIZE_WRITE_STEP; }
 

@@ -1,4 +1,5 @@
-/* Encoded bytes of rows and static rows from the sums that cql took (reference/keyspaces.md, sections 0, 1.1, 1.2). */
+/* Encoded bytes of rows and static rows from the sums that cql took ("Estimate row size", calculating-row-size.html, and
+ * "Static columns", static-columns-metering.html of https://docs.aws.amazon.com/keyspaces/latest/devguide/). */
 #include "metering/size/size.h"
 
 enum {

@@ -140,5 +140,5 @@ def test_a_log_that_cannot_be_written_is_counted_and_nobody_is_refused(new_serve
 @pytest.mark.parametrize("flags, words", [(["--audit-log", "/nowhere/at/all"], "cannot write the audit log to /nowhere/at/all"),
                                           (["--audit-categories", "DDL,DUL"], "--audit-categories must be all, or some of QUERY")])
 def test_wrong_settings_are_refused(tmp_path, flags, words):
-    done = subprocess.run([str(TALLYD), "--data-dir", str(tmp_path / "data"), "--port", "0", "--admin-port", "0", *flags], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(TALLYD), "--data-dir", str(tmp_path / "data"), "--port", "0", "--admin-port", "0", "--api-port", "0", *flags], capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and words in done.stderr

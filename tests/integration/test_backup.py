@@ -123,6 +123,7 @@ def disk_bytes(folder):
 
 def test_backups_and_what_is_restored_are_nobody_elses_to_read(new_server, tmp_path):
     server = start(new_server)
+    assert stat.S_IMODE((tmp_path / "data" / "tallyd.sock").stat().st_mode) == 0o600
     tally("backup", "--data-dir", tmp_path / "data", "--to", tmp_path / "b")
     server.stop()
     tally("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "new")
