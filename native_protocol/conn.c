@@ -51,7 +51,7 @@ static void leave_ledger(struct np_conn *c) {
 static void copy_text(char *to, size_t room, struct slice from) {
     size_t n = from.n < room ? from.n : room - 1;
     while (n && n < from.n && (from.p[n] & 0xC0) == 0x80) n--; /* no half of a character */
-    memcpy(to, from.p, n);
+    if (n) memcpy(to, from.p, n); /* a driver without a name has no bytes at all */
     to[n] = 0;
 }
 

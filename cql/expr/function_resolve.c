@@ -45,7 +45,7 @@ static void add_natives(struct candidates *k) {
     for (size_t i = 0; i < ARRAY_LEN(natives); i++) {
         const struct native *r = &natives[i];
         if (strcmp(r->name, k->name) != 0 && (!r->alias || strcmp(r->alias, k->name) != 0)) continue;
-        if (r->only_keyspaces && k->c->schema->cassandra_mode) continue;
+        if (r->only_keyspaces && (!k->c->schema || k->c->schema->cassandra_mode)) continue;
         const struct cql_type *args[1] = {*r->args ? cql_type_by_name(slice_str(r->args)) : NULL};
         struct function *f = add(k, cql_type_scalar(r->result), args, *r->args != 0, r->call);
         if (f) f->pure = r->pure;
