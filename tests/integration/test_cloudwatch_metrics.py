@@ -10,8 +10,8 @@ from cassandra.policies import FallthroughRetryPolicy
 from cassandra.protocol import SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
+from control import set_clock
 from tally_server import ROOT, await_active, create_keyspace, free_port
-from test_clock import clock
 
 TABLE, OPERATION, ACCOUNT = "keyspace, table", "keyspace, table, operation", "none"
 COUNTED, STANDS, ABSENT = "counter", "gauge", "absent"
@@ -68,7 +68,7 @@ class Account:
         for name, options in (("t", "gc_grace_seconds = 1"), ("p", f"CUSTOM_PROPERTIES = {provisioned(10, 20)}"), ("q", f"CUSTOM_PROPERTIES = {provisioned(40, 5)}")):
             self.s.execute(f"CREATE TABLE cw.{name} {definition} {options}")
             await_active(self.s, "cw", name)
-        clock(self.s, state="frozen")
+        set_clock(self.s, state="frozen")
 
     def insert(self, table, pk, v=b"", end=""):
         self.s.execute(once(f"INSERT INTO cw.{table} (pk, ck, v) VALUES (%s, 1, %s) {end}"), (pk, v))
@@ -174,7 +174,7 @@ def test_every_metric_of_the_namespace(account):
     account.fail()
     used = {table: account.s.execute("SELECT read_units, write_units FROM system_metering.tables WHERE keyspace_name = 'cw' AND table_name = %s", (table,)).one()
             for table in ("p", "q")}
-    clock(account.s, advance_ms=60_000)
+    set_clock(account.s, advance_ms=60_000)
     deadline = time.monotonic() + 90  # the reclaimer comes by in its own time
     while not account.metric("TTLDeletes"):
         assert time.monotonic() < deadline
@@ -226,7 +226,7 @@ def test_a_scrape_has_the_size_that_was_counted_last_and_says_when(account):
     assert size not in account.scrape("?per=table")[0], "nobody has asked"
     counted = account.sum("BillableTableSizeInBytes", "p")
     account.insert("p", 2, bytes(100))
-    clock(account.s, advance_ms=5000)
+    set_clock(account.s, advance_ms=5000)
     values = account.scrape("?per=table")[0]
     assert (values[size], values[age]) == (counted, 5)
     assert account.size("p") > counted
