@@ -1,7 +1,7 @@
 """What Amazon Keyspaces' support matrix says yes to passes where refusals are strict: its statements, clauses, functions and types, row by row."""
 import pytest
 
-from tally_server import Server, await_active, create_keyspace
+from tally_server import Server, await_active, create_keyspace, eventually
 
 # (what the page names, statements in order); the keyspace is s.
 ROWS = [
@@ -66,6 +66,9 @@ def test_passes(session, statements):
         session.execute(statement)
         if statement.startswith("ALTER TABLE s.rows"):
             await_active(session, "s", "rows")
+        if "point_in_time_recovery" in statement:  # the history begins a moment after the table is ACTIVE
+            eventually(lambda: "earliest_restorable_timestamp" in session.execute(
+                "SELECT custom_properties FROM system_schema_mcs.tables WHERE keyspace_name = 's' AND table_name = 'rows'").one().custom_properties["point_in_time_recovery"])
 
 
 def test_in_answers_in_the_order_of_its_values(session):
