@@ -180,7 +180,7 @@ def test_what_is_wrong_is_named(schema, arguments, status, words):
 def test_a_schema_that_is_wrong_is_named_with_its_line(tmp_path):
     file = tmp_path / "schema.cql"
     file.write_text("CREATE KEYSPACE k WITH replication = {'class': 'SingleRegionStrategy'};\n\nCREATE TABLE k.t (p int PRIMARY KEY, v nosuch);\n")
-    run = tally("explain", "--schema", file, "--statement", "SELECT * FROM k.t")
+    run = tally("explain", "SELECT * FROM k.t", "--schema", file)
     assert run.returncode == 2 and f"{file}:3: " in run.stderr and "nosuch" in run.stderr
 
 

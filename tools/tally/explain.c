@@ -152,12 +152,14 @@ int tally_explain(int argc, char **argv) {
     struct pricing p = {.timestamp_size = PRICING_TIMESTAMP_SIZE};
     struct remote remote = {.timeout_s = 10};
     const char *text = NULL;
-    const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &text, .help = "what is to be explained; with --server a read runs there, and a write is priced against its schema"},
+    const struct flag flags[] = {{.name = "statement", .argument = "CQL", .text = &text, .help = "what is to be explained, when it does not come first; with --server a read runs there, and a write is priced against its schema"},
                                  PRICING_FLAGS(&p), REMOTE_FLAGS(&remote)};
     struct err e = {0};
     struct script script;
     struct script_statement statement;
-    int rc = flags_read("explain", argc, argv, flags, ARRAY_LEN(flags));
+    bool bare = argc && strncmp(argv[0], "-", 1) != 0; /* tally explain "SELECT ..." */
+    int rc = flags_read("explain", argc - bare, argv + bare, flags, ARRAY_LEN(flags));
+    if (bare && !text) text = argv[0];
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     script_of(&script, "--statement", slice_str(text ? text : ""));
     if (!script_next(&script, &statement)) {
