@@ -120,11 +120,18 @@ static void put_time(struct buf *out) {
     buf_printf(out, "%s.%03ldZ", text, t.tv_nsec / 1000000);
 }
 
+/* What a client sent may be in the text: it shall not make a line that looks like one of ours, nor move a terminal's cursor. */
+static void put_plain(struct buf *out, struct slice text) {
+    for (size_t i = 0; i < text.n; i++) buf_u8(out, text.p[i] < 0x20 || text.p[i] == 0x7f ? ' ' : text.p[i]);
+}
+
 static void put_line(struct buf *out, enum log_level level, struct slice room, struct slice text) {
     static const char *const columns[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
     if (shape == LOG_HUMAN) {
         put_time(out);
-        buf_printf(out, " %s %.*s\n", columns[level], SLICE_FMT(text));
+        buf_printf(out, " %s ", columns[level]);
+        put_plain(out, text);
+        buf_u8(out, '\n');
         return;
     }
     buf_put_str(out, shape == LOG_JSON ? "{\"time\":\"" : "time=");

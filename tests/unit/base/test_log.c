@@ -68,7 +68,7 @@ static void say(enum log_level level, const char *file, const char *text) {
 static void test_lines_have_the_form_that_was_asked_for(void **state) {
     (void)state;
     say(LOG_LEVEL_WARN, "engine/kv.c", "a \"b\"\nc");
-    matches("^" TIME " WARN  a \"b\"\nc\n$");
+    matches("^" TIME " WARN  a \"b\" c\n$"); /* one line, whatever is in it */
     log_set_format(LOG_LOGFMT);
     say(LOG_LEVEL_WARN, "cql/read/page.c", "a \"b\"\nc");
     matches("\ntime=" TIME " level=warn room=cql/read text=\"a \\\\\"b\\\\\"\\\\nc\"\n$");
