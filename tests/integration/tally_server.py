@@ -60,6 +60,17 @@ class Server:
     def alive(self):
         return self.process.poll() is None
 
+    def bytes_on_disk(self):
+        """Of the data folder."""
+        total = 0
+        for folder, _, files in os.walk(self.folder / "data"):
+            for f in files:
+                try:
+                    total += os.stat(os.path.join(folder, f)).st_blocks * 512
+                except FileNotFoundError:  # the store has taken it away
+                    pass
+        return total
+
     def cluster(self, contact=None, **options):
         """A Cluster of the Python driver at LOCAL_QUORUM; options are the driver's. contact: another address of the server than its first."""
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30)

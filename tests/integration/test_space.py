@@ -1,24 +1,12 @@
 """Tables that go: a drop and a truncation answer at once whatever the table holds, the space comes back soon, and those who read beside it do not notice."""
 import os
 import time
-from pathlib import Path
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
 MB = 1 << 20
 LARGE, SMALL = 200 * MB, 2 * MB
-
-
-def bytes_on_disk(server):
-    total = 0
-    for folder, _, files in os.walk(Path(server.folder) / "data"):
-        for f in files:
-            try:
-                total += os.stat(os.path.join(folder, f)).st_blocks * 512
-            except FileNotFoundError:
-                pass
-    return total
 
 
 def fill(session, table, size, row=64 * 1024):
@@ -45,9 +33,9 @@ def test_a_large_table_goes_at_once_and_its_space_comes_back(new_server, stateme
         session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         fill(session, "small", SMALL)
         fill(session, "neighbour", SMALL, row=512)
-        before = bytes_on_disk(server)
+        before = server.bytes_on_disk()
         fill(session, "large", LARGE)
-        held = bytes_on_disk(server) - before
+        held = server.bytes_on_disk() - before
         assert held > LARGE // 2, f"{held} bytes of {LARGE} are on disk"
         read = session.prepare("SELECT c FROM k.neighbour WHERE p = ? AND c = ?")
         reads = lambda: [session.execute(read, (i % 50, i)) for i in range(500)]
@@ -59,6 +47,6 @@ def test_a_large_table_goes_at_once_and_its_space_comes_back(new_server, stateme
         beside = seconds(reads, times=3)
         assert beside < 4 * calm + 0.2, f"500 reads beside it take {beside:.3f} s, {calm:.3f} s before"
         end = time.monotonic() + 60
-        while bytes_on_disk(server) > before + held // 3:
-            assert time.monotonic() < end, f"{bytes_on_disk(server) - before} of {held} bytes are still held"
+        while server.bytes_on_disk() > before + held // 3:
+            assert time.monotonic() < end, f"{server.bytes_on_disk() - before} of {held} bytes are still held"
             time.sleep(0.2)
