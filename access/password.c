@@ -8,7 +8,8 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
+
+#include "base/random.h"
 
 enum { COST = 10, COST_MIN = 4, HASH_LENGTH = 60, REMEMBERED = 1024, DIGEST = 32 };
 
@@ -23,10 +24,11 @@ static struct {
 
 /* Under the lock. A hash is salted, so the pair of both is one role's. */
 static bool digest_of(const char *hash, const char *password, uint8_t out[DIGEST]) {
+    struct err why = {0}; /* without a key nothing is remembered */
     uint8_t both[HASH_LENGTH + DIGEST];
     unsigned n = DIGEST;
     if (strlen(hash) != HASH_LENGTH) return false;
-    if (!remembered.has_key) remembered.has_key = RAND_bytes(remembered.key, DIGEST) == 1;
+    if (!remembered.has_key) remembered.has_key = !random_bytes(remembered.key, DIGEST, &why);
     if (!remembered.has_key) return false;
     memcpy(both, hash, HASH_LENGTH);
     bool ok = EVP_Digest(password, strlen(password), both + HASH_LENGTH, NULL, EVP_sha256(), NULL) == 1 &&
@@ -73,7 +75,8 @@ static int slow_hash(const char *password, const char *setting, char out[PASSWOR
 int password_hash(const char *password, char out[PASSWORD_HASH_MAX], struct err *e) {
     char setting[CRYPT_GENSALT_OUTPUT_SIZE];
     uint8_t salt[16];
-    if (RAND_bytes(salt, sizeof(salt)) != 1 || !crypt_gensalt_rn("$2b$", COST, (const char *)salt, sizeof(salt), setting, sizeof(setting)) ||
+    if (random_bytes(salt, sizeof(salt), e)) return -1;
+    if (!crypt_gensalt_rn("$2b$", COST, (const char *)salt, sizeof(salt), setting, sizeof(setting)) ||
         slow_hash(password, setting, out))
         return err_set(e, ERR_SERVER, "The password could not be hashed");
     return 0;

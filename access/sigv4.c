@@ -5,9 +5,9 @@
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 
 #include "base/buf.h"
+#include "base/random.h"
 
 enum { DIGEST = 32, DAY = 8, KEY_MAX = 256, DATE_MAX = 32 };
 
@@ -25,7 +25,7 @@ static void hex(const uint8_t *bytes, size_t n, char *out) {
 
 int sigv4_nonce(char nonce[SIGV4_NONCE], struct err *e) {
     uint8_t random[SIGV4_NONCE / 2];
-    if (RAND_bytes(random, sizeof(random)) != 1) return err_set(e, ERR_SERVER, "There is no randomness for a nonce");
+    if (random_bytes(random, sizeof(random), e)) return -1;
     hex(random, sizeof(random), nonce);
     return 0;
 }

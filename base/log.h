@@ -2,6 +2,9 @@
  * rows. Any thread; a line is one write. */
 #pragma once
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/err.h"
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
@@ -22,4 +25,6 @@ void log_line(enum log_level level, const char *file, const char *fmt, ...) PRIN
 #define log_error(...) log_line(LOG_LEVEL_ERROR, __FILE__, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_LEVEL_WARN, __FILE__, __VA_ARGS__)
 #define log_info(...) log_line(LOG_LEVEL_INFO, __FILE__, __VA_ARGS__)
+/* What nobody can go on from: says so and ends the process. What was acknowledged is on disk, and the next start says what is wrong with it. */
+#define log_fatal(...) (log_error(__VA_ARGS__), _exit(EXIT_FAILURE))
 #define log_debug(...) log_line(LOG_LEVEL_DEBUG, __FILE__, __VA_ARGS__)

@@ -1,15 +1,9 @@
 #include "capture/digest.h"
 
-#include <stdlib.h>
-#include <sys/random.h>
-
+#include "base/random.h"
 #include "capture/format.h"
 
-struct capture_key capture_key_random(void) {
-    struct capture_key k;
-    if (getrandom(&k, sizeof(k), 0) != (ssize_t)sizeof(k)) abort();
-    return k;
-}
+int capture_key_random(struct capture_key *out, struct err *e) { return random_bytes(out, sizeof(*out), e); }
 
 /* ---- SipHash-2-4 ---- */
 

@@ -8,13 +8,14 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/err.h"
 
 struct capture_key {
     uint64_t k0, k1;
 };
 
-/* A key that nobody knows. */
-struct capture_key capture_key_random(void);
+/* A key that nobody knows. -1, ERR_SERVER: there is none. */
+int capture_key_random(struct capture_key *out, struct err *e) MUST_CHECK;
 /* SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012). */
 uint64_t capture_hash(const struct capture_key *k, struct slice s);
 

@@ -253,14 +253,14 @@ void capture_recorder_free(struct capture_recorder *r) {
     free(r);
 }
 
-static void begin(struct capture_recorder *r, const char *path, const struct capture_wish *w) {
+static void begin(struct capture_recorder *r, const char *path, const struct capture_wish *w, const struct capture_key *key) {
     int64_t now = clock_wall_us(r->o.clock);
     pthread_mutex_lock(&r->lock);
     r->status = (struct capture_status){.on = true, .rotates = w->rotates, .hashed = w->hashed, .max_bytes = w->max_bytes ? w->max_bytes : CAPTURE_FILE_DEFAULT, .started_us = now};
     snprintf(r->status.path, sizeof(r->status.path), "%s", path);
     r->header = (struct capture_header){.hashed = w->hashed, .strict = r->o.strict, .cassandra = r->o.cassandra, .size_model = r->o.size_model, .write_size = r->o.write_size,
                                          .timestamp_size = r->o.timestamp_size, .started_us = now};
-    r->key = capture_key_random();
+    r->key = *key;
     r->stopping = r->failed = false;
     r->dropped_now = r->n_known = 0;
     r->file_bytes = 0;
@@ -275,11 +275,13 @@ static int start(struct capture_recorder *r, const char *path, const struct capt
     if (atomic_load(&r->is.on)) return err_set(e, ERR_INVALID, "a capture is running already: %s", r->status.path);
     if (strlen(path) >= CAPTURE_PATH_MAX - 2) return err_set(e, ERR_INVALID, "the path of the capture is too long");
     if (w->max_bytes && w->max_bytes < CAPTURE_FILE_MIN) return err_set(e, ERR_INVALID, "a capture may have %d bytes or more, not %llu", CAPTURE_FILE_MIN, (unsigned long long)w->max_bytes);
+    struct capture_key key;
+    if (capture_key_random(&key, e)) return -1;
     join(r);
     int fd = open_file(path, e);
     if (fd < 0) return -1;
     r->fd = fd;
-    begin(r, path, w);
+    begin(r, path, w, &key);
     if (pthread_create(&r->thread, NULL, run, r)) {
         close(r->fd);
         r->fd = -1;

@@ -1,8 +1,8 @@
 #include "engine/history.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "engine/store.h"
 
 enum { LOG_KEY = 24, CHUNK_BYTES = 1 << 20, CHUNK_ROWS = 4096 };
@@ -10,7 +10,7 @@ enum { LOG_KEY = 24, CHUNK_BYTES = 1 << 20, CHUNK_ROWS = 4096 };
 int engi_histories_init(struct engi_histories *h, struct err *e) {
     uint64_t first;
     *h = (struct engi_histories){0};
-    if (getrandom(&first, sizeof(first), 0) != sizeof(first)) return err_set(e, ERR_SERVER, "no random numbers");
+    if (random_bytes(&first, sizeof(first), e)) return -1;
     atomic_init(&h->serial, first);
     pthread_mutex_init(&h->lock, NULL);
     return 0;

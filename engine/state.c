@@ -101,9 +101,7 @@ static struct kv *open_state(struct eng *eng, const char *name, struct err *e) {
 
 /* What cannot go on with either store ends the process: the disk has one of the two. */
 static void must(int rc, const struct err *e) {
-    if (!rc) return;
-    log_error("the store that was put back cannot be used: %s", e->text);
-    abort();
+    if (rc) log_fatal("the store that was put back cannot be used: %s", e->text);
 }
 
 static int swap(struct eng *eng, const char *name, struct err *e) {

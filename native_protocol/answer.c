@@ -59,8 +59,7 @@ static int complete(struct np_call *call) {
         x.throttle = buf_slice(&throttle);
     }
     if (call->env.flags & NP_FLAG_TRACING) {
-        npi_trace(call, tracing_id);
-        x.tracing_id = tracing_id;
+        if (!npi_trace(call, tracing_id)) x.tracing_id = tracing_id;
     }
     int rc = np_reply_end(&call->reply, &x);
     if (rc) {

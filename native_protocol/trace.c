@@ -1,7 +1,6 @@
 #include "native_protocol/trace.h"
 
-#include <openssl/rand.h>
-
+#include "base/random.h"
 #include "cql/request/consistency.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
@@ -9,15 +8,17 @@
 enum { EVENTS = NP_TRACE_STEPS + 8, PARAMETERS = 4 };
 
 /* RFC 4122 version 1 with a random clock sequence and node (multicast bit set). */
-static void make_timeuuid(int64_t wall_us, uint8_t id[16]) {
+static int make_timeuuid(int64_t wall_us, uint8_t id[16]) {
+    struct err why = {0};
     static const int64_t gregorian_to_unix = 0x01B21DD213814000; /* 100 ns from 1582-10-15 to 1970 */
     uint64_t t = (uint64_t)(wall_us * 10 + gregorian_to_unix);
     store_u32(id, (uint32_t)t);
     store_u16(id + 4, (uint16_t)(t >> 32));
     store_u16(id + 6, (uint16_t)((t >> 48 & 0x0FFF) | 0x1000));
-    if (RAND_bytes(id + 8, 8) != 1) memset(id + 8, 0x55, 8);
+    if (random_bytes(id + 8, 8, &why)) return -1;
     id[8] = (id[8] & 0x3F) | 0x80;
     id[10] |= 1;
+    return 0;
 }
 
 static const char *request_title(const struct np_call *call) {
@@ -104,7 +105,7 @@ static uint32_t events(struct np_call *call, int64_t took, struct trace_event *o
     return kept;
 }
 
-void npi_trace(struct np_call *call, uint8_t id[16]) {
+int npi_trace(struct np_call *call, uint8_t id[16]) {
     struct np_loop *l = call->conn->loop;
     struct trace_event ev[EVENTS];
     struct schema_option par[PARAMETERS];
@@ -119,9 +120,10 @@ void npi_trace(struct np_call *call, uint8_t id[16]) {
         .parameters = par,
         .events = ev,
     };
-    make_timeuuid(call->r.now_us, id);
+    if (make_timeuuid(call->r.now_us, id)) return -1;
     memcpy(s.id, id, 16);
     s.n_parameters = parameters(call, par);
     s.n_events = events(call, took, ev);
     call->account.trace = catalog_trace_add(l->o->catalog, &s);
+    return 0;
 }

@@ -71,10 +71,7 @@ static _Atomic(void *) reserve;
 
 static void on_no_memory(void) {
     void *kept = atomic_exchange(&reserve, NULL);
-    if (!kept) {
-        log_error("no memory is left (limit, or the machine's): the server ends; what was acknowledged is on disk");
-        _exit(EXIT_FAILURE);
-    }
+    if (!kept) log_fatal("no memory is left (limit, or the machine's): the server ends; what was acknowledged is on disk");
     free(kept);
     log_warn("memory runs out: the reserve is given back");
 }

@@ -19,9 +19,7 @@ static void go_on(struct states *s) {
 
 /* The disk has the other state: a restart says what is wrong. */
 static void must(int rc, const char *what, const struct err *why) {
-    if (!rc) return;
-    log_error("the %s of the state that was put back cannot be read: %s", what, why->text);
-    abort();
+    if (rc) log_fatal("the %s of the state that was put back cannot be read: %s", what, why->text);
 }
 
 /* One at a time: who would wait here would be waited for by the one who has the turn (np_front_pause). */

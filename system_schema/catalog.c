@@ -2,9 +2,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "system_schema/catalog_state.h"
 
 static const char host_id_key[] = "catalog/host_id";
@@ -21,9 +21,7 @@ static int load_host_id(void *arg, struct slice key, struct slice value, struct 
 static int settle_host_id(struct catalog *c, struct err *e) {
     if (eng_meta_scan(c->eng, slice_str(host_id_key), load_host_id, c, e)) return -1;
     if (c->host_id[6]) return 0;
-    if (getrandom(c->host_id, 16, 0) != 16) return err_set(e, ERR_SERVER, "no random numbers");
-    c->host_id[6] = (uint8_t)((c->host_id[6] & 0x0f) | 0x40);
-    c->host_id[8] = (uint8_t)((c->host_id[8] & 0x3f) | 0x80);
+    if (random_uuid(c->host_id, e)) return -1;
     return eng_meta_put(c->eng, slice_str(host_id_key), slice_of(c->host_id, 16), e);
 }
 
@@ -66,7 +64,7 @@ static int gather_kinds(struct catalog *c, const struct catalog_options *o, stru
 
 static int keep_rules(struct catalog *c, const struct catalog_options *o, struct err *e) {
     uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != sizeof random) random = (uint64_t)clock_wall_us(c->clock);
+    if (random_bytes(&random, sizeof random, e)) return -1;
     c->ddl_delay = arena_strdup(&c->arena, o->ddl_delay ? o->ddl_delay : "none");
     if (!c->ddl_delay) return err_nomem(e);
     c->rules.random = random;

@@ -1,10 +1,10 @@
 /* One DDL statement against the current state: checked, recorded, begun. */
 #include <stdlib.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "base/fault.h"
 #include "base/name_tree.h"
+#include "base/random.h"
 #include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
 
@@ -388,13 +388,6 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
     return -1;
 }
 
-int apply_random_id(uint8_t id[16], struct err *e) {
-    if (getrandom(id, 16, 0) != 16) return err_set(e, ERR_SERVER, "no random numbers");
-    id[6] = (uint8_t)((id[6] & 0x0f) | 0x40);
-    id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
-    return 0;
-}
-
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t) {
     drop_autoscaling(a->change, parts);
     if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
@@ -412,7 +405,7 @@ static int create_table(struct apply *a) {
     struct table_parts parts = {.name = ch->name, .n_columns = ch->n_columns, .n_column_ids = ch->n_columns};
     if (apply_merge_options(a, 0, NULL, &parts.n_options, &parts.options)) return -1;
     if (ch->has_id) memcpy(t.id, ch->id, sizeof t.id);
-    else if (apply_random_id(t.id, a->err)) return -1;
+    else if (random_uuid(t.id, a->err)) return -1;
     parts.columns = ARENA_ARRAY(&a->arena, ch->n_columns + 1, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
     fill_columns(a, parts.columns);

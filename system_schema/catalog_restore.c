@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/random.h"
 #include "keyspaces/quota.h"
 #include "system_schema/catalog_state.h"
 
@@ -86,7 +87,7 @@ static int begin_create(struct apply *a, const struct entry *ks, const struct hi
     parts.columns = ARENA_ARRAY(&a->arena, then->n_columns, struct schema_column);
     if (!parts.columns) return err_nomem(a->err);
     memcpy(parts.columns, then->columns, then->n_columns * sizeof *parts.columns);
-    if (apply_random_id(t.id, a->err) || apply_merge_options(a, n, options, &parts.n_options, &parts.options)) return -1;
+    if (random_uuid(t.id, a->err) || apply_merge_options(a, n, options, &parts.n_options, &parts.options)) return -1;
     return apply_begin_create_table(a, ks, &parts, &t);
 }
 

@@ -201,7 +201,6 @@ int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_opt
 int apply_check_table_name(struct apply *a, const struct entry *ks);
 /* A table of these parts, whose id and time are in t; its settings are completed and checked. */
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t);
-int apply_random_id(uint8_t id[16], struct err *e) MUST_CHECK;
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
 int apply_begin_drop(struct apply *a, struct entry *x);
 

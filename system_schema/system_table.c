@@ -11,14 +11,14 @@ enum {
     V41_TO = V41 | V50, V4_TO = V40 | V41_TO, C3_V4_TO = C3 | V4_TO, ALL = V3 | V4_TO,
 };
 
-struct row {
+struct system_table {
     int releases;
     const char *keyspace, *table;
     struct schema_virtual virt;
     const char *gc_grace, *comment, *columns;
 };
 
-static const struct row rows[] = {
+static const struct system_table tables[] = {
 #define SYSTEM_TABLE(releases, keyspace, table, from, gc_grace, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from}, #gc_grace, comment, columns},
 #define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, blocks_, comment, columns) \
@@ -81,7 +81,7 @@ static int make_columns(struct arena *a, const char *spec, struct table_parts *p
 }
 
 /* Of the name, so that it is the same on every node and after every start (version 3, as Cassandra's). */
-static void name_id(const struct row *r, uint8_t id[16]) {
+static void name_id(const struct system_table *r, uint8_t id[16]) {
     char text[128];
     for (int i = 0; i < 2; i++) {
         int n = snprintf(text, sizeof text, "%s.%s.%d", r->keyspace, r->table, i);
@@ -91,7 +91,7 @@ static void name_id(const struct row *r, uint8_t id[16]) {
     id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
 }
 
-static struct schema_table *make_table(struct arena *a, const struct row *r, const struct schema_keyspace *ks, struct err *e) {
+static struct schema_table *make_table(struct arena *a, const struct system_table *r, const struct schema_keyspace *ks, struct err *e) {
     struct schema_table *t = ARENA_NEW(a, struct schema_table);
     struct schema_option *options = ARENA_ARRAY(a, 3, struct schema_option);
     uint32_t n = count_columns(r->columns);
@@ -129,7 +129,7 @@ static struct schema_keyspace *make_definition(struct arena *a, const char *name
 }
 
 /* Cassandra's LocalStrategy is not shown: drivers place no replicas for it and tools fail on that. */
-static struct space *make_keyspace(struct catalog *c, const struct row *all, size_t n_all, const char *name, int release, struct err *e) {
+static struct space *make_keyspace(struct catalog *c, const struct system_table *all, size_t n_all, const char *name, int release, struct err *e) {
     struct schema_keyspace *ks = make_definition(&c->arena, name, release, e);
     struct space *space = ks ? space_new(0, ks, NULL, e) : NULL;
     for (size_t i = 0; space && i < n_all; i++) {
@@ -143,17 +143,17 @@ static struct space *make_keyspace(struct catalog *c, const struct row *all, siz
 }
 
 /* Those of the list and those of layers above. */
-static struct row *all_rows(struct catalog *c, size_t *n) {
-    struct row *all = ARENA_ARRAY(&c->arena, ARRAY_LEN(rows) + c->n_tables, struct row);
+static struct system_table *all_tables(struct catalog *c, size_t *n) {
+    struct system_table *all = ARENA_ARRAY(&c->arena, ARRAY_LEN(tables) + c->n_tables, struct system_table);
     if (!all) return NULL;
-    memcpy(all, rows, sizeof rows);
-    *n = ARRAY_LEN(rows);
+    memcpy(all, tables, sizeof tables);
+    *n = ARRAY_LEN(tables);
     /* Only on Amazon Keyspaces may anything of the node be written. */
     for (size_t i = 0; i < *n && c->mode == MODE_CASSANDRA; i++)
         if (strcmp(all[i].keyspace, "system") == 0) all[i].virt.write = NULL;
     for (uint32_t i = 0; i < c->n_tables; i++) {
         const struct virtual_table *t = &c->tables[i];
-        all[(*n)++] = (struct row){.releases = ALL, .keyspace = t->keyspace, .table = t->name, .virt = t->virt, .gc_grace = "0",
+        all[(*n)++] = (struct system_table){.releases = ALL, .keyspace = t->keyspace, .table = t->name, .virt = t->virt, .gc_grace = "0",
                                    .comment = t->comment, .columns = t->columns};
     }
     return all;
@@ -173,7 +173,7 @@ static int releases_shown(const struct catalog *c) {
 int system_tables_build(struct catalog *c, struct err *e) {
     int release = releases_shown(c);
     size_t n;
-    const struct row *all = all_rows(c, &n);
+    const struct system_table *all = all_tables(c, &n);
     if (!all || !(c->system = ARENA_ARRAY(&c->arena, n, struct space *))) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
         bool seen = !(all[i].releases & release) || (!c->control && strcmp(all[i].keyspace, "system_control") == 0);

@@ -176,12 +176,12 @@ static int call_hash(const struct function_in *in, struct buf *out) {
 
 /* ---- finding them ---- */
 
-static const struct row {
+static const struct mask {
     const char *name, *takes;
     uint32_t least, most;
     enum parameter parameters[PARAMETERS_MAX];
     function_fn call;
-} rows[] = {
+} masks[] = {
     {"mask_null", "any", 1, 1, {ANY}, call_null},
     {"mask_default", "any", 1, 1, {ANY}, call_default},
     {"mask_replace", "any, any", 2, 2, {RECEIVED, SAME}, call_replace},
@@ -190,20 +190,20 @@ static const struct row {
     {"mask_hash", "any, [text]", 1, 2, {ANY, TEXT}, call_hash},
 };
 
-static int refuse_argument(struct compile *c, const struct row *row, const char *wants, struct slice text, const struct cql_type *t) {
+static int refuse_argument(struct compile *c, const struct mask *mask, const char *wants, struct slice text, const struct cql_type *t) {
     struct buf name;
     buf_init(&name, 4096);
     cql_type_print(t, &name);
-    err_invalid(c->err, "Function system.%s requires an argument of type %s, but found argument %.*s of type %.*s", row->name, wants, SLICE_FMT(text),
+    err_invalid(c->err, "Function system.%s requires an argument of type %s, but found argument %.*s of type %.*s", mask->name, wants, SLICE_FMT(text),
                 SLICE_FMT(buf_slice(&name)));
     buf_fini(&name);
     return -1;
 }
 
 /* The type of an argument: its own, or what the parameter makes of one that has none. */
-static int find_type(struct compile *c, const struct row *row, const struct function_args *args, uint32_t i, const struct receiver *to,
+static int find_type(struct compile *c, const struct mask *mask, const struct function_args *args, uint32_t i, const struct receiver *to,
                      const struct cql_type **types) {
-    enum parameter p = row->parameters[i];
+    enum parameter p = mask->parameters[i];
     const struct cql_type *own = args->type(args->arg, i), *text = cql_type_scalar(CQL_TEXT), *number = cql_type_scalar(CQL_INT);
     struct slice shown = args->text(args->arg, i);
     switch (p) {
@@ -212,31 +212,31 @@ static int find_type(struct compile *c, const struct row *row, const struct func
         types[i] = own ? own : p == RECEIVED && to ? to->type : NULL;
         if (types[i]) return 0;
         return err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate", SLICE_FMT(shown),
-                           row->name, row->takes);
+                           mask->name, mask->takes);
     case SAME: types[i] = types[0]; return 0;
     case INT:
         types[i] = number;
-        return !own || function_type_fits(number, own) ? 0 : refuse_argument(c, row, "int", shown, own);
+        return !own || function_type_fits(number, own) ? 0 : refuse_argument(c, mask, "int", shown, own);
     default:
         types[i] = p == STRING && own && own->id == CQL_ASCII ? own : text;
-        return !own || function_type_fits(text, own) ? 0 : refuse_argument(c, row, p == STRING ? "[text|varchar|ascii]" : "text", shown, own);
+        return !own || function_type_fits(text, own) ? 0 : refuse_argument(c, mask, p == STRING ? "[text|varchar|ascii]" : "text", shown, own);
     }
 }
 
 int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to, const struct function **out) {
     const struct cql_type *types[PARAMETERS_MAX];
     size_t at = 0;
-    while (at < ARRAY_LEN(rows) && strcmp(rows[at].name, name) != 0) at++;
-    if (at == ARRAY_LEN(rows)) return 0;
-    const struct row *row = &rows[at];
+    while (at < ARRAY_LEN(masks) && strcmp(masks[at].name, name) != 0) at++;
+    if (at == ARRAY_LEN(masks)) return 0;
+    const struct mask *mask = &masks[at];
     *out = NULL;
-    if (args->n < row->least || args->n > row->most) {
-        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", row->name, row->takes);
+    if (args->n < mask->least || args->n > mask->most) {
+        err_invalid(c->err, "Invalid number of arguments for function system.%s(%s)", mask->name, mask->takes);
         return 1;
     }
     for (uint32_t i = 0; i < args->n; i++)
-        if (find_type(c, row, args, i, to, types)) return 1;
-    struct function *f = function_new(c, row->name, row->call == call_hash ? cql_type_scalar(CQL_BLOB) : types[0], types, args->n, row->call);
+        if (find_type(c, mask, args, i, to, types)) return 1;
+    struct function *f = function_new(c, mask->name, mask->call == call_hash ? cql_type_scalar(CQL_BLOB) : types[0], types, args->n, mask->call);
     if (f) f->takes_null = f->raw = true;
     *out = f;
     return 1;

@@ -1,7 +1,6 @@
 /* The native functions themselves: time, uuids, blobs, JSON, tokens. */
-#include <sys/random.h>
-
 #include "base/murmur3.h"
+#include "base/random.h"
 #include "cql/expr/function.h"
 #include "types/calendar.h"
 #include "types/duration.h"
@@ -17,15 +16,9 @@ static void put_timeuuid(int64_t ticks, uint64_t low, struct buf *out) {
     buf_u64(out, low);
 }
 
-static int random_bytes(const struct function_in *in, void *p, size_t n) {
-    return getrandom(p, n, 0) == (ssize_t)n ? 0 : err_set(in->r->err, ERR_SERVER, "The system has no random bytes");
-}
-
 int function_uuid(const struct function_in *in, struct buf *out) {
     uint8_t v[16];
-    if (random_bytes(in, v, sizeof v) < 0) return -1;
-    v[6] = (uint8_t)(0x40 | (v[6] & 0x0F));
-    v[8] = (uint8_t)(0x80 | (v[8] & 0x3F));
+    if (random_uuid(v, in->r->err)) return -1;
     buf_put(out, v, sizeof v);
     return 0;
 }
@@ -33,7 +26,7 @@ int function_uuid(const struct function_in *in, struct buf *out) {
 /* The request's time with a random sequence and node (multicast bit set, RFC 4122 section 4.5): two calls differ. */
 int function_now(const struct function_in *in, struct buf *out) {
     uint64_t low;
-    if (random_bytes(in, &low, sizeof low) < 0) return -1;
+    if (random_bytes(&low, sizeof low, in->r->err)) return -1;
     low = (low & 0x3FFFFFFFFFFFFFFFu) | 0x8000010000000000u;
     put_timeuuid(in->r->now_us * 10 - gregorian_ms * 10000, low, out);
     return 0;

@@ -11,9 +11,9 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include "base/random.h"
 #include "tools/tally/subcommand.h"
 
 enum { DAYS = 365, SERIAL_BYTES = 16, NAMES_MAX = 2048 };
@@ -47,7 +47,8 @@ static int extend(X509 *cert, X509 *issuer, int nid, const char *value) {
 
 static int number(X509 *cert) {
     unsigned char bytes[SERIAL_BYTES];
-    if (RAND_bytes(bytes, sizeof(bytes)) != 1) return 0;
+    struct err why = {0};
+    if (random_bytes(bytes, sizeof(bytes), &why)) return 0;
     bytes[0] &= 0x7f; /* it must not be negative */
     BIGNUM *n = BN_bin2bn(bytes, sizeof(bytes), NULL);
     int ok = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(cert));

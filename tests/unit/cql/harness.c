@@ -61,6 +61,21 @@ void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_d
 
 void harness_open(struct harness *h, enum tally_mode mode) { harness_open_in(h, mode, NULL, 1700000000000000); }
 
+struct harness *harness_new(enum tally_mode mode, const char *const *tables) {
+    struct harness *h = test_calloc(1, sizeof(*h));
+    harness_open(h, mode);
+    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    run_ok(h, "USE k");
+    for (; *tables; tables++) run_ok(h, *tables);
+    return h;
+}
+
+int harness_teardown(void **state) {
+    harness_close(*state);
+    test_free(*state);
+    return 0;
+}
+
 void harness_restart(struct harness *h, int64_t now_us) {
     enum tally_mode mode = h->mode;
     const char *data_dir = h->data_dir;

@@ -51,6 +51,10 @@ struct harness {
 
 void harness_open(struct harness *h, enum tally_mode mode);
 void harness_close(struct harness *h);
+/* A new one, for a cmocka test's state: keyspace k is in use, and the tables' statements (NULL at the end) have run. */
+struct harness *harness_new(enum tally_mode mode, const char *const *tables);
+/* The teardown that closes it. */
+int harness_teardown(void **state);
 /* The same data behind a new database that asks these; NULL: all is allowed. */
 void harness_ask(struct harness *h, const struct cql_admission *admission, struct access_control *access);
 /* With a store on disk, and a clock that says now_us. */

@@ -38,27 +38,16 @@ static void run_clean(struct harness *h, const char *cql) {
 }
 
 static int setup(void **state) {
-    static const char *const schema[] = {
-        "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-        "USE k",
+    static const char *const tables[] = {
         "CREATE TABLE t (pk int, ck int, v text, s int static, l list<int>, m map<text, int>, fs frozen<set<int>>, d decimal, PRIMARY KEY (pk, ck))",
         "CREATE TABLE n (pk int PRIMARY KEY, c counter)",
         "INSERT INTO t (pk, ck, v, s, l, m, fs, d) VALUES (1, 1, 'one', 7, [1, 2], {'a': 1}, {3, 4}, 1.50)",
         "INSERT INTO t (pk, ck, v) VALUES (1, 2, 'two')",
         "INSERT INTO t (pk, ck, v) VALUES (2, 1, 'three')",
         "DELETE FROM t WHERE pk = 2 AND ck > 5",
+        NULL,
     };
-    struct harness *h = test_calloc(1, sizeof *h);
-    harness_open(h, MODE_CASSANDRA);
-    for (size_t i = 0; i < ARRAY_LEN(schema); i++) run_clean(h, schema[i]);
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct harness *h = *state;
-    harness_close(h);
-    test_free(h);
+    *state = harness_new(MODE_CASSANDRA, tables);
     return 0;
 }
 
@@ -191,11 +180,11 @@ static void test_prepared_statements_survive_each_failed_allocation(void **state
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_reads_survive_each_failed_allocation, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_writes_survive_each_failed_allocation, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failed_allocation_leaves_no_half_of_a_batch, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_schema_changes_survive_each_failed_allocation, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_prepared_statements_survive_each_failed_allocation, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reads_survive_each_failed_allocation, setup, harness_teardown),
+        cmocka_unit_test_setup_teardown(test_writes_survive_each_failed_allocation, setup, harness_teardown),
+        cmocka_unit_test_setup_teardown(test_failed_allocation_leaves_no_half_of_a_batch, setup, harness_teardown),
+        cmocka_unit_test_setup_teardown(test_schema_changes_survive_each_failed_allocation, setup, harness_teardown),
+        cmocka_unit_test_setup_teardown(test_prepared_statements_survive_each_failed_allocation, setup, harness_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

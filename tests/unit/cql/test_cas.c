@@ -2,20 +2,12 @@
 #include "harness.h"
 
 static int setup(void **state) {
-    struct harness *h = test_calloc(1, sizeof *h);
-    harness_open(h, MODE_CASSANDRA);
-    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
-    run_ok(h, "USE k");
-    run_ok(h, "CREATE TABLE so (pk int, ck int, v int, s int static, PRIMARY KEY (pk, ck))");
-    run_ok(h, "CREATE TABLE c (pk int PRIMARY KEY, v int, l list<int>, m map<text, int>, d duration)");
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct harness *h = *state;
-    harness_close(h);
-    test_free(h);
+    static const char *const tables[] = {
+        "CREATE TABLE so (pk int, ck int, v int, s int static, PRIMARY KEY (pk, ck))",
+        "CREATE TABLE c (pk int PRIMARY KEY, v int, l list<int>, m map<text, int>, d duration)",
+        NULL,
+    };
+    *state = harness_new(MODE_CASSANDRA, tables);
     return 0;
 }
 
@@ -170,7 +162,7 @@ static void test_batch_warns_of_many_partitions(void **state) {
     buf_fini(&b);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, harness_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -5,23 +5,15 @@
 #include <stdlib.h>
 
 static int setup(void **state) {
-    struct harness *h = test_calloc(1, sizeof *h);
-    harness_open(h, MODE_CASSANDRA);
-    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
-    run_ok(h, "USE k");
-    run_ok(h, "CREATE TABLE t (pk int, ck int, ck2 text, v int, s int static, l list<int>, st set<text>, m map<text, int>, fl frozen<list<int>>, "
-              "PRIMARY KEY (pk, ck, ck2))");
-    run_ok(h, "CREATE TABLE so (pk int, ck int, v int, s int static, PRIMARY KEY (pk, ck))");
-    run_ok(h, "CREATE TABLE cn (pk int, ck int, c counter, PRIMARY KEY (pk, ck))");
-    run_ok(h, "CREATE TABLE tt (pk text PRIMARY KEY, v int) WITH default_time_to_live = 100");
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct harness *h = *state;
-    harness_close(h);
-    test_free(h);
+    static const char *const tables[] = {
+        "CREATE TABLE t (pk int, ck int, ck2 text, v int, s int static, l list<int>, st set<text>, m map<text, int>, fl frozen<list<int>>, "
+        "PRIMARY KEY (pk, ck, ck2))",
+        "CREATE TABLE so (pk int, ck int, v int, s int static, PRIMARY KEY (pk, ck))",
+        "CREATE TABLE cn (pk int, ck int, c counter, PRIMARY KEY (pk, ck))",
+        "CREATE TABLE tt (pk text PRIMARY KEY, v int) WITH default_time_to_live = 100",
+        NULL,
+    };
+    *state = harness_new(MODE_CASSANDRA, tables);
     return 0;
 }
 
@@ -277,7 +269,7 @@ static void test_write_cost_of_founding_examples(void **state) {
     assert_int_equal(w->row.n_pk + w->row.n_ck + w->row.n_columns, 5);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, harness_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -3,19 +3,13 @@
 #include <stdio.h>
 
 static int setup(void **state) {
-    static struct harness h;
-    harness_open(&h, MODE_CASSANDRA);
-    run_ok(&h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
-    run_ok(&h, "USE k");
-    run_ok(&h, "CREATE TABLE t (k int, c int, d int, s int static, v int, m map<text, int>, l list<int>, PRIMARY KEY (k, c, d))");
-    run_ok(&h, "CREATE TABLE r (k int, a int, b int, v int, PRIMARY KEY (k, a, b)) WITH CLUSTERING ORDER BY (a ASC, b DESC)");
-    run_ok(&h, "CREATE TABLE p (a int, b text, v int, PRIMARY KEY ((a, b)))");
-    *state = &h;
-    return 0;
-}
-
-static int teardown(void **state) {
-    harness_close(*state);
+    static const char *const tables[] = {
+        "CREATE TABLE t (k int, c int, d int, s int static, v int, m map<text, int>, l list<int>, PRIMARY KEY (k, c, d))",
+        "CREATE TABLE r (k int, a int, b int, v int, PRIMARY KEY (k, a, b)) WITH CLUSTERING ORDER BY (a ASC, b DESC)",
+        "CREATE TABLE p (a int, b text, v int, PRIMARY KEY ((a, b)))",
+        NULL,
+    };
+    *state = harness_new(MODE_CASSANDRA, tables);
     return 0;
 }
 
@@ -451,7 +445,7 @@ static void test_select_shows_nothing_of_the_row_before(void **state) {
 }
 
 int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, harness_teardown)
     const struct CMUnitTest tests[] = {
         T(test_select_finds_a_row_by_its_key),
         T(test_select_slices_in_both_orders),

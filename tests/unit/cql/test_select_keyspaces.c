@@ -4,17 +4,11 @@
 #include <stdio.h>
 
 static int setup(void **state) {
-    static struct harness h;
-    harness_open(&h, MODE_KEYSPACES);
-    run_ok(&h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
-    run_ok(&h, "USE k");
-    run_ok(&h, "CREATE TABLE t (k int, c int, d int, s int static, v blob, PRIMARY KEY (k, c, d))");
-    *state = &h;
-    return 0;
-}
-
-static int teardown(void **state) {
-    harness_close(*state);
+    static const char *const tables[] = {
+        "CREATE TABLE t (k int, c int, d int, s int static, v blob, PRIMARY KEY (k, c, d))",
+        NULL,
+    };
+    *state = harness_new(MODE_KEYSPACES, tables);
     return 0;
 }
 
@@ -131,7 +125,7 @@ static void test_expired_rows_are_read_and_not_given(void **state) {
 }
 
 int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, harness_teardown)
     const struct CMUnitTest tests[] = {
         T(test_page_ends_after_rows_read),
         T(test_page_ends_before_a_megabyte_wherever_the_row_stands),

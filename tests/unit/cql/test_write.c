@@ -9,20 +9,12 @@
 #include "cql/write/mutation.h"
 
 static int setup(void **state) {
-    struct harness *h = test_calloc(1, sizeof *h);
-    harness_open(h, MODE_CASSANDRA);
-    run_ok(h, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
-    run_ok(h, "USE k");
-    run_ok(h, "CREATE TABLE n (p int, c int, a counter, b counter, s counter static, PRIMARY KEY (p, c))");
-    run_ok(h, "CREATE TABLE t (p int, c int, v int, l list<int>, s int static, PRIMARY KEY (p, c))");
-    *state = h;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct harness *h = *state;
-    harness_close(h);
-    test_free(h);
+    static const char *const tables[] = {
+        "CREATE TABLE n (p int, c int, a counter, b counter, s counter static, PRIMARY KEY (p, c))",
+        "CREATE TABLE t (p int, c int, v int, l list<int>, s int static, PRIMARY KEY (p, c))",
+        NULL,
+    };
+    *state = harness_new(MODE_CASSANDRA, tables);
     return 0;
 }
 
@@ -380,7 +372,7 @@ static void test_mutations_are_one_for_each_partition(void **state) {
     arena_fini(&a);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, harness_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
