@@ -14,6 +14,7 @@ static void usage(FILE *to) {
     fputs("usage: tally-bench [options]\n"
           "  --tallyd PATH        the server to measure (default: tallyd beside this program)\n"
           "  --against PATH       another tallyd, measured in turns with it; prints ratios; no ceilings\n"
+          "  --metering on|off, --write-size row|written   of tallyd alone: to be as an older one is, which knows neither\n"
           "  --connections N      connections (64)\n"
           "  --in-flight N        requests in flight on each (16)\n"
           "  --seconds N          of each workload (5)\n"
@@ -47,7 +48,7 @@ static int parse(int argc, char **argv, struct bench_options *o) {
     static const struct option longs[] = {
         {"tallyd", 1, NULL, 't'},   {"against", 1, NULL, 'a'},   {"connections", 1, NULL, 'c'}, {"in-flight", 1, NULL, 'f'},
         {"seconds", 1, NULL, 's'},  {"workload", 1, NULL, 'w'},  {"other", 1, NULL, 'o'},       {"other-pid", 1, NULL, 'p'},
-        {"other-name", 1, NULL, 'n'}, {"json", 0, NULL, 'j'},    {"help", 0, NULL, 'h'},        {0},
+        {"other-name", 1, NULL, 'n'}, {"metering", 1, NULL, 'm'}, {"write-size", 1, NULL, 'z'}, {"json", 0, NULL, 'j'},    {"help", 0, NULL, 'h'},        {0},
     };
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
@@ -59,6 +60,8 @@ static int parse(int argc, char **argv, struct bench_options *o) {
             case 'w': o->workloads = optarg; break;
             case 'p': o->pid = atoi(optarg); break;
             case 'n': o->name = optarg; break;
+            case 'm': o->metering = optarg; break;
+            case 'z': o->write_size = optarg; break;
             case 'j': o->json = true; break;
             case 'h': return usage(stdout), 1;
             case 'o':

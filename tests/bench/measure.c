@@ -11,7 +11,7 @@
 #include "tests/bench/ceiling.h"
 #include "tests/bench/proc.h"
 
-enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN, FEW_CONNECTIONS = 8, SCANNERS = 50, TURNS = 6 };
+enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN, FEW_CONNECTIONS = 8, SCANNERS = 50 };
 static const unsigned configs[] = {0, LOOPS4, FSYNC};
 
 const char *target_name(const struct bench_options *o, enum target t) {
@@ -35,11 +35,13 @@ bool workload_asked(const struct bench_options *o, enum workload w) {
 
 /* ---- which workload runs where ---- */
 
+/* Against another program nobody but the two is there: what a pair compares stays with it, but that four loops run is a configuration like others. */
 static bool runs(const struct bench_options *o, enum target t, enum workload w, unsigned config) {
     unsigned wanted = workload_rows[w].config;
-    if (!workload_asked(o, w) || wanted & PAIRED) return false;
+    if (!workload_asked(o, w) || (wanted & PAIRED && !(o->against && wanted & LOOPS4))) return false;
     if (t == OTHER) return true;
-    if (t == CANNED || t == ROCKSDB) return (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
+    if (t == AGAINST && !o->against) return false;
+    if (t == CANNED || t == ROCKSDB) return !o->against && (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
     return (wanted & SERVER_CONFIG) == config;
 }
 
@@ -65,7 +67,8 @@ static void progress(const struct bench_options *o, enum target t, const char *w
 static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
     struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC};
     struct proc_flags f = {.durability = config & FSYNC ? "fsync" : "periodic", .threads = config & LOOPS4 ? MEASURE_LOOPS : "1",
-                           .metering = config & UNMETERED ? "off" : NULL, .write_size = config & WRITTEN ? "written" : NULL};
+                           .metering = config & UNMETERED ? "off" : t == TALLYD ? o->metering : NULL,
+                           .write_size = config & WRITTEN ? "written" : t == TALLYD ? o->write_size : NULL};
     *p = (struct proc){0};
     if (t == CANNED || t == ROCKSDB) return proc_start_child(p, ceiling_main, &c);
     if (t != OTHER) return proc_start_tallyd(p, t == AGAINST ? o->against : o->tallyd, &f);
@@ -73,10 +76,6 @@ static int start(const struct bench_options *o, enum target t, unsigned config, 
     p->port = o->port;
     snprintf(p->host, sizeof(p->host), "%s", o->host);
     return 0;
-}
-
-static void stop(enum target t, struct proc *p) {
-    if (t != OTHER) proc_stop(p);
 }
 
 static int fill(const struct bench_options *o, enum target t, const struct proc *p, unsigned fills) {
@@ -123,6 +122,14 @@ static double waited(const struct proc *p) {
     return proc_metric(p, "tally_engine_slot_waited_seconds_total") + proc_metric(p, "tally_engine_stripe_waited_seconds_total");
 }
 
+static void end_turn(struct measure *m, const struct measure *before, uint64_t cpu_ns) {
+    double requests = (double)(m->r.requests - before->r.requests), seconds = m->r.seconds - before->r.seconds;
+    m->cpu_ns += cpu_ns;
+    if (m->n_turns == MEASURE_TURNS || requests <= 0) return;
+    m->turns[m->n_turns].cpu_us = (double)cpu_ns / 1e3 / requests;
+    m->turns[m->n_turns++].per_second = requests / seconds;
+}
+
 static int run(const struct bench_options *o, enum target t, const struct proc *p, enum workload w, double seconds, struct measure *m) {
     unsigned config = workload_rows[w].config;
     bool few = config & FEW, beside = config & BESIDE_SCANS;
@@ -132,9 +139,10 @@ static int run(const struct bench_options *o, enum target t, const struct proc *
     if (!warm || !l || scanners < 0) exit(1);
     drive_run(l, w, seconds / 5, warm);
     double waited_before = waited(p);
-    uint64_t cpu_ns = p->pid ? proc_cpu_ns(p->pid) : 0;
+    struct measure before = {.cpu_ns = p->pid ? proc_cpu_ns(p->pid) : 0, .r = {.requests = m->r.requests, .seconds = m->r.seconds}};
     drive_run(l, w, seconds, &m->r);
-    if (p->pid && !beside) m->cpu_ns += proc_cpu_ns(p->pid) - cpu_ns; /* of these requests alone, or not told */
+    uint64_t cpu_ns = p->pid && !beside ? proc_cpu_ns(p->pid) - before.cpu_ns : 0; /* of these requests alone, or not told */
+    end_turn(m, &before, cpu_ns);
     m->waited += waited(p) - waited_before;
     stop_scanners(scanners);
     drive_close(l);
@@ -144,92 +152,129 @@ static int run(const struct bench_options *o, enum target t, const struct proc *
     return -1;
 }
 
-/* ---- all ---- */
+/* ---- in turns ---- */
 
-/* Those for latency, in turns: what else the machine does meets all of them, with and without scans. */
-static int run_few(const struct bench_options *o, enum target t, unsigned config, const struct proc *p, measures m) {
+/* Who is measured on what. */
+struct lane {
+    enum target target;
+    const struct proc *p;
+    enum workload w;
+};
+
+/* One after the other, and back: so each is as often the first. One alone has nobody to take turns with. */
+static int take_turns(const struct bench_options *o, const struct lane *lanes, unsigned n, measures m) {
+    unsigned turns = n > 1 ? MEASURE_TURNS : 1;
     int rc = 0;
-    for (int turn = 0; turn < TURNS && !rc; turn++)
-        for (int w = 0; w < WORKLOADS && !rc; w++) {
-            if (!(workload_rows[w].config & FEW) || !runs(o, t, (enum workload)w, config)) continue;
-            if (!turn) progress(o, t, workload_rows[w].name);
-            rc = run(o, t, p, (enum workload)w, o->seconds / TURNS, &m[w][t]);
+    for (unsigned turn = 0; turn < turns && !rc; turn++)
+        for (unsigned i = 0; i < n && !rc; i++) {
+            const struct lane *l = &lanes[turn & 1 ? n - 1 - i : i];
+            if (!turn) progress(o, l->target, workload_rows[l->w].name);
+            rc = run(o, l->target, l->p, l->w, o->seconds / turns, &m[l->w][l->target]);
         }
     return rc;
 }
 
-static int measure_target(const struct bench_options *o, enum target t, unsigned config, measures m) {
-    struct proc p;
-    if (!any_runs(o, t, config)) return 0;
-    if (start(o, t, config, &p)) return -1;
-    int rc = fill(o, t, &p, fills_of(o, t, config));
-    for (int w = 0; w < WORKLOADS && !rc; w++) {
-        if (workload_rows[w].config & FEW || !runs(o, t, (enum workload)w, config)) continue;
-        progress(o, t, workload_rows[w].name);
-        rc = run(o, t, &p, (enum workload)w, o->seconds, &m[w][t]);
-    }
-    if (!rc) rc = run_few(o, t, config, &p, m);
-    stop(t, &p);
-    return rc;
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-/* Now this one first, now the other. */
-static int take_turns(const struct bench_options *o, const struct proc p[2], enum workload w, measures m) {
-    static const enum target targets[] = {TALLYD, AGAINST};
-    int rc = 0;
-    progress(o, TALLYD, workload_rows[w].name);
-    for (int turn = 0; turn < TURNS * 2 && !rc; turn++) {
-        int who = (turn ^ turn >> 1) & 1;
-        rc = run(o, targets[who], &p[who], w, o->seconds / TURNS, &m[w][targets[who]]);
-    }
-    return rc;
+static double median(double *values, unsigned n) {
+    qsort(values, n, sizeof(*values), by_size);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static int measure_against(const struct bench_options *o, unsigned config, measures m) {
-    struct proc p[2] = {0};
-    if (!any_runs(o, TALLYD, config)) return 0;
-    unsigned fills = fills_of(o, TALLYD, config);
-    int rc = start(o, TALLYD, config, &p[0]) || start(o, AGAINST, config, &p[1]) || fill(o, TALLYD, &p[0], fills) || fill(o, AGAINST, &p[1], fills);
+double measure_cpu_ratio(const struct measure *x, const struct measure *y) {
+    double ratios[MEASURE_TURNS];
+    bool side_by_side = x->n_turns > 1 && x->n_turns == y->n_turns;
+    for (unsigned i = 0; i < x->n_turns && side_by_side; i++) {
+        if (y->turns[i].cpu_us <= 0) return 0;
+        ratios[i] = x->turns[i].cpu_us / y->turns[i].cpu_us;
+    }
+    if (side_by_side) return median(ratios, x->n_turns);
+    return measure_cpu_us(y) > 0 ? measure_cpu_us(x) / measure_cpu_us(y) : 0;
+}
+
+double measure_rate_ratio(const struct measure *x, const struct measure *y) {
+    double ratios[MEASURE_TURNS];
+    bool side_by_side = x->n_turns > 1 && x->n_turns == y->n_turns;
+    for (unsigned i = 0; i < x->n_turns && side_by_side; i++) ratios[i] = x->turns[i].per_second / y->turns[i].per_second;
+    if (side_by_side) return median(ratios, x->n_turns);
+    return measure_per_second(y) > 0 ? measure_per_second(x) / measure_per_second(y) : 0;
+}
+
+/* ---- all ---- */
+
+/* Those for latency, one after the other on one server: what else the machine does meets all of them, with and without scans. */
+static int run_few(const struct bench_options *o, enum target t, unsigned config, const struct proc *p, measures m) {
+    struct lane lanes[WORKLOADS];
+    unsigned n = 0;
+    for (int w = 0; w < WORKLOADS; w++)
+        if (workload_rows[w].config & FEW && runs(o, t, (enum workload)w, config)) lanes[n++] = (struct lane){.target = t, .p = p, .w = (enum workload)w};
+    return take_turns(o, lanes, n, m);
+}
+
+/* Those that a workload runs on, in turns. */
+static int run_beside(const struct bench_options *o, enum workload w, unsigned config, const struct proc p[TARGETS], measures m) {
+    struct lane lanes[TARGETS];
+    unsigned n = 0;
+    for (int t = CANNED; t < OTHER; t++)
+        if (runs(o, (enum target)t, w, config)) lanes[n++] = (struct lane){.target = (enum target)t, .p = &p[t], .w = w};
+    return take_turns(o, lanes, n, m);
+}
+
+static int start_all(const struct bench_options *o, unsigned config, struct proc p[TARGETS]) {
+    for (int t = CANNED; t < OTHER; t++) {
+        if (!any_runs(o, (enum target)t, config)) continue;
+        if (start(o, (enum target)t, config, &p[t]) || fill(o, (enum target)t, &p[t], fills_of(o, (enum target)t, config))) return -1;
+    }
+    return 0;
+}
+
+static int measure_config(const struct bench_options *o, unsigned config, measures m) {
+    struct proc p[TARGETS] = {0};
+    int rc = start_all(o, config, p);
     for (int w = 0; w < WORKLOADS && !rc; w++)
-        if (runs(o, TALLYD, (enum workload)w, config)) rc = take_turns(o, p, (enum workload)w, m);
-    stop(TALLYD, &p[0]);
-    stop(AGAINST, &p[1]);
-    return rc ? -1 : 0;
+        if (o->against || !(workload_rows[w].config & FEW)) rc = run_beside(o, (enum workload)w, config, p, m);
+    if (!rc && !o->against) rc = run_few(o, TALLYD, config, &p[TALLYD], m);
+    for (int t = CANNED; t < OTHER; t++) proc_stop(&p[t]);
+    return rc;
 }
 
-/* A workload and the one behind it, as measure_against does it with two programs. */
+/* A workload and the one behind it, each on a server of its own. */
 static int measure_pair(const struct bench_options *o, enum workload first, measures m) {
     struct proc p[2] = {0};
+    struct lane lanes[2];
     if (!workload_asked(o, first) && !workload_asked(o, first + 1)) return 0;
     int rc = 0;
-    for (int i = 0; i < 2 && !rc; i++)
+    for (int i = 0; i < 2 && !rc; i++) {
+        lanes[i] = (struct lane){.target = TALLYD, .p = &p[i], .w = first + i};
         rc = start(o, TALLYD, workload_rows[first + i].config & SERVER_CONFIG, &p[i]) || fill(o, TALLYD, &p[i], workload_rows[first + i].fills);
-    progress(o, TALLYD, workload_rows[first].name);
-    for (int turn = 0; turn < TURNS * 2 && !rc; turn++) {
-        int who = (turn ^ turn >> 1) & 1;
-        rc = run(o, TALLYD, &p[who], first + who, o->seconds / TURNS, &m[first + who][TALLYD]);
     }
-    stop(TALLYD, &p[0]);
-    stop(TALLYD, &p[1]);
+    if (!rc) rc = take_turns(o, lanes, 2, m);
+    proc_stop(&p[0]);
+    proc_stop(&p[1]);
     return rc ? -1 : 0;
+}
+
+static int measure_other(const struct bench_options *o, measures m) {
+    struct proc p;
+    int rc = start(o, OTHER, 0, &p) || fill(o, OTHER, &p, fills_of(o, OTHER, 0));
+    for (int w = 0; w < WORKLOADS && !rc; w++)
+        if (!(workload_rows[w].config & FEW) && runs(o, OTHER, (enum workload)w, 0)) rc = take_turns(o, &(struct lane){.target = OTHER, .p = &p, .w = (enum workload)w}, 1, m);
+    return rc || run_few(o, OTHER, 0, &p, m) ? -1 : 0;
 }
 
 int measure_all(const struct bench_options *o, measures m) {
     int rc = 0;
-    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
-        if (o->against) {
-            if (measure_against(o, configs[i], m)) rc = -1;
-            continue;
-        }
-        for (int t = CANNED; t <= TALLYD; t++)
-            if (measure_target(o, (enum target)t, configs[i], m)) rc = -1;
-    }
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
+        if (measure_config(o, configs[i], m)) rc = -1;
     for (int w = 0; w < WORKLOADS && !o->against; w++) {
         if (!(workload_rows[w].config & PAIRED)) continue;
         if (measure_pair(o, (enum workload)w, m)) rc = -1;
         w++;
     }
-    if (o->host && measure_target(o, OTHER, 0, m)) rc = -1;
+    if (o->host && measure_other(o, m)) rc = -1;
     return rc;
 }
 

@@ -1,7 +1,8 @@
 /* What one run of tally-bench measures: every workload on every target, a target being a kind of server.
  *
- * A server is started for each configuration (durability, event loops) that the asked workloads need, filled, measured, stopped.
- * Against another program, two servers run and are measured in turns, so that what else the machine does meets both.
+ * Servers are started for each configuration (durability, event loops) that the asked workloads need, filled, measured, stopped.
+ * What is compared runs at once and is measured in short turns (tallyd and its ceilings, tallyd and another program, the two of a pair), now this
+ * one first, now the other, so that what else the machine does meets all; a ratio of two such is the median of those of their turns.
  */
 #pragma once
 
@@ -15,6 +16,7 @@ enum target { CANNED, ROCKSDB, TALLYD, AGAINST, OTHER, TARGETS };
 
 struct bench_options {
     const char *tallyd, *against; /* against NULL: ceilings are measured */
+    const char *metering, *write_size; /* of tallyd alone, against one that knows neither; NULL: as it is */
     const char *host, *name;      /* of OTHER; host NULL: none */
     uint16_t port;
     pid_t pid;
@@ -24,14 +26,23 @@ struct bench_options {
     bool json;
 };
 
+enum { MEASURE_TURNS = 10 };
+
 struct measure {
     struct drive_result r;
     uint64_t cpu_ns;
     double waited; /* seconds that threads waited for each other's rows and partitions */
+    unsigned n_turns;
+    struct {
+        double cpu_us, per_second;
+    } turns[MEASURE_TURNS];
 };
 
 static inline double measure_per_second(const struct measure *m) { return m->r.seconds > 0 ? (double)m->r.requests / m->r.seconds : 0; }
 static inline double measure_cpu_us(const struct measure *m) { return m->r.requests ? (double)m->cpu_ns / 1e3 / (double)m->r.requests : 0; }
+/* Of CPU per request, and of requests per second: the median of the ratios of turns that lay side by side, else that of the sums. 0: it is not known. */
+double measure_cpu_ratio(const struct measure *x, const struct measure *y);
+double measure_rate_ratio(const struct measure *x, const struct measure *y);
 
 typedef struct measure measures[WORKLOADS][TARGETS]; /* no requests: not measured */
 
