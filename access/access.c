@@ -88,7 +88,7 @@ static int erase(struct access_control *a, const char *name, struct err *e) {
 }
 
 /* What is not seen by readers is not saved, and the other way round (A1): the new set is made first, the record written next. */
-static const struct role_set *change(struct access_control *a, const char *name, const struct role *r, struct err *e) {
+static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r, struct err *e) {
     const struct role_set *next = role_set_with(a->current, name, r);
     if (!next) err_nomem(e);
     if (!next || (r ? save(a, r, e) : erase(a, name, e))) {
@@ -99,7 +99,7 @@ static const struct role_set *change(struct access_control *a, const char *name,
 }
 
 const struct role_set *access_put(struct access_control *a, const struct role *r, struct err *e) {
-    return check_size(a->current, r, e) ? NULL : change(a, r->name, r, e);
+    return check_size(a->current, r, e) ? NULL : change_role(a, r->name, r, e);
 }
 
 /* The set with that role provided; NULL: err. */
@@ -159,7 +159,7 @@ static int strip(struct access_control *a, const char *member_of, match_fn match
     arena_init(&arena, 4096, 0);
     for (uint32_t i = 0; i < a->current->n && !e->set; i++) {
         const struct role *r = without(role_at(a->current, i), member_of, match, arg, &arena, e);
-        if (r && !change(a, r->name, r, e)) break;
+        if (r && !change_role(a, r->name, r, e)) break;
         arena_reset(&arena);
     }
     arena_fini(&arena);
@@ -176,7 +176,7 @@ const struct role_set *access_drop(struct access_control *a, const char *name, s
     buf_u8(&text, 0);
     int rc = buf_failed(&text) ? err_nomem(e) : strip(a, name, is_text, text.p, e);
     buf_fini(&text);
-    return rc ? NULL : change(a, name, NULL, e);
+    return rc ? NULL : change_role(a, name, NULL, e);
 }
 
 static bool is_in(const void *arg, const char *resource) {

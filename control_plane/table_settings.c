@@ -43,7 +43,7 @@ static int put_stream(struct call *c, struct ast_props *props, struct ast_prop_v
     return 0;
 }
 
-static struct ast_prop_value *scaling(struct call *c, const struct doc *settings) {
+static struct ast_prop_value *scaling_of(struct call *c, const struct doc *settings) {
     static const struct pair outer[] = {{"autoScalingDisabled", "autoscaling_disabled"}, {"minimumUnits", "minimum_units"}, {"maximumUnits", "maximum_units"}};
     static const struct pair inner[] = {{"disableScaleIn", "disable_scale_in"}, {"scaleInCooldown", "scale_in_cooldown"},
                                         {"scaleOutCooldown", "scale_out_cooldown"}, {"targetValue", "target_value"}};
@@ -61,12 +61,12 @@ static const char *region_of(struct call *c, const struct doc *replica) { return
 static void put_scaling(struct call *c, struct ast_props *props, const struct doc *in) {
     const struct doc *spec = doc_get(in, "autoScalingSpecification"), *replicas = doc_get(in, "replicaSpecifications");
     const struct doc *read = doc_get(spec, "readCapacityAutoScaling"), *write = doc_get(spec, "writeCapacityAutoScaling");
-    struct ast_prop_value *all = tree_map(c), *reads = read ? scaling(c, read) : tree_map(c), *regions = tree_map(c);
+    struct ast_prop_value *all = tree_map(c), *reads = read ? scaling_of(c, read) : tree_map(c), *regions = tree_map(c);
     for (const struct doc *r = replicas ? replicas->first : NULL; r; r = r->next)
-        if (doc_get(r, "readCapacityAutoScaling")) tree_put(c, regions, region_of(c, r), scaling(c, doc_get(r, "readCapacityAutoScaling")));
+        if (doc_get(r, "readCapacityAutoScaling")) tree_put(c, regions, region_of(c, r), scaling_of(c, doc_get(r, "readCapacityAutoScaling")));
     if (regions && regions->n) tree_put(c, reads, "replica_updates", regions);
     if (reads && reads->n) tree_put(c, all, "provisioned_read_capacity_autoscaling_update", reads);
-    if (write) tree_put(c, all, "provisioned_write_capacity_autoscaling_update", scaling(c, write));
+    if (write) tree_put(c, all, "provisioned_write_capacity_autoscaling_update", scaling_of(c, write));
     tree_add_map(c, props, "autoscaling_settings", all);
 }
 

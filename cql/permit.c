@@ -9,7 +9,7 @@
 
 /* ---- what statements need ---- */
 
-struct need {
+struct permit_need {
     uint32_t permissions; /* bits; none: anyone may */
     struct resource on;
 };
@@ -29,19 +29,19 @@ static bool is_readable_by_all(const struct schema_table *t) {
 }
 
 /* A condition tells what is there: it reads, too. */
-static struct need of_write(const struct cql_statement *s) {
+static struct permit_need of_write(const struct cql_statement *s) {
     uint32_t bits = 1u << MAY_MODIFY | (((const struct modify_plan *)s->plan)->conditional ? 1u << MAY_SELECT : 0);
-    return (struct need){bits, table_of(s->table)};
+    return (struct permit_need){bits, table_of(s->table)};
 }
 
-static struct need of_ddl(enum permission p, enum resource_kind kind, const struct cql_statement *s) {
+static struct permit_need of_ddl(enum permission p, enum resource_kind kind, const struct cql_statement *s) {
     const struct catalog_change *c = s->plan;
-    return (struct need){1u << p, {kind, c->keyspace, c->name}};
+    return (struct permit_need){1u << p, {kind, c->keyspace, c->name}};
 }
 
-static struct need need_of(const struct cql_statement *s) {
+static struct permit_need need_of(const struct cql_statement *s) {
     switch (s->kind) {
-    case STMT_SELECT: return is_readable_by_all(s->table) ? (struct need){0} : (struct need){1u << MAY_SELECT, table_of(s->table)};
+    case STMT_SELECT: return is_readable_by_all(s->table) ? (struct permit_need){0} : (struct permit_need){1u << MAY_SELECT, table_of(s->table)};
     case STMT_INSERT: case STMT_UPDATE: case STMT_DELETE: return of_write(s);
     case STMT_CREATE_KEYSPACE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_KEYSPACES, s);
     case STMT_ALTER_KEYSPACE: return of_ddl(MAY_ALTER, RESOURCE_OF_KEYSPACE, s);
@@ -53,9 +53,9 @@ static struct need need_of(const struct cql_statement *s) {
     case STMT_RESTORE_TABLE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
     case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
     case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
-    case STMT_USE: case STMT_DESCRIBE: return (struct need){0};
-    case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST: return (struct need){0};
-    default: return (struct need){PERMISSIONS_ALL, {.kind = RESOURCE_OF_ALL_KEYSPACES}}; /* for superusers, until it has a line here */
+    case STMT_USE: case STMT_DESCRIBE: return (struct permit_need){0};
+    case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST: return (struct permit_need){0};
+    default: return (struct permit_need){PERMISSIONS_ALL, {.kind = RESOURCE_OF_ALL_KEYSPACES}}; /* for superusers, until it has a line here */
     }
 }
 
@@ -74,7 +74,7 @@ static void remember(struct cql_session *s, uint64_t generation, const struct cq
     memcpy(s->permitted.table, of->table->id, sizeof(s->permitted.table));
 }
 
-static int ask_roles(struct cql_request *r, const struct cql_statement *s, const struct need *need) {
+static int ask_roles(struct cql_request *r, const struct cql_statement *s, const struct permit_need *need) {
     struct access_control *access = r->db->options.access;
     static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER, MAY_DROP, MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
     uint64_t generation = access_generation(access);
@@ -92,12 +92,12 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
 /* Who restores a table reads the one that it is made of. */
 static int ask_source(struct cql_request *r, const struct cql_statement *s) {
     const struct catalog_change *c = s->plan;
-    const struct need need = {1u << MAY_SELECT, {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
+    const struct permit_need need = {1u << MAY_SELECT, {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
     return ask_roles(r, s, &need);
 }
 
 static int ask(struct cql_request *r, const struct cql_statement *s) {
-    struct need need = need_of(s);
+    struct permit_need need = need_of(s);
     if (need.permissions && ask_roles(r, s, &need)) return -1;
     return s->kind == STMT_RESTORE_TABLE ? ask_source(r, s) : 0;
 }

@@ -15,7 +15,7 @@ struct ingest {
     int64_t newest; /* timestamp of the rows */
 };
 
-static void raise(struct ingest *in, int64_t ts) {
+static void raise_newest(struct ingest *in, int64_t ts) {
     if (ts != ENG_NO_TS && ts > in->newest) in->newest = ts;
 }
 
@@ -24,9 +24,9 @@ static int note_newest(struct ingest *in, struct slice value, struct err *e) {
     struct eng_cell c;
     int got = rowi_open(&r, value) ? -1 : 0;
     if (!got) {
-        raise(in, r.head.live_ts);
-        raise(in, r.head.del_ts);
-        while ((got = rowi_next(&r, &c)) > 0) raise(in, c.ts);
+        raise_newest(in, r.head.live_ts);
+        raise_newest(in, r.head.del_ts);
+        while ((got = rowi_next(&r, &c)) > 0) raise_newest(in, c.ts);
     }
     return got < 0 ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
 }

@@ -70,7 +70,7 @@ static int save(void *arg, const char *name, const char *keyspace, struct err *e
     return rc;
 }
 
-static int put_back(void *arg, const char *name, struct err *e) {
+static int put_back_named(void *arg, const char *name, struct err *e) {
     struct states *s = arg;
     char keyspace[ENG_STATE_OF_MAX];
     if (eng_state_of(s->eng, name, keyspace, e) || begin(s, e)) return -1;
@@ -89,7 +89,7 @@ static int remove_state(void *arg, const char *name, struct err *e) {
 }
 
 void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *front) {
-    *s = (struct states){.eng = eng, .catalog = c, .access = access, .front = front, .ops = {.arg = s, .save = save, .put_back = put_back, .remove = remove_state}};
+    *s = (struct states){.eng = eng, .catalog = c, .access = access, .front = front, .ops = {.arg = s, .save = save, .put_back = put_back_named, .remove = remove_state}};
     pthread_mutex_init(&s->turn, NULL);
     catalog_set_states(c, &s->ops);
 }

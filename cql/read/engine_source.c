@@ -71,7 +71,7 @@ static int pass_row(struct engine_source *s) {
 }
 
 /* Counts the row that the view is at as read, unless the page ends before it. */
-static bool charge(struct engine_source *s, const struct eng_row *row) {
+static bool charge_row(struct engine_source *s, const struct eng_row *row) {
     if (read_meter_row(&s->meter, &s->view, row != NULL)) return true;
     s->base.page_end = true;
     s->before = !s->in_row;
@@ -95,7 +95,7 @@ static int give_row(struct engine_source *s, const struct eng_row *row, struct r
     }
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
     if (is_too_much(s)) return READ_INCOMPLETE;
-    if (!charge(s, row)) return READ_END;
+    if (!charge_row(s, row)) return READ_END;
     s->rows_seen++;
     s->row = row;
     s->row_out = true;
@@ -105,7 +105,7 @@ static int give_row(struct engine_source *s, const struct eng_row *row, struct r
 
 static int pass_expired(struct engine_source *s, const struct eng_row *row) {
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
-    if (!charge(s, row)) return READ_END;
+    if (!charge_row(s, row)) return READ_END;
     s->base.read->expired++;
     s->in_row = true;
     return keep(&s->ck, row->ck, s->spec.r->err) ? READ_FAILED : GO_ON;

@@ -127,11 +127,11 @@ static void unread(struct read_source *source) { ((struct virtual_source *)sourc
 
 static void place(const struct read_source *s, struct paging_state *out) { (void)s, (void)out; }
 
-static void close(struct read_source *source) {
+static void close_source(struct read_source *source) {
     struct virtual_source *s = (struct virtual_source *)source;
     arena_fini(&s->arena);
     free(s->rows);
 }
 
 const struct access_path path_virtual = {.work_class = WORK_READ, .eval = eval, .open = open, .begin_part = begin_part, .unread = unread,
-                                         .place = place, .close = close};
+                                         .place = place, .close = close_source};

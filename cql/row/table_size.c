@@ -62,7 +62,7 @@ static void count_fini(struct count *c) {
     arena_fini(&c->arena);
 }
 
-static struct table_size result(const struct count *c) {
+static struct table_size size_counted(const struct count *c) {
     uint64_t rows = size_row_storage_bytes(c->s->rules.size_model, (uint16_t)c->t->n_columns, &c->rows);
     return (struct table_size){.rows = c->rows.rows, .static_rows = c->statics.rows, .bytes = rows + size_static_bytes(&c->statics)};
 }
@@ -102,7 +102,7 @@ static int count_bucket(const struct table_sizes *s, const struct schema_table *
     struct eng_scan *scan = rc ? NULL : eng_scan_open(s->eng, ENG_TIER_ANY, &spec, NULL, e);
     if (scan) rc = add_items(&c, scan, patience, e);
     if (scan) eng_scan_close(scan);
-    *out = result(&c);
+    *out = size_counted(&c);
     count_fini(&c);
     return scan ? rc : -1;
 }

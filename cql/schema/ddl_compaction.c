@@ -10,7 +10,7 @@
 enum { STCS = COMPACTION_STCS, LCS = COMPACTION_LCS, TWCS = COMPACTION_TWCS, UCS = COMPACTION_UCS, ANY = STCS | LCS | TWCS | UCS };
 enum kind { INT, REAL, FLAG, CHOICE, ANYCASE, UPPER };
 
-struct rule {
+struct compaction_rule {
     unsigned strategies;
     const char *name;
     enum kind kind;
@@ -18,7 +18,7 @@ struct rule {
     const char *parse_words, *range_words;
 };
 
-static const struct rule rules[] = {
+static const struct compaction_rule rules[] = {
 #define COMPACTION_OPTION(strategies, name, kind, low, parse_words, range_words) {strategies, name, kind, low, parse_words, range_words},
 #include "cql/schema/compaction_option.def"
 #undef COMPACTION_OPTION
@@ -58,7 +58,7 @@ static bool is_choice(const char *value, const char *choices) {
     return false;
 }
 
-static int check_choice(struct compile *c, const struct rule *r, const char *value) {
+static int check_choice(struct compile *c, const struct compaction_rule *r, const char *value) {
     char *text = arena_printf(c->arena, "%s", value);
     if (!text) return err_nomem(c->err);
     for (char *p = text; r->kind != CHOICE && *p; p++)
@@ -66,7 +66,7 @@ static int check_choice(struct compile *c, const struct rule *r, const char *val
     return is_choice(text, r->parse_words) ? 0 : refuse(c, strchr(r->parse_words, ' ') + 1, r->kind == UPPER ? text : value);
 }
 
-static int check(struct compile *c, const struct rule *r, const char *value) {
+static int check(struct compile *c, const struct compaction_rule *r, const char *value) {
     int64_t n;
     double d;
     char text[64];

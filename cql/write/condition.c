@@ -4,11 +4,11 @@
 #include "cql/request/request.h"
 #include "cql/write/multicell.h"
 
-enum access { WHOLE, ELEMENT, FIELD };
+enum condition_access { WHOLE, ELEMENT, FIELD };
 
 struct condition {
     const struct schema_column *column;
-    enum access access;
+    enum condition_access access;
     uint16_t field;
     enum ast_op op;
     const struct cql_type *type; /* of what is compared: the column's, the element's or the field's */

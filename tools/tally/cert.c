@@ -56,7 +56,7 @@ static int number(X509 *cert) {
     return ok;
 }
 
-static int call(X509 *cert, const char *name) {
+static int set_name(X509 *cert, const char *name) {
     return X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1, 0);
 }
 
@@ -67,7 +67,7 @@ static int make(struct pair *p, const char *name, uint32_t days, const struct pa
     if (!p->key || !p->cert) return no(e, "a key");
     X509 *issuer = signer ? signer->cert : p->cert;
     if (!X509_set_version(p->cert, 2) || !number(p->cert) || !X509_gmtime_adj(X509_getm_notBefore(p->cert), -3600) ||
-        !X509_time_adj_ex(X509_getm_notAfter(p->cert), (int)days, 0, NULL) || !X509_set_pubkey(p->cert, p->key) || !call(p->cert, name) ||
+        !X509_time_adj_ex(X509_getm_notAfter(p->cert), (int)days, 0, NULL) || !X509_set_pubkey(p->cert, p->key) || !set_name(p->cert, name) ||
         !X509_set_issuer_name(p->cert, X509_get_subject_name(issuer)))
         return no(e, name);
     for (; (*extensions)[0]; extensions++)
