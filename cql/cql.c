@@ -1,8 +1,6 @@
 #include "cql/cql.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/name_tree.h"
@@ -52,21 +50,6 @@ void cql_db_free(struct cql_db *db) {
     table_sizes_unwatch(db->sizes);
     table_sizes_free(db->sizes);
     free(db);
-}
-
-int cql_warn(struct cql_request *r, const char *fmt, ...) {
-    char text[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    const char **all = ARENA_ARRAY(r->arena, r->n_warnings + 1, const char *);
-    char *copy = all ? arena_strdup(r->arena, text) : NULL;
-    if (!copy) return err_nomem(r->err);
-    if (r->n_warnings) memcpy(all, r->warnings, r->n_warnings * sizeof(*all));
-    all[r->n_warnings++] = copy;
-    r->warnings = all;
-    return 0;
 }
 
 void cql_abandon(struct cql_request *r) {
@@ -294,7 +277,7 @@ static enum cql_outcome run_reported(struct cql_request *r) {
     r->notes = &notes;
     enum cql_outcome outcome = run(r);
     r->notes = NULL;
-    if (outcome != CQL_OFFLOAD) compat_notes_give(&notes, r->db->options.compat.report);
+    if (outcome != CQL_OFFLOAD && !r->noted) compat_notes_give(&notes, r->db->options.compat.report);
     return outcome;
 }
 

@@ -109,10 +109,12 @@ enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
 
 /* ---- posting ---- */
 
+static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->stands; }
+
 /* What was charged, and that it was throttled. */
 static struct usage_sums sums_of(const struct ledger_request *q, uint64_t requests, uint64_t read_halves, uint64_t write_units, uint64_t entities) {
     struct usage_sums u = {.n = {[USAGE_REQUESTS] = requests, [USAGE_THROTTLES] = q->throttled}};
-    if (q->outcome != LEDGER_OK) return u;
+    if (!is_charged(q)) return u;
     u.n[USAGE_READ_HALVES] = read_halves;
     u.n[USAGE_WRITE_UNITS] = write_units;
     u.n[USAGE_ENTITIES] = entities;
@@ -137,7 +139,7 @@ static void add_partition(struct shard *s, uint32_t second, uint32_t object, int
 }
 
 static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r) {
-    bool charged = q->outcome == LEDGER_OK;
+    bool charged = is_charged(q);
     uint64_t entities = op_read_entities(r);
     struct shard_table *t = table_open(s, r->object, r->keyspace, r->table);
     if (t && charged) {
@@ -149,7 +151,7 @@ static void add_read(struct shard *s, uint32_t second, const struct ledger_reque
 }
 
 static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w) {
-    bool charged = q->outcome == LEDGER_OK;
+    bool charged = is_charged(q);
     uint64_t entities = op_write_entities(w);
     struct shard_table *t = table_open(s, w->object, w->keyspace, w->table);
     if (t && charged) {

@@ -37,6 +37,7 @@ struct ledger_request {
     const struct charge *charge; /* of charge_compute, whose parts stand in cost */
     enum operation operation;    /* OTHER: counted only when it failed */
     enum ledger_outcome outcome;
+    bool stands;                 /* though it failed, what it did stands and is charged: a fault that comes after */
     /* Of THROTTLED, or of a request that would have been in enforce mode: by what. */
     bool throttled, read_throttled, by_connection, by_partition;
     bool guidance;               /* the partition guidance finds fault with it */

@@ -1,18 +1,19 @@
 #include "native_protocol/account.h"
 
-static void account_error(struct np_metrics *m, const struct np_account *a, const struct err *e) {
-    np_metric_request(m, a->opcode, np_outcome_of(e));
+static void account_error(struct np_metrics *m, const struct np_account *a, enum err_code code) {
+    np_metric_request(m, a->opcode, np_outcome_of_error(code));
     if (a->throttled) np_metric_add(m, NP_METRIC_THROTTLED, 1);
-    else if (e->code == ERR_READ_TIMEOUT || e->code == ERR_WRITE_TIMEOUT) np_metric_add(m, NP_METRIC_TIMEOUTS, 1);
-    if (e->code == ERR_PROTOCOL) np_metric_add(m, NP_METRIC_PROTOCOL_ERRORS, 1);
+    else if (code == ERR_READ_TIMEOUT || code == ERR_WRITE_TIMEOUT) np_metric_add(m, NP_METRIC_TIMEOUTS, 1);
+    if (code == ERR_PROTOCOL) np_metric_add(m, NP_METRIC_PROTOCOL_ERRORS, 1);
 }
 
 void np_account(struct np_metrics *m, const struct np_account *a, const struct err *e) {
     if (e && e->set) {
-        account_error(m, a, e);
+        account_error(m, a, e->code);
         return;
     }
-    np_metric_request(m, a->opcode, NP_OUTCOME_OK);
+    if (UNLIKELY(a->failed)) account_error(m, a, a->failure);
+    else np_metric_request(m, a->opcode, NP_OUTCOME_OK);
     if (a->read_halves) np_metric_add(m, NP_METRIC_READ_UNITS, (int64_t)a->read_halves);
     if (a->write_halves) np_metric_add(m, NP_METRIC_WRITE_UNITS, (int64_t)a->write_halves);
     if (a->prepared) np_metric_add(m, NP_METRIC_PREPARED, 1);

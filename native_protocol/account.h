@@ -8,6 +8,8 @@
 struct np_account {
     uint8_t opcode;
     bool prepared, schema_changed, throttled; /* throttled: a limit refused it */
+    bool failed; /* it was answered this error, but what it did stands and is charged: a fault that comes after */
+    enum err_code failure;
     uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
     uint64_t trace; /* of the session that tells of it (catalog_trace_add); 0: it is not traced */
     struct ledger_claim claim; /* of a write whose answer waits: should it fail */

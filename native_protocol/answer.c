@@ -76,7 +76,7 @@ static int complete(struct np_call *call) {
 int npi_answer_deliver(struct np_call *call) {
     struct np_conn *c = call->conn;
     struct np_reply *r = &call->reply;
-    bool waits = call->outcome == CQL_COMMIT && !call->err.set;
+    bool waits = call->outcome == CQL_COMMIT && (!call->err.set || call->fault.applied);
     if (call->offloaded) {
         if (waits && call->seq > eng_durable_seq(c->loop->o->eng)) return npi_hold_call(c->loop, call) ? -1 : 1;
         if (c->state != NP_CONN_CLOSED) npi_conn_append(c, &call->out, r);
@@ -92,7 +92,7 @@ int npi_answer_deliver(struct np_call *call) {
 }
 
 int npi_answer_encode(struct np_call *call) {
-    if (call->outcome == CQL_FAILED) put_failure(call);
+    if (call->outcome == CQL_FAILED || (call->fault.applied && call->err.set)) put_failure(call);
     else put_result(call);
     return complete(call);
 }

@@ -11,11 +11,12 @@
 #include "native_protocol/rows.h"
 #include "native_protocol/work_queue.h"
 
+struct fault_rule;
 struct np_conn;
 
 /* Those of sequence.h that a trace tells of; number: of OFFLOAD the class of workers, of WORKER the microseconds in the queue, of PART which. */
 enum np_trace_step {
-    NP_TRACE_OFFLOAD, NP_TRACE_WORKER, NP_TRACE_PART, NP_TRACE_PLANNED, NP_TRACE_SIZED, NP_TRACE_ADMITTED, NP_TRACE_REFUSED, NP_TRACE_APPLIED,
+    NP_TRACE_OFFLOAD, NP_TRACE_WORKER, NP_TRACE_PART, NP_TRACE_PLANNED, NP_TRACE_SIZED, NP_TRACE_FAULT, NP_TRACE_ADMITTED, NP_TRACE_REFUSED, NP_TRACE_APPLIED,
 };
 
 /* When what happened to a traced request; of many parts the first ones are told. */
@@ -29,6 +30,15 @@ struct np_trace {
         int64_t at_us, number;     /* machine time */
         uint64_t rows_read;
     } steps[NP_TRACE_STEPS];
+};
+
+/* What a fault of system_control.faults does to a call (fault.h). */
+struct np_call_fault {
+    bool asked;                    /* the faults were asked */
+    const struct fault_rule *rule; /* that hits it, in the arena; NULL: none */
+    bool begun;                    /* what it does before the call is applied is done */
+    bool applied;                  /* the call is applied, and the fault came after: what it did stands, whatever it answers */
+    int64_t until_us;              /* machine time, until which it is delayed; 0: it is not */
 };
 
 enum { NP_CALL_ARENA_CHUNK = 16 << 10, NP_CALL_ARENA_MAX = 64 << 20 };
@@ -48,6 +58,7 @@ struct np_call {
     struct np_reply reply;
     struct np_rows rows;
     enum cql_outcome outcome;
+    struct np_call_fault fault;
     int64_t started_us; /* machine time; only when traced */
     struct np_trace trace; /* its steps, likewise */
     /* offloaded only */
@@ -58,3 +69,6 @@ struct np_call {
     struct buf out;             /* rows are encoded here */
     uint64_t seq;               /* of the commit under a lock */
 };
+
+/* Drops the references a run took. */
+void npi_call_forget(struct np_call *call);

@@ -100,6 +100,7 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     call->body = body;
     call->started_us = env->flags & NP_FLAG_TRACING ? clock_machine_us(c->loop->o->clock) : 0;
     call->trace.n = 0;
+    call->fault = (struct np_call_fault){0};
     npi_call_run(call, c->loop->batch, false);
     if (call->outcome == CQL_OFFLOAD) npi_offload(call);
     else npi_call_finish(call);

@@ -1,8 +1,9 @@
 #include "native_protocol/metric.h"
 
-enum np_outcome np_outcome_of(const struct err *e) {
-    if (!e->set) return NP_OUTCOME_OK;
-    switch (e->code) {
+enum np_outcome np_outcome_of(const struct err *e) { return e->set ? np_outcome_of_error(e->code) : NP_OUTCOME_OK; }
+
+enum np_outcome np_outcome_of_error(enum err_code code) {
+    switch (code) {
     case ERR_OVERLOADED:
     case ERR_UNAVAILABLE:
     case ERR_WRITE_TIMEOUT:

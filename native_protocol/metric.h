@@ -32,4 +32,5 @@ static inline void np_metric_request(struct np_metrics *m, uint8_t opcode, enum 
 }
 
 enum np_outcome np_outcome_of(const struct err *e);
+enum np_outcome np_outcome_of_error(enum err_code code);
 const char *np_outcome_name(enum np_outcome o);

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "native_protocol/fault.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/sequence.h"
 
@@ -21,7 +22,8 @@ static void count(struct np_call *call) {
 
 static void set_deadline(struct np_call *call, enum cql_work_class class) {
     const struct np_options *o = call->conn->loop->o;
-    if (o->timeout_us[class]) call->work.deadline_us = clock_machine_us(o->clock) + o->timeout_us[class];
+    int64_t now_us = clock_machine_us(o->clock), begins_us = now_us < call->fault.until_us ? call->fault.until_us : now_us;
+    if (o->timeout_us[class]) call->work.deadline_us = begins_us + o->timeout_us[class];
 }
 
 /* What is left of the request while it waits: enough to say why it did not run. */
@@ -95,9 +97,27 @@ static enum np_work_part give_up(struct np_call *call) {
     return NP_PART_LAST;
 }
 
+/* By a fault: before it is applied it starts over then, on some thread; after, only its answer waits. */
+static enum np_work_part delay(struct np_call *call) {
+    if (call->fault.applied) set_deadline(call, call->work.class);
+    else {
+        np_reply_cancel(&call->reply);
+        call->reply = (struct np_reply){0};
+        keep_request(call);
+    }
+    call->work.bytes = held_bytes(call);
+    call->work.not_before_us = call->fault.until_us;
+    return NP_PART_LATER;
+}
+
 static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     enum { LOOK_AGAIN_US = 10000 };
     struct np_call *call = call_of(w);
+    if (UNLIKELY(npi_fault_delays(call))) {
+        w->not_before_us = call->fault.until_us;
+        return NP_PART_LATER;
+    }
+    if (call->fault.applied) return NP_PART_LAST;
     enum np_may may = may_go_on(call);
     if (may == NP_MAY_GIVE_UP) return give_up(call);
     if (may == NP_MAY_WAIT) {
@@ -116,6 +136,7 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
         w->not_before_us = call->r.again_us;
         return w->not_before_us ? NP_PART_LATER : NP_PART_MORE;
     }
+    if (UNLIKELY(npi_fault_delays(call))) return delay(call);
     if (call->outcome == CQL_OFFLOAD) {
         call->outcome = CQL_FAILED;
         err_set(&call->err, ERR_SERVER, "The request could not run");
@@ -143,7 +164,7 @@ static void say_why(struct np_call *call, enum np_work_end why) {
 
 static void ended(struct np_work *w, enum np_work_end why) {
     struct np_call *call = call_of(w);
-    if (why != NP_WORK_DONE) say_why(call, why);
+    if (why != NP_WORK_DONE && !call->fault.applied) say_why(call, why);
     npi_loop_give_call(call->conn->loop, call);
 }
 

@@ -8,6 +8,7 @@
 struct access_keys;
 struct np_audit;
 struct capture_recorder;
+struct faults;
 
 enum np_capacity_payload { NP_CAPACITY_CHARGE, NP_CAPACITY_FULL, NP_CAPACITY_OFF };
 
@@ -18,6 +19,7 @@ struct np_options { /* what it points to must outlive the front */
     struct clock *clock;
     struct ledger *ledger; /* with a shard for every loop; NULL: nothing is posted */
     struct capture_recorder *capture; /* capture/recorder.h; NULL: there is none */
+    struct faults *faults; /* faults/faults.h: that hit requests; NULL: there are none */
     enum size_model size_model;
     enum write_size write_size;
     uint32_t timestamp_size; /* as in struct op_cost */

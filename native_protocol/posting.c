@@ -78,6 +78,7 @@ void npi_post(struct np_call *call) {
         .charge = &call->charge,
         .operation = npi_operation_of(call->r.stmt_kind),
         .outcome = outcome_of(&call->err, call->r.verdict),
+        .stands = call->fault.applied,
         .statements = count_statements(&call->cost),
         .now_us = call->r.now_us,
         .connection = prepares ? NULL : &c->account,

@@ -70,7 +70,7 @@ static uint32_t outcome_of(const struct err *e) { return e->set ? (uint32_t)e->c
 
 static void fill_charge(struct capture_request *q, const struct np_call *call) {
     const struct charge *c = &call->charge;
-    if (call->err.set) return; /* what failed is free */
+    if (call->err.set && !call->fault.applied) return; /* what failed is free */
     q->read_halves = (uint64_t)(c->read_units * 2);
     q->write_halves = (uint64_t)(c->write_units * 2);
     q->static_halves = (uint64_t)(c->static_write_units * 2);

@@ -3,6 +3,7 @@
 #include "metering/charge.h"
 #include "native_protocol/answer.h"
 #include "native_protocol/audit.h"
+#include "native_protocol/fault.h"
 #include "native_protocol/loop.h"
 #include "native_protocol/posting.h"
 #include "native_protocol/trace.h"
@@ -29,6 +30,7 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,
         .stmt_kind = STMT_KINDS,
+        .noted = call->fault.rule != NULL,
     };
     err_clear(&call->err);
     np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream, NP_RESULT,
@@ -78,9 +80,11 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     npi_trace_step(call, NP_TRACE_PLANNED, 0);
     size(call);
     npi_trace_step(call, NP_TRACE_SIZED, 0);
+    if (npi_fault_may(call) && npi_fault_before(call)) return;
     bool admitted = admit(call);
     if (admitted) npi_trace_step(call, NP_TRACE_ADMITTED, 0);
     call->outcome = admitted ? apply(call, planned) : refuse(call);
+    if (UNLIKELY(call->fault.rule != NULL) && is_planned(call->outcome)) npi_fault_after(call);
 }
 
 void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) {
@@ -113,23 +117,26 @@ static void count_work(const struct np_call *call) {
     np_metric_add(m, NP_METRIC_WORKER_WAIT_US, call->work.waited_us);
 }
 
-/* Of a response that waits to be durable the loop does both, when it is. -1: the connection cannot be answered. */
-static int acknowledge_and_account(struct np_call *call) {
+static void fill_account(struct np_call *call) {
     call->account = np_account_of(call->env.opcode, &call->charge);
     call->account.throttled = call->r.verdict && limit_refuses(call->r.verdict);
     call->account.prepared = call->r.result.kind == RESULT_PREPARED;
     call->account.schema_changed = call->r.result.kind == RESULT_SCHEMA_CHANGE;
+    call->account.failed = call->fault.applied && call->err.set;
+    if (call->account.failed) call->account.failure = call->err.code;
     if (call->cost.writes) call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind));
-    int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
-    if (held != 1) np_account(&call->conn->loop->metrics, &call->account, &call->err);
-    return held < 0 ? -1 : 0;
 }
 
-void npi_call_forget(struct np_call *call) {
-    struct cql_result *res = &call->r.result;
-    if (res->kind == RESULT_PREPARED && res->prepared) cql_prepared_unref(res->prepared);
-    res->prepared = NULL;
-    cql_request_fini(&call->r);
+/* Of a response that waits to be durable the loop does both, when it is. -1: the connection cannot be answered, or is not to be. */
+static int acknowledge_and_account(struct np_call *call) {
+    fill_account(call);
+    if (UNLIKELY(npi_fault_hangs_up(call))) {
+        np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
+        return -1;
+    }
+    int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
+    if (held != 1) np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
+    return held < 0 ? -1 : 0;
 }
 
 void npi_call_finish(struct np_call *call) {

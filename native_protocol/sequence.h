@@ -14,5 +14,3 @@ void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking);
 void npi_call_more(struct np_call *call, struct eng_batch *batch);
 /* The rest, and the one exit. The loop's thread. */
 void npi_call_finish(struct np_call *call);
-/* Drops the references a run took. */
-void npi_call_forget(struct np_call *call);

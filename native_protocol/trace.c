@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "cql/request/consistency.h"
+#include "faults/rule.h"
 #include "native_protocol/conn.h"
 #include "native_protocol/loop.h"
 
@@ -80,6 +81,7 @@ static const char *step_text(struct np_call *call, uint32_t i) {
     case NP_TRACE_SIZED:
         return arena_printf(a, "Charged %g read units, %g write units, %g static write units", call->charge.read_units, call->charge.write_units,
                             call->charge.static_write_units);
+    case NP_TRACE_FAULT: return arena_printf(a, "Hit by the fault %s of system_control.faults", call->fault.rule->name);
     case NP_TRACE_ADMITTED: return "Admitted by the limits";
     case NP_TRACE_REFUSED: return "Refused by the limits";
     case NP_TRACE_APPLIED: return arena_printf(a, "Applied %llu bytes; waits until they are on disk", (unsigned long long)c->bytes_written);

@@ -38,11 +38,13 @@ static int open_ledger(struct instance *in, struct err *e) {
     if (in->settings.compatibility == COMPAT_REPORT && !(in->report = compat_report_new(&in->clock.clock, e))) return -1;
     in->metering = (struct system_metering){.ledger = in->ledger, .clock = &in->clock.clock, .report = in->report};
     system_metering_tables(&in->metering, in->tables);
+    if (in->settings.control && !(in->faults = faults_new(e))) return -1;
     in->control_capture = (struct control_capture){.recorder = in->capture, .data_dir = in->settings.data_dir};
     in->tables[METERING_TABLES] = control_capture_table(&in->control_capture);
-    system_auth_tables(&in->auth, in->tables + METERING_TABLES + 1);
+    in->tables[METERING_TABLES + 1] = control_faults_table(in->faults);
+    system_auth_tables(&in->auth, in->tables + METERING_TABLES + CONTROL_TABLES);
     in->views = (struct system_views){.ledger = in->ledger, .config = in->settings.config};
-    system_views_tables(&in->views, in->tables + METERING_TABLES + 1 + AUTH_TABLES);
+    system_views_tables(&in->views, in->tables + METERING_TABLES + CONTROL_TABLES + AUTH_TABLES);
     return 0;
 }
 
@@ -63,7 +65,7 @@ static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .clock_control = &in->clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
                                  .node = s->node,
-                                 .n_tables = METERING_TABLES + 1 + (s->mode == MODE_CASSANDRA ? AUTH_TABLES + VIEWS_TABLES : 0), .tables = in->tables};
+                                 .n_tables = METERING_TABLES + CONTROL_TABLES + (s->mode == MODE_CASSANDRA ? AUTH_TABLES + VIEWS_TABLES : 0), .tables = in->tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;
     clock_control_listen(&in->clock, clock_moved, in);
@@ -93,6 +95,7 @@ static int open_front(struct instance *in, struct err *e) {
         .ledger = s->unmetered ? NULL : in->ledger,
         .unmetered = s->unmetered,
         .capture = in->capture,
+        .faults = in->faults,
         .access = in->access,
         .keys = s->auth == AUTH_SIGV4 ? &in->keys : NULL,
         .region = s->region,
@@ -173,6 +176,7 @@ void instance_close(struct instance *in) {
     if (in->front) np_front_free(in->front);
     np_tls_close(in->tls);
     np_audit_close(in->audit);
+    faults_free(in->faults);
     compat_report_free(in->report);
     if (in->ledger) ledger_close(in->ledger);
     if (in->lock_fd >= 0) close(in->lock_fd);

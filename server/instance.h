@@ -8,11 +8,14 @@
 #include "server/admin.h"
 #include "server/admission.h"
 #include "server/control_capture.h"
+#include "server/control_faults.h"
 #include "server/local_socket.h"
 #include "server/settings.h"
 #include "server/states.h"
 #include "server/system_metering.h"
 #include "server/system_views.h"
+
+enum { CONTROL_TABLES = 2 }; /* capture, faults */
 
 struct instance {
     struct settings settings;
@@ -26,7 +29,9 @@ struct instance {
     struct system_auth auth;
     struct capture_recorder *capture;
     struct control_capture control_capture;
-    struct virtual_table tables[METERING_TABLES + 1 + AUTH_TABLES + VIEWS_TABLES]; /* further system tables; system_control.capture; system_auth's and system_views' in cassandra mode */
+    struct faults *faults; /* --control on; NULL: off */
+    /* further system tables; system_control's; system_auth's and system_views' in cassandra mode */
+    struct virtual_table tables[METERING_TABLES + CONTROL_TABLES + AUTH_TABLES + VIEWS_TABLES];
     struct system_views views;
     struct catalog *catalog;
     struct admission *admission;

@@ -162,6 +162,7 @@ struct cql_request {
     struct eng_batch *batch; /* where writes go; on a loop the caller commits it, on a thread that may block it is empty before and after */
     int64_t now_us;          /* the request's one clock reading */
     bool blocking;           /* on a thread that may block */
+    bool noted;              /* it runs anew, and has given its notes */
     const _Atomic bool *cancelled; /* true: nobody waits for the answer any more; NULL: somebody always does */
     int64_t deadline_us;     /* machine time of the clock of cql_db_options; 0: none */
     struct cql_params params;

@@ -1,3 +1,4 @@
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -17,4 +18,19 @@ int cql_check_running(struct cql_request *r) {
     if (r->cancelled && atomic_load_explicit(r->cancelled, memory_order_relaxed)) return err_set(r->err, ERR_SERVER, "The client is gone");
     if (!r->deadline_us || clock_machine_us(r->db->options.clock) < r->deadline_us) return 0;
     return timed_out(r);
+}
+
+int cql_warn(struct cql_request *r, const char *fmt, ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    const char **all = ARENA_ARRAY(r->arena, r->n_warnings + 1, const char *);
+    char *copy = all ? arena_strdup(r->arena, text) : NULL;
+    if (!copy) return err_nomem(r->err);
+    if (r->n_warnings) memcpy(all, r->warnings, r->n_warnings * sizeof(*all));
+    all[r->n_warnings++] = copy;
+    r->warnings = all;
+    return 0;
 }

@@ -1,4 +1,4 @@
-"""What tests do to a server through system_control: hold its DDL and let it go, move its clock."""
+"""What tests do to a server through system_control: hold its DDL and let it go, move its clock, put faults in its way."""
 ANY = "*"
 
 
@@ -40,3 +40,10 @@ def set_clock(session, **settings):
 
 def read_clock(session):
     return session.execute("SELECT * FROM system_control.clock").one()
+
+
+def set_fault(session, name, **columns):
+    """A fault of these columns, and of no others that it may have had."""
+    given = {c: v for c, v in columns.items() if v is not None}
+    session.execute("DELETE FROM system_control.faults WHERE name = %s", (name,))
+    session.execute(f"INSERT INTO system_control.faults (name, {', '.join(given)}) VALUES (%s{', %s' * len(given)})", (name, *given.values()))

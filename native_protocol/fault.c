@@ -1,0 +1,68 @@
+#include "native_protocol/fault.h"
+
+#include "native_protocol/trace.h"
+
+static int64_t now_us(const struct np_call *call) { return clock_machine_us(call->conn->loop->o->clock); }
+
+/* Once in a call, on whatever thread and in which part it is planned first. */
+static const struct fault_rule *fault_of(struct np_call *call) {
+    struct faults *all = call->conn->loop->o->faults;
+    if (call->fault.asked) return call->fault.rule;
+    call->fault.asked = true;
+    call->fault.rule = faults_hit(all, &call->r, call->conn->account.id);
+    if (call->fault.rule) npi_trace_step(call, NP_TRACE_FAULT, 0);
+    return call->fault.rule;
+}
+
+/* Its plan goes, and what it holds. */
+static bool start_over(struct np_call *call, int64_t until_us) {
+    struct cql_request *r = &call->r;
+    bool reads = r->stmt_kind == STMT_SELECT, writes = r->stmt_kind == STMT_INSERT || r->stmt_kind == STMT_UPDATE || r->stmt_kind == STMT_DELETE || r->stmt_kind == STMT_BATCH;
+    npi_call_forget(call);
+    call->cost = (struct op_cost){.arena = &call->arena}; /* what it names may go meanwhile */
+    call->fault.until_us = until_us;
+    r->work_class = reads ? WORK_READ : writes ? WORK_UPDATE : WORK_DDL;
+    call->outcome = CQL_OFFLOAD;
+    return true;
+}
+
+static bool fail(struct np_call *call) {
+    cql_abandon(&call->r);
+    call->outcome = CQL_FAILED;
+    return true;
+}
+
+static void set_error(struct np_call *call, const struct fault_rule *rule) {
+    if (rule->fails) fault_rule_fail(rule, &call->r, &call->err);
+    if (rule->close) err_set(&call->err, ERR_SERVER, "The fault %s closed the connection", rule->name);
+}
+
+bool npi_fault_before(struct np_call *call) {
+    const struct fault_rule *rule = fault_of(call);
+    if (call->err.set) return fail(call);
+    if (!rule || call->fault.begun) return false;
+    bool waits = rule->delay_ms && !call->fault.until_us;
+    call->fault.begun = rule->after || !waits;
+    if (waits && !rule->after) return start_over(call, now_us(call) + rule->delay_ms * 1000);
+    if (waits && !call->offloaded) return start_over(call, 0); /* for a worker, which it can wait with */
+    if (rule->after) return false;
+    set_error(call, rule);
+    return call->err.set && fail(call);
+}
+
+void npi_fault_after(struct np_call *call) {
+    const struct fault_rule *rule = call->fault.rule;
+    if (!rule->after) return;
+    call->fault.applied = true;
+    if (rule->delay_ms) call->fault.until_us = now_us(call) + rule->delay_ms * 1000;
+    set_error(call, rule);
+}
+
+bool npi_fault_delays(struct np_call *call) { return call->fault.until_us && now_us(call) < call->fault.until_us; }
+
+bool npi_fault_hangs_up(struct np_call *call) {
+    const struct fault_rule *rule = call->fault.rule;
+    if (LIKELY(!rule) || !rule->close || !call->err.set || rule->after != call->fault.applied) return false;
+    if (call->reply.out) np_reply_cancel(&call->reply);
+    return true;
+}

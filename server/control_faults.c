@@ -1,0 +1,84 @@
+#include "server/control_faults.h"
+
+#include <stdio.h>
+
+#include "system_schema/row_out.h"
+
+/* ---- what there is ---- */
+
+static void put_column(struct row_out *ro, const struct fault_rule *r, enum fault_column c) {
+    const char *name = fault_column_name(c);
+    const void *at = fault_column_at(r, c);
+    enum fault_type type = fault_column_type(c);
+    if (type == FAULT_IS_TOLD) row_long(ro, name, *(const int64_t *)at);
+    if (!r->has[c]) return;
+    switch (type) {
+    case FAULT_IS_TEXT: row_text_copy(ro, name, at); return;
+    case FAULT_IS_LONG: row_long(ro, name, *(const int64_t *)at); return;
+    case FAULT_IS_INT: row_int(ro, name, *(const int32_t *)at); return;
+    case FAULT_IS_DOUBLE: row_double(ro, name, *(const double *)at); return;
+    case FAULT_IS_BOOL: row_bool(ro, name, *(const bool *)at); return;
+    case FAULT_IS_TOLD: return;
+    }
+}
+
+static int yield_rule(void *arg, const struct fault_rule *rule) {
+    struct row_out *ro = arg;
+    row_out_begin(ro);
+    row_text_copy(ro, "name", rule->name);
+    for (int c = 0; c < FAULT_COLUMNS; c++) put_column(ro, rule, (enum fault_column)c);
+    return row_out_emit(ro);
+}
+
+static int yield_faults(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg) {
+    struct row_out ro;
+    if (row_out_init(&ro, ctx, table, row, arg)) return -1;
+    return faults_each(table->virt->owner, yield_rule, &ro);
+}
+
+/* ---- what is asked for ---- */
+
+static struct value given(const struct schema_table *t, const struct virtual_change *change, const char *column) {
+    return change->values[schema_column_find(t, column)->ordinal];
+}
+
+/* What is not named stays as it was. */
+static int set_columns(const struct schema_table *t, const struct virtual_change *change, struct fault_rule *rule, struct err *e) {
+    for (int c = 0; c < FAULT_COLUMNS; c++) {
+        struct value v = given(t, change, fault_column_name((enum fault_column)c));
+        if (!value_is_unset(v) && fault_rule_set(rule, (enum fault_column)c, v.p, v.n, e)) return -1;
+    }
+    return fault_rule_check(rule, e);
+}
+
+static int write_fault(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change) {
+    struct faults *f = table->virt->owner;
+    struct fault_rule rule = {0};
+    struct slice name = value_slice(given(table, change, "name"));
+    char text[FAULT_NAME_MAX];
+    if (!name.n || name.n >= sizeof(text) || memchr(name.p, 0, name.n)) return err_invalid(ctx->err, "The name of a fault has 1 to %d bytes", FAULT_NAME_MAX - 1);
+    snprintf(text, sizeof(text), "%.*s", SLICE_FMT(name));
+    if (change->kind == VIRTUAL_DELETE) return faults_remove(f, text), 0;
+    if (!faults_find(f, text, &rule)) memcpy(rule.name, text, sizeof(text));
+    return set_columns(table, change, &rule, ctx->err) ? -1 : faults_put(f, &rule, ctx->err);
+}
+
+struct virtual_table control_faults_table(struct faults *f) {
+#define FAULT_TEXT(column) ", " #column " text"
+#define FAULT_LONG(column) ", " #column " bigint"
+#define FAULT_INT(column) ", " #column " int"
+#define FAULT_DOUBLE(column) ", " #column " double"
+#define FAULT_BOOL(column) ", " #column " boolean"
+#define FAULT_TELLS FAULT_LONG
+    static const char columns[] = "name text pk"
+#include "faults/column.def"
+        ;
+#undef FAULT_TEXT
+#undef FAULT_LONG
+#undef FAULT_INT
+#undef FAULT_DOUBLE
+#undef FAULT_BOOL
+#undef FAULT_TELLS
+    return (struct virtual_table){.keyspace = "system_control", .name = "faults", .comment = "errors, delays and closed connections that hit clients' requests",
+                                  .columns = columns, .virt = {.owner = f, .yield = yield_faults, .write = write_fault}};
+}
