@@ -92,29 +92,36 @@ const char *type_text(struct call *c, const struct cql_type *t) {
 
 enum { PAGE_ROOM = 1000, TOKEN_MAX = 2048 };
 
-int page_begin(struct call *c, struct page *p) {
-    const struct doc *room = doc_get(c->in, "maxResults"), *token = doc_get(c->in, "nextToken");
-    *p = (struct page){.after = "", .room = room ? (uint32_t)room->whole : PAGE_ROOM};
+int page_begin_at(struct call *c, struct page *p, const char *name, uint32_t room, enum api_error invalid) {
+    const struct doc *token = doc_get(c->in, name);
+    *p = (struct page){.after = "", .room = room, .token = name};
     if (!token) return 0;
     unsigned char text[TOKEN_MAX + 4];
     int n = token->text.n % 4 || token->text.n > TOKEN_MAX ? -1 : EVP_DecodeBlock(text, token->text.p, (int)token->text.n);
     for (size_t i = token->text.n; n > 0 && i > 0 && token->text.p[i - 1] == '='; i--) n--;
-    if (n <= 0 || memchr(text, 0, (size_t)n)) return call_fail(c, API_ValidationException, "The nextToken is not one that this service gave.");
+    if (n <= 0 || memchr(text, 0, (size_t)n)) return call_fail(c, invalid, "The %s is not one that this service gave.", name);
     p->after = (const char *)arena_dup(c->arena, slice_of(text, (size_t)n)).p;
     return p->after ? 0 : call_nomem(c);
 }
 
-static void put_token(struct call *c, const char *last) {
-    size_t n = strlen(last);
-    char *text = n ? arena_alloc(c->arena, 4 * ((n + 2) / 3) + 1) : NULL;
-    if (text) EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)last, (int)n);
-    doc_put_text(&c->make, c->out, "nextToken", text);
+int page_begin(struct call *c, struct page *p) {
+    const struct doc *room = doc_get(c->in, "maxResults");
+    return page_begin_at(c, p, "nextToken", room ? (uint32_t)room->whole : PAGE_ROOM, API_ValidationException);
+}
+
+int page_end(struct call *c, const char *token, const char *after) {
+    size_t n = after ? strlen(after) : 0;
+    char *text = after ? arena_alloc(c->arena, 4 * ((n + 2) / 3) + 1) : NULL;
+    if (!text) return call_nomem(c);
+    EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)after, (int)n);
+    doc_put_text(&c->make, c->out, token, text);
+    return 0;
 }
 
 bool page_takes(struct call *c, struct page *p, const char *name) {
     if (strcmp(name, p->after) <= 0) return false;
     if (p->room == 0) {
-        if (!doc_get(c->out, "nextToken")) put_token(c, p->after);
+        if (*p->after && !doc_get(c->out, p->token)) c->make.failed = page_end(c, p->token, p->after) || c->make.failed;
         return false;
     }
     p->room--;

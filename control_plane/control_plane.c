@@ -1,9 +1,11 @@
 #include "control_plane/control_plane.h"
 
+#include <openssl/rand.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "control_plane/form.h"
 #include "control_plane/shape.h"
 #include "control_plane/signature.h"
 
@@ -15,53 +17,84 @@ struct control_plane {
     pthread_mutex_t lock;              /* one request at a time, and none while paused */
 };
 
-/* ---- protocols ---- */
+/* ---- services and protocols ---- */
 
-struct protocol {
-    const char *type;
-    struct doc *(*read)(struct arena *a, struct slice body, struct err *e);
-    void (*write)(const struct doc *d, struct buf *out);
-    bool rpc;
+enum service_id {
+#define SERVICE(id, ...) SERVICE_##id,
+#include "control_plane/service.def"
 };
 
-static const struct protocol protocols[] = {
-    {.type = "application/x-amz-json-1.0", .read = json_read, .write = json_write},
-    {.type = "application/cbor", .read = cbor_read, .write = cbor_write, .rpc = true},
+static const struct service {
+    const char *target, *signing, *shapes, *json, *xmlns;
+} services[] = {
+#define SERVICE(id, target_, signing_, shapes_, json_, xmlns_) {.target = target_, .signing = signing_, .shapes = shapes_, .json = json_, .xmlns = xmlns_},
+#include "control_plane/service.def"
 };
 
-/* Of a request: what it is for, and in which protocol the answer goes. */
+enum protocol { PROTOCOL_JSON, PROTOCOL_CBOR, PROTOCOL_QUERY };
+
+/* What a request is for, and in which protocol the answer goes. */
 struct asked {
-    const struct protocol *protocol;
-    const char *operation; /* "" when it is for none of this service's */
+    enum protocol protocol;
+    enum service_id service;
+    const char *operation; /* "" when it is for none of a service's */
 };
 
 static bool begins(const char *text, const char *with) { return text && !strncmp(text, with, strlen(with)); }
 
-/* POST /service/KeyspacesService/operation/X, or POST / with X-Amz-Target: KeyspacesService.X. */
-static struct asked what_is_asked(const struct http_request *q) {
-    static const char path[] = "/service/KeyspacesService/operation/", target[] = "KeyspacesService.";
-    const char *named = http_header(q, "X-Amz-Target"), *smithy = http_header(q, "smithy-protocol");
+/* "KeyspacesService", then between, then the operation: *asked says which. */
+static bool names_operation(const char *text, const char *between, struct asked *asked) {
+    for (size_t i = 0; i < ARRAY_LEN(services); i++) {
+        size_t n = strlen(services[i].target);
+        if (!begins(text, services[i].target) || !begins(text + n, between)) continue;
+        asked->service = (enum service_id)i;
+        asked->operation = text + n + strlen(between);
+        return true;
+    }
+    return false;
+}
+
+/* POST /service/KeyspacesService/operation/X; or POST / with X-Amz-Target: KeyspacesService.X, or with a form that has Action=X. */
+static struct asked what_is_asked(struct arena *a, const struct http_request *q) {
+    static const char path[] = "/service/";
+    const char *target = http_header(q, "X-Amz-Target"), *smithy = http_header(q, "smithy-protocol"), *type = http_header(q, "Content-Type");
+    struct asked asked = {.operation = ""};
     bool post = !strcmp(q->method, "POST");
-    if (begins(q->path, "/service/") || (smithy && !strcmp(smithy, "rpc-v2-cbor")))
-        return (struct asked){&protocols[1], post && begins(q->path, path) ? q->path + sizeof(path) - 1 : ""};
-    return (struct asked){&protocols[0], post && begins(named, target) ? named + sizeof(target) - 1 : ""};
+    if (begins(q->path, path) || (smithy && !strcmp(smithy, "rpc-v2-cbor"))) {
+        asked.protocol = PROTOCOL_CBOR;
+        if (post && begins(q->path, path)) names_operation(q->path + sizeof(path) - 1, "/operation/", &asked);
+    } else if (post && !names_operation(target, ".", &asked) && begins(type, "application/x-www-form-urlencoded")) {
+        const char *action = form_find(a, q->body, "Action");
+        asked = (struct asked){.protocol = PROTOCOL_QUERY, .service = SERVICE_CLOUDWATCH, .operation = action ? action : ""};
+    }
+    return asked;
+}
+
+static struct doc *read_body(const struct asked *asked, struct arena *a, struct slice body, struct err *e) {
+    switch (asked->protocol) {
+    case PROTOCOL_JSON: return json_read(a, body, e);
+    case PROTOCOL_CBOR: return cbor_read(a, body, e);
+    case PROTOCOL_QUERY: return form_read(a, body, e);
+    }
+    return NULL;
 }
 
 /* ---- operations ---- */
 
 static const struct operation {
+    enum service_id service;
     const char *name;
     enum shape_id input;
     int (*run)(struct call *c);
 } operations[] = {
-#define OPERATION(name_, input_, run_) {.name = #name_, .input = SHAPE_##input_, .run = op_##run_},
+#define OPERATION(service_, name_, input_, run_) {.service = SERVICE_##service_, .name = #name_, .input = SHAPE_##input_, .run = op_##run_},
 #include "control_plane/operation.def"
 #undef OPERATION
 };
 
-static const struct operation *operation_find(const char *name) {
+static const struct operation *operation_find(const struct asked *asked) {
     for (size_t i = 0; i < ARRAY_LEN(operations); i++)
-        if (!strcmp(operations[i].name, name)) return &operations[i];
+        if (operations[i].service == asked->service && !strcmp(operations[i].name, asked->operation)) return &operations[i];
     return NULL;
 }
 
@@ -75,10 +108,10 @@ static int run_shaped(const struct operation *op, struct call *c) {
     return rc || c->make.failed ? (c->err->set ? -1 : call_nomem(c)) : 0;
 }
 
-static int check_signature(const struct control_plane *p, const struct http_request *q, struct call *c) {
+static int check_signature(const struct control_plane *p, const struct http_request *q, const char *service, struct call *c) {
     if (!p->o.keys) return 0;
     int64_t now = clock_wall_us(p->o.clock) / 1000000;
-    const struct access_key *key = signature_check(p->o.keys, p->o.region, "cassandra", q, now, c->arena, &c->error, c->err);
+    const struct access_key *key = signature_check(p->o.keys, p->o.region, service, q, now, c->arena, &c->error, c->err);
     if (!key) return -1;
     const struct role_set *roles = access_roles(p->o.access);
     bool known = role_find(roles, key->role) != NULL;
@@ -88,43 +121,92 @@ static int check_signature(const struct control_plane *p, const struct http_requ
 }
 
 static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked, struct call *c) {
-    const struct operation *op = operation_find(asked->operation);
-    if (check_signature(p, q, c)) return -1;
+    const struct operation *op = operation_find(asked);
+    if (check_signature(p, q, services[asked->service].signing, c)) return -1;
     if (!op)
         return call_fail(c, API_UnknownOperationException, "The operation %s is not one of this service.",
                          *asked->operation ? asked->operation : "asked for");
-    c->in = asked->protocol->read(c->arena, q->body, c->err);
+    struct doc *in = read_body(asked, c->arena, q->body, c->err);
+    if (in && asked->protocol == PROTOCOL_QUERY) shape_settle_texts(op->input, in);
+    c->in = in;
     c->error = API_SerializationException;
     return c->in ? run_shaped(op, c) : -1;
 }
 
 /* ---- answers ---- */
 
-static const struct {
+static const struct api_error_info {
     const char *name;
     unsigned status;
+    const char *code, *of_query; /* what the query protocol calls it; the same with who is to blame, for clients that used to speak it */
 } errors[] = {
-#define API_ERROR(name_, status_) [API_##name_] = {.name = #name_, .status = status_},
+#define API_ERROR(name_, status_, code_) \
+    [API_##name_] = {.name = #name_, .status = status_, .code = code_, .of_query = (status_) < 500 ? code_ ";Sender" : code_ ";Receiver"},
 #include "control_plane/error.def"
 #undef API_ERROR
 };
+
+static const struct api_error_info *error_of(enum service_id service, enum api_error error) {
+    static const struct {
+        enum service_id service;
+        enum api_error general, own;
+    } renamed[] = {
+#define SERVICE_ERROR(id, general_, own_) {.service = SERVICE_##id, .general = API_##general_, .own = API_##own_},
+#include "control_plane/service.def"
+    };
+    for (size_t i = 0; i < ARRAY_LEN(renamed); i++)
+        if (renamed[i].service == service && renamed[i].general == error) return &errors[renamed[i].own];
+    return &errors[error];
+}
 
 static void header(struct http_answer *out, const char *name, const char *value) {
     out->headers[out->n_headers].name = name;
     out->headers[out->n_headers++].value = value;
 }
 
-/* "__type" tells clients of either protocol which error it is. */
-static void answer_error(struct call *c, const struct protocol *protocol, struct http_answer *out) {
+/* A random UUID. */
+static const char *request_id(struct arena *a) {
+    unsigned char r[16];
+    if (RAND_bytes(r, sizeof(r)) != 1) memset(r, 0, sizeof(r));
+    const char *id = arena_printf(a, "%02x%02x%02x%02x-%02x%02x-4%x%02x-8%x%02x-%02x%02x%02x%02x%02x%02x", r[0], r[1], r[2], r[3], r[4], r[5], r[6] & 15, r[7],
+                                  r[8] & 15, r[9], r[10], r[11], r[12], r[13], r[14], r[15]);
+    return id ? id : "";
+}
+
+static void write_doc(const struct asked *asked, const struct doc *d, struct buf *out) {
+    if (asked->protocol == PROTOCOL_CBOR) cbor_write(d, out);
+    else json_write(d, out);
+}
+
+/* "__type" tells clients of JSON and CBOR which error it is. */
+static void answer_error(struct call *c, const struct asked *asked, struct http_answer *out) {
+    const struct service *service = &services[asked->service];
+    if (c->err->set && c->err->no_memory) c->error = API_InternalServerException;
+    const struct api_error_info *info = error_of(asked->service, c->error);
+    out->status = info->status;
+    header(out, "x-amzn-ErrorType", info->name);
+    if (asked->protocol == PROTOCOL_QUERY) {
+        form_write_error(service->xmlns, info->status < 500, info->code, c->err->text, request_id(c->arena), &out->body);
+        return;
+    }
     struct doc_maker make = {.arena = c->arena};
     struct doc *d = doc_new(c->arena, DOC_MAP);
-    if (c->err->set && c->err->no_memory) c->error = API_InternalServerException;
-    out->status = errors[c->error].status;
-    doc_put_text(&make, d, "__type", arena_printf(c->arena, "com.amazonaws.keyspaces#%s", errors[c->error].name));
+    doc_put_text(&make, d, "__type", arena_printf(c->arena, "%s#%s", service->shapes, info->name));
     doc_put_text(&make, d, "message", c->err->text);
     if (c->error == API_ResourceNotFoundException) doc_put_text(&make, d, "resourceArn", c->resource);
-    header(out, "x-amzn-ErrorType", errors[c->error].name);
-    if (d) protocol->write(d, &out->body);
+    if (service->xmlns) header(out, "x-amzn-query-error", info->of_query);
+    if (d) write_doc(asked, d, &out->body);
+}
+
+static void answer(struct call *c, const struct asked *asked, struct http_answer *out) {
+    if (asked->protocol == PROTOCOL_QUERY)
+        form_write_answer(c->out, services[asked->service].xmlns, asked->operation, request_id(c->arena), &out->body);
+    else write_doc(asked, c->out, &out->body);
+}
+
+static const char *type_of(const struct asked *asked) {
+    if (asked->protocol == PROTOCOL_QUERY) return "text/xml";
+    return asked->protocol == PROTOCOL_CBOR ? "application/cbor" : services[asked->service].json;
 }
 
 static void handle(void *arg, const struct http_request *q, struct http_answer *out) {
@@ -133,15 +215,15 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
     struct err e = {0};
     arena_init(&arena, ARENA_CHUNK, ARENA_MAX);
     struct call c = {.o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
-    struct asked asked = what_is_asked(q);
-    out->type = asked.protocol->type;
+    struct asked asked = what_is_asked(&arena, q);
+    out->type = type_of(&asked);
     out->status = 200;
-    if (asked.protocol->rpc) header(out, "smithy-protocol", "rpc-v2-cbor");
+    if (asked.protocol == PROTOCOL_CBOR) header(out, "smithy-protocol", "rpc-v2-cbor");
     pthread_mutex_lock(&p->lock);
     int rc = c.out ? run_call(p, q, &asked, &c) : call_nomem(&c);
     pthread_mutex_unlock(&p->lock);
-    if (rc) answer_error(&c, asked.protocol, out);
-    else asked.protocol->write(c.out, &out->body);
+    if (rc) answer_error(&c, &asked, out);
+    else answer(&c, &asked, out);
     arena_fini(&arena);
 }
 

@@ -1,7 +1,5 @@
 /* CreateTable, GetTable, GetTableAutoScalingSettings, ListTables, UpdateTable, DeleteTable, RestoreTable. */
-#include <stdio.h>
-#include <time.h>
-
+#include "control_plane/moment.h"
 #include "control_plane/table_settings.h"
 
 /* ---- the schema's definition ---- */
@@ -127,11 +125,9 @@ int op_delete_table(struct call *c) {
 static const char *moment_text(struct call *c, const struct doc *d) {
     double seconds = d->kind == DOC_REAL ? d->real : (double)d->whole;
     int64_t ms = seconds > 0 && seconds < 1e11 ? (int64_t)(seconds * 1000 + 0.5) : 0;
-    time_t s = (time_t)(ms / 1000);
-    struct tm tm;
-    char text[64];
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&s, &tm));
-    return arena_printf(c->arena, "%s.%03d+0000", text, (int)(ms % 1000));
+    char text[MOMENT_TEXT];
+    moment_write(ms, text);
+    return arena_strdup(c->arena, text);
 }
 
 int op_restore_table(struct call *c) {

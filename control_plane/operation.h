@@ -6,7 +6,7 @@
 
 /* The errors of the service model, with their HTTP status. */
 enum api_error {
-#define API_ERROR(name, status) API_##name,
+#define API_ERROR(name, status, code) API_##name,
 #include "control_plane/error.def"
 #undef API_ERROR
 };
@@ -29,7 +29,7 @@ int call_fail(struct call *c, enum api_error error, const char *fmt, ...) PRINTF
 int call_nomem(struct call *c);
 
 /* Each answers 0, or -1 with the error. */
-#define OPERATION(name, input, run) int op_##run(struct call *c) MUST_CHECK;
+#define OPERATION(service, name, input, run) int op_##run(struct call *c) MUST_CHECK;
 #include "control_plane/operation.def"
 #undef OPERATION
 
@@ -55,11 +55,17 @@ const char *type_text(struct call *c, const struct cql_type *t);
 
 /* ---- pages ---- */
 
-/* A page of names in order: where it begins, by nextToken, and how many it has, by maxResults. */
+/* A page of names in order: where it begins, by its token, and how many it has. */
 struct page {
     const char *after; /* "": at the beginning */
     uint32_t room;
+    const char *token; /* the member's name, of requests and of answers */
 };
+/* maxResults, and nextToken. */
 int page_begin(struct call *c, struct page *p) MUST_CHECK;
-/* Is the name on the page? Called with each, in order; once the page is full it puts nextToken. */
+/* Of a service that calls its token so: -1: invalid, when the token is not one of this service. */
+int page_begin_at(struct call *c, struct page *p, const char *token, uint32_t room, enum api_error invalid) MUST_CHECK;
+/* Is the name on the page? Called with each, in order; once the page is full it puts the token. */
 bool page_takes(struct call *c, struct page *p, const char *name);
+/* Puts a token that says so. */
+int page_end(struct call *c, const char *token, const char *after) MUST_CHECK;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "access/credentials.h"
+#include "control_plane/metric.h"
 #include "cql/cql.h"
 
 struct control_plane_options {
@@ -12,6 +13,7 @@ struct control_plane_options {
     const struct access_keys *keys; /* NULL: any signature, or none, will do */
     struct access_control *access;
     const char *region;
+    struct metric_source metrics;
     uint16_t port, tls_port; /* 0: off */
     const char *tls_cert, *tls_key;
 };

@@ -1,18 +1,26 @@
 #include "control_plane/shape.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <regex.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-enum kind { TEXTUAL, CHOICE, NUMERIC, BOOLEAN, TIME, LISTING, MAPPING };
+#include "control_plane/moment.h"
+
+enum kind { TEXTUAL, CHOICE, NUMERIC, BOOLEAN, TIME, LISTING, NAMED, MAPPING };
 
 struct shape {
     enum kind kind;
     bool whole;
     int64_t least, most;
     const char *pattern, *values;
-    enum shape_id of;
+    enum shape_id of, key; /* key: of a dictionary */
 };
+
+/* As the model writes them. */
+#define XML_TEXT "[\\u0020-\\uD7FF\\uE000-\\uFFFD\\uD800\\uDC00-\\uDBFF\\uDFFF\\r\\n\\t]*"
+#define PRINTABLE "\\p{Print}+"
 
 static const struct shape shapes[SHAPES] = {
 #define TEXT(name, least_, most_, pattern_) [SHAPE_##name] = {.kind = TEXTUAL, .least = least_, .most = most_, .pattern = pattern_},
@@ -21,6 +29,7 @@ static const struct shape shapes[SHAPES] = {
 #define FLAG(name) [SHAPE_##name] = {.kind = BOOLEAN},
 #define MOMENT(name) [SHAPE_##name] = {.kind = TIME},
 #define LIST(name, of_, least_, most_) [SHAPE_##name] = {.kind = LISTING, .of = SHAPE_##of_, .least = least_, .most = most_},
+#define DICTIONARY(name, key_, value_) [SHAPE_##name] = {.kind = NAMED, .key = SHAPE_##key_, .of = SHAPE_##value_},
 #define STRUCTURE(name) [SHAPE_##name] = {.kind = MAPPING},
 #include "control_plane/shape.def"
 };
@@ -74,7 +83,7 @@ static void find_bound(struct check *c, const struct doc *d, const char *what, i
 
 static size_t enter(struct check *c, const char *name, int64_t index) {
     size_t n = strlen(c->path);
-    if (name) snprintf(c->path + n, sizeof(c->path) - n, "%s%s", n ? "." : "", name);
+    if (name) snprintf(c->path + n, sizeof(c->path) - n, "%s%c%s", n ? "." : "", tolower((unsigned char)*name), name + 1);
     else snprintf(c->path + n, sizeof(c->path) - n, ".%" PRId64 ".member", index);
     return n;
 }
@@ -87,10 +96,15 @@ static size_t characters(struct slice s) {
     return n;
 }
 
+static const char *posix_of(const char *pattern) {
+    if (!strcmp(pattern, XML_TEXT)) return "[^\x01-\x08\x0B\x0C\x0E-\x1F]*";
+    return strcmp(pattern, PRINTABLE) ? pattern : "[ -~]+";
+}
+
 static bool fits_pattern(const char *pattern, const struct doc *d) {
-    char whole[256], text[4096];
+    char whole[256], text[8192];
     regex_t r;
-    snprintf(whole, sizeof(whole), "^(%s)$", pattern);
+    snprintf(whole, sizeof(whole), "^(%s)$", posix_of(pattern));
     if (d->text.n >= sizeof(text) || memchr(d->text.p, 0, d->text.n) || regcomp(&r, whole, REG_EXTENDED | REG_NOSUB)) return false;
     memcpy(text, d->text.p, d->text.n);
     text[d->text.n] = 0;
@@ -107,7 +121,7 @@ static void check_text(struct check *c, const struct shape *s, const struct doc 
 }
 
 static void check_choice(struct check *c, const struct shape *s, const struct doc *d) {
-    char all[256];
+    char all[2048];
     for (const char *at = s->values; *at;) {
         size_t n = strcspn(at, ",");
         if (d->text.n == n && !memcmp(d->text.p, at, n)) return;
@@ -133,6 +147,7 @@ static bool is_of_kind(const struct shape *s, const struct doc *d) {
     case TIME: return d->kind == DOC_WHOLE || d->kind == DOC_REAL;
     case BOOLEAN: return d->kind == DOC_FLAG;
     case LISTING: return d->kind == DOC_LIST;
+    case NAMED:
     case MAPPING: return d->kind == DOC_MAP;
     }
     return false;
@@ -148,6 +163,14 @@ static void check_list(struct check *c, const struct shape *s, const struct doc 
         size_t at = enter(c, NULL, ++i);
         check_doc(c, s->of, x);
         c->path[at] = 0;
+    }
+}
+
+static void check_dictionary(struct check *c, const struct shape *s, const struct doc *d) {
+    for (const struct doc *x = d->first; x; x = x->next) {
+        struct doc key = {.kind = DOC_TEXT, .text = x->name};
+        check_doc(c, s->key, &key);
+        check_doc(c, s->of, x);
     }
 }
 
@@ -174,6 +197,7 @@ static void check_doc(struct check *c, enum shape_id id, const struct doc *d) {
     case CHOICE: check_choice(c, s, d); break;
     case NUMERIC: check_number(c, s, d); break;
     case LISTING: check_list(c, s, d); break;
+    case NAMED: check_dictionary(c, s, d); break;
     case MAPPING: check_structure(c, id, d); break;
     case BOOLEAN:
     case TIME: break;
@@ -189,4 +213,56 @@ enum shape_verdict shape_check(enum shape_id shape, const struct doc *d, struct 
     else if (found) err_invalid(e, "%u validation error%s detected: %.*s", c.n_found, c.n_found == 1 ? "" : "s", SLICE_FMT(buf_slice(&c.found)));
     buf_fini(&c.found);
     return c.other_kind ? SHAPE_OF_OTHER_KIND : found ? SHAPE_INVALID : SHAPE_FITS;
+}
+
+/* ---- forms: everything is text ---- */
+
+static bool copy_text(const struct doc *d, char *out, size_t room) {
+    if (!d->text.n || d->text.n >= room || memchr(d->text.p, 0, d->text.n)) return false;
+    memcpy(out, d->text.p, d->text.n);
+    out[d->text.n] = 0;
+    return !isspace((unsigned char)*out);
+}
+
+static void settle_number(const struct shape *s, struct doc *d) {
+    char text[64], *end;
+    if (!copy_text(d, text, sizeof(text))) return;
+    int64_t whole = strtoll(text, &end, 10);
+    if (!*end) {
+        d->kind = DOC_WHOLE;
+        d->whole = whole;
+        return;
+    }
+    double real = strtod(text, &end);
+    if (*end || s->whole) return;
+    d->kind = DOC_REAL;
+    d->real = real;
+}
+
+static void settle_text(const struct shape *s, struct doc *d) {
+    if (s->kind == NUMERIC) settle_number(s, d);
+    if (s->kind == TIME && moment_read(d->text, &d->real)) d->kind = DOC_REAL;
+    if (s->kind == BOOLEAN && (slice_is(d->text, "true") || slice_is(d->text, "false"))) {
+        d->flag = slice_is(d->text, "true");
+        d->kind = DOC_FLAG;
+    }
+    if (s->kind == LISTING && !d->text.n) d->kind = DOC_LIST; /* of nothing */
+}
+
+/* {"member": {"1": a, "2": b}}: a and b. They come in the order of their numbers, as every SDK writes them. */
+static void settle_list(struct doc *d) {
+    const struct doc *numbered = doc_get(d, "member");
+    if (d->kind != DOC_MAP || d->n != 1 || !numbered || numbered->kind != DOC_MAP) return;
+    *d = (struct doc){.kind = DOC_LIST, .name = d->name, .n = numbered->n, .first = numbered->first, .last = numbered->last, .next = d->next};
+}
+
+void shape_settle_texts(enum shape_id id, struct doc *d) {
+    const struct shape *s = &shapes[id];
+    if (d->kind == DOC_TEXT) settle_text(s, d);
+    if (s->kind == LISTING) settle_list(d);
+    for (struct doc *x = d->first; x; x = x->next) {
+        if (d->kind == DOC_LIST) shape_settle_texts(s->of, x);
+        for (size_t i = 0; d->kind == DOC_MAP && s->kind == MAPPING && i < ARRAY_LEN(members); i++)
+            if (members[i].of == id && slice_is(x->name, members[i].name)) shape_settle_texts(members[i].shape, x);
+    }
 }

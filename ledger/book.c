@@ -23,7 +23,9 @@ static void table_free(struct book_table *t) {
 
 void book_fini(struct book *b) {
     for (uint32_t i = 0; i < b->tables.n; i++) table_free(book_at(b, i));
+    for (uint32_t i = 0; i < b->gone.n; i++) table_free(book_gone_at(b, i));
     object_list_fini(&b->tables);
+    object_list_fini(&b->gone);
     for (int i = 0; i < BOOK_SHARDS; i++) free(b->shards[i].p);
     free(b->roles.p);
     *b = (struct book){0};
@@ -97,20 +99,34 @@ void book_take_back(struct book_table *t, uint32_t second, const struct figures 
 }
 
 /* What the file says of a minute that is too old to be kept can only have been said once: it was folded into the sums of that time. */
-int book_put_minute(struct book_table *t, uint32_t minute, const struct figures *f) {
+int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) {
     struct book_minute *m = minute_open(t, minute);
     if (!m && !t->minutes[minute % BOOK_MINUTES]) return -1;
     if (m) figures_sub(&t->total, &m->cell.f);
-    figures_add(&t->total, f);
-    if (m) m->cell = (struct cell){.f = *f};
+    figures_add(&t->total, &cell->f);
+    if (m) m->cell = *cell;
     return 0;
+}
+
+static bool has_minutes(const struct book_table *t) {
+    int i = 0;
+    while (i < BOOK_MINUTES && !t->minutes[i]) i++;
+    return i < BOOK_MINUTES;
+}
+
+static void forget_gone(struct book *b, uint32_t object) {
+    struct book_table *t = object_list_remove(&b->gone, object);
+    if (t) table_free(t);
 }
 
 void book_drop(struct book *b, uint32_t object) {
     struct book_table *t = object_list_remove(&b->tables, object);
     if (!t) return;
     figures_add(&b->dropped, &t->total);
-    table_free(t);
+    t->total = (struct figures){0};
+    forget_gone(b, object);
+    if (b->gone.n == BOOK_GONE) forget_gone(b, book_gone_at(b, 0)->object);
+    if (!has_minutes(t) || object_list_add(&b->gone, t)) table_free(t);
 }
 
 int book_memo_set(struct book_memo *m, struct slice bytes) {

@@ -2,7 +2,7 @@
  *
  * Life of a count: a shard (shard.h) adds it to the table's cell of the running second; when the second is over, or somebody looks, the cell comes here. Minutes
  * that changed are written to the ledger's file (journal.h), which brings sums and minutes back at the next start. A table that is dropped leaves the book;
- * what it was charged stays in the sum of all. Beside them stands what else the file keeps: memos, of which the book knows the bytes alone.
+ * what it was charged stays in the sum of all, and its minutes are kept on the side, for metrics outlive what they are of. Beside them stands what else the file keeps: memos, of which the book knows the bytes alone.
  *
  * Not thread-safe: the ledger holds its lock.
  */
@@ -30,6 +30,7 @@ static inline void span_add(struct span *s, uint64_t v) {
 }
 void cell_add(struct cell *to, const struct cell *from);
 
+enum { BOOK_GONE = 64 /* tables that are dropped, and whose minutes are kept */ };
 enum { BOOK_MINUTES = 60, BOOK_SECONDS = 64, BOOK_NAME = 64, BOOK_SHARDS = 256 };
 
 struct book_minute {
@@ -63,6 +64,7 @@ struct book_table {
 struct book {
     struct object_list tables; /* struct book_table */
     struct figures dropped;    /* sums of tables that are gone */
+    struct object_list gone;   /* struct book_table, of which the minutes count: those of them that were made last */
     struct book_memo roles;    /* roles.h */
     struct book_memo shards[BOOK_SHARDS]; /* shard_state.c */
 };
@@ -75,13 +77,15 @@ struct book_table *book_open(struct book *b, uint32_t object, const char *keyspa
 /* -1: no memory. */
 int book_add(struct book_table *t, uint32_t second, const struct cell *cell) MUST_CHECK;
 /* Puts a minute as the file has it, in the place of what is known of it. */
-int book_put_minute(struct book_table *t, uint32_t minute, const struct figures *f) MUST_CHECK;
+int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) MUST_CHECK;
 /* -1: no memory. */
 int book_memo_set(struct book_memo *m, struct slice bytes) MUST_CHECK;
 static inline struct slice book_memo_bytes(const struct book_memo *m) { return slice_of(m->p, m->n); }
 /* What was added a moment ago was not so: from the sums, and from the minute, or the one before it, as far as they have it. */
 void book_take_back(struct book_table *t, uint32_t second, const struct figures *f);
+/* Its minutes are kept as far as there is memory. */
 void book_drop(struct book *b, uint32_t object);
+static inline struct book_table *book_gone_at(const struct book *b, uint32_t i) { return b->gone.items[i]; }
 /* Of a second that is over, or of a minute; NULL: nothing is known of it. */
 const struct book_second *book_second(const struct book_table *t, uint32_t second);
 const struct book_minute *book_minute(const struct book_table *t, uint32_t minute);

@@ -14,7 +14,7 @@
 
 enum { KIND_MINUTE = 1, KIND_BASE = 2, KIND_DROP = 3, KIND_DROPPED = 4, KIND_LIMITS = 5, KIND_ROLES = 6, KIND_SHARD = 7 };
 enum { HEAD = 8, RECORD_MAX = 1 << 20, FILE_MAX = 256 << 20, GROWN = 4 << 20 };
-enum { OPERATION_BASE = 1000, OPERATION_STEP = 100 };
+enum { OPERATION_BASE = 1000, OPERATION_STEP = 100, SPAN_BASE = 10000, SPAN_STEP = 4 };
 
 /* ---- one record ---- */
 
@@ -50,11 +50,28 @@ static void end_record(struct buf *b, size_t start) {
     buf_patch_u32(b, start + 4, crc32c(0, payload));
 }
 
-static void put_record(struct buf *b, int kind, const struct book_table *t, uint32_t minute, const struct figures *f) {
-    size_t start = begin_record(b, kind, t ? t->object : 0, minute, t);
-    for (unsigned i = 0; f && i < FIGURES; i++) put_count(b, i, f->n[i]);
-    for (unsigned o = 0; f && o < OPERATIONS; o++)
+static void put_figures(struct buf *b, const struct figures *f) {
+    for (unsigned i = 0; i < FIGURES; i++) put_count(b, i, f->n[i]);
+    for (unsigned o = 0; o < OPERATIONS; o++)
         for (unsigned i = 0; i < OPERATION_FIGURES; i++) put_count(b, OPERATION_BASE + OPERATION_STEP * o + i, f->of[o][i]);
+}
+
+/* f NULL: the record says nothing more. */
+static void put_record(struct buf *b, int kind, const struct book_table *t, const struct figures *f) {
+    size_t start = begin_record(b, kind, t ? t->object : 0, 0, t);
+    if (f) put_figures(b, f);
+    end_record(b, start);
+}
+
+static void put_minute(struct buf *b, const struct book_table *t, const struct book_minute *m) {
+    size_t start = begin_record(b, KIND_MINUTE, t->object, m->minute, t);
+    put_figures(b, &m->cell.f);
+    for (unsigned i = 0; i < SPANS; i++) {
+        const struct span *s = &m->cell.spans[i];
+        put_count(b, SPAN_BASE + SPAN_STEP * i, s->min);
+        put_count(b, SPAN_BASE + SPAN_STEP * i + 1, s->max);
+        put_count(b, SPAN_BASE + SPAN_STEP * i + 2, s->n);
+    }
     end_record(b, start);
 }
 
@@ -76,9 +93,17 @@ static void put_memos(struct buf *b, struct book *of, bool all) {
     for (uint32_t i = 0; i < BOOK_SHARDS; i++) put_memo(b, KIND_SHARD, i, NULL, &of->shards[i], all);
 }
 
-static void set_count(struct figures *f, uint64_t number, uint64_t count) {
-    uint64_t o = (number - OPERATION_BASE) / OPERATION_STEP, i = (number - OPERATION_BASE) % OPERATION_STEP;
+static void set_span(struct span *s, uint64_t part, uint64_t count) {
+    if (part == 0) s->min = count;
+    if (part == 1) s->max = count;
+    if (part == 2) s->n = count;
+}
+
+static void set_count(struct cell *cell, uint64_t number, uint64_t count) {
+    struct figures *f = &cell->f;
+    uint64_t o = (number - OPERATION_BASE) / OPERATION_STEP, i = (number - OPERATION_BASE) % OPERATION_STEP, s = (number - SPAN_BASE) / SPAN_STEP;
     if (number < FIGURES) f->n[number] = count;
+    else if (number >= SPAN_BASE && s < SPANS) set_span(&cell->spans[s], number % SPAN_STEP, count);
     else if (number >= OPERATION_BASE && o < OPERATIONS && i < OPERATION_FIGURES) f->of[o][i] = count;
 }
 
@@ -102,24 +127,24 @@ static int take_memo(struct book *b, const struct record_head *h, struct rd *r) 
 }
 
 static int take_figures(struct book *b, const struct record_head *h, struct rd *r, uint32_t *latest) {
-    struct figures f = {0};
+    struct cell cell = {0};
     while (rd_left(r) && !r->bad) {
         uint64_t number = rd_uvarint(r), count = rd_uvarint(r);
-        if (!r->bad) set_count(&f, number, count);
+        if (!r->bad) set_count(&cell, number, count);
     }
     if (r->bad) return 1;
     if (h->kind == KIND_DROPPED) {
-        b->dropped = f;
+        b->dropped = cell.f;
         return 0;
     }
     struct book_table *t = book_open(b, h->object, h->keyspace, h->name);
     if (!t) return -1;
     if (h->kind == KIND_BASE) {
-        figures_add(&t->total, &f);
+        figures_add(&t->total, &cell.f);
         return 0;
     }
     if (h->minute > *latest) *latest = h->minute;
-    return book_put_minute(t, h->minute, &f);
+    return book_put_minute(t, h->minute, &cell);
 }
 
 int journal_take_record(struct book *b, struct slice payload, uint32_t *latest) {
@@ -229,7 +254,7 @@ static void put_minutes(struct buf *out, const struct book_table *t, bool all) {
     for (int i = 0; i < BOOK_MINUTES; i++) {
         struct book_minute *m = t->minutes[i];
         if (!m || !(all || m->changed)) continue;
-        put_record(out, KIND_MINUTE, t, m->minute, &m->cell.f);
+        put_minute(out, t, m);
         m->changed = false;
     }
 }
@@ -247,7 +272,7 @@ void journal_put_drop(struct buf *out, const struct book *b, uint32_t object) {
     const struct book_table *t = book_find(b, object);
     if (!t) return;
     put_minutes(out, t, false);
-    put_record(out, KIND_DROP, t, 0, NULL);
+    put_record(out, KIND_DROP, t, NULL);
 }
 
 /* ---- written anew ---- */
@@ -257,12 +282,17 @@ static void put_table(struct buf *out, const struct book_table *t) {
     struct figures base = t->total;
     for (int i = 0; i < BOOK_MINUTES; i++)
         if (t->minutes[i]) figures_sub(&base, &t->minutes[i]->cell.f);
-    put_record(out, KIND_BASE, t, 0, &base);
+    put_record(out, KIND_BASE, t, &base);
     put_minutes(out, t, true);
 }
 
+/* Dropping adds to the sum of tables that are gone; so what that is stands behind them. */
 void journal_put_whole(struct buf *out, struct book *b) {
-    put_record(out, KIND_DROPPED, NULL, 0, &b->dropped);
+    for (uint32_t i = 0; i < b->gone.n; i++) {
+        put_minutes(out, book_gone_at(b, i), true);
+        put_record(out, KIND_DROP, book_gone_at(b, i), NULL);
+    }
+    put_record(out, KIND_DROPPED, NULL, &b->dropped);
     for (uint32_t i = 0; i < b->tables.n; i++) put_table(out, book_at(b, i));
     put_memos(out, b, true);
 }

@@ -4,9 +4,10 @@
  *
  *   length u32 | CRC-32C u32 | kind u8 | object u32 | minute u32 | keyspace, name: length u8, bytes | (figure uvarint, count uvarint)*, or bytes
  *
- * kind MINUTE: the sums of that minute so far; BASE: sums of before the minutes that follow; DROP: the table is gone; DROPPED: sums of all tables that are.
+ * kind MINUTE: the sums of that minute so far, and the spans of its samples; BASE: sums of before the minutes that follow; DROP: the table is gone; DROPPED: sums of all tables that are.
  * LIMITS: a table's memo; ROLES: that of roles; SHARD: that of the shard whose number stands for the object.
- * A figure is numbered by its place in figure.def, or 1000 + 100 * operation + its place in operation_figure.def. What is written is with the operating system
+ * A figure is numbered by its place in figure.def, or 1000 + 100 * operation + its place in operation_figure.def, a
+ * span's least, most and number of samples by 10000 + 4 * its id, and 1 and 2 more. What is written is with the operating system
  * at once, and synced by journal_sync. A torn end, or what is damaged and all behind it, is cut off and said. When the file has grown large it is written
  * anew, beside the old one, which is then replaced.
  *

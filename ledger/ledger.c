@@ -121,15 +121,18 @@ static uint32_t running_second(const struct ledger *l) {
     return second < l->floor ? l->floor : second;
 }
 
-int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) {
+static int each(struct ledger *l, const struct object_list *of, ledger_table_fn fn, void *arg) {
     int rc = 0;
     collect(l);
     uint32_t second = running_second(l);
     pthread_mutex_lock(&l->lock);
-    for (uint32_t i = 0; i < l->book.tables.n && !rc; i++) rc = fn(arg, book_at(&l->book, i), second);
+    for (uint32_t i = 0; i < of->n && !rc; i++) rc = fn(arg, of->items[i], second);
     pthread_mutex_unlock(&l->lock);
     return rc;
 }
+
+int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.tables, fn, arg); }
+int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg) { return each(l, &l->book.gone, fn, arg); }
 
 struct figures ledger_dropped(struct ledger *l) {
     pthread_mutex_lock(&l->lock);

@@ -53,6 +53,8 @@ int ledger_limits(struct ledger *l, ledger_limits_fn fn, void *arg) MUST_CHECK;
 /* What is posted until now, of every table: called under the ledger's lock, so it copies what it wants. The running second; -1 ends it and is returned. */
 typedef int (*ledger_table_fn)(void *arg, const struct book_table *t, uint32_t second);
 int ledger_tables(struct ledger *l, ledger_table_fn fn, void *arg);
+/* The same of tables that are dropped: of them, minutes are kept and nothing else. */
+int ledger_gone(struct ledger *l, ledger_table_fn fn, void *arg);
 struct figures ledger_dropped(struct ledger *l);
 
 /* Of all shards together, heaviest first. Freed by free(); NULL and *n 0: there are none, or no memory. */

@@ -4,22 +4,20 @@
 #include <stdlib.h>
 
 #include "server/metering_gauges.h"
-
-struct metric {
-    const char *name, *unit;
-    const char *operation; /* "": has no such dimension */
-    char keyspace[BOOK_NAME], table[BOOK_NAME];
-    uint32_t minute;
-    double sum, least, most;
-    uint64_t samples;
-};
+#include "server/metering_metrics.h"
 
 struct metrics {
+    const struct metric_want *want;
     size_t n, cap;
     struct metric *list;
 };
 
+static bool wants(const struct metric_want *w, const char *name, const char *keyspace, const char *table) {
+    return (!w->name || !strcmp(w->name, name)) && (!w->keyspace || !strcmp(w->keyspace, keyspace)) && (!w->table || !strcmp(w->table, table));
+}
+
 static int put(struct metrics *all, const struct metric *m) {
+    if (!wants(all->want, m->name, m->keyspace, m->table)) return 0;
     if (all->n == all->cap) {
         size_t cap = all->cap ? 2 * all->cap : 256;
         struct metric *list = realloc(all->list, cap * sizeof(*list));
@@ -55,7 +53,7 @@ static const struct span *span_of_operation(const struct book_minute *m, enum op
     return f == OF_RETURNED ? &m->cell.spans[SPAN_RETURNED + o] : NULL;
 }
 
-/* After a restart, a minute knows its sums and no more. */
+/* A file of the ledger's that an older server left has sums and no more. */
 static const struct span *known(const struct span *s) { return s && s->n ? s : NULL; }
 
 static int put_minute(struct metrics *all, const struct book_table *t, const struct book_minute *m) {
@@ -69,11 +67,15 @@ static int put_minute(struct metrics *all, const struct book_table *t, const str
 }
 
 static int take_table(void *arg, const struct book_table *t, uint32_t second) {
+    struct metrics *all = arg;
+    struct book_minute any = {.minute = second / 60};
+    if (all->want->table && (strcmp(all->want->table, t->name) || strcmp(all->want->keyspace, t->keyspace))) return 0;
     for (uint32_t minute = second / 60 - BOOK_MINUTES + 1; minute <= second / 60; minute++) {
         const struct book_minute *m = book_minute(t, minute);
-        if (m && put_minute(arg, t, m)) return -1;
+        if (m && all->want->names_only) cell_add(&any.cell, &m->cell);
+        else if (m && put_minute(all, t, m)) return -1;
     }
-    return 0;
+    return all->want->names_only ? put_minute(all, t, &any) : 0;
 }
 
 /* ---- what is no count (gauge.def) ---- */
@@ -88,31 +90,45 @@ static int put_gauge(struct metrics *all, const struct gauge *g) {
 }
 
 /* Counts what has changed of each table since it was last counted. */
-static int take_sizes(struct row_out *ro, struct gauges *gauges) {
-    const struct system_metering *m = metering_of(ro->table);
-    const struct virtual_context *ctx = ro->ctx;
+static int take_sizes(const struct system_metering *m, const struct schema *schema, const struct virtual_patience *patience, const struct metric_want *want,
+                      struct gauges *gauges, struct err *e) {
     uint32_t minute = (uint32_t)(clock_wall_us(m->clock) / 60000000);
-    if (!row_out_wants(ro, 0, gauge_info(GAUGE_BILLABLE)->cloudwatch)) return 0;
-    for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
-        const struct schema_space *space = ctx->schema->spaces[i];
+    for (uint32_t i = 0; i < schema->n_spaces; i++) {
+        const struct schema_space *space = schema->spaces[i];
         struct schema_table_cursor c = schema_tables_begin(&space->tables);
         for (const struct schema_table *t; !space->keyspace->is_system && (t = schema_tables_next(&c));) {
-            struct table_size size;
-            if (cql_table_billable_bytes(m->db, ctx->schema, t, &ctx->patience, &size, ctx->err)) return -1;
-            if (gauges_put(gauges, GAUGE_BILLABLE, space->keyspace->name, t->name, minute, (double)size.bytes)) return err_nomem(ctx->err);
+            struct table_size size = {0};
+            if (!wants(want, gauge_info(GAUGE_BILLABLE)->cloudwatch, space->keyspace->name, t->name)) continue;
+            if (!want->names_only && !want->without_sizes && cql_table_billable_bytes(m->db, schema, t, patience, &size, e)) return -1;
+            if (gauges_put(gauges, GAUGE_BILLABLE, space->keyspace->name, t->name, minute, (double)size.bytes)) return err_nomem(e);
         }
     }
     return 0;
 }
 
-static int put_gauges(struct row_out *ro, struct metrics *all) {
+/* Everything that is wanted, to be freed. */
+static int gather(struct system_metering *m, const struct schema *schema, const struct virtual_patience *patience, struct metrics *all, struct err *e) {
     struct gauges gauges = {0};
-    int rc = gauges_take(&gauges, metering_of(ro->table)) ? err_nomem(ro->ctx->err) : take_sizes(ro, &gauges);
+    int rc = ledger_tables(m->ledger, take_table, all) || ledger_gone(m->ledger, take_table, all) || gauges_take(&gauges, m)
+                 ? err_nomem(e)
+                 : take_sizes(m, schema, patience, all->want, &gauges, e);
     for (size_t i = 0; !rc && i < gauges.n; i++)
-        if (put_gauge(all, &gauges.list[i])) rc = err_nomem(ro->ctx->err);
+        if (put_gauge(all, &gauges.list[i])) rc = err_nomem(e);
     free(gauges.list);
     return rc;
 }
+
+int metering_each_metric(void *arg, const struct schema *schema, const struct metric_want *want, metric_fn fn, void *fn_arg, struct err *e) {
+    struct metrics all = {.want = want};
+    const struct virtual_patience patience = {0};
+    int rc = gather(arg, schema, &patience, &all, e);
+    for (size_t i = 0; !rc && i < all.n; i++) /* OTHER is Tally's own: CloudWatch has no such operation */
+        if (strcmp(all.list[i].operation, operation_name(OPERATION_OTHER))) rc = fn(fn_arg, &all.list[i]);
+    free(all.list);
+    return rc;
+}
+
+/* ---- as rows ---- */
 
 static int by_name(const void *a, const void *b) {
     const struct metric *x = a, *y = b;
@@ -142,9 +158,10 @@ static int emit(struct row_out *ro, const struct metric *m) {
 
 YIELDS_METERING(metrics) {
     struct row_out ro;
-    struct metrics all = {0};
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    int rc = ledger_tables(metering_of(table)->ledger, take_table, &all) ? err_nomem(ctx->err) : put_gauges(&ro, &all);
+    const struct metric_want want = {.without_sizes = !row_out_wants(&ro, 0, gauge_info(GAUGE_BILLABLE)->cloudwatch)};
+    struct metrics all = {.want = &want};
+    int rc = gather(metering_of(table), ctx->schema, &ctx->patience, &all, ctx->err);
     if (all.n) qsort(all.list, all.n, sizeof(*all.list), by_name);
     for (size_t i = 0; !rc && i < all.n; i++)
         if (row_out_wants(&ro, 0, all.list[i].name)) rc = emit(&ro, &all.list[i]);

@@ -53,6 +53,12 @@ static void check_same(const struct book *a, const struct book *b) {
         assert(memcmp(&x->total, &y->total, sizeof(x->total)) == 0);
         check_memo(&x->limits, &y->limits);
     }
+    assert(a->gone.n == b->gone.n);
+    for (uint32_t i = 0; i < a->gone.n; i++)
+        for (int m = 0; m < BOOK_MINUTES; m++) {
+            const struct book_minute *x = book_gone_at(a, i)->minutes[m], *y = book_gone_at(b, i)->minutes[m];
+            assert(!x == !y && (!x || (x->minute == y->minute && memcmp(&x->cell, &y->cell, sizeof(x->cell)) == 0)));
+        }
     check_memo(&a->roles, &b->roles);
     for (int i = 0; i < BOOK_SHARDS; i++) check_memo(&a->shards[i], &b->shards[i]);
 }

@@ -10,54 +10,17 @@ import time
 
 import boto3
 import botocore.auth
-import botocore.session
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from aws_api import ACCOUNT, REGION, Api, compare_with_model, refused
 from tally_server import ROOT, Server, await_active, create_keyspace, free_port
 
-REGION, ACCOUNT = "us-east-1", "111122223333"
 SCHEMA = {"allColumns": [{"name": "id", "type": "int"}, {"name": "at", "type": "timestamp"}, {"name": "note", "type": "text"},
                          {"name": "tags", "type": "map<text, frozen<list<int>>>"}, {"name": "shared", "type": "text"}],
           "partitionKeys": [{"name": "id"}], "clusteringKeys": [{"name": "at", "orderBy": "DESC"}], "staticColumns": [{"name": "shared"}]}
 PLAIN = {"allColumns": [{"name": "p", "type": "int"}], "partitionKeys": [{"name": "p"}]}
 TARGET = {"targetTrackingScalingPolicyConfiguration": {"targetValue": 70.0, "scaleInCooldown": 60}}
-
-
-class Api:
-    """A server with its API, and clients of it."""
-
-    def __init__(self, folder, *flags):
-        self.port = free_port()
-        self.server = Server(folder, "--api-port", str(self.port), "--region", REGION, "--compatibility", "strict", *flags).start()
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def client(self, protocol="json", key="any", secret="any", token=None, region=REGION, **config):
-        """boto3's, which speaks JSON and CBOR: protocol is the one of the two that the model offers it."""
-        core = botocore.session.get_session()
-        loader = core.get_component("data_loader")
-        load = loader.load_service_model
-
-        def load_one(*what, **more):
-            model = load(*what, **more)
-            if "service-2" in what:
-                model["metadata"]["protocols"] = [{"json": "json", "cbor": "smithy-rpc-v2-cbor"}[protocol]]
-            return model
-
-        loader.load_service_model = load_one
-        return boto3.Session(botocore_session=core).client(
-            "keyspaces", endpoint_url=self.url, region_name=region, aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token,
-            config=Config(retries={"total_max_attempts": 1}, parameter_validation=False, **config))
-
-    def post(self, body, headers, path="/"):
-        """(status, error type or None, answer)"""
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        c.request("POST", path, body, headers)
-        r = c.getresponse()
-        answer = r.read()
-        c.close()
-        return r.status, r.getheader("x-amzn-ErrorType"), answer
 
 
 def await_status(client, keyspace, table, status="ACTIVE"):
@@ -69,15 +32,6 @@ def await_status(client, keyspace, table, status="ACTIVE"):
             return sorted(set(seen), key=seen.index)
         time.sleep(0.02)
     raise AssertionError(seen)
-
-
-def refused(call, error, status, text=""):
-    with pytest.raises(ClientError) as caught:
-        call()
-    response = caught.value.response
-    assert (response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]) == (error, status), response
-    assert re.search(text, response["Error"]["Message"]), response["Error"]["Message"]
-    return response
 
 
 def without_metadata(answer):
@@ -128,60 +82,8 @@ def session(api):
 
 # ---------------------------------------------------------------- the model
 
-def rows(text, name, n):
-    return [re.split(r", (?![^\"]*\"\))", r, maxsplit=n - 1) for r in re.findall(rf"^{name}\((.*)\)$", text, re.M)]
-
-
 def test_the_table_of_shapes_is_the_service_model():
-    """Every input shape, member and bound of botocore's model is a row, and no row is of anything else."""
-    model = botocore.session.get_session().get_component("data_loader").load_service_model("keyspaces", "service-2", "2022-02-10")
-    shapes, wanted = model["shapes"], {}
-
-    def visit(name):
-        shape = shapes[name]
-        if name in wanted:
-            return
-        wanted[name] = shape
-        for below in [m["shape"] for m in shape.get("members", {}).values()] + ([shape["member"]["shape"]] if "member" in shape else []):
-            visit(below)
-
-    for operation in model["operations"].values():
-        visit(operation["input"]["shape"])
-    text = (ROOT / "control_plane" / "shape.def").read_text()
-    bound = {"INT32_MIN": None, "INT32_MAX": None, "INT64_MIN": None, "INT64_MAX": None, "UINT32_MAX": None}
-    found = {}
-    for name, least, most, pattern in rows(text, "TEXT", 4):
-        found[name] = ("string", int(least), bound[most] if most in bound else int(most), None if pattern == "NULL" else pattern.strip('"'))
-    for name, values in rows(text, "ENUM", 2):
-        found[name] = ("enum", values.strip('"').split(", "))
-    for name, whole, least, most in rows(text, "NUMBER", 4):
-        found[name] = ("number", whole == "true", bound[least] if least in bound else int(least), bound[most] if most in bound else int(most))
-    for name, of, least, most in rows(text, "LIST", 4):
-        found[name] = ("list", of, int(least), bound[most] if most in bound else int(most))
-    for kind in ("FLAG", "MOMENT", "STRUCTURE"):
-        for (name,) in rows(text, kind, 1):
-            found[name] = (kind,)
-    members = {}
-    for of, name, shape, required in rows(text, "MEMBER", 4):
-        members.setdefault(of, {})[name] = (shape, required == "true")
-
-    def of_model(s):
-        if s["type"] == "string":
-            return ("enum", s["enum"]) if "enum" in s else ("string", s.get("min", 0), s.get("max"), s.get("pattern"))
-        if s["type"] in ("integer", "long", "double"):
-            return ("number", s["type"] != "double", s.get("min"), s.get("max"))
-        if s["type"] == "list":
-            return ("list", s["member"]["shape"], s.get("min", 0), s.get("max"))
-        return ({"boolean": "FLAG", "timestamp": "MOMENT", "structure": "STRUCTURE"}[s["type"]],)
-
-    assert found == {name: of_model(s) for name, s in wanted.items()}
-    assert members == {name: {m: (x["shape"], m in s.get("required", [])) for m, x in s["members"].items()}
-                       for name, s in wanted.items() if s.get("members")}
-    operations = re.findall(r"^OPERATION\((\w+), (\w+),", (ROOT / "control_plane" / "operation.def").read_text(), re.M)
-    assert dict(operations) == {name: o["input"]["shape"] for name, o in model["operations"].items()}
-    errors = dict(re.findall(r"^API_ERROR\((\w+), (\d+)\)", (ROOT / "control_plane" / "error.def").read_text(), re.M))
-    for name in {e["shape"] for o in model["operations"].values() for e in o["errors"]}:
-        assert int(errors[name]) == shapes[name].get("error", {}).get("httpStatusCode", 400), name
+    compare_with_model("keyspaces", "KEYSPACES", "shape.def", "")
 
 
 # ---------------------------------------------------------------- operations

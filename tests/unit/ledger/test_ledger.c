@@ -166,6 +166,55 @@ static void test_a_torn_end_is_cut_off_and_the_rest_counts(void **state) {
     remove_all(path);
 }
 
+static int count_one(void *arg, const struct book_table *t, uint32_t second) {
+    (void)t, (void)second;
+    ++*(int *)arg;
+    return 0;
+}
+
+static int gone_tables(struct ledger *l) {
+    int n = 0;
+    ledger_gone(l, count_one, &n);
+    return n;
+}
+
+/* The first minute that is kept of a table that is gone. */
+static int take_gone(void *arg, const struct book_table *t, uint32_t second) {
+    struct cell *out = arg;
+    for (uint32_t m = second / 60 - BOOK_MINUTES + 1; m <= second / 60; m++)
+        if (book_minute(t, m)) *out = book_minute(t, m)->cell;
+    return 0;
+}
+
+static void test_minutes_of_a_dropped_table_are_kept_with_their_spans(void **state) {
+    (void)state;
+    char path[64];
+    temporary(path);
+    now_us = (int64_t)13000000 * S;
+    struct ledger *l = open_ledger(1, path);
+    post(l, 0, 1, 5, 7);
+    post(l, 0, 1, 5, 2);
+    ledger_drop(l, 1);
+    for (int i = 0; i < 3; i++) {
+        struct cell cell = {0};
+        assert_int_equal(ledger_gone(l, take_gone, &cell), 0);
+        assert_int_equal(cell.f.n[FIGURE_WRITE_UNITS], 9);
+        assert_int_equal(cell.spans[SPAN_WRITE_UNITS].min, 2);
+        assert_int_equal(cell.spans[SPAN_WRITE_UNITS].max, 7);
+        assert_int_equal(cell.spans[SPAN_WRITE_UNITS].n, 2);
+        assert_int_equal(ledger_dropped(l).n[FIGURE_WRITE_UNITS], 9);
+        ledger_close(l);
+        l = open_ledger(1, path);
+    }
+    for (unsigned object = 2; object < 2 + 3 * BOOK_GONE; object++) {
+        post(l, 0, object, 5, 1);
+        ledger_drop(l, object);
+    }
+    assert_int_equal(gone_tables(l), BOOK_GONE);
+    ledger_close(l);
+    remove_all(path);
+}
+
 static void test_a_dropped_table_leaves_the_book_and_stays_in_the_sum(void **state) {
     (void)state;
     char path[64];
@@ -356,6 +405,7 @@ int main(void) {
         cmocka_unit_test(test_minutes_older_than_an_hour_stay_in_the_sum),
         cmocka_unit_test(test_a_torn_end_is_cut_off_and_the_rest_counts),
         cmocka_unit_test(test_a_dropped_table_leaves_the_book_and_stays_in_the_sum),
+        cmocka_unit_test(test_minutes_of_a_dropped_table_are_kept_with_their_spans),
         cmocka_unit_test(test_heavy_partitions_of_shards_are_one),
         cmocka_unit_test(test_partitions_and_statements_outlive_a_restart_with_fewer_threads_too),
         cmocka_unit_test(test_roles_outlive_a_restart),
