@@ -47,11 +47,10 @@ void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const 
 
 /* ---- refusals ---- */
 
-void cqli_reject(struct parse *p, struct token t, const char *expecting) {
+void cqli_reject(struct parse *p, struct token t) {
     if (p->failed || p->rejected) return;
     p->rejected = true;
     p->offender = t;
-    p->expecting = expecting;
 }
 
 static void fail_with(struct parse *p, enum err_code code, const char *fmt, va_list ap) {

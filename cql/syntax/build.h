@@ -12,7 +12,6 @@
 enum {
     EXPR_DEPTH_MAX = 200, /* of one expression; what walks a tree may recurse that deep */
     PARSE_SCRATCH = 1024, /* bytes; at least the largest node */
-    PARSE_TOKENS_MAX = 256,
 };
 
 /* A growing array in the arena; p is the finished array. */
@@ -32,9 +31,6 @@ struct parse {
     bool failed;            /* err is set, or syntax_error below asks for it */
     bool rejected;
     struct token offender;  /* with rejected: the token that cannot be here */
-    const char *expecting;  /* the one token that could, or NULL: see shifts */
-    bool shifts[PARSE_TOKENS_MAX]; /* with rejected: tokens that would have been right, once all optional parts are left */
-    bool after_term;        /* with rejected: a complete term stands before it */
     /* tokens to come: JSON and DISTINCT are told apart by what follows */
     struct token_reader reader;
     struct token ahead;
@@ -54,12 +50,11 @@ struct seq *cqli_push(struct parse *p, struct seq *s, const void *item);
 void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const void *item);
 #define SEQ(p, type) cqli_seq((p), sizeof(type))
 
-/* Says that the token cannot be here; expecting as token_name gives it; "": there is no other way on; NULL: what the
- * parser says. */
-void cqli_reject(struct parse *p, struct token t, const char *expecting);
+/* Says that the token cannot be here. The first one stays. */
+void cqli_reject(struct parse *p, struct token t);
 /* Runs the generated parser; next gives the tokens. */
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
-/* Words the error of a rejected token. */
+/* Words the error of a rejected token, or of one before it that Cassandra would have stopped at. */
 void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */
 bool cqli_falls_back(uint16_t code);

@@ -122,21 +122,6 @@ struct ast_expr *cqli_call(struct parse *p, struct ast_name f, const uint8_t *fi
 
 static bool is_time(const char *name) { return !strcmp(name, "ttl") || !strcmp(name, "writetime") || !strcmp(name, "maxwritetime"); }
 
-/* The first token of an expression. */
-static struct token first_token(const struct parse *p, const struct ast_expr *x) {
-    struct err ignored = {0};
-    struct token_reader r;
-    token_reader_init(&r, p->text, &ignored);
-    r.at = (size_t)(x->source.p - p->text.p);
-    return token_next(&r);
-}
-
-/* The token behind an expression. */
-static struct token token_behind(const struct parse *p, const struct ast_expr *x) {
-    struct ast_expr end = {.source = slice_of(x->source.p + x->source.n, 0)};
-    return first_token(p, &end);
-}
-
 static bool is_part_of_column(const struct ast_expr *x) {
     while (x->kind == EXPR_FIELD || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE) x = x->args[0];
     return x->kind == EXPR_NAME;
@@ -144,21 +129,11 @@ static bool is_part_of_column(const struct ast_expr *x) {
 
 /* WRITETIME, MAXWRITETIME and TTL are of a column, an element or a field of it; in Cassandra's grammar they take nothing else. */
 static void check_time(struct parse *p, const struct ast_expr *call) {
-    const struct ast_expr *x = call->n_args ? call->args[0] : NULL;
-    if (!x) {
-        cqli_reject(p, p->prev, "");
-        return;
-    }
-    if (call->n_args == 1 && is_part_of_column(x)) return;
-    const struct ast_expr *first = x;
-    while (first->n_args && first->args[0] && first->args[0]->source.p == x->source.p) first = first->args[0];
-    if (first->kind == EXPR_NAME && first != x) cqli_reject(p, token_behind(p, first), "')'");
-    else if (first->kind == EXPR_NAME) cqli_reject(p, token_behind(p, x), "')'");
-    else cqli_reject(p, first_token(p, first), "");
+    if (call->n_args != 1 || !is_part_of_column(call->args[0])) cqli_reject(p, p->prev);
 }
 
 struct ast_expr *cqli_value_call(struct parse *p, struct function_at f, struct token paren, struct seq *args) {
-    if (*f.at != '"' && !f.name.keyspace && is_time(f.name.name)) cqli_reject(p, paren, "");
+    if (*f.at != '"' && !f.name.keyspace && is_time(f.name.name)) cqli_reject(p, paren);
     return cqli_call(p, f.name, f.at, args);
 }
 
@@ -171,17 +146,17 @@ struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct
         return x;
     }
     if (chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME && is_time(chain->name) && chain->source.p[chain->source.n - 1] != '"')
-        cqli_reject(p, token_behind(p, chain->args[0]), "K_FROM");
+        cqli_reject(p, paren);
     if (chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME)
         return cqli_call(p, cqli_name(chain->args[0]->name, chain->name), first, args);
-    cqli_reject(p, paren, "K_FROM");
+    cqli_reject(p, paren);
     return chain;
 }
 
 struct ast_expr *cqli_call_star(struct parse *p, struct ast_expr *chain, struct token star) {
-    bool quoted = chain->source.p && *chain->source.p == '"', time = chain->kind == EXPR_NAME && !quoted && is_time(chain->name);
+    bool quoted = chain->source.p && *chain->source.p == '"';
     if (chain->kind != EXPR_NAME || quoted || strcmp(chain->name, "count")) {
-        cqli_reject(p, star, time ? "" : "')'");
+        cqli_reject(p, star);
         return chain;
     }
     struct ast_expr *x = leaf(p, EXPR_STAR, star);
@@ -198,7 +173,7 @@ struct ast_expr *cqli_cast(struct parse *p, struct token first, struct ast_expr 
     struct ast_expr *c = cqli_expr1(p, EXPR_CAST, first.text.p, x);
     c->type = t;
     if (!p->failed && (t->quoted_class || t->keyspace || t->n_args || !cqli_type_is_native(t->name)))
-        cqli_reject(p, (struct token){.code = 1, .text = t->source}, NULL);
+        cqli_reject(p, (struct token){.code = 1, .text = t->source});
     return c;
 }
 
@@ -220,7 +195,7 @@ struct ast_expr *cqli_hint_expr(struct parse *p, struct token first, struct seq 
     } else if (only && only->kind == EXPR_LITERAL && only->literal == LIT_STRING) {
         t = cqli_type_class(p, (struct token){.code = 1, .text = only->source});
     } else {
-        cqli_reject(p, at, NULL);
+        cqli_reject(p, at);
         return x;
     }
     return cqli_hint(p, first, t, x);

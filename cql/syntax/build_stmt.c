@@ -12,7 +12,7 @@ struct ast_prop_value *cqli_prop_literal(struct parse *p, const struct ast_expr 
 struct ast_prop_value *cqli_prop_word(struct parse *p, struct token t) {
     struct ast_prop_value *v = NEW(p, struct ast_prop_value);
     *v = (struct ast_prop_value){.kind = PROP_NAME, .text = slice_str(cqli_ident(p, t))};
-    if (!t.word) cqli_reject(p, t, NULL); /* only unreserved keywords are values without quotes */
+    if (!t.word) cqli_reject(p, t); /* only unreserved keywords are values without quotes */
     return v;
 }
 

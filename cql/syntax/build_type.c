@@ -24,7 +24,7 @@ struct ast_name cqli_user_type(struct parse *p, const char *keyspace, struct tok
     bool quoted = t.text.n && t.text.p[0] == '"', is_taken = cqli_type_is_native(name);
     for (size_t i = 0; i < ARRAY_LEN(taken); i++) is_taken = is_taken || !strcmp(taken[i], name);
     if (!quoted && is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
-    if (!quoted && is_taken) cqli_reject(p, t, NULL);
+    if (!quoted && is_taken) cqli_reject(p, t);
     return cqli_name(keyspace, name);
 }
 
@@ -39,25 +39,23 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
     *x = (struct ast_type){.name = cqli_ident(p, name), .source = name.text};
     bool frozen = cqli_token_is(name, "frozen");
     enum cql_type_id generic = cql_type_generic(name.text);
-    if (!frozen && generic == CQL_TYPES) cqli_reject(p, open, "')'");
+    if (!frozen && generic == CQL_TYPES) cqli_reject(p, open);
     if (p->rejected || p->failed) return x;
     const struct type_arg *a = args->p;
     uint32_t want = frozen ? 1 : cql_type_parameters(generic);
     if (!want) want = args->n;
     if (args->n != want + (generic == CQL_VECTOR)) {
-        const char *text = args->n > want ? "'>'" : "','";
-        struct token at = args->n > want ? a[want].comma : p->prev;
-        cqli_reject(p, at, text);
+        cqli_reject(p, args->n > want ? a[want].comma : p->prev);
         return x;
     }
     x->args = cqli_new(p, want * sizeof(*x->args));
     for (uint32_t i = 0; i < want && !p->failed && !p->rejected; i++) {
-        if (!a[i].type) cqli_reject(p, a[i].number, NULL);
+        if (!a[i].type) cqli_reject(p, a[i].number);
         x->args[x->n_args++] = a[i].type;
     }
     if (generic != CQL_VECTOR || p->failed || p->rejected) return x;
     if (a[want].type) {
-        cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source}, "INTEGER");
+        cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source});
         return x;
     }
     struct slice number = a[want].number.text;

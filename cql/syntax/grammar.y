@@ -20,7 +20,7 @@
 #define NDEBUG 1 /* lemon's own trace and name tables */
 #endif
 }
-%syntax_error { cqli_reject(p, TOKEN, NULL); }
+%syntax_error { cqli_reject(p, TOKEN); }
 %stack_overflow { cqli_refuse(p, "The statement is nested too deeply"); }
 
 %fallback IDENT ACCESS AGGREGATE AGGREGATES ALL ANN AS CALLED CAST CIDRS CLUSTER CLUSTERING COMPACT
@@ -217,7 +217,7 @@ sel_chain(A) ::= sel_chain(B) LBRACKET term(C) RBRACKET. {
     A = cqli_expr(p, EXPR_ELEMENT, B->source.p, 2, args);
 }
 sel_chain(A) ::= sel_chain(B) LBRACKET(T) subscript_bound(C) RANGE subscript_bound(D) RBRACKET. {
-    if (!C && !D) cqli_reject(p, T, "K_FROM");
+    if (!C && !D) cqli_reject(p, T);
     struct ast_expr *args[] = {B, C, D};
     A = cqli_expr(p, EXPR_RANGE, B->source.p, 3, args);
 }
@@ -486,41 +486,6 @@ semi_opt ::= .
 semi_opt ::= SEMI.
 
 %code {
-/* What may stand in a state: tokens that are shifted, and the rule by which it reduces (-1: none, -2: several). */
-static int look_at_state(int state, bool *shifts) {
-    int rule = -1;
-    for (int t = 0; t < YYNTOKEN; t++) {
-        int i = yy_shift_ofst[state] + t;
-        shifts[t] = false;
-        if (yy_lookahead[i] != t) continue;
-        int act = yy_action[i];
-        if (act == YY_ACCEPT_ACTION || act <= YY_MAX_SHIFTREDUCE) shifts[t] = true;
-        else if (act >= YY_MIN_REDUCE) rule = rule == -1 || rule == act - YY_MIN_REDUCE ? act - YY_MIN_REDUCE : -2;
-    }
-    return rule;
-}
-
-/* Leaves every optional part that the parser stands in, as Cassandra's LL parser would before it names the token it wants. */
-static void find_expected(struct parse *p, yyParser *y) {
-    YYACTIONTYPE states[YYSTACKDEPTH];
-    int n = 0;
-    for (yyStackEntry *e = y->yystack; e <= y->yytos; e++) states[n++] = e->stateno;
-    for (int step = 0; step < YYSTACKDEPTH; step++) {
-        if (states[n - 1] == YY_ACCEPT_ACTION) { /* a whole statement: only its end can follow */
-            memset(p->shifts, 0, sizeof(p->shifts));
-            p->shifts[0] = true;
-            break;
-        }
-        int rule = states[n - 1] > YY_MAX_SHIFT ? states[n - 1] - YY_MIN_REDUCE : look_at_state(states[n - 1], p->shifts);
-        if (p->shifts[T_PLUS] && p->shifts[T_STAR]) p->after_term = true;
-        if (rule < 0) break;
-        n += yyRuleInfoNRhs[rule];
-        if (n < 1 || n >= YYSTACKDEPTH) break;
-        states[n] = yy_find_reduce_action(states[n - 1], yyRuleInfoLhs[rule]);
-        n++;
-    }
-}
-
 /* One run of lemon over the tokens of p. Here because the parser's struct and tables are private to this file. */
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p)) {
     yyParser y;
@@ -533,11 +498,8 @@ void cqli_run(struct parse *p, struct token (*next)(struct parse *p)) {
         p->prev = t;
         if (!t.code) break;
     }
-    if (p->rejected && !p->expecting) find_expected(p, &y);
     cqli_lemonFinalize(&y);
 }
-
-_Static_assert(YYNTOKEN <= PARSE_TOKENS_MAX, "shifts holds every token");
 
 bool cqli_falls_back(uint16_t code) { return code < YYNTOKEN && cqli_lemonFallback(code) == T_IDENT; }
 }

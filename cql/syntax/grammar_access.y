@@ -31,8 +31,14 @@ describe_what(A) ::= FUNCTIONS. { A = (struct ast_describe){.kind = DESCRIBE_FUN
 describe_what(A) ::= FUNCTION function_name(N). { A = (struct ast_describe){.kind = DESCRIBE_FUNCTION, .name = N}; }
 describe_what(A) ::= AGGREGATES. { A = (struct ast_describe){.kind = DESCRIBE_AGGREGATES}; }
 describe_what(A) ::= AGGREGATE function_name(N). { A = (struct ast_describe){.kind = DESCRIBE_AGGREGATE, .name = N}; }
+describe_what(A) ::= describe_kind(N). { A = (struct ast_describe){.kind = DESCRIBE_GENERIC, .name.name = cqli_ident(p, N)}; }
+describe_what(A) ::= describe_kind(K) DOT name(N). { A = (struct ast_describe){.kind = DESCRIBE_GENERIC, .name = {cqli_ident(p, K), N}}; }
 describe_what(A) ::= name(N). { A = (struct ast_describe){.kind = DESCRIBE_GENERIC, .name.name = N}; }
 describe_what(A) ::= name(K) DOT name(N). { A = (struct ast_describe){.kind = DESCRIBE_GENERIC, .name = {K, N}}; }
+%type describe_kind {struct token} /* words that stand before a name, and can be one */
+describe_kind(A) ::= TYPE(B). { A = B; }
+describe_kind(A) ::= FUNCTION(B). { A = B; }
+describe_kind(A) ::= AGGREGATE(B). { A = B; }
 %type keyspace_opt {const char *}
 keyspace_opt(A) ::= . { A = NULL; }
 keyspace_opt(A) ::= name(B). { A = B; }
@@ -136,6 +142,8 @@ resource(A) ::= ALL KEYSPACES. { A = (struct ast_resource){.kind = RESOURCE_ALL_
 resource(A) ::= KEYSPACE name(N). { A = (struct ast_resource){.kind = RESOURCE_KEYSPACE, .name.name = N}; }
 resource(A) ::= ALL TABLES IN KEYSPACE name(N). { A = (struct ast_resource){.kind = RESOURCE_ALL_TABLES, .name.name = N}; }
 resource(A) ::= COLUMNFAMILY table(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .name = N}; }
+resource(A) ::= resource_word(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .name.name = cqli_ident(p, N)}; }
+resource(A) ::= resource_word(K) DOT name(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .name = {cqli_ident(p, K), N}}; }
 resource(A) ::= table(N). { A = (struct ast_resource){.kind = RESOURCE_TABLE, .name = N}; }
 resource(A) ::= ALL ROLES. { A = (struct ast_resource){.kind = RESOURCE_ALL_ROLES}; }
 resource(A) ::= ROLE role_name(N). { A = (struct ast_resource){.kind = RESOURCE_ROLE, .name.name = N}; }
@@ -147,6 +155,12 @@ resource(A) ::= FUNCTION function_name(N) LP types_opt(L) RP. {
 resource(A) ::= ALL MBEANS. { A = (struct ast_resource){.kind = RESOURCE_ALL_MBEANS}; }
 resource(A) ::= MBEAN STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEAN, .mbean = cqli_token_text(p, S)}; }
 resource(A) ::= MBEANS STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEANS, .mbean = cqli_token_text(p, S)}; }
+%type resource_word {struct token} /* the same of resources */
+resource_word(A) ::= ALL(B). { A = B; }
+resource_word(A) ::= ROLE(B). { A = B; }
+resource_word(A) ::= FUNCTION(B). { A = B; }
+resource_word(A) ::= MBEAN(B). { A = B; }
+resource_word(A) ::= MBEANS(B). { A = B; }
 access(A) ::= GRANT(T) permission_list(L) ON resource(R) TO role_name(N). {
     A = cqli_other(p, STMT_GRANT, T);
     A->other->grant = (struct ast_grant){.permissions = L, .resource = R, .grantee = N};

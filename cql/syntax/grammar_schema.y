@@ -20,12 +20,12 @@ ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) WITH props(P). {
 ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) ADD nm(W) eq_opt prop_map(M). {
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I, .add_tags = true, .tags = M};
-    if (!cqli_token_is(W, "tags")) cqli_reject(p, W, NULL);
+    if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
 }
 ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) DROP nm(W) eq_opt prop_map(M). {
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I, .drop_tags = true, .tags = M};
-    if (!cqli_token_is(W, "tags")) cqli_reject(p, W, NULL);
+    if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
 }
 ddl(A) ::= DROP(T) keyspace_word if_exists(I) name(N). {
     A = cqli_stmt(p, STMT_DROP_KEYSPACE, T);
@@ -145,22 +145,26 @@ ddl(A) ::= alter_table(B) ADD if_not_exists(I) LP plain_columns(C) RP. {
 ddl(A) ::= alter_table(B) ADD if_not_exists nm(W) eq_opt prop_map(M). {
     A = B;
     A->alter_table.op = ALTER_TABLE_ADD_TAGS, A->alter_table.tags = M;
-    if (!cqli_token_is(W, "tags")) cqli_reject(p, W, NULL);
+    if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
 }
 ddl(A) ::= alter_table(B) DROP if_exists nm(W) eq_opt prop_map(M). {
     A = B;
     A->alter_table.op = ALTER_TABLE_DROP_TAGS, A->alter_table.tags = M;
-    if (!cqli_token_is(W, "tags")) cqli_reject(p, W, NULL);
+    if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
 }
 ddl(A) ::= alter_table(B) DROP if_exists(I) drop_names(C) drop_timestamp(D). {
     A = cqli_alter_columns(p, B, ALTER_TABLE_DROP, C);
     A->alter_table.column_if_exists = I, A->alter_table.drop_timestamp = D;
 }
+ddl(A) ::= alter_table(B) DROP COMPACT(N). {
+    struct ast_column c = {.name = cqli_ident(p, N)};
+    A = cqli_alter_columns(p, B, ALTER_TABLE_DROP, cqli_push(p, SEQ(p, struct ast_column), &c));
+}
 ddl(A) ::= alter_table(B) DROP COMPACT STORAGE. { A = B; A->alter_table.op = ALTER_TABLE_DROP_COMPACT_STORAGE; }
 ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) TYPE(W) type(D). {
     struct ast_column c = {.name = C, .type = D};
     A = cqli_alter_columns(p, B, ALTER_TABLE_ALTER_TYPE, cqli_push(p, SEQ(p, struct ast_column), &c));
-    if (I) cqli_reject(p, W, NULL); /* IF EXISTS is for masks */
+    if (I) cqli_reject(p, W); /* IF EXISTS is for masks */
 }
 ddl(A) ::= alter_table(B) ALTER if_exists(I) cname(C) mask(M). {
     struct ast_column c = {.name = C, .mask = M};
@@ -270,7 +274,7 @@ index_target(A) ::= cname(B). { A = (struct ast_index_target){.column = B}; }
 index_target(A) ::= VALUES LP cname(B) RP. { A = (struct ast_index_target){.kind = INDEX_VALUES, .column = B}; }
 index_target(A) ::= nm(K) LP cname(B) RP. {
     A = (struct ast_index_target){.kind = INDEX_KEYS, .column = B};
-    if (!cqli_token_is(K, "keys")) cqli_reject(p, K, NULL);
+    if (!cqli_token_is(K, "keys")) cqli_reject(p, K);
 }
 index_target(A) ::= ENTRIES LP cname(B) RP. { A = (struct ast_index_target){.kind = INDEX_ENTRIES, .column = B}; }
 index_target(A) ::= FULL LP cname(B) RP. { A = (struct ast_index_target){.kind = INDEX_FULL, .column = B}; }

@@ -126,12 +126,15 @@ static struct token wrong_char(struct token_reader *r, size_t at, const char *wa
     return (struct token){.code = T_ERROR};
 }
 
-static struct token no_char(struct token_reader *r) {
-    struct token_place pl = token_place(r->text, r->text.p + r->at);
-    err_set(r->err, ERR_SYNTAX, "line %u:%u no viable alternative at character '%.*s'", pl.line, pl.column,
-            (int)char_len(r, r->at), (const char *)r->text.p + r->at);
+/* Nothing goes on with the character at `at`. */
+static struct token no_way(struct token_reader *r, size_t at, const char *what) {
+    struct token_place pl = token_place(r->text, r->text.p + at);
+    struct slice shown = at >= r->text.n ? slice_str("<EOF>") : slice_of(r->text.p + at, char_len(r, at));
+    err_set(r->err, ERR_SYNTAX, "line %u:%u %s at character '%.*s'", pl.line, pl.column, what, SLICE_FMT(shown));
     return (struct token){.code = T_ERROR};
 }
+
+static struct token no_char(struct token_reader *r, size_t at) { return no_way(r, at, "no viable alternative"); }
 
 /* 0: skipped, or there was none; -1: a comment without an end, which is an error. */
 static int skip_space(struct token_reader *r) {
@@ -220,47 +223,75 @@ static size_t unit_len(const struct token_reader *r, size_t i) {
     return c == 'y' || c == 'w' || c == 'd' || c == 'h' || c == 'm' || c == 's' ? 1 : 0;
 }
 
-/* Where the pairs of digits and unit from at end; at when there is none. */
-static size_t unit_duration(const struct token_reader *r, size_t at) {
-    for (;;) {
-        size_t i = skip_digits(r, at);
-        size_t n = i > at ? unit_len(r, i) : 0;
-        if (!n) return at;
+/* Behind a digit n, u and the micro sign begin a unit and nothing else: an s must follow. */
+static bool is_half_unit(const struct token_reader *r, size_t i) {
+    int c = lower(peek(r, i));
+    return c == 'n' || c == 'u' || (c == 0xc2 && peek(r, i + 1) == 0xb5);
+}
+
+/* Pairs of digits and unit from `at` on, of which the first is there. */
+static struct token read_units(struct token_reader *r, size_t at) {
+    while (is_digit(peek(r, at))) {
+        size_t i = skip_digits(r, at), n = unit_len(r, i);
+        if (!n && is_half_unit(r, i)) return wrong_char(r, i + (peek(r, i) == 0xc2 ? 2 : 1), "set null");
+        if (!n) return no_char(r, i);
         at = i + n;
     }
+    return make(r, T_DURATION, at);
 }
 
-static size_t exponent(const struct token_reader *r, size_t i) {
-    if (lower(peek(r, i)) != 'e') return i;
-    size_t j = i + 1;
-    if (peek(r, j) == '+' || peek(r, j) == '-') j++;
-    return is_digit(peek(r, j)) ? skip_digits(r, j) : i;
+enum { UUID_BYTES = 36, UUID_FIRST = 8 };
+
+static bool is_dash_of_uuid(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
+
+static struct token read_uuid(struct token_reader *r) {
+    for (size_t i = 0; i < UUID_BYTES; i++) {
+        int c = peek(r, r->at + i);
+        if (is_dash_of_uuid(i) ? c != '-' : !is_hex(c)) return wrong_char(r, r->at + i, is_dash_of_uuid(i) ? "'-'" : "set null");
+    }
+    return make(r, T_UUID, r->at + UUID_BYTES);
 }
 
-/* digits is where the digits begin, behind a sign. */
+/* Is it a UUID or nothing, as Cassandra's lexer sees it? It is once eight hexadecimal digits and a dash are there, or a number goes on in a way that
+ * neither a real number nor a duration does: 12ab, 12e3f, 12d3e. */
+static bool begins_uuid(const struct token_reader *r) {
+    size_t run = 0, i = skip_digits(r, r->at) - r->at;
+    while (run <= UUID_FIRST && is_hex(peek(r, r->at + run))) run++;
+    if (run == UUID_FIRST && peek(r, r->at + run) == '-') return true;
+    if (!i) return false; /* a word */
+    size_t end = run < UUID_FIRST ? run : UUID_FIRST;
+    for (int before = 0; i < end; i = skip_digits(r, r->at + i) - r->at) {
+        int c = lower(peek(r, r->at + i));
+        if ((c != 'd' && c != 'e') || before == 'e' || (before == 'd' && c == 'e')) return true;
+        before = c;
+        if (++i < end && is_letter(peek(r, r->at + i))) return true;
+    }
+    return false;
+}
+
+/* A whole number or, with a fraction or an exponent, a real one. `digits` is where it begins behind a sign. */
+static struct token read_plain_number(struct token_reader *r, size_t digits) {
+    size_t i = skip_digits(r, digits), whole = i;
+    if (peek(r, i) == '.' && peek(r, i + 1) != '.') i = skip_digits(r, i + 1);
+    else if (peek(r, i) == '.' && peek(r, i + 2) == '.') i++; /* 1...2 is 1. .. 2 */
+    if (lower(peek(r, i)) != 'e') return make(r, i > whole ? T_FLOAT : T_INTEGER, i);
+    size_t mark = i + 1;
+    bool sign = peek(r, mark) == '+' || peek(r, mark) == '-', uuid = digits == r->at && i == whole && i - digits < UUID_FIRST;
+    if (is_digit(peek(r, mark + sign))) return make(r, T_FLOAT, skip_digits(r, mark + sign));
+    if (uuid && !sign) return no_char(r, mark);
+    return no_way(r, mark + sign, "required (...)+ loop did not match anything");
+}
+
 static struct token read_number(struct token_reader *r, size_t digits) {
     if (digits == r->at && peek(r, digits) == '0' && lower(peek(r, digits + 1)) == 'x') {
         size_t i = digits + 2;
         while (is_hex(peek(r, i))) i++;
         return make(r, T_HEX, i);
     }
-    size_t duration = unit_duration(r, digits);
-    if (duration > digits) return make(r, T_DURATION, duration);
-    size_t i = skip_digits(r, digits), whole = i;
-    if (peek(r, i) == '.' && peek(r, i + 1) != '.') i = skip_digits(r, i + 1);
-    else if (peek(r, i) == '.' && peek(r, i + 2) == '.') i++; /* 1...2 is 1. .. 2 */
-    i = exponent(r, i);
-    return make(r, i > whole ? T_FLOAT : T_INTEGER, i);
-}
-
-static bool is_uuid(const struct token_reader *r) {
-    if (r->text.n - r->at < 36 || r->text.p[r->at + 8] != '-') return false;
-    const uint8_t *p = r->text.p + r->at;
-    for (size_t i = 0; i < 36; i++) {
-        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-        if (dash ? p[i] != '-' : !is_hex(p[i])) return false;
-    }
-    return true;
+    if (digits == r->at && begins_uuid(r)) return read_uuid(r);
+    size_t whole = skip_digits(r, digits);
+    if (unit_len(r, whole) || is_half_unit(r, whole)) return read_units(r, digits);
+    return read_plain_number(r, digits);
 }
 
 static struct token read_word(struct token_reader *r) {
@@ -292,6 +323,7 @@ static struct token read_minus(struct token_reader *r) {
     if (d == '=') return make(r, T_MINUS_EQ, r->at + 2);
     size_t end = d == 'P' ? iso_duration(r, r->at + 1) : 0;
     if (end) return make(r, T_DURATION, end);
+    if (d == 'P') return no_char(r, skip_digits(r, r->at + 2)); /* a minus before a P is a duration's */
     if (lower(d) == 'n') return read_negative(r, "nan", T_NEGATIVE_NAN);
     if (lower(d) == 'i') return read_negative(r, "infinity", T_NEGATIVE_INFINITY);
     return make(r, T_MINUS, r->at + 1);
@@ -326,7 +358,7 @@ static struct token read_mark(struct token_reader *r, int c) {
     case '.': return peek(r, r->at + 1) == '.' ? make(r, T_RANGE, r->at + 2) : make(r, T_DOT, r->at + 1);
     case '!': return peek(r, r->at + 1) == '=' ? make(r, T_NEQ, r->at + 2) : wrong_char(r, r->at + 1, "'='");
     case '$': return peek(r, r->at + 1) == '$' ? read_dollars(r) : wrong_char(r, r->at + 1, "'$'");
-    default: return no_char(r);
+    default: return no_char(r, r->at);
     }
 }
 
@@ -334,8 +366,7 @@ struct token token_next(struct token_reader *r) {
     if (skip_space(r)) return (struct token){.code = T_ERROR};
     int c = peek(r, r->at);
     if (c < 0) return make(r, 0, r->text.n);
-    if (is_hex(c) && is_uuid(r)) return make(r, T_UUID, r->at + 36);
-    if (is_letter(c)) return read_word(r);
+    if (is_letter(c)) return begins_uuid(r) ? read_uuid(r) : read_word(r);
     if (is_digit(c)) return read_number(r, r->at);
     if (c == '\'') return read_quoted(r, '\'', T_STRING);
     if (c == '"') {

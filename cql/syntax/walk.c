@@ -1,0 +1,397 @@
+#include "cql/syntax/walk.h"
+
+#include "cql/syntax/grammar.h"
+#include "cql/syntax/production.h"
+#include "cql/syntax/production_tables.h"
+
+/* Bounds of the work for one fault; beyond them the fault is worded without it. A statement of a few hundred tokens takes some ten thousand steps. */
+enum { TOKENS_MAX = 4096, STEPS_MAX = 1000000, GUARDS_DEEP_MAX = 24, ALTERNATIVES_MAX = 64, GUARD_CACHE = 2048, CONTEXTS_MAX = 1024, SPOTS_MAX = 4096 };
+enum { SET_BLANK = 0xffff };
+
+/* The production that is being read, and where its caller goes on. */
+struct frame {
+    const struct frame *up;
+    uint16_t next;
+};
+
+/* A guard that was tried at a token: whether it can be read there. */
+struct guard_seen {
+    uint32_t token;
+    uint16_t guard;
+    bool can;
+};
+
+struct walk {
+    struct arena *arena;
+    struct token_reader reader;
+    struct walk_result *out;
+    struct token *items;
+    uint16_t *terminals;  /* of items */
+    uint32_t *visible;    /* items that are no blanks */
+    uint32_t n_items, n_visible, room;
+    uint32_t steps, depth;
+    bool ended, given_up;
+    struct guard_seen *guards;
+    struct lookahead *levels[GUARDS_DEEP_MAX + 1]; /* by depth */
+};
+
+/* ---- tokens ---- */
+
+static uint16_t terminal_of(struct token t) {
+    char name[32];
+    const char *want = token_name(t.code);
+    if (t.code == T_IDENT && t.word && t.text.n + 3 < sizeof(name)) { /* a word that has no place of its own in grammar.y */
+        size_t n = 0;
+        for (const char *p = "K_"; *p; p++) name[n++] = *p;
+        for (size_t i = 0; i < t.text.n; i++) name[n++] = (char)(t.text.p[i] >= 'a' && t.text.p[i] <= 'z' ? t.text.p[i] - 32 : t.text.p[i]);
+        name[n] = 0;
+        want = name;
+    }
+    size_t a = 0, b = PRODUCTION_TERMINALS;
+    while (a < b) {
+        size_t mid = (a + b) / 2;
+        int c = strcmp(want, production_terminals[mid]);
+        if (!c) return (uint16_t)mid;
+        if (c < 0) b = mid;
+        else a = mid + 1;
+    }
+    return terminal_of((struct token){.code = T_IDENT}); /* words of Keyspaces' own are names to Cassandra */
+}
+
+static bool give_up(struct walk *w) { return w->given_up = true; }
+
+static void add_item(struct walk *w, struct token t) {
+    if (w->n_items == w->room) {
+        give_up(w);
+        return;
+    }
+    if (t.code != WALK_BLANK) w->visible[w->n_visible++] = w->n_items;
+    w->terminals[w->n_items] = t.code == WALK_BLANK ? SET_BLANK : terminal_of(t);
+    w->items[w->n_items++] = t;
+}
+
+/* The text between two tokens: each run of blanks and each comment is one token of Cassandra's. */
+static void add_gap(struct walk *w, const uint8_t *p, const uint8_t *end) {
+    while (p < end) {
+        const uint8_t *start = p;
+        if (*p == '/' && p + 1 < end && p[1] == '*') {
+            for (p += 2; p < end && !(p[-1] == '/' && p[-2] == '*' && p - start > 3); p++) continue;
+        } else if (*p == '-' || *p == '/') {
+            while (p < end && *p != '\n' && *p != '\r') p++;
+            if (p < end) p++;
+        } else {
+            while (p < end && (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r')) p++;
+        }
+        add_item(w, (struct token){.code = WALK_BLANK, .text = slice_of(start, (size_t)(p - start))});
+    }
+}
+
+/* The i-th token, read when it is first asked for; behind the end, the end. Its number among all. */
+static uint32_t look(struct walk *w, uint32_t i) {
+    while (w->n_visible <= i && !w->ended && !w->given_up) {
+        const uint8_t *from = w->n_items ? w->items[w->n_items - 1].text.p + w->items[w->n_items - 1].text.n : w->reader.text.p;
+        struct token t = token_next(&w->reader);
+        w->ended = !t.code || t.code == T_ERROR;
+        if (t.code == T_ERROR) {
+            if (!w->out->fault) w->out->fault = WALK_BAD_TOKEN;
+            t = (struct token){.text = slice_of(w->reader.text.p + w->reader.text.n, 0)};
+        } else {
+            add_gap(w, from, t.text.p);
+        }
+        add_item(w, t);
+    }
+    if (!w->n_visible) return 0;
+    return i < w->n_visible ? i : w->n_visible - 1;
+}
+
+static uint16_t terminal_at(struct walk *w, uint32_t i) {
+    i = look(w, i);
+    return w->n_visible ? w->terminals[w->visible[i]] : PRODUCTION_EOF;
+}
+
+static bool is_token(uint16_t wanted, uint16_t terminal) {
+    return wanted < PRODUCTION_TERMINALS ? wanted == terminal : production_sets[wanted - PRODUCTION_TERMINALS][terminal];
+}
+
+/* ---- looking ahead ---- */
+
+/* A place that an alternative may have come to. context: who called since the choice (0: the productions that hold the choice may be called from anywhere). */
+struct spot {
+    uint16_t node, context;
+    uint8_t alternative;
+};
+
+struct spots {
+    struct spot items[SPOTS_MAX];
+    uint32_t n;
+};
+
+struct spot_seen {
+    struct spot spot;
+    uint32_t round; /* another one: free */
+};
+
+struct context {
+    uint16_t next, up;
+};
+
+enum { SEEN_ROOM = SPOTS_MAX };
+
+struct lookahead {
+    struct walk *w;
+    struct context contexts[CONTEXTS_MAX]; /* from 1 */
+    uint32_t n_contexts;
+    struct spots tokens; /* that can come next */
+    struct spots work;
+    struct spot_seen seen[SEEN_ROOM]; /* open addressing */
+    uint32_t round, n_seen;
+    bool out[ALTERNATIVES_MAX]; /* alternatives that are given up, though they fit */
+};
+
+static uint16_t enter(struct lookahead *l, uint16_t next, uint16_t up) {
+    for (uint32_t i = 1; i < l->n_contexts; i++)
+        if (l->contexts[i].next == next && l->contexts[i].up == up) return (uint16_t)i;
+    if (l->n_contexts == CONTEXTS_MAX) {
+        give_up(l->w);
+        return 0;
+    }
+    l->contexts[l->n_contexts] = (struct context){next, up};
+    return (uint16_t)l->n_contexts++;
+}
+
+static void push(struct lookahead *l, struct spots *to, struct spot s) {
+    if (to->n == SPOTS_MAX) give_up(l->w);
+    else to->items[to->n++] = s;
+}
+
+/* Where the spot is or belongs. */
+static struct spot_seen *find_seen(struct lookahead *l, struct spot s) {
+    uint32_t i = (s.node * 2654435761u + s.context * 40503u + s.alternative * 97u) % SEEN_ROOM;
+    for (; l->seen[i].round == l->round; i = (i + 1) % SEEN_ROOM)
+        if (l->seen[i].spot.node == s.node && l->seen[i].spot.context == s.context && l->seen[i].spot.alternative == s.alternative) break;
+    return &l->seen[i];
+}
+
+/* Whether the spot is new. */
+static bool note(struct lookahead *l, struct spot s) {
+    struct spot_seen *seen = find_seen(l, s);
+    if (seen->round == l->round) return false;
+    if (l->n_seen++ > SEEN_ROOM / 2) return !give_up(l->w);
+    *seen = (struct spot_seen){s, l->round};
+    return true;
+}
+
+/* Everybody who calls the production goes on. */
+static void push_callers(struct lookahead *l, uint16_t production, uint8_t alternative) {
+    for (uint16_t i = production_callers_from[production]; i < production_callers_from[production + 1]; i++)
+        push(l, &l->work, (struct spot){production_nodes[production_callers[i]].next, 0, alternative});
+}
+
+static void push_next(struct lookahead *l, struct spot s) {
+    const struct production_node *x = &production_nodes[s.node];
+    switch ((enum production_kind)x->kind) {
+    case PRODUCTION_EMPTY: push(l, &l->work, (struct spot){x->next, s.context, s.alternative}); return;
+    case PRODUCTION_TOKEN: push(l, &l->tokens, s); return;
+    case PRODUCTION_CALL:
+        push(l, &l->work, (struct spot){production_starts[x->arg], enter(l, x->next, s.context), s.alternative});
+        return;
+    case PRODUCTION_CHOICE:
+        for (uint8_t i = 0; i < x->n; i++)
+            push(l, &l->work, (struct spot){production_alternatives[x->arg + i].node, s.context, s.alternative});
+        return;
+    case PRODUCTION_END:
+        if (!s.context) push_callers(l, x->arg, s.alternative);
+        else push(l, &l->work, (struct spot){l->contexts[s.context].next, l->contexts[s.context].up, s.alternative});
+        return;
+    }
+}
+
+/* The tokens that can come next from the spots of `work`. */
+static void close_spots(struct lookahead *l) {
+    l->round++;
+    l->n_seen = 0;
+    l->tokens.n = 0;
+    while (l->work.n && !l->w->given_up) {
+        struct spot s = l->work.items[--l->work.n];
+        if (++l->w->steps > STEPS_MAX) give_up(l->w);
+        if (note(l, s)) push_next(l, s);
+    }
+}
+
+/* Gives up the later one of two alternatives that have come to the same spot. */
+static void drop_ambiguous(struct lookahead *l) {
+    for (uint32_t i = 0; i < l->tokens.n; i++) {
+        struct spot a = l->tokens.items[i];
+        for (uint8_t other = 0; other < a.alternative; other++)
+            if (!l->out[other] && find_seen(l, (struct spot){a.node, a.context, other})->round == l->round) l->out[a.alternative] = true;
+    }
+}
+
+static void step(struct lookahead *l, uint16_t terminal) {
+    l->work.n = 0;
+    for (uint32_t i = 0; i < l->tokens.n; i++) {
+        struct spot s = l->tokens.items[i];
+        const struct production_node *x = &production_nodes[s.node];
+        if (!l->out[s.alternative] && is_token(x->arg, terminal)) push(l, &l->work, (struct spot){x->next, s.context, s.alternative});
+    }
+}
+
+/* The alternatives that are left in `work`: how many, and the first. */
+static int alive(const struct lookahead *l, int *first) {
+    bool seen[ALTERNATIVES_MAX] = {false};
+    int n = 0;
+    *first = ALTERNATIVES_MAX;
+    for (uint32_t i = 0; i < l->work.n; i++) {
+        int alternative = l->work.items[i].alternative;
+        if (l->out[alternative] || seen[alternative]) continue;
+        seen[alternative] = true;
+        n++;
+        if (alternative < *first) *first = alternative;
+    }
+    return n;
+}
+
+static bool guard_holds(struct walk *w, uint16_t production, uint32_t token);
+
+/* What looks ahead at this depth of guards. */
+static struct lookahead *lookahead_at(struct walk *w) {
+    struct lookahead *l = w->levels[w->depth];
+    if (!l) {
+        l = w->levels[w->depth] = arena_alloc(w->arena, sizeof(*l));
+        if (!l) return NULL;
+        memset(l, 0, sizeof(*l));
+        l->w = w;
+    }
+    l->n_contexts = 1;
+    l->work.n = 0;
+    memset(l->out, 0, sizeof(l->out));
+    return l;
+}
+
+/* The alternative of a choice that the tokens from `at` on ask for; -1: none, *fail is where that shows. */
+static int look_ahead(struct lookahead *l, const struct production_node *choice, uint32_t at, uint32_t *fail) {
+    struct walk *w = l->w;
+    const struct production_alternative *alternatives = &production_alternatives[choice->arg];
+    int first = 0, leave = choice->flags & PRODUCTION_OPTIONAL && !(choice->flags & PRODUCTION_BY_TABLE) ? choice->n - 1 : -1;
+    for (uint8_t i = 0; i < choice->n; i++) push(l, &l->work, (struct spot){alternatives[i].node, 0, i});
+    for (uint32_t i = at; !w->given_up; i++) {
+        close_spots(l);
+        drop_ambiguous(l);
+        step(l, terminal_at(w, i));
+        int n = alive(l, &first);
+        while (n > 1 && alternatives[first].guard && !w->given_up) {
+            if (guard_holds(w, (uint16_t)(alternatives[first].guard - 1), at)) n = 1;
+            else l->out[first] = true, n = alive(l, &first);
+            look(w, i + 2); /* the token behind is read for the guard, and one more, as by any table */
+        }
+        if (n == 1 && choice->flags & PRODUCTION_BY_TABLE) look(w, i + 1);
+        if (n == 1) return first;
+        if (!n && leave >= 0) return leave;
+        *fail = i;
+        if (!n || terminal_at(w, i) == PRODUCTION_EOF) return -1;
+    }
+    return -1;
+}
+
+static int choose(struct walk *w, const struct production_node *choice, uint32_t at, uint32_t *fail) {
+    struct lookahead *l = lookahead_at(w);
+    if (l) return look_ahead(l, choice, at, fail);
+    give_up(w);
+    return -1;
+}
+
+/* ---- going through ---- */
+
+static const struct frame *call(struct walk *w, const struct frame *up, uint16_t next) {
+    struct frame *f = arena_alloc(w->arena, sizeof(*f));
+    if (!f) give_up(w);
+    else *f = (struct frame){up, next};
+    return f;
+}
+
+/* Is it a bind marker that Cassandra reads, to refuse it by name? */
+static bool is_marker(struct walk *w, uint16_t wanted, uint32_t at) {
+    uint32_t i = look(w, at);
+    return wanted >= PRODUCTION_TERMINALS && w->n_visible && w->items[w->visible[i]].code == T_QMARK;
+}
+
+/* Reads a production from token *at on, to its end. False: it cannot be, and r says why. */
+static bool go_through(struct walk *w, uint16_t production, uint32_t at, struct walk_result *r) {
+    const struct frame *frame = NULL;
+    uint16_t node = production_starts[production];
+    for (look(w, at); !w->given_up; w->steps++) {
+        const struct production_node *x = &production_nodes[node];
+        uint32_t fail = at;
+        int chosen;
+        switch ((enum production_kind)x->kind) {
+        case PRODUCTION_EMPTY: node = x->next; break;
+        case PRODUCTION_CALL:
+            frame = call(w, frame, x->next);
+            node = production_starts[x->arg];
+            break;
+        case PRODUCTION_END:
+            if (!frame) return true;
+            node = frame->next;
+            frame = frame->up;
+            break;
+        case PRODUCTION_TOKEN:
+            if (!is_token(x->arg, terminal_at(w, at))) {
+                bool set = x->arg >= PRODUCTION_TERMINALS;
+                *r = (struct walk_result){.fault = WALK_MISMATCH, .place = at, .seen = at, .want = set ? "set null" : production_terminals[x->arg]};
+                if (set && !production_set_unseen[x->arg - PRODUCTION_TERMINALS]) r->fault = WALK_NO_WAY;
+                return false;
+            }
+            if (!w->depth && is_marker(w, x->arg, at)) {
+                *r = (struct walk_result){.fault = WALK_MARKER, .place = at, .seen = at, .want = production_set_names[x->arg - PRODUCTION_TERMINALS]};
+                return false;
+            }
+            if (terminal_at(w, at) != PRODUCTION_EOF) look(w, ++at);
+            node = x->next;
+            break;
+        case PRODUCTION_CHOICE:
+            chosen = choose(w, x, at, &fail);
+            if (chosen < 0) {
+                *r = (struct walk_result){.fault = WALK_NO_WAY, .place = at, .seen = fail};
+                return false;
+            }
+            node = production_alternatives[x->arg + chosen].node;
+            break;
+        }
+        if (w->steps > STEPS_MAX) give_up(w);
+    }
+    return false;
+}
+
+/* Remembered, because guards hold guards: brackets in brackets would take twice the time for each. */
+static bool guard_holds(struct walk *w, uint16_t production, uint32_t token) {
+    struct guard_seen *g = &w->guards[(token * 7u + production) % GUARD_CACHE];
+    if (g->guard == production + 1 && g->token == token) return g->can;
+    if (w->depth == GUARDS_DEEP_MAX) return !give_up(w);
+    struct walk_result ignored;
+    w->depth++;
+    bool can = go_through(w, production, token, &ignored);
+    w->depth--;
+    *g = (struct guard_seen){.token = token, .guard = (uint16_t)(production + 1), .can = can};
+    return can;
+}
+
+void cqli_walk(struct arena *a, struct slice text, struct walk_result *r) {
+    struct walk_result found = {0};
+    *r = (struct walk_result){0};
+    struct walk w = {.arena = a, .out = r, .room = TOKENS_MAX};
+    w.items = arena_alloc(a, TOKENS_MAX * sizeof(*w.items));
+    w.terminals = arena_alloc(a, TOKENS_MAX * sizeof(*w.terminals));
+    w.visible = arena_alloc(a, TOKENS_MAX * sizeof(*w.visible));
+    w.guards = arena_alloc(a, GUARD_CACHE * sizeof(*w.guards));
+    if (!w.items || !w.terminals || !w.visible || !w.guards) return;
+    memset(w.guards, 0, GUARD_CACHE * sizeof(*w.guards));
+    token_reader_init(&w.reader, text, &r->why);
+    bool whole = go_through(&w, 0, 0, &found);
+    if (r->fault == WALK_BAD_TOKEN) return;
+    if (whole || w.given_up) return;
+    *r = found;
+    r->items = w.items;
+    r->n_items = w.n_items;
+    r->place = w.visible[look(&w, found.place)];
+    r->seen = w.visible[look(&w, found.seen)];
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Breaks valid statements of every production, one token at a time, and prints where Tally and a Cassandra answer differently.
+
+usage: syntax_mutants.py --tally HOST:PORT --cassandra HOST:PORT [--only TEXT] [--seed N] [--random N] [--all] [--examples N] [FILE...]
+
+Every statement of syntax_mutants.cql (or of FILE: one a line, # begins a comment) is cut off behind each of its tokens; each token is
+left out, doubled, and swapped with the next; and with --random N each token is replaced by, and each gap filled with, N of the words and
+signs of CQL. What comes of it is only prepared, so nothing is changed. Both servers must run in the same keyspace of their own, which is
+made for it and dropped again. Answers are compared where either says that the syntax is wrong, with --all everywhere. Differences are
+printed by class: what the two said, with the words of the statement taken out. Where Cassandra's parser fails inside (a null pointer behind its
+own recovery), the difference is counted as explained. Ends with "N passed, N explained, N failed"; exits non-zero when one failed.
+"""
+import argparse
+import collections
+import pathlib
+import random
+import re
+import sys
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "cqlt"))
+from wire import ERRORS, Client, Lost  # noqa: E402
+
+TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$.*?\$\$|[A-Za-z_]\w*|-?\d+(?:\.\d+)?|\+=|-=|<=|>=|!=|\.\.|\S""")
+FAILED_INSIDE = "reason: NullPointerException"
+KEYSPACE = "syntax_mutants"
+SCHEMA = ["CREATE TYPE u (a int, b text)",
+          "CREATE TABLE t (k int, c int, v int, w text, s int STATIC, l list<int>, m map<int, int>, e set<int>, f frozen<tuple<int, int>>, u u, PRIMARY KEY (k, c))",
+          "CREATE TABLE n (k int PRIMARY KEY, v counter)"]
+WORDS = ("a k t select from where and in is not null token as if exists values set with using timestamp distinct json cast count ttl contains key like "
+         "limit per partition group by order primary create table on to of all role user type function keyspace desc drop add alter rename "
+         "batch apply begin static frozen list map static or replace 1 -2 1.5 'x' \"q\" ? : . .. , ; ( ) [ ] { } < > = != += - + * / % true "
+         "0xab 1h NaN 5f5c4fb0-b5c4-11ee-a506-0242ac120002").split()
+
+
+def pieces(statement):
+    """The tokens of a statement, each with the blanks before it."""
+    found, at = [], 0
+    for match in TOKEN.finditer(statement):
+        found.append((statement[at:match.start()], match.group()))
+        at = match.end()
+    return found
+
+
+def joined(tokens):
+    return "".join(gap + text for gap, text in tokens)
+
+
+def mutants(statement, chance, each):
+    """Statements with one fault, each once."""
+    tokens = pieces(statement)
+    for i, (gap, text) in enumerate(tokens):
+        if i:
+            yield joined(tokens[:i])
+        yield joined(tokens[:i] + tokens[i + 1:])
+        yield joined(tokens[:i + 1] + [(" ", text)] + tokens[i + 1:])
+        if i + 1 < len(tokens):
+            yield joined(tokens[:i] + [(gap, tokens[i + 1][1]), (tokens[i + 1][0], text)] + tokens[i + 2:])
+        for word in chance.sample(WORDS, each):
+            yield joined(tokens[:i] + [(gap, word)] + tokens[i + 1:])
+        for word in chance.sample(WORDS, each):
+            yield joined(tokens[:i] + [(gap or " ", word), (" ", text)] + tokens[i + 1:])
+
+
+class Pair:
+    """A connection to each of the two."""
+
+    def __init__(self, addresses):
+        self.clients = [Client(*address, 4) for address in addresses]
+        for client in self.clients:
+            client.query(f"USE {KEYSPACE}")
+
+    def answers(self, statement):
+        return [self.shown(client, statement) for client in self.clients]
+
+    def shown(self, client, statement):
+        try:
+            answer = client.prepare(statement)
+        except Lost as e:
+            return f"lost: {e}"
+        return f"{ERRORS.get(answer.code, hex(answer.code))}: {answer.text}" if answer.kind == "error" else answer.kind
+
+    def close(self):
+        for client in self.clients:
+            client.close()
+
+
+PLACE = re.compile(r"line \d+:-?\d+ ")
+SEEN = re.compile(r"(input|character) '.*?'(?= expecting| \(|$)", re.DOTALL)
+SNIPPET = re.compile(r" \((?:\.\.\.)?.*?\)$", re.DOTALL)
+
+
+def shape(answer):
+    return SNIPPET.sub("", SEEN.sub(r"\1 _", PLACE.sub("", answer)))
+
+
+def class_of(tally, cassandra):
+    """What two answers have in common with others that differ alike."""
+    if shape(tally) == shape(cassandra):
+        return shape(tally) + " (another place)"
+    return f"{shape(tally)}  |  {shape(cassandra)}"
+
+
+def compare(addresses, statements, everything, found):
+    pair = Pair(addresses)
+    for statement in statements:
+        tally, cassandra = pair.answers(statement)
+        if not everything and not any(a.startswith("SyntaxError") for a in (tally, cassandra)):
+            continue
+        outcome = "passed" if tally == cassandra else "explained" if FAILED_INSIDE in cassandra else "failed"
+        found[outcome].append((statement, tally, cassandra))
+    pair.close()
+
+
+def make_schema(addresses):
+    for address in addresses:
+        client = Client(*address, 4)
+        for statement in [f"DROP KEYSPACE IF EXISTS {KEYSPACE}",
+                          f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}", f"USE {KEYSPACE}"] + SCHEMA:
+            answer = client.query(statement)
+            if answer.kind == "error":
+                raise SystemExit(f"{statement}: {answer.text}")
+        client.close()
+
+
+def drop_schema(addresses):
+    for address in addresses:
+        client = Client(*address, 4)
+        client.query(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
+        client.close()
+
+
+def read_statements(paths, only):
+    lines = [line.strip() for path in paths for line in path.read_text().splitlines()]
+    return [line for line in lines if line and not line.startswith("#") and only.lower() in line.lower()]
+
+
+def report(failed, examples):
+    classes = collections.defaultdict(list)
+    for one in failed:
+        classes[class_of(*one[1:])].append(one)
+    for name, members in sorted(classes.items(), key=lambda item: -len(item[1])):
+        print(f"== {len(members)} x {name}")
+        for statement, tally, cassandra in members[:examples]:
+            print(f"> {statement}\n  tally:     {tally}\n  cassandra: {cassandra}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tally", required=True)
+    parser.add_argument("--cassandra", required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--examples", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE")
+    o = parser.parse_args()
+    addresses = [(host, int(port)) for host, port in (a.rsplit(":", 1) for a in (o.tally, o.cassandra))]
+    chance = random.Random(o.seed)
+    broken = list(dict.fromkeys(m for s in read_statements(o.files or [HERE / "syntax_mutants.cql"], o.only) for m in [s, *mutants(s, chance, o.random)]))
+    found = {"passed": [], "explained": [], "failed": []}
+    make_schema(addresses)
+    threads = [threading.Thread(target=compare, args=(addresses, broken[i::o.jobs], o.all, found)) for i in range(o.jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    drop_schema(addresses)
+    report(sorted(found["failed"]), o.examples)
+    print(f"{len(found['passed'])} passed, {len(found['explained'])} explained, {len(found['failed'])} failed")
+    return 1 if found["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
