@@ -21,21 +21,37 @@ static unsigned lightest(const struct heavy_set *s) {
     return least;
 }
 
+/* HEAVY_WAYS: it is not kept. */
+static unsigned way_of(const struct heavy_set *s, uint64_t key) {
+    unsigned i = 0;
+    while (i < HEAVY_WAYS && (s->keys[i] != key || !s->loads[i])) i++;
+    return i;
+}
+
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
     uint32_t set = set_of(h, key);
     struct heavy_set *s = &h->sets[set];
-    for (unsigned i = 0; i < HEAVY_WAYS; i++) {
-        if (s->keys[i] != key || !s->loads[i]) continue;
+    unsigned i = way_of(s, key);
+    *fresh = i == HEAVY_WAYS;
+    if (!*fresh) {
         s->loads[i] += load;
         s->errors[i] += error;
-        *fresh = false;
         return set * HEAVY_WAYS + i;
     }
-    unsigned i = lightest(s);
+    i = lightest(s);
     s->keys[i] = key;
     s->errors[i] = s->loads[i] + error;
     s->loads[i] += load;
-    *fresh = true;
+    return set * HEAVY_WAYS + i;
+}
+
+/* The load of a key that is kept bounds those that are not (H2), so it never falls. */
+uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load) {
+    uint32_t set = set_of(h, key);
+    struct heavy_set *s = &h->sets[set];
+    unsigned i = way_of(s, key);
+    if (i == HEAVY_WAYS) return HEAVY_NONE;
+    s->errors[i] += load < s->loads[i] - s->errors[i] ? load : s->loads[i] - s->errors[i];
     return set * HEAVY_WAYS + i;
 }
 

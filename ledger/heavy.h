@@ -35,6 +35,9 @@ void heavy_fini(struct heavy *h);
 uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh);
 /* Adds what is known of the key from elsewhere: a load that may be wrong by error. The total stays the caller's. */
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh);
+/* Some of what was added to the key did not happen after all: its load stays, and may be wrong by so much more. Returns its place, or HEAVY_NONE: it is not kept. */
+enum { HEAVY_NONE = UINT32_MAX };
+uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load);
 /* The key at a place; load 0: none. */
 struct heavy_item {
     uint64_t key, load, error;

@@ -54,15 +54,15 @@ void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *
     pthread_mutex_unlock(&s->lock);
 }
 
-void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c) {
+void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open) {
     struct shard *s = &l->shards[shard];
-    if (!claim->object) return;
+    if (!claim->n) return;
     pthread_mutex_lock(&s->lock);
     uint32_t second = second_of(l, s, now_us);
     turn_second(l, s, second);
     pthread_mutex_lock(&l->lock);
     shard_drain(s, &l->book);
-    shard_take_back(s, &l->book, second, claim, c);
+    shard_take_back(s, &l->book, second, claim, open ? &c->usage : &roles_open(&l->roles, c->role)->usage);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_unlock(&s->lock);
 }

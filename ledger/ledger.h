@@ -28,8 +28,9 @@ void ledger_close(struct ledger *l);
 
 /* Any thread; a shard is meant for one, so that nobody waits. */
 void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
-/* A write that was posted has failed after all: it is free, and an error of the system's. What the heaviest partitions and statements count stays. */
-void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c);
+/* A write that was posted has failed after all: it is free, and an error of the system's. Every table, partition and statement that it was posted to gets it back, and its
+ * connection, or, when that is not open any more, its role. */
+void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open);
 /* TTL deletes: units of no request. Any thread. */
 void ledger_ttl_delete(struct ledger *l, int64_t now_us, uint32_t object, const char *keyspace, const char *table, uint64_t units);
 /* c->id, address, role and opened_us are set; the id is made here. */

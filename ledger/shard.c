@@ -233,40 +233,6 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
     if (t) t->cell.f.n[FIGURE_TTL_DELETES] += units;
 }
 
-struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation) {
-    struct ledger_claim c = {.operation = operation};
-    for (const struct op_write *w = cost->writes; w; w = w->next) {
-        if (!c.object) c.object = w->object;
-        if (w->object != c.object) continue;
-        c.read_halves += w->read_halves;
-        c.write_units += w->write_units;
-        c.static_units += w->static_units;
-        c.entities += (uint32_t)op_write_entities(w);
-    }
-    return c;
-}
-
-static void lessen(uint64_t *n, uint64_t by) { *n -= by < *n ? by : *n; }
-
-void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim, struct ledger_connection *c) {
-    bool batch = claim->operation == OPERATION_BATCH;
-    struct book_table *t = book_find(b, claim->object), *of = batch ? book_find(b, 0) : t;
-    struct figures units = {0}, request = {0};
-    units.n[FIGURE_READ_UNITS] = claim->read_halves;
-    units.n[FIGURE_WRITE_UNITS] = claim->write_units + claim->static_units;
-    units.n[FIGURE_STATIC_WRITE_UNITS] = claim->static_units;
-    units.n[FIGURE_ENTITIES] = claim->entities;
-    request.of[claim->operation][OF_REQUESTS] = 1;
-    if (t) book_take_back(t, second, &units);
-    if (of) book_take_back(of, second, &request);
-    struct shard_table *fails = of ? table_open(s, of->object, of->keyspace, of->name) : NULL;
-    if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
-    if (!c) return;
-    lessen(&c->usage.all.n[USAGE_READ_HALVES], claim->read_halves);
-    lessen(&c->usage.all.n[USAGE_WRITE_UNITS], claim->write_units + claim->static_units);
-    lessen(&c->usage.all.n[USAGE_ENTITIES], claim->entities);
-}
-
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
     struct usage_sums u = sums_of_all(q);
     if (q->connection) add_connection(q->connection, second, q, u);
@@ -278,4 +244,71 @@ void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q
     struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace, no_table ? "" : q->cost->table);
     if (t) add_outcome(&t->cell, q);
     if (q->statement_id && !other) add_statement(s, second, q, &u);
+}
+
+/* ---- taking back ---- */
+
+static struct ledger_claim_part claim_part(const struct op_write *w) {
+    return (struct ledger_claim_part){.object = w->object, .token = w->token, .read_halves = w->read_halves, .write_units = w->write_units,
+                                      .static_units = w->static_units, .entities = (uint32_t)op_write_entities(w),
+                                      .condition_failed = w->conditional && !w->applied};
+}
+
+struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id) {
+    struct ledger_claim c = {.operation = operation, .statement_id = statement_id};
+    const struct op_write *first = cost->writes;
+    uint32_t n = 0;
+    if (!first) return c;
+    c.first = claim_part(first);
+    for (const struct op_write *w = first->next; w; w = w->next) n++;
+    if (n) c.others = malloc(n * sizeof(*c.others));
+    c.n = 1 + (c.others ? n : 0);
+    n = 0;
+    for (const struct op_write *w = first->next; c.others && w; w = w->next) c.others[n++] = claim_part(w);
+    return c;
+}
+
+void ledger_claim_fini(struct ledger_claim *c) {
+    free(c->others);
+    *c = (struct ledger_claim){0};
+}
+
+static void take_back_part(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim_part *p, struct usage_sums *all) {
+    struct book_table *t = book_find(b, p->object);
+    struct figures units = {0};
+    units.n[FIGURE_READ_UNITS] = p->read_halves;
+    units.n[FIGURE_WRITE_UNITS] = p->write_units + p->static_units;
+    units.n[FIGURE_STATIC_WRITE_UNITS] = p->static_units;
+    units.n[FIGURE_ENTITIES] = p->entities;
+    units.n[FIGURE_CONDITION_FAILED] = p->condition_failed;
+    if (t) book_take_back(t, second, &units);
+    const struct usage_sums u = {.n = {[USAGE_READ_HALVES] = p->read_halves, [USAGE_WRITE_UNITS] = p->write_units + p->static_units, [USAGE_ENTITIES] = p->entities}};
+    uint32_t at = heavy_doubt(&s->partitions, shard_partition_id(p->object, p->token), usage_load(u.n[USAGE_READ_HALVES], u.n[USAGE_WRITE_UNITS]));
+    if (at != HEAVY_NONE) usage_take_back(&s->partition_infos[at].usage, second, &u);
+    usage_sums_add(all, &u);
+}
+
+static void take_back_statement(struct shard *s, uint32_t second, uint64_t id, const struct usage_sums *u) {
+    uint32_t at = id ? heavy_doubt(&s->statements, id, usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS])) : HEAVY_NONE;
+    if (at != HEAVY_NONE) usage_take_back(&s->statement_infos[at].usage, second, u);
+}
+
+/* It was a request of its table, a batch of none, and is one that failed. */
+static void take_back_request(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim) {
+    struct book_table *t = book_find(b, claim->operation == OPERATION_BATCH ? 0 : claim->first.object);
+    struct figures request = {0};
+    request.of[claim->operation][OF_REQUESTS] = 1;
+    if (!t) return;
+    book_take_back(t, second, &request);
+    struct shard_table *fails = table_open(s, t->object, t->keyspace, t->name);
+    if (fails) fails->cell.f.of[claim->operation][OF_SYSTEM_ERRORS]++;
+}
+
+void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim, struct usage *of) {
+    struct usage_sums all = {0};
+    take_back_part(s, b, second, &claim->first, &all);
+    for (uint32_t i = 0; i + 1 < claim->n; i++) take_back_part(s, b, second, &claim->others[i], &all);
+    take_back_statement(s, second, claim->statement_id, &all);
+    take_back_request(s, b, second, claim);
+    usage_take_back(of, second, &all);
 }

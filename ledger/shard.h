@@ -48,14 +48,23 @@ struct ledger_request {
     struct slice text;           /* of the statement */
 };
 
-/* What a write that was posted is taken back by, when its commit fails after all. */
-struct ledger_claim {
-    uint32_t object; /* 0: it is no write */
-    enum operation operation;
-    uint32_t read_halves, write_units, static_units, entities; /* on that table */
+/* What a write that was posted is taken back by, when its commit fails after all: write by write, of whatever tables and partitions. */
+struct ledger_claim_part {
+    uint32_t object;
+    int64_t token;
+    uint32_t read_halves, write_units, static_units, entities;
+    bool condition_failed;
 };
-/* Of a request that succeeds, before it is posted. A batch over several tables: of its first one. */
-struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation);
+struct ledger_claim {
+    enum operation operation;
+    uint64_t statement_id; /* as posted */
+    uint32_t n;            /* 0: it is no write */
+    struct ledger_claim_part first, *others; /* others: n - 1, on the heap */
+};
+/* Of a request that succeeds, as it is posted. Without memory it is a claim to the first part alone. */
+struct ledger_claim ledger_claim_of(const struct op_cost *cost, enum operation operation, uint64_t statement_id);
+/* Copies share what it holds: one of them is ended. */
+void ledger_claim_fini(struct ledger_claim *c);
 
 struct shard_table {
     uint32_t object;
@@ -107,8 +116,8 @@ void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, co
 /* Under the lock, and the book's: empties the cells into it. */
 void shard_drain(struct shard *s, struct book *b);
 void shard_drop(struct shard *s, uint32_t object);
-/* Under the lock, and the book's; shard_drain was called. c may be NULL. */
-void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim, struct ledger_connection *c);
+/* Under the lock, and the book's; shard_drain was called. of: whose it was, the connection's or, once that is closed, its role's. */
+void shard_take_back(struct shard *s, struct book *b, uint32_t second, const struct ledger_claim *claim, struct usage *of);
 /* Under the lock: partitions and statements as bytes (shard_state.c), and those of bytes added to the shard's; what is damaged, and behind it, is left out. */
 void shard_put(const struct shard *s, struct buf *out);
 void shard_take(struct shard *s, struct slice bytes);

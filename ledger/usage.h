@@ -53,6 +53,26 @@ static inline void usage_add(struct usage *u, uint32_t second, const struct usag
     }
 }
 
+static inline uint64_t usage_lessen(uint64_t *n, uint64_t by) {
+    uint64_t taken = by < *n ? by : *n;
+    *n -= taken;
+    return by - taken;
+}
+static inline uint64_t usage_window_lessen(uint32_t *n, uint64_t by) {
+    uint64_t left = *n, rest = usage_lessen(&left, by);
+    *n = (uint32_t)left;
+    return rest;
+}
+/* Takes back what was added a moment ago: from the running second and minute, and, what they do not hold, from those before. */
+static inline void usage_take_back(struct usage *u, uint32_t second, const struct usage_sums *what) {
+    usage_roll(u, u->second > second ? u->second : second);
+    for (int i = 0; i < USAGE_FIGURES; i++) {
+        (void)usage_lessen(&u->all.n[i], what->n[i]);
+        (void)usage_window_lessen(&u->last_second.n[i], usage_window_lessen(&u->in_second.n[i], what->n[i]));
+        (void)usage_window_lessen(&u->last_minute.n[i], usage_window_lessen(&u->in_minute.n[i], what->n[i]));
+    }
+}
+
 /* Those of from join those of to, at that second, or later when one has seen a later one. */
 static inline void usage_merge(struct usage *to, const struct usage *from, uint32_t second) {
     struct usage f = *from;

@@ -59,6 +59,8 @@ struct np_call {
     struct np_rows rows;
     enum cql_outcome outcome;
     struct np_call_fault fault;
+    uint64_t statement_id; /* as the ledger knows the statement; 0: not at all */
+    struct slice statement_text;
     int64_t started_us; /* machine time; only when traced */
     struct np_trace trace; /* its steps, likewise */
     /* offloaded only */

@@ -132,7 +132,7 @@ static void held_insert(struct np_loop *l, struct np_held *h) {
 }
 
 /* The outcome is known now: it is told and counted, also when nobody hears it any more. */
-static void ack_send(struct np_held *h, const struct np_ack *a, const struct err *e) {
+static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     struct np_conn *c = a->conn;
     if (c->state == NP_CONN_CLOSED) np_reply_drop(&h->rest);
     else if (e) npi_send_error(c, a->version, a->stream, e);
@@ -146,7 +146,8 @@ static void ack_send(struct np_held *h, const struct np_ack *a, const struct err
     if (!e && a->account.trace)
         catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged", "event-loop");
     bool open = c->state != NP_CONN_CLOSED;
-    if (e && o->ledger) ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, open ? &c->account : NULL);
+    if (e && o->ledger) ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account, open);
+    ledger_claim_fini(&a->account.claim);
     npi_conn_answered(c);
     npi_conn_unref(c);
 }

@@ -26,22 +26,26 @@ static enum ledger_outcome outcome_of(const struct err *e, const struct limit_ve
     return o == NP_OUTCOME_REFUSED ? LEDGER_USER_ERROR : LEDGER_SYSTEM_ERROR;
 }
 
+static bool is_posted(const struct np_call *call) {
+    return call->conn->loop->o->ledger && (call->r.kind != REQUEST_PREPARE || call->err.set);
+}
+
 /* A prepared statement is known by its id, another one by what it has in common with those that differ in their values. */
-static void name_statement(struct np_call *call, struct ledger_request *q) {
+void npi_post_name(struct np_call *call) {
     const struct cql_request *r = &call->r;
+    struct slice text = {0};
+    call->statement_id = 0;
+    if (!is_posted(call)) return;
     if (r->kind == REQUEST_BATCH && call->cost.table) {
-        const char *text = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace, call->cost.table);
-        if (text) q->text = slice_str(text);
-        q->statement_id = text ? murmur3_hash(q->text) : 0;
-        return;
+        const char *batch = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace, call->cost.table);
+        if (batch) text = slice_str(batch);
+    } else if (r->kind == REQUEST_EXECUTE && r->fingerprint) {
+        text = slice_str(r->fingerprint);
+    } else if (r->kind == REQUEST_QUERY && npi_operation_of(r->stmt_kind) != OPERATION_OTHER && !call->cost.is_system) {
+        text = cql_fingerprint(&call->arena, r->query);
     }
-    if (r->kind == REQUEST_EXECUTE && r->fingerprint) {
-        q->statement_id = load_u64(r->prepared_id.p);
-        q->text = slice_str(r->fingerprint);
-    } else if (r->kind == REQUEST_QUERY && q->operation != OPERATION_OTHER && !call->cost.is_system) {
-        q->text = cql_fingerprint(&call->arena, r->query);
-        q->statement_id = q->text.p ? murmur3_hash(q->text) : 0;
-    }
+    call->statement_text = text;
+    if (text.p) call->statement_id = r->kind == REQUEST_EXECUTE ? load_u64(r->prepared_id.p) : murmur3_hash(text);
 }
 
 static void note_verdict(const struct limit_verdict *v, const struct op_cost *cost, struct ledger_request *q) {
@@ -71,8 +75,7 @@ static void tell_slow(const struct np_call *call, const struct ledger_request *q
 void npi_post(struct np_call *call) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
-    bool prepares = call->r.kind == REQUEST_PREPARE;
-    if (!o->ledger || (prepares && !call->err.set)) return;
+    if (!is_posted(call)) return;
     struct ledger_request q = {
         .cost = &call->cost,
         .charge = &call->charge,
@@ -81,7 +84,9 @@ void npi_post(struct np_call *call) {
         .stands = call->fault.applied,
         .statements = count_statements(&call->cost),
         .now_us = call->r.now_us,
-        .connection = prepares ? NULL : &c->account,
+        .connection = call->r.kind == REQUEST_PREPARE ? NULL : &c->account,
+        .statement_id = call->statement_id,
+        .text = call->statement_text,
     };
     if (is_unprepared(&call->err)) {
         q.operation = OPERATION_OTHER;
@@ -89,7 +94,6 @@ void npi_post(struct np_call *call) {
     }
     c->loop->ended_us = clock_wall_us(o->clock);
     q.took_us = c->loop->ended_us > q.now_us ? c->loop->ended_us - q.now_us : 0;
-    name_statement(call, &q);
     int64_t slow_us = o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0;
     if (UNLIKELY(slow_us && q.took_us >= slow_us)) tell_slow(call, &q);
     if (UNLIKELY(call->r.verdict != NULL)) note_verdict(call->r.verdict, &call->cost, &q);

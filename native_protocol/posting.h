@@ -6,5 +6,7 @@
 
 /* What the ledger calls a statement. */
 enum operation npi_operation_of(enum stmt_kind kind);
+/* Before both that and the claim to what it posts: as which statement it is posted (call->statement_id). */
+void npi_post_name(struct np_call *call);
 /* Once for every query request, before its memory goes. The loop's thread. */
 void npi_post(struct np_call *call);

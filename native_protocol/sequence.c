@@ -124,17 +124,20 @@ static void fill_account(struct np_call *call) {
     call->account.schema_changed = call->r.result.kind == RESULT_SCHEMA_CHANGE;
     call->account.failed = call->fault.applied && call->err.set;
     if (call->account.failed) call->account.failure = call->err.code;
-    if (call->cost.writes) call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind));
+    if (call->outcome == CQL_COMMIT && call->conn->loop->o->ledger)
+        call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), call->statement_id);
 }
 
 /* Of a response that waits to be durable the loop does both, when it is. -1: the connection cannot be answered, or is not to be. */
 static int acknowledge_and_account(struct np_call *call) {
     fill_account(call);
     if (UNLIKELY(npi_fault_hangs_up(call))) {
+        ledger_claim_fini(&call->account.claim);
         np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
         return -1;
     }
     int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
+    if (held != 1) ledger_claim_fini(&call->account.claim);
     if (held != 1) np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
     return held < 0 ? -1 : 0;
 }
@@ -145,6 +148,7 @@ void npi_call_finish(struct np_call *call) {
     check_outcome(call);
     adopt_session(call);
     count_work(call);
+    npi_post_name(call);
     bool broken = acknowledge_and_account(call);
     npi_audit_call(call);
     npi_post(call);

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 from cassandra.cluster import NoHostAvailable
+from cassandra.query import BatchStatement, BatchType
 
 from tally_server import TALLYD, Server, free_port
 
@@ -98,6 +99,58 @@ def test_file_size_limit(tmp_path, kib, end):
         server.binary = TALLYD
         server.start()
         check_all(server, acknowledged)
+        server.stop()
+    finally:
+        server.kill9()
+
+
+BATCH_VALUE = bytes(10_000)
+BATCH_UNITS = 2 * 10  # of each of its rows: it is logged
+
+
+def write_batches_until_errors(session):
+    """Batches over three tables until some failed: how many were acknowledged, and how many failed."""
+    inserts = [session.prepare(f"INSERT INTO disk.t{i} (pk, v) VALUES (?, ?)") for i in range(3)]
+    acknowledged = errors = 0
+    for row in range(ROWS_MAX):
+        batch = BatchStatement(BatchType.LOGGED)
+        for insert in inserts:
+            batch.add(insert, (row, BATCH_VALUE))
+        try:
+            session.execute(batch)
+            acknowledged += 1
+        except NoHostAvailable as e:
+            assert "Server error" in str(e), e
+            errors += 1
+            if errors == 10:
+                break
+    assert acknowledged and errors, (acknowledged, errors)
+    return acknowledged, errors
+
+
+def test_a_batch_over_tables_that_fails_is_free_on_all_of_them(tmp_path):
+    """What was posted before the commit failed is taken back from every table and partition, from statement, connection and role; an innocent table keeps what is its own."""
+    server = Server(tmp_path, "--mode", "cassandra", binary=file_limit(tmp_path, 512)).start()
+    try:
+        with server.cluster() as cluster:
+            session = cluster.connect()
+            session.execute("CREATE KEYSPACE disk WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            for name in ("innocent", "t0", "t1", "t2"):
+                session.execute(f"CREATE TABLE disk.{name} (pk int PRIMARY KEY, v blob)")
+            session.execute("INSERT INTO disk.innocent (pk, v) VALUES (1, 0x01)")
+            n, errors = write_batches_until_errors(session)
+            tables = {r.table_name: r for r in session.execute("SELECT * FROM system_metering.tables WHERE keyspace_name = 'disk'")}
+            assert {name: (t.write_units, t.entities) for name, t in tables.items() if name.startswith("t")} == {f"t{i}": (n * BATCH_UNITS, n) for i in range(3)}
+            assert (tables["innocent"].write_units, tables["innocent"].requests) == (1, 1)
+            partitions = [r for r in session.execute("SELECT * FROM system_metering.partitions") if r.table_name.startswith("t")]
+            assert {r.write_units for r in partitions} == {0, BATCH_UNITS}, "a partition was written once, or its only write failed"
+            assert all(r.load - r.load_error <= r.write_units * 3 <= r.load for r in partitions)
+            statement = next(r for r in session.execute("SELECT * FROM system_metering.statements") if r.statement.startswith("BATCH of 3"))
+            assert statement.write_units == 3 * n * BATCH_UNITS
+            for table in ("connections", "roles"):
+                assert sum(r.write_units for r in session.execute(f"SELECT * FROM system_metering.{table}")) == 3 * n * BATCH_UNITS + 1, table
+            failed = [r for r in session.execute("SELECT * FROM system_metering.metrics WHERE metric_name = 'SystemErrors'")]
+            assert [(r.operation, r.sum) for r in failed] == [("BATCH", errors)]
         server.stop()
     finally:
         server.kill9()

@@ -83,6 +83,83 @@ static void test_shards_come_together_by_second_and_minute(void **state) {
     ledger_close(l);
 }
 
+/* Two writes of a batch on two tables, and an innocent one beside them. */
+enum { ONE = 1, TWO = 2 };
+static void post_batch(struct ledger *l, struct op_cost *cost, struct ledger_connection *c, uint64_t statement_id) {
+    uint64_t units = 0;
+    for (struct op_write *w = cost->writes; w; w = w->next) units += w->write_units + w->static_units;
+    struct charge charge = {.write_units = (double)units, .total = (double)units};
+    struct ledger_request q = {.cost = cost, .charge = &charge, .operation = OPERATION_BATCH, .statements = 1, .now_us = now_us, .took_us = 100,
+                               .connection = c, .statement_id = statement_id, .text = slice_str("BATCH")};
+    ledger_post(l, 0, &q);
+}
+
+static struct ledger_partition partition_of(struct ledger *l, uint32_t object) {
+    size_t n;
+    struct ledger_partition *p = ledger_partitions(l, &n), found = {.share = 0};
+    for (size_t i = 0; i < n; i++)
+        if (p[i].p.object == object) found = p[i];
+    free(p);
+    return found;
+}
+
+static uint64_t units_of_statement(struct ledger *l) {
+    size_t n;
+    struct ledger_statement *s = ledger_statements(l, &n);
+    uint64_t units = n ? s[0].s.usage.all.n[USAGE_WRITE_UNITS] : 0;
+    free(s);
+    return units;
+}
+
+static uint64_t units_of_role(struct ledger *l, const char *name) {
+    struct roles *r = ledger_roles(l);
+    uint64_t units = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        if (!strcmp(r->list[i].name, name)) units = r->list[i].usage.all.n[USAGE_WRITE_UNITS];
+    free(r);
+    return units;
+}
+
+static void check_units(struct ledger *l, uint32_t object, uint64_t all, uint64_t statics) {
+    const struct figures f = of(l, object).total;
+    assert_int_equal(f.n[FIGURE_WRITE_UNITS], all);
+    assert_int_equal(f.n[FIGURE_STATIC_WRITE_UNITS], statics);
+    const struct ledger_partition p = partition_of(l, object);
+    assert_int_equal(p.p.usage.all.n[USAGE_WRITE_UNITS], all);
+    assert_in_range(usage_load(0, all), p.load - p.error, p.load);
+}
+
+static void test_a_batch_that_fails_on_the_disk_is_taken_back_from_all_that_it_was_posted_to(void **state) {
+    (void)state;
+    for (int closed = 0; closed < 2; closed++) {
+        now_us = (int64_t)6500000 * S;
+        struct ledger *l = open_ledger(1, NULL);
+        struct ledger_connection c = {.role = "writer"};
+        ledger_connect(l, 0, &c);
+        struct op_write second = {.keyspace = "k", .table = "two", .object = TWO, .token = 8, .key = slice_str("b"), .has_row = true, .write_units = 7, .static_units = 3};
+        struct op_write first = {.next = &second, .keyspace = "k", .table = "one", .object = ONE, .token = 5, .key = slice_str("a"), .has_row = true, .write_units = 4};
+        struct op_cost cost = {.writes = &first, .keyspace = "k", .table = "one", .object = ONE};
+        post(l, 0, 3, 9, 11); /* the innocent one */
+        post_batch(l, &cost, &c, 77);
+        struct ledger_claim claim = ledger_claim_of(&cost, OPERATION_BATCH, 77);
+        post_batch(l, &cost, &c, 77);
+        if (closed) ledger_disconnect(l, 0, &c);
+        now_us += S;
+        ledger_take_back(l, 0, now_us, &claim, &c, !closed);
+        ledger_claim_fini(&claim);
+        check_units(l, ONE, 4, 0);
+        check_units(l, TWO, 10, 3);
+        check_units(l, 3, 11, 0);
+        assert_int_equal(units_of_statement(l), 14);
+        assert_int_equal(units_of_role(l, "writer"), 14);
+        const struct figures none = of(l, 0).total;
+        assert_int_equal(none.of[OPERATION_BATCH][OF_REQUESTS], 1);
+        assert_int_equal(none.of[OPERATION_BATCH][OF_SYSTEM_ERRORS], 1);
+        if (!closed) ledger_disconnect(l, 0, &c);
+        ledger_close(l);
+    }
+}
+
 static void test_time_that_goes_back_loses_nothing(void **state) {
     (void)state;
     now_us = (int64_t)7000000 * S;
@@ -400,6 +477,7 @@ static void test_threads_post_while_others_look(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shards_come_together_by_second_and_minute),
+        cmocka_unit_test(test_a_batch_that_fails_on_the_disk_is_taken_back_from_all_that_it_was_posted_to),
         cmocka_unit_test(test_time_that_goes_back_loses_nothing),
         cmocka_unit_test(test_the_file_brings_back_sums_and_minutes),
         cmocka_unit_test(test_minutes_older_than_an_hour_stay_in_the_sum),
