@@ -69,7 +69,7 @@ struct ast_prop_value *tree_tags(struct call *c, const struct doc *tags) {
 /* ---- running ---- */
 
 static enum api_error error_of(const struct err *e) {
-    static const char *const quotas[] = {"keyspaces-quota", "tables-quota", "concurrent-ddl", "concurrent-restores", "schema-size"};
+    static const char *const quotas[] = {"keyspaces-quota", "tables-quota", "concurrent-ddl", "concurrent-restores", "schema-size", "table-capacity", "account-capacity"};
     for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
         if (e->rule && !strcmp(e->rule, quotas[i])) return API_ServiceQuotaExceededException;
     switch (e->code) {

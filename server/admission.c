@@ -70,6 +70,11 @@ static void on_change(void *arg, const struct schema_change *change) {
     schema_unref(s);
 }
 
+struct catalog_quota admission_quota(const struct limit_values *v) {
+    return (struct catalog_quota){.table_units = {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_TABLE_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_TABLE_WRITE]},
+                                  .account_units = {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_ACCOUNT_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_ACCOUNT_WRITE]}};
+}
+
 /* ---- what a request asks ---- */
 
 static void put_part(struct limit_ask *ask, struct limit_part *parts, const struct limit_part *p) {

@@ -16,6 +16,8 @@ struct admission;
 struct admission *admission_new(const struct limiter_options *o, struct catalog *c, struct clock *clock, struct ledger *ledger, struct err *e) MUST_CHECK;
 /* Before the catalogue and the ledger are closed. */
 void admission_free(struct admission *a);
+/* How much tables may be provisioned with: the limits of tables and the account. */
+struct catalog_quota admission_quota(const struct limit_values *values);
 /* What cql_db_options gets: asks nobody when nothing is limited. */
 struct cql_admission admission_of(struct admission *a);
 

@@ -65,7 +65,7 @@ static int open_access(struct instance *in, struct err *e) {
 static int open_database(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct catalog_options co = {.eng = in->eng, .clock = &in->clock.clock, .clock_control = &in->clock, .mode = s->mode, .ddl_delay = s->ddl_delay, .ddl_rules = s->ddl_rules, .control = s->control, .recovery_window_s = s->pitr_window,
-                                 .node = s->node,
+                                 .node = s->node, .quota = admission_quota(&s->limits.values),
                                  .n_tables = METERING_TABLES + CONTROL_TABLES + (s->mode == MODE_CASSANDRA ? AUTH_TABLES + VIEWS_TABLES : 0), .tables = in->tables};
     in->catalog = catalog_open(&co, e);
     if (!in->catalog) return -1;

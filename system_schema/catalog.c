@@ -113,6 +113,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     c->clock_control = o->clock_control;
     c->mode = o->mode;
     c->control = o->control;
+    c->quota = o->quota;
     c->n_tables = o->n_tables;
     c->tables = o->tables;
     c->started_s = clock_wall_us(o->clock) / 1000000;

@@ -32,6 +32,11 @@ void peers_following(const char *listen_address, uint32_t i, char out[ADDRESS_TE
 
 struct object_kind; /* object_kind.h */
 
+/* Units a second that tables may be provisioned with, by enum schema_capacity_kind; 0: as many as one likes. */
+struct catalog_quota {
+    int64_t table_units[2], account_units[2]; /* one table; all together */
+};
+
 struct catalog_options {
     struct eng *eng;
     struct clock *clock;
@@ -42,6 +47,7 @@ struct catalog_options {
     int64_t recovery_window_s; /* how far back tables can be restored; 0: 35 days */
     bool control;          /* the keyspace system_control is there */
     struct node_info node;
+    struct catalog_quota quota;
     uint32_t n_tables; /* further system tables */
     const struct virtual_table *tables;
     uint32_t n_kinds; /* further kinds of objects, behind those of object_kind.def */

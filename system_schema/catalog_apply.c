@@ -391,7 +391,7 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t) {
     drop_autoscaling(a->change, parts);
     if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
-    if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL)) return -1;
+    if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) || apply_check_capacity(a, NULL, t, NULL)) return -1;
     return apply_begin_create(a, &table_kind, ks, t);
 }
 
@@ -474,7 +474,7 @@ static int alter_table(struct apply *a) {
     if (stamp_settings(a, t, &parts)) return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
-    if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t)) return -1;
+    if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t) || apply_check_capacity(a, x, &altered, t)) return -1;
     return apply_begin_update(a, x, &altered);
 }
 

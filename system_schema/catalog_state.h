@@ -75,6 +75,7 @@ struct catalog {
     bool control;
     struct partitioner partitioner;
     struct node_info node;
+    struct catalog_quota quota;
     uint32_t n_kinds;  /* in the order of dependency */
     const struct object_kind **kinds;
     uint32_t n_tables; /* of layers above */
@@ -203,6 +204,11 @@ int apply_check_table_name(struct apply *a, const struct entry *ks);
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t);
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
 int apply_begin_drop(struct apply *a, struct entry *x);
+
+/* ---- catalog_capacity.c ---- */
+
+/* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more than a quota allows. */
+int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t, const struct schema_table *before);
 
 /* ---- catalog_restore.c ---- */
 

@@ -183,6 +183,11 @@ int table_id(struct compile *c, const struct ast_props *p, struct catalog_change
     return change->has_id ? 0 : err_set(c->err, ERR_CONFIG, "Invalid table id");
 }
 
+/* What is refused is what Cassandra 3.11 does not know. */
+static int refuse_newer(struct compile *c, const struct table_option *o) {
+    return o->defaults[0] ? 0 : compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, o->name);
+}
+
 int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) {
     for (uint32_t i = 0; i < p->n; i++) {
         const struct ast_prop *prop = &p->props[i];
@@ -192,6 +197,8 @@ int table_props_options(struct compile *c, const struct ast_props *p, const stru
             if (add_keyspaces_map(c, prop, out)) return -1;
         } else if (!o) {
             return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", prop->name);
+        } else if (refuse_newer(c, o)) {
+            return -1;
         } else if (o->kind == OPTION_MAP) {
             if (add_map(c, o, prop->value, out)) return -1;
         } else {

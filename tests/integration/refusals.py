@@ -15,6 +15,7 @@ ELSEWHERE = {
     "tables-quota": "test_keyspaces_and_tables_are_256",
     "concurrent-ddl": "test_fifty_changes_of_the_schema_at_once",
     "concurrent-restores": "test_four_restores_at_once",
+    "account-capacity": "test_all_tables_together_are_provisioned_with_80_000_units",
 }
 
 

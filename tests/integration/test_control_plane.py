@@ -258,6 +258,31 @@ def test_what_is_wrong_is_told_in_the_services_form(client, keyspace, call, erro
         assert response["resourceArn"].startswith("arn:aws:cassandra:")
 
 
+def test_capacity_beyond_a_quota_is_refused(tmp_path):
+    api = Api(tmp_path, "--ddl-delay", "none")
+    c = api.client()
+    c.create_keyspace(keyspaceName="k")
+    await_keyspace(c, "k")
+
+    def capacity(read, write):
+        return {"throughputMode": "PROVISIONED", "readCapacityUnits": read, "writeCapacityUnits": write}
+
+    def create(name, read, write):
+        return c.create_table(keyspaceName="k", tableName=name, schemaDefinition=PLAIN, capacitySpecification=capacity(read, write))
+
+    refused(lambda: create("t", 1, 40001), "ServiceQuotaExceededException", 402, "^The quota of 40000 write units per second for a table")
+    for name in ("t", "u"):
+        create(name, 40000, 1)
+        await_status(c, "k", name)
+    refused(lambda: create("v", 1, 1), "ServiceQuotaExceededException", 402, "^The quota of 80000 read units per second for all provisioned tables together")
+    refused(lambda: c.update_table(keyspaceName="k", tableName="t", capacitySpecification=capacity(1, 40001)), "ServiceQuotaExceededException", 402, "40000 write units")
+    refused(lambda: c.update_table(keyspaceName="k", tableName="t", autoScalingSpecification={
+        "readCapacityAutoScaling": {"autoScalingDisabled": False, "minimumUnits": 1, "maximumUnits": 40001, "scalingPolicy": TARGET}}),
+        "ServiceQuotaExceededException", 402, "40000 read units")
+    assert c.get_table(keyspaceName="k", tableName="t")["capacitySpecification"] == capacity(40000, 1)
+    api.server.stop()
+
+
 def test_what_is_under_way_is_a_conflict_and_fifty_of_it_a_quota(tmp_path):
     api = Api(tmp_path, "--ddl-rules", "CREATE TABLE k.d = none; CREATE TABLE * = held; DROP TABLE * = held; CREATE KEYSPACE * = none; CREATE TYPE * = none")
     c = api.client()

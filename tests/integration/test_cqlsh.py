@@ -277,6 +277,19 @@ def test_expansion_describes(keyspaces_shell):
     assert "CREATE KEYSPACE described" in keyspaces_shell.do("DESCRIBE KEYSPACE described;")
 
 
+def test_what_expansion_describes_can_be_run_where_refusals_are_strict(keyspaces_shell):
+    def described(table):
+        text = keyspaces_shell.do(f"DESCRIBE TABLE {table};")
+        return text[text.index("CREATE TABLE"):text.index(";", text.index("CREATE TABLE"))]
+
+    fill(keyspaces_shell, "pasted")
+    statement = described("pasted.people").replace("people", "people2")
+    assert "read_repair_chance" in statement and "read_repair =" not in statement
+    keyspaces_shell.do(" ".join(statement.split()) + ";")
+    await_table(keyspaces_shell, "pasted", "people2")
+    assert described("pasted.people2").split() == statement.split()
+
+
 def test_expansion_completes(keyspaces_shell):
     fill(keyspaces_shell, "tabbed")
     line, _ = keyspaces_shell.complete("SELECT * FROM peo")

@@ -283,7 +283,7 @@ def test_every_limit_is_shown_with_its_source(limited):
     rows = {r.name: r for r in l.session.execute("SELECT * FROM system_metering.limits")}
     assert (rows["connection"].value, rows["connection"].default_value) == (7000, 3000)
     assert (rows["partition-read"].value, rows["partition-write"].value, rows["table-write"].value) == (3000, 1000, 40000)
-    assert all("https://" in r.source and r.confidence in ("documented", "recalled", "inferred", "seen") for r in rows.values())
+    assert all("https://" in r.source and r.confidence in ("documented", "inferred", "seen") for r in rows.values())
 
 
 def scrape(server, query=""):

@@ -77,6 +77,17 @@ def test_a_range_deletion_of_more_than_a_thousand_rows(session):
     assert list(session.execute(f"SELECT c FROM {KEYSPACE}.ranges WHERE p = 1")) == []
 
 
+def test_what_a_driver_exports_of_a_table_can_be_run(strict, session):
+    create_table(session, KEYSPACE, "exported", "p int, c text, s text static, v map<text, int>, PRIMARY KEY (p, c)")
+    with strict.cluster() as cluster:
+        other = cluster.connect()
+        text = cluster.metadata.keyspaces[KEYSPACE].tables["exported"].export_as_string()
+        other.execute(text.replace("exported", "exported2"))
+        await_active(other, KEYSPACE, "exported2")
+        cluster.refresh_table_metadata(KEYSPACE, "exported2")
+        assert cluster.metadata.keyspaces[KEYSPACE].tables["exported2"].export_as_string() == text.replace("exported", "exported2")
+
+
 def test_batches_of_the_protocol_have_the_limits_of_batches_in_text(session):
     create_table(session, KEYSPACE, "batches", "p int PRIMARY KEY, v int")
     insert = session.prepare(f"INSERT INTO {KEYSPACE}.batches (p, v) VALUES (?, ?)")
@@ -156,6 +167,49 @@ def test_fifty_changes_of_the_schema_at_once(tmp_path):
             session.execute(f"CREATE KEYSPACE k{i} WITH replication = {{'class': 'SingleRegionStrategy'}}")
         refused(session, "CREATE KEYSPACE k50 WITH replication = {'class': 'SingleRegionStrategy'}",
                 "The quota of 50 concurrent DDL operations has been exceeded. Wait until tables are ACTIVE.")
+    s.stop()
+
+
+def provisioned(read, write):
+    return f"WITH CUSTOM_PROPERTIES = {{'capacity_mode': {{'throughput_mode': 'PROVISIONED', 'read_capacity_units': {read}, 'write_capacity_units': {write}}}}}"
+
+
+def account_words(units, asked, quota=80000):
+    return (f"The quota of {quota} {units} units per second for all provisioned tables together has been exceeded (asked: {asked}). "
+            "Provision tables with less, or ask AWS for a higher quota.")
+
+
+def test_all_tables_together_are_provisioned_with_80_000_units(tmp_path):
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        for name, read, write in (("a", 40000, 30000), ("b", 40000, 30000), ("c", 0, 0)):
+            session.execute(f"CREATE TABLE k.{name} (p int PRIMARY KEY) {provisioned(read, write) if read else ''}")
+            await_active(session, "k", name)
+        refused(session, f"CREATE TABLE k.d (p int PRIMARY KEY) {provisioned(1, 1)}", account_words("read", 80001))
+        refused(session, f"ALTER TABLE k.c {provisioned(1, 20001)}", account_words("read", 80001))
+        session.execute(f"ALTER TABLE k.a {provisioned(39999, 40000)}")
+        await_active(session, "k", "a")
+        refused(session, f"ALTER TABLE k.c {provisioned(1, 10001)}", account_words("write", 80001))
+        session.execute(f"ALTER TABLE k.c {provisioned(1, 10000)}")
+        await_active(session, "k", "c")
+        session.execute("ALTER TABLE k.c WITH comment = 'what a table has it keeps'")
+        await_active(session, "k", "c")
+        session.execute("DROP TABLE k.b")
+        session.execute(f"CREATE TABLE k.d (p int PRIMARY KEY) {provisioned(40000, 30000)}")
+    s.stop()
+
+
+def test_quotas_of_capacity_are_settings(tmp_path):
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none", "--limit-values", "table-read=100000,account-read=100001").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        session.execute(f"CREATE TABLE k.a (p int PRIMARY KEY) {provisioned(100000, 40000)}")
+        await_active(session, "k", "a")
+        refused(session, f"CREATE TABLE k.b (p int PRIMARY KEY) {provisioned(2, 1)}", account_words("read", 100002, 100001))
+        session.execute(f"CREATE TABLE k.b (p int PRIMARY KEY) {provisioned(1, 1)}")
     s.stop()
 
 

@@ -44,10 +44,11 @@ static int open_catalog(struct world *w, struct err *e) {
     static const struct node_info keyspaces = {"tally", "datacenter1", "rack1", "3.11.2", "3.4.4", "127.0.0.1", 9042};
     static const struct node_info cassandra = {"tally", "datacenter1", "rack1", "5.0.0", "3.4.7", "127.0.0.1", 9042};
     const struct eng_options eo = {.durability = ENG_NONE, .clock = &w->clock.clock};
+    struct limit_values values;
     w->eng = eng_open(&eo, e);
-    if (!w->eng) return -1;
+    if (!w->eng || limit_values_parse("", &values, e)) return -1;
     const struct catalog_options co = {.eng = w->eng, .clock = &w->clock.clock, .mode = w->o.cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
-                                       .node = w->o.cassandra ? cassandra : keyspaces};
+                                       .node = w->o.cassandra ? cassandra : keyspaces, .quota = admission_quota(&values)};
     w->catalog = catalog_open(&co, e);
     return w->catalog ? 0 : -1;
 }
