@@ -465,39 +465,53 @@ static void keep_state(void *state) { (void)state; }
 
 static struct slice slice_at(const char *p, size_t n) { return slice_of(p, n); }
 
-/* Folds operands into first. NULL: damaged. */
-static char *fold(struct rocks *r, struct slice first, const char *const *ops, const size_t *lens, int from, int n,
-                  unsigned char *ok, size_t *len) {
-    struct buf acc, next;
-    buf_init(&acc, 0);
-    buf_init(&next, 0);
-    buf_put_slice(&acc, first);
-    *ok = 1;
-    for (int i = from; i < n && *ok; i++) {
-        next.n = 0;
-        if (r->o.merge(r->o.arg, buf_slice(&acc), slice_at(ops[i], lens[i]), &next)) *ok = 0;
-        struct buf t = acc;
-        acc = next;
-        next = t;
-    }
-    buf_fini(&next);
-    if (buf_failed(&acc)) *ok = 0;
-    if (!*ok) buf_fini(&acc);
-    *len = acc.n;
-    return (char *)acc.p;
+struct operands {
+    struct rocks *r;
+    const char *const *at;
+    const size_t *sizes;
+};
+
+static int merge_two(const struct rocks *r, struct slice a, struct slice b, struct buf *out) { return r->o.merge(r->o.arg, a, b, out) || buf_failed(out) ? -1 : 0; }
+
+/* Halves first: many small ones are put together before they meet anything large, and each byte is written a logarithm of times. The result is in out, or, of one alone,
+ * where it is. p NULL: damaged. */
+static struct slice fold_operands(const struct operands *o, int from, int n, struct buf *out) {
+    if (n == 1) return slice_at(o->at[from], o->sizes[from]);
+    struct buf halves[2];
+    for (int i = 0; i < 2; i++) buf_init(&halves[i], 0);
+    struct slice a = fold_operands(o, from, n / 2, &halves[0]), b = fold_operands(o, from + n / 2, n - n / 2, &halves[1]);
+    int rc = !a.p || !b.p || merge_two(o->r, a, b, out);
+    for (int i = 0; i < 2; i++) buf_fini(&halves[i]);
+    return rc ? (struct slice){0} : buf_slice(out);
 }
 
-static char *full_merge(void *state, const char *key, size_t key_len, const char *value, size_t value_len, const char *const *ops,
-                        const size_t *lens, int n, unsigned char *ok, size_t *len) {
-    (void)key, (void)key_len;
-    if (value) return fold(state, slice_at(value, value_len), ops, lens, 0, n, ok, len);
-    return fold(state, slice_at(ops[0], lens[0]), ops, lens, 1, n, ok, len);
+static char *give(struct buf *out, bool whole, unsigned char *ok, size_t *len) {
+    *ok = whole && !buf_failed(out);
+    if (!*ok) buf_fini(out);
+    *len = out->n;
+    return (char *)out->p;
 }
 
 static char *partial_merge(void *state, const char *key, size_t key_len, const char *const *ops, const size_t *lens, int n,
                            unsigned char *ok, size_t *len) {
     (void)key, (void)key_len;
-    return fold(state, slice_at(ops[0], lens[0]), ops, lens, 1, n, ok, len);
+    struct buf out;
+    buf_init(&out, 0);
+    struct slice all = fold_operands(&(struct operands){state, ops, lens}, 0, n, &out);
+    if (all.p && !out.n) buf_put_slice(&out, all);
+    return give(&out, all.p != NULL, ok, len);
+}
+
+static char *full_merge(void *state, const char *key, size_t key_len, const char *value, size_t value_len, const char *const *ops,
+                        const size_t *lens, int n, unsigned char *ok, size_t *len) {
+    if (!value) return partial_merge(state, key, key_len, ops, lens, n, ok, len);
+    struct buf folded, out;
+    buf_init(&folded, 0);
+    buf_init(&out, 0);
+    struct slice all = fold_operands(&(struct operands){state, ops, lens}, 0, n, &folded);
+    bool whole = all.p && !merge_two(state, slice_at(value, value_len), all, &out);
+    buf_fini(&folded);
+    return give(&out, whole, ok, len);
 }
 
 static void free_merged(void *state, const char *value, size_t n) {

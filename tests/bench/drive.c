@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/bench/proc.h"
 #include "tools/client/load.h"
 
 /* A slot keeps the random number that decided what it asks for; of a row that is written before, the row's number. */
@@ -12,7 +11,8 @@ struct drive {
     struct load *load;
     uint8_t ids[STATEMENTS][16];
     enum statement request;
-    unsigned fills; /* while filling; else 0 */
+    unsigned fill; /* while filling: which; else 0 */
+    uint32_t large;
     uint64_t next_row, n_rows;
     uint64_t seed;
     struct drive_result *result;
@@ -28,20 +28,20 @@ static uint64_t next_random(struct drive *l) {
 
 static bool pick(void *arg, struct flight_slot *s) {
     struct drive *l = arg;
-    if (l->fills && l->next_row >= l->n_rows) return false;
-    s->a = l->fills ? l->next_row++ : next_random(l);
+    if (l->fill && l->next_row >= l->n_rows) return false;
+    s->a = l->fill ? l->next_row++ : next_random(l);
     return true;
 }
 
 static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint16_t stream, struct buf *out) {
     struct drive *l = arg;
     (void)version;
-    if (l->fills) {
-        fill_put(out, stream, l->fills, slot->a, (const uint8_t(*)[16])l->ids);
+    if (l->fill) {
+        fill_put(out, stream, l->fill, slot->a, (const uint8_t(*)[16])l->ids, l->large);
         return;
     }
     enum statement s = workload_pick(l->request, slot->a);
-    workload_put(out, stream, s, l->ids[s], slot->a);
+    workload_put(out, stream, s, l->ids[s], slot->a, l->large);
 }
 
 static void fail(struct drive *l, const char *text) {
@@ -52,7 +52,7 @@ static void fail(struct drive *l, const char *text) {
 static int64_t answered(void *arg, struct flight_slot *slot, const struct load_answer *a) {
     struct drive *l = arg;
     char text[256];
-    int64_t expected = l->fills ? -1 : statement_rows(workload_pick(l->request, slot->a));
+    int64_t expected = l->fill ? -1 : statement_rows(workload_pick(l->request, slot->a));
     l->result->requests++;
     hist_add(&l->result->latency, a->service_ns);
     if (a->response->opcode == NP_ERROR) {
@@ -87,11 +87,11 @@ static int make_schema(struct drive *l, struct err *e) {
     return 0;
 }
 
-struct drive *drive_open(const char *host, uint16_t port, unsigned connections, unsigned in_flight, bool with_schema) {
+struct drive *drive_open(const struct proc *p, unsigned connections, unsigned in_flight, bool with_schema) {
     struct drive *l = calloc(1, sizeof(*l));
     struct err e = {0};
     if (!l) return NULL;
-    *l = (struct drive){.options = {.link = {.host = host, .port = port}, .version = WORKLOAD_VERSION, .bare = !with_schema}, .seed = 88172645463325252ull};
+    *l = (struct drive){.options = {.link = {.host = p->host, .port = p->port, .tls = p->tls, .insecure = p->tls, .timeout_ms = 60000}, .version = WORKLOAD_VERSION, .bare = !with_schema}, .seed = 88172645463325252ull};
     l->ids[ST_READ][0] = LOAD_ID_READ;
     l->ids[ST_INSERT][0] = LOAD_ID_INSERT;
     l->ids[ST_SLICE][0] = LOAD_ID_SLICE;
@@ -117,19 +117,45 @@ static double run(struct drive *l, double seconds) {
     return took;
 }
 
-int drive_fill(struct drive *l, unsigned fills) {
+/* One FILL_..., and that it was written. */
+static int fill(struct drive *l, const char *name, struct err *e) {
     struct drive_result r = {0};
+    struct client_answer ignored;
+    char text[128];
     l->result = &r;
-    l->fills = fills;
     l->next_row = 0;
-    l->n_rows = fill_size(fills);
+    l->n_rows = fill_size(l->fill, l->large);
     run(l, 0);
-    l->fills = 0;
-    if (r.failed) fprintf(stderr, "%llu of %llu rows were not written: %s\n", (unsigned long long)r.failed, (unsigned long long)r.requests, r.first_error);
-    return r.failed ? -1 : 0;
+    if (r.failed) return err_set(e, ERR_SERVER, "%llu of %llu rows were not written: %s", (unsigned long long)r.failed, (unsigned long long)r.requests, r.first_error);
+    snprintf(text, sizeof(text), "INSERT INTO bench.filled (name) VALUES ('%s')", name);
+    return l->options.bare ? 0 : client_ask(load_client(l->load, 0), text, &ignored, e);
 }
 
-void drive_run(struct drive *l, enum workload w, double seconds, struct drive_result *out) {
+/* Whether a server that keeps its data has it from before. */
+static int is_filled(struct drive *l, const char *name, struct err *e) {
+    struct client_answer a;
+    char text[128];
+    snprintf(text, sizeof(text), "SELECT name FROM bench.filled WHERE name = '%s'", name);
+    if (l->options.bare) return 0;
+    return client_ask(load_client(l->load, 0), text, &a, e) ? -1 : a.rows.n > 0;
+}
+
+int drive_fill(struct drive *l, unsigned fills, uint32_t large) {
+    struct err e = {0};
+    char name[32];
+    l->large = large;
+    for (l->fill = 1; l->fill < FILLS_END && !e.set; l->fill <<= 1) {
+        if (!(fills & l->fill)) continue;
+        snprintf(name, sizeof(name), "%u of %llu", l->fill, (unsigned long long)fill_size(l->fill, large));
+        if (!is_filled(l, name, &e) && fill(l, name, &e)) break;
+    }
+    l->fill = 0;
+    if (e.set) fprintf(stderr, "%s\n", e.text);
+    return e.set ? -1 : 0;
+}
+
+void drive_run(struct drive *l, enum workload w, uint32_t large, double seconds, struct drive_result *out) {
+    l->large = large;
     l->result = out;
     l->request = workload_rows[w].request;
     out->seconds += run(l, seconds);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "tests/bench/proc.h"
 #include "tests/bench/workload.h"
 #include "tools/client/hist.h"
 
@@ -18,9 +19,9 @@ struct drive_result {
 };
 
 /* schema: make tables and prepare on the server; false: a ceiling server, which needs neither. NULL with a message on stderr. */
-struct drive *drive_open(const char *host, uint16_t port, unsigned connections, unsigned in_flight, bool schema);
-/* Writes what workloads need, FILL_...; 0 / -1. */
-int drive_fill(struct drive *l, unsigned fills);
+struct drive *drive_open(const struct proc *p, unsigned connections, unsigned in_flight, bool schema);
+/* Writes what workloads need, FILL_..., and is not there already; large: rows of FILL_LARGE. 0 / -1. */
+int drive_fill(struct drive *l, unsigned fills, uint32_t large);
 /* Adds to *out. Ends the program when a connection fails. */
-void drive_run(struct drive *l, enum workload w, double seconds, struct drive_result *out);
+void drive_run(struct drive *l, enum workload w, uint32_t large, double seconds, struct drive_result *out);
 void drive_close(struct drive *l);

@@ -1,5 +1,6 @@
 #include "tests/bench/measure.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,21 +12,21 @@
 #include "tests/bench/ceiling.h"
 #include "tests/bench/proc.h"
 
-enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN, FEW_CONNECTIONS = 8, SCANNERS = 50 };
-static const unsigned configs[] = {0, LOOPS4, FSYNC};
+enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS, TALLY_ONLY = LOOPS4 | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS, FEW_CONNECTIONS = 8, SCANNERS = 50 };
+static const unsigned configs[] = {0, LOOPS4, FSYNC, TLS, LARGE, HUGE};
 
 const char *target_name(const struct bench_options *o, enum target t) {
     switch (t) {
     case CANNED: return "loop, canned";
     case ROCKSDB: return "loop + RocksDB";
     case AGAINST: return "against";
-    case OTHER: return o->name;
+    case BESIDE: return o->name;
     default: return "tallyd";
     }
 }
 
-bool workload_asked(const struct bench_options *o, enum workload w) {
-    const char *name = workload_rows[w].name, *at = o->workloads;
+bool bench_asked(const struct bench_options *o, const char *name) {
+    const char *at = o->workloads;
     size_t n = strlen(name);
     if (!at) return true;
     for (; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -38,8 +39,9 @@ bool workload_asked(const struct bench_options *o, enum workload w) {
 /* Against another program nobody but the two is there: what a pair compares stays with it, but that four loops run is a configuration like others. */
 static bool runs(const struct bench_options *o, enum target t, enum workload w, unsigned config) {
     unsigned wanted = workload_rows[w].config;
-    if (!workload_asked(o, w) || (wanted & PAIRED && !(o->against && wanted & LOOPS4))) return false;
-    if (t == OTHER) return true;
+    if (!bench_asked(o, workload_rows[w].name) || (wanted & PAIRED && !(o->against && wanted & LOOPS4))) return false;
+    if (wanted & (LARGE | HUGE) && !o->rows) return false;
+    if (t == BESIDE && (!o->host || wanted & TALLY_ONLY)) return false;
     if (t == AGAINST && !o->against) return false;
     if (t == CANNED || t == ROCKSDB) return !o->against && (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
     return (wanted & SERVER_CONFIG) == config;
@@ -64,34 +66,40 @@ static void progress(const struct bench_options *o, enum target t, const char *w
     fprintf(stderr, "  %-16s %s\n", target_name(o, t), what);
 }
 
+static uint32_t large_of(const struct bench_options *o, unsigned config) { return (uint32_t)(config & LARGE ? o->rows / LOAD_LARGE_SHARE : o->rows); }
+
 static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
     struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC};
     struct proc_flags f = {.durability = config & FSYNC ? "fsync" : "periodic", .threads = config & LOOPS4 ? MEASURE_LOOPS : "1",
                            .metering = config & UNMETERED ? "off" : t == TALLYD ? o->metering : NULL,
                            .write_size = config & WRITTEN ? "written" : t == TALLYD ? o->write_size : NULL};
+    if (t == BESIDE) return proc_beside(p, o->host, o->port, o->pid), 0;
     *p = (struct proc){0};
     if (t == CANNED || t == ROCKSDB) return proc_start_child(p, ceiling_main, &c);
-    if (t != OTHER) return proc_start_tallyd(p, t == AGAINST ? o->against : o->tallyd, &f);
-    p->pid = o->pid;
-    p->port = o->port;
-    snprintf(p->host, sizeof(p->host), "%s", o->host);
-    return 0;
+    const char *tallyd = t == AGAINST ? o->against : o->tallyd;
+    char dir[256];
+    snprintf(dir, sizeof(dir), "%s/rows-%u", o->data_dir ? o->data_dir : "", large_of(o, config));
+    f.own_memory = config & (LARGE | HUGE);
+    f.dir = f.own_memory && o->data_dir && t == TALLYD ? dir : NULL;
+    f.tls = config & TLS;
+    return proc_start_tallyd(p, tallyd, &f);
 }
 
-static int fill(const struct bench_options *o, enum target t, const struct proc *p, unsigned fills) {
+static int fill(const struct bench_options *o, enum target t, const struct proc *p, unsigned fills, unsigned config) {
     if (!fills) return 0;
-    struct drive *l = drive_open(p->host, p->port, o->connections, o->in_flight, t >= TALLYD);
+    struct drive *l = drive_open(p, o->connections, o->in_flight, t >= TALLYD);
     if (!l) return -1;
     progress(o, t, "writing rows");
-    int rc = drive_fill(l, fills);
+    int rc = drive_fill(l, fills, large_of(o, config));
     drive_close(l);
+    if (fills & FILL_LARGE) proc_await_quiet(p->pid);
     return rc;
 }
 
 static void scan(const struct proc *p, int ready_fd) {
     struct drive_result *r = calloc(1, sizeof(*r));
-    struct drive *l = r ? drive_open(p->host, p->port, SCANNERS, 1, true) : NULL;
-    if (l && write(ready_fd, "", 1) == 1) drive_run(l, LOAD_SCAN, 3600, r);
+    struct drive *l = r ? drive_open(p, SCANNERS, 1, true) : NULL;
+    if (l && write(ready_fd, "", 1) == 1) drive_run(l, LOAD_SCAN, 0, 3600, r);
 }
 
 /* A process of its own, whose parsing of answers takes nothing from the load's. Returns when its clients begin; -1: they do not. */
@@ -132,15 +140,15 @@ static void end_turn(struct measure *m, const struct measure *before, uint64_t c
 
 static int run(const struct bench_options *o, enum target t, const struct proc *p, enum workload w, double seconds, struct measure *m) {
     unsigned config = workload_rows[w].config;
-    bool few = config & FEW, beside = config & BESIDE_SCANS;
+    bool few = config & FEW, eight = config & (FEW | EIGHT), beside = config & BESIDE_SCANS;
     struct drive_result *warm = calloc(1, sizeof(*warm));
-    struct drive *l = drive_open(p->host, p->port, few ? FEW_CONNECTIONS : o->connections, few ? 1 : o->in_flight, t >= TALLYD);
+    struct drive *l = drive_open(p, eight ? FEW_CONNECTIONS : o->connections, few ? 1 : o->in_flight, t >= TALLYD);
     pid_t scanners = l && beside ? start_scanners(p) : 0;
     if (!warm || !l || scanners < 0) exit(1);
-    drive_run(l, w, seconds / 5, warm);
+    drive_run(l, w, large_of(o, config), seconds / 5, warm);
     double waited_before = waited(p);
     struct measure before = {.cpu_ns = p->pid ? proc_cpu_ns(p->pid) : 0, .r = {.requests = m->r.requests, .seconds = m->r.seconds}};
-    drive_run(l, w, seconds, &m->r);
+    drive_run(l, w, large_of(o, config), seconds, &m->r);
     uint64_t cpu_ns = p->pid && !beside ? proc_cpu_ns(p->pid) - before.cpu_ns : 0; /* of these requests alone, or not told */
     end_turn(m, &before, cpu_ns);
     m->waited += waited(p) - waited_before;
@@ -218,15 +226,15 @@ static int run_few(const struct bench_options *o, enum target t, unsigned config
 static int run_beside(const struct bench_options *o, enum workload w, unsigned config, const struct proc p[TARGETS], measures m) {
     struct lane lanes[TARGETS];
     unsigned n = 0;
-    for (int t = CANNED; t < OTHER; t++)
+    for (int t = CANNED; t < TARGETS; t++)
         if (runs(o, (enum target)t, w, config)) lanes[n++] = (struct lane){.target = (enum target)t, .p = &p[t], .w = w};
     return take_turns(o, lanes, n, m);
 }
 
 static int start_all(const struct bench_options *o, unsigned config, struct proc p[TARGETS]) {
-    for (int t = CANNED; t < OTHER; t++) {
+    for (int t = CANNED; t < TARGETS; t++) {
         if (!any_runs(o, (enum target)t, config)) continue;
-        if (start(o, (enum target)t, config, &p[t]) || fill(o, (enum target)t, &p[t], fills_of(o, (enum target)t, config))) return -1;
+        if (start(o, (enum target)t, config, &p[t]) || fill(o, (enum target)t, &p[t], fills_of(o, (enum target)t, config), config)) return -1;
     }
     return 0;
 }
@@ -236,8 +244,8 @@ static int measure_config(const struct bench_options *o, unsigned config, measur
     int rc = start_all(o, config, p);
     for (int w = 0; w < WORKLOADS && !rc; w++)
         if (o->against || !(workload_rows[w].config & FEW)) rc = run_beside(o, (enum workload)w, config, p, m);
-    if (!rc && !o->against) rc = run_few(o, TALLYD, config, &p[TALLYD], m);
-    for (int t = CANNED; t < OTHER; t++) proc_stop(&p[t]);
+    for (int t = TALLYD; t < TARGETS && !rc && !o->against; t++) rc = run_few(o, (enum target)t, config, &p[t], m);
+    for (int t = CANNED; t < BESIDE; t++) proc_stop(&p[t]);
     return rc;
 }
 
@@ -245,24 +253,16 @@ static int measure_config(const struct bench_options *o, unsigned config, measur
 static int measure_pair(const struct bench_options *o, enum workload first, measures m) {
     struct proc p[2] = {0};
     struct lane lanes[2];
-    if (!workload_asked(o, first) && !workload_asked(o, first + 1)) return 0;
+    if (!bench_asked(o, workload_rows[first].name) && !bench_asked(o, workload_rows[first + 1].name)) return 0;
     int rc = 0;
     for (int i = 0; i < 2 && !rc; i++) {
         lanes[i] = (struct lane){.target = TALLYD, .p = &p[i], .w = first + i};
-        rc = start(o, TALLYD, workload_rows[first + i].config & SERVER_CONFIG, &p[i]) || fill(o, TALLYD, &p[i], workload_rows[first + i].fills);
+        rc = start(o, TALLYD, workload_rows[first + i].config & SERVER_CONFIG, &p[i]) || fill(o, TALLYD, &p[i], workload_rows[first + i].fills, workload_rows[first + i].config);
     }
     if (!rc) rc = take_turns(o, lanes, 2, m);
     proc_stop(&p[0]);
     proc_stop(&p[1]);
     return rc ? -1 : 0;
-}
-
-static int measure_other(const struct bench_options *o, measures m) {
-    struct proc p;
-    int rc = start(o, OTHER, 0, &p) || fill(o, OTHER, &p, fills_of(o, OTHER, 0));
-    for (int w = 0; w < WORKLOADS && !rc; w++)
-        if (!(workload_rows[w].config & FEW) && runs(o, OTHER, (enum workload)w, 0)) rc = take_turns(o, &(struct lane){.target = OTHER, .p = &p, .w = (enum workload)w}, 1, m);
-    return rc || run_few(o, OTHER, 0, &p, m) ? -1 : 0;
 }
 
 int measure_all(const struct bench_options *o, measures m) {
@@ -274,8 +274,28 @@ int measure_all(const struct bench_options *o, measures m) {
         if (measure_pair(o, (enum workload)w, m)) rc = -1;
         w++;
     }
-    if (o->host && measure_other(o, m)) rc = -1;
     return rc;
+}
+
+int measure_fdatasync(const struct bench_options *o, double *ms) {
+    enum { TIMES = 400, BYTES = 400 };
+    char dir[256], path[300], bytes[BYTES] = "";
+    double times[TIMES];
+    if (o->data_dir) snprintf(dir, sizeof(dir), "%s", o->data_dir);
+    else if (proc_make_dir(dir)) return -1;
+    snprintf(path, sizeof(path), "%s/fdatasync", dir);
+    int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666), rc = fd < 0;
+    for (int i = 0; i < TIMES && !rc; i++) {
+        double begun = now_seconds();
+        rc = write(fd, bytes, BYTES) != BYTES || fdatasync(fd);
+        times[i] = (now_seconds() - begun) * 1e3;
+    }
+    if (rc) perror(path);
+    else *ms = median(times, TIMES);
+    if (fd >= 0) close(fd);
+    unlink(path);
+    if (!o->data_dir) proc_remove_dir(dir);
+    return rc ? -1 : 0;
 }
 
 int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_kib) {
@@ -283,7 +303,7 @@ int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_
     double t0 = now_seconds();
     const struct proc_flags f = {.durability = "fsync", .threads = "1"};
     if (proc_start_tallyd(&p, o->tallyd, &f)) return -1;
-    struct drive *l = drive_open(p.host, p.port, 1, 1, true);
+    struct drive *l = drive_open(&p, 1, 1, true);
     *seconds = now_seconds() - t0;
     *rss_kib = proc_rss_kib(p.pid);
     if (l) drive_close(l);

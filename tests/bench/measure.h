@@ -1,8 +1,8 @@
 /* What one run of tally-bench measures: every workload on every target, a target being a kind of server.
  *
  * Servers are started for each configuration (durability, event loops) that the asked workloads need, filled, measured, stopped.
- * What is compared runs at once and is measured in short turns (tallyd and its ceilings, tallyd and another program, the two of a pair), now this
- * one first, now the other, so that what else the machine does meets all; a ratio of two such is the median of those of their turns.
+ * What is compared runs at once and is measured in short turns (tallyd and its ceilings, tallyd and a server beside it, tallyd and another program, the
+ * two of a pair), now this one first, now the other, so that what else the machine does meets all; a ratio of two such is the median of those of their turns.
  */
 #pragma once
 
@@ -10,18 +10,22 @@
 
 #include "tests/bench/drive.h"
 
-enum target { CANNED, ROCKSDB, TALLYD, AGAINST, OTHER, TARGETS };
+enum target { CANNED, ROCKSDB, TALLYD, AGAINST, BESIDE, TARGETS };
 
 #define MEASURE_LOOPS "4" /* of LOOPS4 */
 
 struct bench_options {
     const char *tallyd, *against; /* against NULL: ceilings are measured */
     const char *metering, *write_size; /* of tallyd alone, against one that knows neither; NULL: as it is */
-    const char *host, *name;      /* of OTHER; host NULL: none */
+    const char *host, *name;      /* of BESIDE; host NULL: none */
     uint16_t port;
     pid_t pid;
     const char *workloads; /* names with commas between; NULL: all */
-    unsigned connections, in_flight;
+    const char *data_dir;  /* where large data stay; NULL: scratch folders */
+    uint64_t growth;       /* the most rows that are stored for it; 0: it is not measured */
+    uint64_t rows;         /* of the largest table that is read; 0: it is not measured */
+    const char *report;    /* the folder of the page; NULL: none */
+    unsigned connections, in_flight, runs;
     double seconds;
     bool json;
 };
@@ -46,9 +50,12 @@ double measure_rate_ratio(const struct measure *x, const struct measure *y);
 
 typedef struct measure measures[WORKLOADS][TARGETS]; /* no requests: not measured */
 
-bool workload_asked(const struct bench_options *o, enum workload w);
+/* Whether it is one of --workload's names. */
+bool bench_asked(const struct bench_options *o, const char *name);
 const char *target_name(const struct bench_options *o, enum target t);
 /* 0 / -1: a request failed or a server did not start, said on stderr. */
 int measure_all(const struct bench_options *o, measures m);
 /* Start to first answered query, and memory before any load. */
 int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_kib);
+/* The median time of appending a few hundred bytes to a file where the data are and having them on disk. */
+int measure_fdatasync(const struct bench_options *o, double *ms);

@@ -1,14 +1,11 @@
-/* The results of a run as a table for people or as JSON for programs, on stdout. */
+/* The figures as a table for people or as JSON for programs; and as a report: a page of HTML with plots, tables in Markdown, and the JSON. */
 #pragma once
 
-#include "tests/bench/measure.h"
+#include <stdio.h>
 
-struct report {
-    const struct bench_options *options;
-    struct measure (*measures)[TARGETS];
-    double start_seconds;
-    uint64_t idle_rss_kib;
-};
+#include "tests/bench/figure.h"
 
 void report_table(const struct report *r);
-void report_json(const struct report *r);
+void report_json(const struct report *r, FILE *to);
+/* report.html, report.md and report.json into a folder. 0 / -1, said on stderr. */
+int report_write(const struct report *r, const char *dir);

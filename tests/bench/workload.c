@@ -21,8 +21,10 @@ const char *const workload_schema[] = {
     BENCH_TABLE("folded"),
     BENCH_TABLE("gaps"),
     BENCH_TABLE("deleted"),
+    BENCH_TABLE("large"),
     "CREATE TABLE IF NOT EXISTS bench.wide (pk int, ck int, c1 text, PRIMARY KEY (pk, ck))",
     "CREATE TABLE IF NOT EXISTS bench.counters (pk int PRIMARY KEY, n counter)",
+    "CREATE TABLE IF NOT EXISTS bench.filled (name text PRIMARY KEY)", /* what was written to the end */
     NULL,
 };
 
@@ -70,11 +72,15 @@ static void end(struct buf *b, size_t at, bool read) {
 }
 
 /* By its values: of the whole row, one column of a row, the row's key, or the partition's. */
-static void put_whole(struct buf *b, uint16_t stream, const uint8_t id[16], uint32_t pk, uint32_t ck, unsigned columns) {
-    size_t at = begin(b, stream, id, (uint16_t)(2 + columns), false);
+static void put_values(struct buf *b, uint32_t pk, uint32_t ck, unsigned columns) {
     put_int(b, pk);
     put_int(b, ck);
     for (unsigned i = 0; i < columns; i++) put_text(b, pk, ck, i);
+}
+
+static void put_whole(struct buf *b, uint16_t stream, const uint8_t id[16], uint32_t pk, uint32_t ck, unsigned columns) {
+    size_t at = begin(b, stream, id, (uint16_t)(2 + columns), false);
+    put_values(b, pk, ck, columns);
     end(b, at, false);
 }
 
@@ -111,12 +117,13 @@ enum statement workload_pick(enum statement request, uint64_t random) {
     return random >> 60 < 3 ? ST_INSERT : ST_READ;
 }
 
-void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random) {
+void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random, uint32_t large) {
     uint32_t point = (uint32_t)(random % LOAD_POINTS), slice = (uint32_t)(LOAD_POINTS + random % LOAD_SLICES);
     unsigned salt = (unsigned)(random >> 40 & 0xFF);
     switch (s) {
     case ST_READ:
     case ST_READ_MERGED: put_row_key(out, stream, id, point, 0, true); break;
+    case ST_READ_LARGE: put_row_key(out, stream, id, (uint32_t)(random % large), 0, true); break;
     case ST_INSERT: put_whole(out, stream, id, point, 0, LOAD_VALUES); break;
     case ST_SLICE:
     case ST_SLICE_GAPS: put_partition(out, stream, id, slice, true); break;
@@ -137,19 +144,20 @@ void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint
 
 enum { SLICED = LOAD_SLICES * LOAD_SLICE_ROWS, UPDATES_EACH = 3 };
 
-static uint64_t rows_size(unsigned fill) {
+static uint64_t rows_size(unsigned fill, uint32_t large) {
     switch (fill) {
     case FILL_ROWS: return LOAD_POINTS + SLICED;
     case FILL_WIDE: return LOAD_WIDE * LOAD_PAGE_ROWS;
     case FILL_MERGED: return LOAD_POINTS * (1 + UPDATES_EACH);
     case FILL_GAPS: return SLICED + SLICED / 10 * 9;
+    case FILL_LARGE: return (large + LOAD_LARGE_BATCH - 1) / LOAD_LARGE_BATCH;
     default: return 0;
     }
 }
 
-uint64_t fill_size(unsigned fills) {
+uint64_t fill_size(unsigned fills, uint32_t large) {
     uint64_t n = 0;
-    for (unsigned f = 1; f <= FILL_GAPS; f <<= 1) n += fills & f ? rows_size(f) : 0;
+    for (unsigned f = 1; f < FILLS_END; f <<= 1) n += fills & f ? rows_size(f, large) : 0;
     return n;
 }
 
@@ -190,9 +198,30 @@ static enum statement put_gaps(struct buf *b, uint16_t stream, uint64_t n, const
     return s;
 }
 
-enum statement fill_put(struct buf *out, uint16_t stream, unsigned fills, uint64_t n, const uint8_t ids[][16]) {
-    static enum statement (*const put[])(struct buf *, uint16_t, uint64_t, const uint8_t[][16]) = {put_rows, put_wide, put_merged, put_gaps};
-    int which = 0;
-    for (; n >= fill_size(fills & 1u << which); which++) n -= fill_size(fills & 1u << which);
-    return put[which](out, stream, n, ids);
+/* A batch of rows, each in a partition of its own: a tenth of what they would cost one by one. */
+static void put_large(struct buf *b, uint16_t stream, uint64_t n, const uint8_t id[16], uint32_t large) {
+    enum { UNLOGGED = 1, PER_ROW = 2 * 8 + LOAD_VALUES * (4 + LOAD_VALUE_BYTES) };
+    struct wire_batch_item items[LOAD_LARGE_BATCH];
+    const struct wire_params p = {.consistency = WIRE_LOCAL_QUORUM};
+    struct buf values;
+    uint16_t rows = 0;
+    buf_init(&values, 0);
+    if (!buf_reserve(&values, LOAD_LARGE_BATCH * PER_ROW)) return;
+    for (uint64_t pk = n * LOAD_LARGE_BATCH; pk < large && rows < LOAD_LARGE_BATCH; pk++, rows++) {
+        size_t at = values.n;
+        put_values(&values, (uint32_t)pk, 0, LOAD_VALUES);
+        items[rows] = (struct wire_batch_item){.id = slice_of(id, 16), .n_values = 2 + LOAD_VALUES, .values = slice_of(values.p + at, values.n - at)};
+    }
+    wire_batch(b, WORKLOAD_VERSION, stream, UNLOGGED, items, rows, &p);
+    buf_fini(&values);
+}
+
+enum statement fill_put(struct buf *out, uint16_t stream, unsigned fill, uint64_t n, const uint8_t ids[][16], uint32_t large) {
+    switch (fill) {
+    case FILL_ROWS: return put_rows(out, stream, n, ids);
+    case FILL_WIDE: return put_wide(out, stream, n, ids);
+    case FILL_MERGED: return put_merged(out, stream, n, ids);
+    case FILL_GAPS: return put_gaps(out, stream, n, ids);
+    default: put_large(out, stream, n, ids[ST_LARGE_INSERT], large); return ST_LARGE_INSERT;
+    }
 }

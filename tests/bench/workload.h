@@ -16,8 +16,8 @@ enum statement {
     MIX_READ_INSERT = STATEMENTS, /* 3 of 16 insert */
 };
 
-enum { FILL_ROWS = 1, FILL_WIDE = 2, FILL_MERGED = 4, FILL_GAPS = 8 };
-enum { CEILING = 1, FSYNC = 2, LOOPS4 = 4, FEW = 8, BESIDE_SCANS = 16, PAIRED = 32, UNMETERED = 64, WRITTEN = 128 };
+enum { FILL_ROWS = 1, FILL_WIDE = 2, FILL_MERGED = 4, FILL_GAPS = 8, FILL_LARGE = 16, FILLS_END = 32 };
+enum { CEILING = 1, FSYNC = 2, LOOPS4 = 4, FEW = 8, BESIDE_SCANS = 16, PAIRED = 32, UNMETERED = 64, WRITTEN = 128, LARGE = 256, HUGE = 512, TLS = 1024, EIGHT = 2048 };
 
 enum workload {
 #define WORKLOAD(id, name, request, fills, config) LOAD_##id,
@@ -40,10 +40,14 @@ int64_t statement_rows(enum statement s);
 bool statement_is_prepared(enum statement s);
 
 enum { WORKLOAD_VERSION = 4 /* of the protocol */ };
+/* How large the table is that is read at random, and that FILL_LARGE writes. */
+enum { LOAD_LARGE_SHARE = 12 /* of HUGE, one LARGE */, LOAD_LARGE_BATCH = 30 };
+
 /* One request onto out. id: of the statement, when prepared; random decides the keys and, of a mix, the statement, which is what workload_pick returns. */
 enum statement workload_pick(enum statement request, uint64_t random);
-void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random);
+void workload_put(struct buf *out, uint16_t stream, enum statement s, const uint8_t id[16], uint64_t random, uint32_t large);
 
-/* Requests that fill: how many, and the nth. */
-uint64_t fill_size(unsigned fills);
-enum statement fill_put(struct buf *out, uint16_t stream, unsigned fills, uint64_t n, const uint8_t ids[][16]);
+/* Requests that fill: how many, and the nth of one FILL_... */
+/* large: rows of FILL_LARGE. */
+uint64_t fill_size(unsigned fills, uint32_t large);
+enum statement fill_put(struct buf *out, uint16_t stream, unsigned fill, uint64_t n, const uint8_t ids[][16], uint32_t large);

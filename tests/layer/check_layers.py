@@ -52,11 +52,12 @@ room("faults", "+cql/request", "cql")
 room("native_protocol", "capture", "+system_schema", "access", "cql", "cql/request", "faults", "ledger", "limits", "metering")
 room("control_plane", "+system_schema", "access", "cql", "cql/request", "cql/syntax", "http")
 room("server", "+native_protocol", "keyspaces", "capture", "http", "control_plane")
+room("tools/page", "base")
 room("tools/client", "base", "types", "access", "native_protocol")
 # What a statement comes to offline is what the server makes of it: its limits, too, are asked as the server asks them.
 room("tools/tally", "tools/client", "capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "limits", "native_protocol", "server")
 room("tools/tally/capacity", "+tools/tally", "limits")
-room("tools/tally/stress", "+tools/tally", "limits")
+room("tools/tally/stress", "+tools/tally", "limits", "tools/page")
 
 # Inside a room a header and its source are one file. Two files that include each other, or more in a ring, are one idea: these arrows close such a ring,
 # each for a reason; the other way round is the ordinary arrow. A pattern ends with *.

@@ -3,86 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "tools/page/page.h"
 #include "tools/tally/stress/outcome.h"
 
-enum { WIDTH = 860, HEIGHT = 220, LEFT = 70, RIGHT = 12, TOP = 14, BOTTOM = 28, CURVE = 60 };
-
-static void put_escaped(const char *text, struct buf *out) {
-    for (; *text; text++) {
-        switch (*text) {
-        case '<': buf_put_str(out, "&lt;"); break;
-        case '>': buf_put_str(out, "&gt;"); break;
-        case '&': buf_put_str(out, "&amp;"); break;
-        case '"': buf_put_str(out, "&quot;"); break;
-        default: buf_u8(out, (uint8_t)*text);
-        }
-    }
-}
-
-/* ---- plots ---- */
-
-struct line {
-    const char *name, *colour;
-    const double *y;
-};
-
-struct plot {
-    const char *title, *unit, *x_name;
-    size_t n;
-    const double *x;
-    size_t n_lines;
-    struct line lines[3];
-};
-
-static double most_of(const double *v, size_t n) {
-    double most = 0;
-    for (size_t i = 0; i < n; i++)
-        if (v[i] > most) most = v[i];
-    return most;
-}
-
-/* 1, 2 or 5 times a power of ten, at or above. */
-static double round_up(double x) {
-    if (!(x > 0)) return 1;
-    double power = pow(10, floor(log10(x)));
-    static const double steps[] = {1, 2, 5, 10};
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-        if (steps[i] * power >= x) return steps[i] * power;
-    return x;
-}
-
-static double x_at(double x, double most) { return LEFT + x / most * (WIDTH - LEFT - RIGHT); }
-static double y_at(double y, double most) { return HEIGHT - BOTTOM - y / most * (HEIGHT - TOP - BOTTOM); }
-
-static void put_axes(const struct plot *p, double x_most, double y_most, struct buf *out) {
-    for (int i = 0; i <= 4; i++) {
-        double y = y_most * i / 4;
-        buf_printf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>", LEFT, WIDTH - RIGHT, y_at(y, y_most),
-                   y_at(y, y_most), LEFT - 6, y_at(y, y_most) + 4, y);
-    }
-    for (int i = 0; i <= 6; i++) buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g</text>", x_at(x_most * i / 6, x_most), HEIGHT - BOTTOM + 16, x_most * i / 6);
-    buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>", WIDTH - RIGHT, HEIGHT - 1, p->x_name);
-}
-
-static void put_plot(const struct plot *p, struct buf *out) {
-    double x_most = p->n ? p->x[p->n - 1] : 1, y_most = 0;
-    for (size_t i = 0; i < p->n_lines; i++) {
-        double most = most_of(p->lines[i].y, p->n);
-        if (most > y_most) y_most = most;
-    }
-    y_most = round_up(y_most);
-    if (!(x_most > 0)) x_most = 1;
-    buf_printf(out, "<h2>%s <small>%s</small></h2><p class=\"key\">", p->title, p->unit);
-    for (size_t i = 0; i < p->n_lines; i++) buf_printf(out, "<span style=\"color:%s\">&#9632; %s</span> ", p->lines[i].colour, p->lines[i].name);
-    buf_printf(out, "</p><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH, HEIGHT, p->title);
-    put_axes(p, x_most, y_most, out);
-    for (size_t k = 0; k < p->n_lines; k++) {
-        buf_printf(out, "<polyline fill=\"none\" stroke-width=\"1.6\" stroke=\"%s\" points=\"", p->lines[k].colour);
-        for (size_t i = 0; i < p->n; i++) buf_printf(out, "%.1f,%.1f ", x_at(p->x[i], x_most), y_at(p->lines[k].y[i], y_most));
-        buf_put_str(out, "\"/>");
-    }
-    buf_put_str(out, "</svg>\n");
-}
+enum { CURVE = 60 };
 
 /* ---- series ---- */
 
@@ -103,9 +27,9 @@ static void put_series(const struct stress *s, struct buf *out) {
                                        x->sums.read_units, x->sums.write_units};
         for (int k = 0; k < SERIES; k++) of[k][i] = values[k];
     }
-    put_plot(&(struct plot){"Requests", "a second", "seconds", n, of[AT], 3, {{"answered", "#1663a5", of[REQUESTS]}, {"throttled", "#d2691e", of[THROTTLED]}, {"failed", "#b00020", of[FAILED]}}}, out);
-    put_plot(&(struct plot){"Latency", "milliseconds", "seconds", n, of[AT], 2, {{"p50", "#1663a5", of[P50]}, {"p99", "#d2691e", of[P99]}}}, out);
-    if (c->told) put_plot(&(struct plot){"Units", "a second", "seconds", n, of[AT], 2, {{"read", "#1663a5", of[READ]}, {"write", "#2e7d32", of[WRITE]}}}, out);
+    page_plot(&(struct page_plot){"Requests", "a second", "seconds", n, of[AT], 3, {{"answered", "#1663a5", of[REQUESTS]}, {"throttled", "#d2691e", of[THROTTLED]}, {"failed", "#b00020", of[FAILED]}}}, out);
+    page_plot(&(struct page_plot){"Latency", "milliseconds", "seconds", n, of[AT], 2, {{"p50", "#1663a5", of[P50]}, {"p99", "#d2691e", of[P99]}}}, out);
+    if (c->told) page_plot(&(struct page_plot){"Units", "a second", "seconds", n, of[AT], 2, {{"read", "#1663a5", of[READ]}, {"write", "#2e7d32", of[WRITE]}}}, out);
     buf_fini(&memory);
 }
 
@@ -116,7 +40,7 @@ static void put_curve(const struct stress *s, struct buf *out) {
         x[i] = 4.0 * i / (CURVE - 1);
         y[i] = (double)hist_quantile(&s->score.latency, 1 - pow(10, -x[i])) / 1e6;
     }
-    put_plot(&(struct plot){"Latency by share", "milliseconds", "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %", CURVE, x, 1, {{"latency", "#1663a5", y}}}, out);
+    page_plot(&(struct page_plot){"Latency by share", "milliseconds", "nines: 1 is 90 %, 2 is 99 %, 3 is 99.9 %", CURVE, x, 1, {{"latency", "#1663a5", y}}}, out);
 }
 
 /* ---- tables ---- */
@@ -133,7 +57,7 @@ static void put_statements(const struct stress *s, struct buf *out) {
         buf_printf(out, "<tr><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>", x->sums.requests, x->sums.throttled, x->sums.failed);
         put_number(s, x->sums.read_units + x->sums.write_units, out);
         buf_printf(out, "<td>%.3f</td><td>%.3f</td><td class=\"l\"><code>", (double)hist_quantile(&x->latency, 0.5) / 1e6, (double)hist_quantile(&x->latency, 0.99) / 1e6);
-        put_escaped(s->plan.statements[i].cql, out);
+        page_escaped(s->plan.statements[i].cql, out);
         buf_put_str(out, "</code></td></tr>\n");
     }
     buf_put_str(out, "</table>\n");
@@ -159,7 +83,7 @@ static void put_partitions(const struct stress *s, struct buf *out) {
         put_cell(hot[i]->read_peak, b.read_units, s->score.told, out);
         put_cell(hot[i]->write_peak, b.write_units, s->score.told, out);
         buf_printf(out, "<td>%" PRIu64 "</td><td>%" PRIu64 "</td><td class=\"l\"><code>", hot[i]->sums.requests, hot[i]->sums.throttled);
-        put_escaped(hot[i]->label, out);
+        page_escaped(hot[i]->label, out);
         buf_put_str(out, "</code></td></tr>\n");
     }
     buf_put_str(out, "</table>\n");
@@ -167,13 +91,10 @@ static void put_partitions(const struct stress *s, struct buf *out) {
 
 void outcome_html(const struct stress *s, const char *profile, struct buf *out) {
     const struct score *c = &s->score;
-    buf_put_str(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>tally stress: ");
-    put_escaped(profile, out);
-    buf_put_str(out, "</title><style>body{font:15px/1.45 system-ui,sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:#222}h2{font-size:1.1em;margin:1.6em 0 .2em}small{color:#777;"
-                     "font-weight:normal}svg{width:100%;height:auto;font:11px system-ui,sans-serif}table{border-collapse:collapse;width:100%}td,th{padding:.25em .6em;text-align:right;border-bottom:1px "
-                     "solid #ddd}.l{text-align:left}.above{color:#b00020;font-weight:bold}.key{margin:0}code{font-size:.9em}</style></head><body>\n<h1>tally stress: ");
-    put_escaped(profile, out);
-    buf_printf(out, "</h1><p>%u connections x %u in flight, %.1f s, %s loop", s->connections, s->in_flight, s->took, s->plan.rate > 0 ? "open" : "closed");
+    char title[256];
+    snprintf(title, sizeof(title), "tally stress: %s", profile);
+    page_open(title, out);
+    buf_printf(out, "<p>%u connections x %u in flight, %.1f s, %s loop", s->connections, s->in_flight, s->took, s->plan.rate > 0 ? "open" : "closed");
     if (s->plan.rate > 0) buf_printf(out, " at %.15g a second; latencies count from when a request was due", s->plan.rate);
     buf_printf(out, ". %" PRIu64 " requests, %" PRIu64 " throttled, %" PRIu64 " retries, %" PRIu64 " failed; latency p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, most %.3f ms.</p>\n", c->sums.requests,
                c->sums.throttled, c->sums.retries, c->sums.failed, (double)hist_quantile(&c->latency, 0.5) / 1e6, (double)hist_quantile(&c->latency, 0.99) / 1e6,
@@ -182,5 +103,5 @@ void outcome_html(const struct stress *s, const char *profile, struct buf *out) 
     put_curve(s, out);
     put_statements(s, out);
     put_partitions(s, out);
-    buf_put_str(out, "</body></html>\n");
+    page_close(out);
 }

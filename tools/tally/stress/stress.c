@@ -1,10 +1,10 @@
 /* tally stress: load for a table and its partitions, and what came of it. */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/page/page.h"
 #include "tools/tally/stress/outcome.h"
 #include "tools/tally/stress/view.h"
 
@@ -63,14 +63,11 @@ static int read_flags(struct stress *s, const struct stress_flags *f, struct err
 
 static int write_html(const struct stress *s, const struct stress_flags *f, const char *profile, struct err *e) {
     struct buf page;
-    FILE *to = fopen(f->html, "we");
-    if (!to) return err_set(e, ERR_CONFIG, "cannot write %s: %s", f->html, strerror(errno));
     buf_init(&page, 0);
     outcome_html(s, profile, &page);
-    bool bad = fwrite(buf_slice(&page).p, 1, page.n, to) != page.n;
-    bad = fclose(to) || bad;
+    int rc = page_save(f->html, &page, e);
     buf_fini(&page);
-    return bad ? err_set(e, ERR_CONFIG, "cannot write %s: %s", f->html, strerror(errno)) : 0;
+    return rc;
 }
 
 static int report(const struct stress *s, const struct stress_flags *f, struct err *e) {

@@ -1,0 +1,86 @@
+"""tally-bench: cost grows with what is read and not with what is stored; a server beside; large data that stay; the report."""
+import json
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+
+from tally_server import TALLYD, Server
+
+BENCH = TALLYD.parent / "tally-bench"
+
+
+def bench(*flags, code=0, timeout=300):
+    """Results as JSON."""
+    run = subprocess.run([str(BENCH), "--tallyd", str(TALLYD), "--json", *(str(f) for f in flags)], capture_output=True, text=True, timeout=timeout)
+    assert run.returncode == code, (run.returncode, run.stdout[-2000:], run.stderr[-4000:])
+    return json.loads(run.stdout) if code == 0 else run.stderr
+
+
+@pytest.fixture(scope="module")
+def growth():
+    """What is asked for is the same at 4,000, 16,000 and 64,000 rows. --growth 2000000 is the large run of the same."""
+    rows = bench("--growth", 64000, "--workload", "growth", "--seconds", 0.08)["growth"]
+    assert [s["stored"] for s in rows[0]["steps"]] == [4000, 16000, 64000]
+    return {r["what"]: r for r in rows}
+
+
+def test_what_a_request_costs_follows_what_it_reads_and_not_what_is_stored(growth):
+    """CPU of the server, the best of four turns: at sixteen times the rows at most three times, where a scan would cost sixteen times."""
+    for r in growth.values():
+        assert r["follows"] == "all" or r["ratio"]["median"] <= r["at_most"], r
+    assert sum(r["follows"] == "nothing" for r in growth.values()) >= 15
+
+
+def test_the_bench_sees_a_cost_that_grows(growth):
+    r = growth["COUNT of a wide partition"]
+    assert r["ratio"]["median"] >= r["at_least"], r
+    assert [s["rows_read"] for s in r["steps"]] == [4000, 16000, 64000]
+
+
+def test_what_is_read_and_charged_is_the_same_at_every_size(growth):
+    for r in growth.values():
+        if r["follows"] == "nothing":
+            assert len({(s["rows_read"], s["bytes_read"]) for s in r["steps"]}) == 1, r
+    assert growth["deep page of 100"]["steps"][2]["rows_read"] == 100
+    assert growth["COUNT of a small partition"]["steps"][2]["rows_read"] == 2
+
+
+def test_a_report_tells_of_all_runs_and_a_server_beside_and_large_data_stay(tmp_path):
+    beside = Server(tmp_path, "--ddl-delay", "none", "--durability", "periodic").start()
+    flags = ("--workload", "point read,slice over TLS,read of large data", "--rows", 24000, "--data-dir", tmp_path / "kept", "--beside", f"{beside.host}:{beside.port}", "--beside-name", "another",
+             "--runs", 2, "--seconds", 0.1, "--connections", 4, "--report", tmp_path / "report")
+    result = bench(*flags)
+    assert (tmp_path / "kept" / "rows-2000").is_dir() and not (tmp_path / "kept" / "fdatasync").exists()
+    assert json.loads((tmp_path / "report" / "report.json").read_text()) == result
+    assert result["runs"] == 2 and "RocksDB" in result["machine"]
+    measured = {(r["workload"], r["server"]): r for r in result["results"]}
+    assert set(measured) == {("point read", s) for s in ("loop, canned", "loop + RocksDB", "tallyd", "another")} | {("slice over TLS", "tallyd")} | {
+        ("read of large data", s) for s in ("tallyd", "another")}
+    for r in measured.values():
+        assert r["failed"] == 0 and 0 < r["cpu_us"]["least"] <= r["cpu_us"]["median"] <= r["cpu_us"]["most"], r
+    page = (tmp_path / "report" / "report.html").read_text()
+    for svg in page.split("<svg")[1:]:
+        xml.etree.ElementTree.fromstring("<svg" + svg.split("</svg>")[0] + "</svg>")
+    tables = (tmp_path / "report" / "report.md").read_text()
+    assert page.count("<svg") == 1 and page.count("<table>") == 2 and tables.count("| point read |") == 4 and "| another |" in tables
+    newest = "SELECT max(writetime(c1)) FROM bench.large"
+    with beside.cluster() as cluster:
+        written = cluster.connect().execute(newest).one()[0]
+    again = bench(*flags[2:10], "--seconds", 0.1, "--connections", 4, "--workload", "read of large data")
+    assert [r["server"] for r in again["results"]] == ["tallyd", "another"] and all(r["failed"] == 0 for r in again["results"])
+    with beside.cluster() as cluster:
+        session = cluster.connect()
+        assert session.execute("SELECT count(*) FROM bench.large").one()[0] == 2000
+        assert session.execute(newest).one()[0] == written  # they were not written again
+    beside.stop()
+
+
+@pytest.mark.parametrize("flags, words", [
+    (("--workload", "nothing"), "names nothing that is measured"),
+    (("--beside", "127.0.0.1:1"), "no process to be seen behind --beside"),
+    (("--runs", "99"), "--runs 1 to 20"),
+    (("--growth", "5"), "16000 or more"),
+])
+def test_wrong_flags_are_said(flags, words):
+    assert words in bench(*flags, code=2)
