@@ -7,7 +7,7 @@
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
 #     conformance  statements recorded from Apache Cassandra, replayed in both modes, on the release and the sanitised server
-#     integration  the server with the Python driver, cqlsh, kill -9, and the Node, Go, Java and Rust drivers
+#     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -100,6 +100,11 @@ step_integration() {
 }
 
 install_packages || exit 1
+case " ${steps[*]} " in *" integration "*) # what the tests' programs download comes while other steps run
+    python3 tests/integration/programs.py >$work/programs.log 2>&1 &
+    trap 'kill '$!' 2>/dev/null' EXIT
+    ;;
+esac
 for step in "${steps[@]}"; do
     declare -F "step_$step" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,10p' "$0" >&2; exit 2; }
     "step_$step"

@@ -1,10 +1,10 @@
 """Fixtures: a server for a module in each mode, and servers that a test starts itself."""
-import subprocess
-import sys
+import os
 
 import pytest
 
-from tally_server import ROOT, Server
+import programs
+from tally_server import Server
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +40,29 @@ def new_server(tmp_path):
             s.kill9()
 
 
-def program_of(name, program):
-    """A program of a package that brings libraries of its own: it has a venv of its own, of requirements-<name>.txt."""
-    venv = ROOT / "build" / f"venv-{name}"
-    path = venv / "bin" / program
-    if not path.exists():
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([venv / "bin" / "pip", "install", "-q", "-r", ROOT / "tests" / "integration" / f"requirements-{name}.txt"], check=True)
-    return path
+@pytest.fixture(scope="session")
+def program():
+    """program(name): the command that runs one of programs.py. What this machine cannot make is named as not run; with CI=true it is a failure."""
+    def command(name):
+        try:
+            return programs.program(name)
+        except programs.ToolchainMissing as e:
+            give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+            give_up(f"not run: {e}")
+
+    return command
 
 
 @pytest.fixture(scope="module")
 def expansion():
     """cqlsh-expansion brings a cqlshlib of its own."""
-    return program_of("cqlsh-expansion", "cqlsh-expansion")
+    return programs.venv_program("cqlsh-expansion", "cqlsh-expansion")
 
 
 @pytest.fixture(scope="module")
 def aws():
     """The AWS CLI brings a botocore of its own."""
-    return program_of("awscli", "aws")
+    return programs.venv_program("awscli", "aws")
 
 
 @pytest.fixture

@@ -1,0 +1,119 @@
+"""AWS's API through AWS's SDKs of Go, JavaScript and Java, unmodified, with another endpoint: docs/control_plane.md.
+
+A program per SDK (api/) goes through the life of a table and says what it sees; what is right is said here, what is under way is let go when it was seen, and
+what was made is used by CQL meanwhile.
+"""
+import json
+
+import pytest
+from cassandra.auth import PlainTextAuthProvider
+
+from control import release
+from programs import Conversation
+from tally_server import Server, create_keyspace, free_port
+
+ARN = "arn:aws:cassandra:us-east-1:111122223333:/keyspace/"
+COLUMNS = ["id int", "at timestamp", "note text"]
+PAGES = [["again"], ["orders"]]
+
+LIFE = [
+    ("create keyspace", ARN + "Shop/"),
+    ("create table", ARN + "Shop/table/orders"),
+    ("orders", "CREATING"),
+    ("orders", "ACTIVE"),
+    ("get table", [COLUMNS, "id", "at", "DESC", "PAY_PER_REQUEST", "of the shop", "ENABLED"]),
+    ("age", None),
+    ("use", "orders"),
+    ("add a column", ["id int", "at timestamp", "more list<int>", "note text"]),  # regular columns by name
+    ("change the capacity mode", ["PROVISIONED", 5, 6]),
+    ("tag", ["cost=b", "team=a"]),
+    ("untag", ["cost=b"]),
+    ("type", [["street text", "no int"], ["address"]]),
+    ("delete type", "address"),
+    ("restore", ARN + "Shop/table/again"),
+    ("again", "RESTORING"),
+    ("again", "ACTIVE"),
+    ("use", "again"),
+    ("list by pages", [PAGES, PAGES]),
+    ("refused", ["ResourceNotFoundException", 404, "The table none does not exist in keyspace Shop.", ARN + "Shop/table/none"]),
+    ("refused", ["ConflictException", 409, "The keyspace Shop already exists.", ""]),
+    ("refused", ["ValidationException", 400, "1 validation error detected: Value '_x' at 'keyspaceName' failed to satisfy constraint: Member must satisfy regular "
+                 "expression pattern: [a-zA-Z0-9][a-zA-Z0-9_]{0,47}", ""]),
+    ("refused", ["ServiceQuotaExceededException", 402, "The quota of 4 concurrent restores has been exceeded. Wait until restored tables are ACTIVE.", ""]),
+    ("again", "DELETING"),
+    ("again", "gone"),
+    ("orders", "DELETING"),
+    ("orders", "gone"),
+    ("delete keyspace", "ResourceNotFoundException"),
+]
+
+LOGINS = [
+    # region, key, secret, token, keyspace that is then to be made, what is said of it
+    (("us-east-1", "AKID", "SECRET", "", "mine"), ("create keyspace", ["ok"])),
+    (("us-east-1", "TEMP", "OTHER", "a-token", "mine"), ("create keyspace", ["ConflictException", 409])),
+    (("us-east-1", "READER", "SECRET", "", "other"), ("create keyspace", ["AccessDeniedException", 403])),
+    (("us-east-1", "AKID", "WRONG", "", "other"), ("list keyspaces", ["untyped InvalidSignatureException", 403])),
+    (("us-east-1", "NOBODY", "SECRET", "", "other"), ("list keyspaces", ["untyped UnrecognizedClientException", 403])),
+    (("us-east-1", "TEMP", "OTHER", "b-token", "other"), ("list keyspaces", ["untyped UnrecognizedClientException", 403])),
+    (("eu-west-1", "AKID", "SECRET", "", "other"), ("list keyspaces", ["untyped InvalidSignatureException", 403])),
+]
+
+
+@pytest.fixture(scope="module")
+def signing_server(tmp_path_factory):
+    """Checks signatures, and knows a role that may only read."""
+    folder = tmp_path_factory.mktemp("signing")
+    server = Server(folder, "--mode", "cassandra", "--auth", "password").start()
+    with server.cluster(auth_provider=PlainTextAuthProvider("cassandra", "cassandra")) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE ROLE reader WITH PASSWORD = 'pw' AND LOGIN = true")
+        session.execute("GRANT SELECT ON ALL KEYSPACES TO reader")
+    server.stop()
+    file = folder / "credentials"
+    file.write_text("user alice pw\nuser reader pw\nkey AKID SECRET alice\nkey TEMP OTHER alice a-token\nkey READER SECRET reader\n")
+    file.chmod(0o600)
+    server = Server(folder, "--api-port", str(free_port()), "--region", "us-east-1", "--auth", "sigv4", "--credentials", file).start()
+    yield server
+    assert server.alive(), f"tallyd died:\n{server.log_tail()}"
+    server.stop()
+
+
+@pytest.fixture
+def open_server(tmp_path):
+    server = Server(tmp_path, "--api-port", str(free_port()), "--region", "us-east-1", "--compatibility", "strict", "--control", "on", "--ddl-delay", "20", "--ddl-rules",
+                    "CREATE TABLE * = held; DROP TABLE * = held; RESTORE TABLE * = held").start()
+    yield server
+    assert server.alive(), f"tallyd died:\n{server.log_tail()}"
+    server.stop()
+
+
+def use(session, table):
+    """What is written to the first is there in the one that is restored from it."""
+    if table == "orders":
+        session.execute('INSERT INTO "Shop".orders (id, at, note) VALUES (1, 0, \'x\')')
+    assert session.execute(f'SELECT note FROM "Shop".{table} WHERE id = 1').one() == ("x",)
+
+
+@pytest.mark.parametrize("sdk", ["go", "node", "java"])
+def test_aws_sdk(sdk, program, open_server, signing_server):
+    with open_server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "held")
+        client = Conversation(*program(f"api-{sdk}"), *(f"http://{s.ready['api']}" for s in (open_server, signing_server)))
+        for what, right in LIFE:
+            heard, value = client.hear()
+            assert heard == what
+            if what == "age":
+                assert 0 <= value < 600
+            else:
+                assert value == right, what
+            if what == "use":
+                use(session, value)
+                client.say("used")
+            elif right in ("CREATING", "RESTORING", "DELETING"):
+                release(session, "Shop", what)
+    for (*login, keyspace), (what, right) in LOGINS:
+        client.say(json.dumps([*login, f"{keyspace}_{sdk}"]))
+        heard, value = client.hear()
+        assert (heard, value[:2]) == (what, right), (login, value)
+    client.end()
