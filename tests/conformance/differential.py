@@ -1,27 +1,34 @@
 #!/usr/bin/env python3
 """Runs the same seeded random schema and statements on Tally and on a Cassandra, and prints where their answers differ.
 
-usage: differential.py (--tally HOST:PORT | --tallyd PROGRAM) --cassandra HOST:PORT [--keyspace NAME] [--seed N] [--rounds N] [--statements N]
+usage: differential.py (--tally HOST:PORT | --tallyd PROGRAM) --cassandra HOST:PORT [--keyspace NAME] [--seed N] [--rounds N] [--statements N] [--jobs N]
 
-Each round makes one table with random key and column types, then writes and reads it: in some rounds with explicit timestamps of a
+Each round has a seed, the next number, and makes one table with random key and column types, then writes and reads it: in some rounds with explicit timestamps of a
 small range, so that ties, tombstones and overlaps are common, in others with the servers' clocks and conditional updates. A part of
 the statements is prepared and bound; some of those are kept and executed again later, the table's columns and types changed between.
-Reads are paged, at sizes that change from page to page, and rows are compared page by page. A difference is printed with the
+Reads are paged, at sizes that change from page to page, and rows are compared page by page. Each statement is sent to both at once,
+with version 4 of the protocol where the seed is even and 5 where it is odd. A difference is printed with the
 statements that led to it, and ends its round when the two hold different rows from there on; each is worth a case in cases/.
 
-With --tally, a tallyd in --mode cassandra is running. With --tallyd one is started. Now and then it is stopped or killed and started
+With --tally, a tallyd in --mode cassandra is running. With --tallyd one is started, for each of --jobs processes that share the
+rounds. Now and then it is stopped or killed and started
 again, also between the pages of a read, or made to flush what it has in memory, so that reads meet several table files and what
 compactions made of them. Known differences stand in differential_explained.py with their reasons, and are counted apart. Ends with
-"N passed, N explained, N failed" (statements); exits non-zero when one failed.
+"N passed, N explained, N failed" (statements) and how often each reason was met; exits non-zero when one failed.
+
+A Cassandra that runs for nothing else is quicker with JDK_JAVA_OPTIONS=-Dcassandra.test.flush_local_schema_changes=false, which saves
+it the flush of its schema's tables at every change, and with CASSANDRA_DIR and TMPDIR in memory.
 """
 import argparse
 import collections
+import multiprocessing
 import random
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 from cassandra import ConsistencyLevel, DriverException, RequestExecutionException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
@@ -39,8 +46,9 @@ FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")
 TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
 NUMBER = re.compile(r"\d+")
 KEPT = 12  # prepared statements of a round that are executed again
+TABLES = 20  # in a keyspace, before it is dropped and made anew
 
-
+THREADS = ThreadPoolExecutor(2)
 OUTCOMES = {"agreed": "passed", "explained": "explained", "parted": "explained", "differs": "failed", "lost": "failed", "failed": "given up"}
 
 
@@ -112,19 +120,33 @@ def near(text, other):
 
 class Side:
     def __init__(self, name, address):
-        self.name, self.host, self.port = name, *address.rsplit(":", 1)
+        self.name, self.host, self.port, self.protocol = name, *address.rsplit(":", 1), 5
         self.connect()
 
     def connect(self):
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM,
                                    row_factory=tuple_factory, request_timeout=120)
-        self.cluster = Cluster([self.host], port=int(self.port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}, schema_metadata_enabled=False)
+        self.cluster = Cluster([self.host], port=int(self.port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}, schema_metadata_enabled=False,
+                               protocol_version=self.protocol, compression=False)
         self.session = self.cluster.connect()
         self.session.use_client_timestamp = False
 
     def reconnect(self):
         self.cluster.shutdown()
         self.connect()
+
+    def speak(self, protocol):
+        if self.protocol != protocol:
+            self.protocol = protocol
+            self.reconnect()
+
+    def change(self, statement):
+        """A change of the schema that both must take."""
+        try:
+            self.session.execute(statement)
+        except NoHostAvailable:  # the driver has given the connection up
+            self.reconnect()
+            self.session.execute(statement)
 
     def guarded(self, action):
         try:
@@ -159,6 +181,11 @@ class Side:
         return self.guarded(all_pages)
 
 
+def on_all(sides, action, *more):
+    """Calls action(side, ...) for all of them at once, with an item of each list; what they answered."""
+    return list(THREADS.map(action, sides, *more))
+
+
 class Round:
     """One table on both sides."""
 
@@ -166,13 +193,7 @@ class Round:
         self.rng, self.sides, self.server, self.seed = random.Random(seed), sides, server, seed
         self.table = Table(self.rng, f"{keyspace}.t{seed}")
         self.history, self.kept = self.table.ddl(), []
-        for side in sides:
-            for statement in self.history:
-                try:
-                    side.session.execute(statement)
-                except NoHostAvailable:  # the driver has given the connection up
-                    side.reconnect()
-                    side.session.execute(statement)
+        on_all(sides, lambda side: (side.speak(5 if seed % 2 else 4), [side.change(statement) for statement in self.history]))
 
     def restart(self):
         self.server.restart(self.rng.choice([signal.SIGTERM, signal.SIGKILL]))
@@ -196,20 +217,20 @@ class Round:
             return as_text(statement), None, (None, None)
         statement, bound = self.table.values.bound(statement)
         if len(self.kept) < KEPT and self.rng.random() < 0.2 and not statement.startswith(("ALTER", "BEGIN")):
-            prepared = [side.guarded(lambda: side.session.prepare(statement)) for side in self.sides]
+            prepared = on_all(self.sides, lambda side: side.guarded(lambda: side.session.prepare(statement)))
             if not any(isinstance(p, Answer) for p in prepared):
                 self.kept.append((statement, bound, prepared))
         return statement, bound, (None, None)
 
     def disturb(self):
         """What is done to Tally meanwhile: the function, or None."""
-        if not self.server or self.rng.random() > 0.03:
+        if not self.server or self.rng.random() > 0.02:
             return None
-        return self.rng.choice([self.restart, self.flush])
+        return self.rng.choice([self.restart, self.flush, self.flush])
 
-    def step(self):
+    def step(self, reasons):
         """One statement on both sides: "agreed", "explained", "differs", "lost" where the two hold different rows now, "parted" where they do for a known
-        reason, or "failed" where Cassandra failed inside."""
+        reason (counted in reasons), or "failed" where Cassandra failed inside."""
         statement, bound, kept = self.next_statement()
         reading = statement.startswith("SELECT")
         sizes = self.page_sizes() if reading else [None]
@@ -218,7 +239,7 @@ class Round:
         disturb = self.disturb()
         if disturb and sizes == [None]:
             disturb()
-        answers = [side.run(statement, bound, sizes, k, disturb if side is self.sides[0] else None) for side, k in zip(self.sides, kept)]
+        answers = on_all(self.sides, lambda side, k: side.run(statement, bound, sizes, k, disturb if side is self.sides[0] else None), kept)
         shown = statement if bound is None else f"{statement}  -- {bound}{', kept' if kept[0] else ''}"
         for side, answer in zip(self.sides, answers):
             if "Failed decoding" in answer.error:  # nulls where the driver takes none; it has given the connection up
@@ -234,16 +255,15 @@ class Round:
         reason = explanation(self.table, statement, *answers)
         same_rows = reading or answers[0].error and answers[1].error
         if reason:
+            reasons[reason] += 1
             print(f"---- seed {self.seed}, explained: {reason}: {shown}", flush=True)
             return "explained" if same_rows else "parted"
-        print(f"---- seed {self.seed}, page sizes {sizes}{', ' + disturb.__name__ if disturb else ''}: {shown}")
+        lines = [f"---- seed {self.seed}, page sizes {sizes}{', ' + disturb.__name__ if disturb else ''}: {shown}"]
         for side, answer in zip(self.sides, answers):
-            print(f"  {side.name}:", *answer.lines(), sep="\n    ")
-        if same_rows:
-            print("  table:", *self.history[:None if all(a.error == "" for a in answers) else 1], sep="\n    ", flush=True)
-            return "differs"
-        print("  after:", *self.history, sep="\n    ", flush=True)
-        return "lost"
+            lines += [f"  {side.name}:"] + [f"    {line}" for line in answer.lines()]
+        history = self.history if not same_rows or not any(a.error for a in answers) else self.history[:1]
+        print(*lines, "  after:", *[f"    {statement}" for statement in history], sep="\n", flush=True)  # at once: other jobs print, too
+        return "differs" if same_rows else "lost"
 
     @staticmethod
     def applied(answer):
@@ -254,17 +274,54 @@ def counted(count):
     return ", ".join(f"{count[what]} {what}" for what in ("passed", "explained", "failed"))
 
 
-def run_rounds(options, sides, server):
-    count = collections.Counter()
-    for seed in range(options.seed, options.seed + options.rounds):
-        this = Round(sides, server, options.keyspace, seed)
-        for _ in range(options.statements):
-            outcome = this.step()
-            count[OUTCOMES[outcome]] += 1
-            if outcome in ("lost", "parted", "failed"):
-                break
-        print(f"\rseed {seed}: {counted(count)} ", end="", file=sys.stderr, flush=True)
+def make_keyspace(side, keyspace):
+    side.change(f"DROP KEYSPACE IF EXISTS {keyspace}")
+    side.change(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+
+
+def run_round(options, sides, server, keyspace, seed):
+    count, this = collections.Counter(), Round(sides, server, keyspace, seed)
+    for _ in range(options.statements):
+        outcome = this.step(count)
+        count[OUTCOMES[outcome]] += 1
+        if outcome in ("lost", "parted", "failed"):
+            break
     return count
+
+
+def run_job(options, job, counts):
+    """The rounds of one process; puts each one's count into counts, and None behind the last."""
+    server = Server(options.tallyd) if options.tallyd else None
+    try:
+        keyspace = f"{options.keyspace}{job}" if options.jobs > 1 else options.keyspace
+        sides = [Side("tally", options.tally or f"127.0.0.1:{server.port}"), Side("cassandra", options.cassandra)]
+        for i, seed in enumerate(range(options.seed + job, options.seed + options.rounds, options.jobs)):
+            if i % TABLES == 0:
+                on_all(sides, lambda side: make_keyspace(side, keyspace))
+            counts.put((seed, run_round(options, sides, server, keyspace, seed)))
+    finally:
+        counts.put(None)
+        if server:
+            server.close()
+
+
+def run_jobs(options):
+    """All rounds, in so many processes; the sum of their counts."""
+    counts, total, running = multiprocessing.Queue(), collections.Counter(), options.jobs
+    jobs = [multiprocessing.Process(target=run_job, args=(options, job, counts)) for job in range(options.jobs)]
+    for job in jobs:
+        job.start()
+    while running:
+        done = counts.get()
+        if done is None:
+            running -= 1
+            continue
+        total += done[1]
+        print(f"\rseed {done[0]}: {counted(total)} ", end="", file=sys.stderr, flush=True)
+    for job in jobs:
+        job.join()
+        total["failed"] += job.exitcode != 0
+    return total
 
 
 def main():
@@ -276,18 +333,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--statements", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     if bool(options.tally) == bool(options.tallyd):
         parser.error("one of --tally and --tallyd is needed")
-    server = Server(options.tallyd) if options.tallyd else None
-    sides = [Side("tally", options.tally or f"127.0.0.1:{server.port}"), Side("cassandra", options.cassandra)]
-    for side in sides:
-        side.session.execute(f"DROP KEYSPACE IF EXISTS {options.keyspace}")
-        side.session.execute(f"CREATE KEYSPACE {options.keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
-    count = run_rounds(options, sides, server)
-    if server:
-        server.close()
-    print(f"\n{counted(count)}")
+    count = run_jobs(options)
+    print("\n" + "\n".join(f"{n} explained: {reason}" for reason, n in count.items() if reason not in OUTCOMES.values()))
+    print(counted(count))
     return 1 if count["failed"] or not count["passed"] else 0
 
 
