@@ -5,7 +5,7 @@
 #include "types/calendar.h"
 #include "types/duration.h"
 
-enum { DAY_MS = 86400000 };
+enum { DAY_MS = 86400000, DAY_SECONDS = 86400 };
 static const int64_t gregorian_ms = INT64_C(-12219292800000); /* 1582-10-15, where the time of a version 1 uuid begins */
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
@@ -70,8 +70,9 @@ static int64_t to_ms(const struct function_in *in) {
     return (int64_t)(ticks / 10000) + gregorian_ms;
 }
 
+/* Cassandra cuts what it makes of a time before 1970: whole seconds down, but whole days towards it. */
 int function_to_date(const struct function_in *in, struct buf *out) {
-    put_date(to_ms(in), out);
+    put_date(floor_div(to_ms(in), 1000) / DAY_SECONDS * DAY_MS, out);
     return 0;
 }
 

@@ -175,6 +175,8 @@ static void remainder_decimal(struct number *a, struct number *b) {
     mpz_clear(q);
 }
 
+static bool is_finite(const struct number *v) { return v->form != REAL || isfinite(v->d); }
+
 static int big_result(const struct function_in *in, struct number *a, struct number *b) {
     bool whole = in->f->result->id == CQL_VARINT;
     struct err *e = in->r->err;
@@ -182,6 +184,7 @@ static int big_result(const struct function_in *in, struct number *a, struct num
         through_real(a);
         through_real(b);
     }
+    if (!is_finite(a) || !is_finite(b)) return fail(in, isnan(is_finite(a) ? b->d : a->d) ? "A NaN cannot be converted into a decimal" : "An infinite number cannot be converted into a decimal");
     if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
     if (number_is_huge(a) || number_is_huge(b) || number_is_long(a) || number_is_long(b)) return fail(in, "Overflow");
     bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
@@ -241,20 +244,30 @@ int function_negate(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
-static void round_half_up(struct number *v) {
-    if (v->form == REAL) v->d = isfinite(v->d) ? round(v->d) : v->d;
-    if (v->form != BIG || v->scale <= 0 || number_is_huge(v)) return;
-    mpz_t half;
-    mpz_init(half);
-    mpz_ui_pow_ui(half, 10, (unsigned long)v->scale);
-    mpz_tdiv_q_2exp(half, half, 1);
-    mpz_sgn(v->n) < 0 ? mpz_sub(v->n, v->n, half) : mpz_add(v->n, v->n, half);
-    number_rescale(v->n, v->scale, 0);
-    v->scale = 0;
-    mpz_clear(half);
+/* Java rounds a real to a whole number of its own size, the nearest there is; halves go up, and NaN is 0 (Math.round). */
+static double round_real(double d, bool single) {
+    double limit = single ? 2147483647.0 : 9223372036854775807.0, lowest = single ? -2147483648.0 : -9223372036854775808.0, down = floor(d);
+    if (isnan(d)) return 0;
+    double nearest = d - down >= 0.5 ? down + 1 : down;
+    return (nearest > limit ? limit : nearest < lowest ? lowest : nearest) + 0.0; /* no negative zero */
 }
 
-static int apply_math(const char *name, struct number *v, struct err *e) {
+static void round_half_up(struct number *v, bool single) {
+    if (v->form == REAL) v->d = round_real(v->d, single);
+    if (v->form != BIG || v->scale == 0 || number_is_huge(v)) return;
+    if (v->scale > 0) {
+        mpz_t half;
+        mpz_init(half);
+        mpz_ui_pow_ui(half, 10, (unsigned long)v->scale);
+        mpz_tdiv_q_2exp(half, half, 1);
+        mpz_sgn(v->n) < 0 ? mpz_sub(v->n, v->n, half) : mpz_add(v->n, v->n, half);
+        mpz_clear(half);
+    }
+    number_rescale(v->n, v->scale, 0);
+    v->scale = 0;
+}
+
+static int apply_math(const char *name, const struct cql_type *type, struct number *v, struct err *e) {
     if (strcmp(name, "abs") == 0) {
         if (v->form == WHOLE && v->i < 0) v->i = (int64_t)(0 - (uint64_t)v->i);
         v->d = fabs(v->d);
@@ -262,7 +275,7 @@ static int apply_math(const char *name, struct number *v, struct err *e) {
         return 0;
     }
     if (strcmp(name, "round") == 0) {
-        round_half_up(v);
+        round_half_up(v, type->id == CQL_FLOAT);
         return 0;
     }
     bool exponential = strcmp(name, "exp") == 0, ten = strcmp(name, "log10") == 0;
@@ -276,7 +289,7 @@ static int apply_math(const char *name, struct number *v, struct err *e) {
 int function_math(const struct function_in *in, struct buf *out) {
     struct number v;
     number_load(in->f->args[0], in->args[0], &v);
-    int rc = apply_math(in->f->name, &v, in->r->err);
+    int rc = apply_math(in->f->name, in->f->args[0], &v, in->r->err);
     if (rc == 0) rc = number_store(in->f->result, &v, out, in->r->err);
     number_fini(&v);
     return rc;

@@ -201,9 +201,7 @@ static struct term *retype(struct compile *c, struct term *of, const struct cql_
 
 /* (type) x where a row is looked at. */
 static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
-    struct compile there = *c; /* user types are of the table's keyspace */
-    there.keyspace = c->scope->table->keyspace->name;
-    const struct cql_type *type = compile_type(&there, x->type), *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
+    const struct cql_type *type = compile_type_in(c, c->scope->table->keyspace->name, x->type), *frozen = type ? cql_type_freeze(c->arena, type) : NULL;
     c->scope->names_fault = c->scope->names_fault || !type;
     if (!type) return NULL;
     if (!frozen) return err_nomem(c->err), NULL;
@@ -226,7 +224,7 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
 
 static struct term *compile_hint(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     if (c->scope) return compile_row_hint(c, x, to, depth);
-    const struct cql_type *type = compile_type(c, x->type);
+    const struct cql_type *type = compile_type_in(c, to->keyspace, x->type);
     if (!type) return NULL;
     struct slice inner = cqli_expr_text(c, x->args[0]), name = cqli_type_text(c, type), want = cqli_type_text(c, to->type);
     if (cqli_fits(c, x->args[0], type, to, depth + 1) == MATCH_NO) {
@@ -280,6 +278,7 @@ static struct term *compile_value(struct compile *c, const struct ast_expr *x, c
 static struct term *compile_untyped(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
     struct receiver own = *to;
     own.type = cqli_type_of(c, x, to, false, depth);
+    if (own.type && cqli_check_durations(c, own.type)) return NULL;
     if (own.type) {
         c->search->untyped++;
         struct term *t = compile_value(c, x, &own, depth);

@@ -70,6 +70,8 @@ struct term *term_compile(struct compile *c, const struct ast_expr *x, const str
 struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) MUST_CHECK;
 /* Resolves a type as written. */
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) MUST_CHECK;
+/* User types are of that keyspace; NULL: of the session's. */
+const struct cql_type *compile_type_in(struct compile *c, const char *keyspace, const struct ast_type *t) MUST_CHECK;
 
 /* 0, or -1 with the request's err. out may be null or unset. What it points to lives until the request ends. Validated:
  * wire bytes of bound values are checked against the type. */

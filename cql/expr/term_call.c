@@ -118,13 +118,6 @@ static int refuse_result(struct compile *c, const struct function *f, const stru
                        SLICE_FMT(type));
 }
 
-static bool takes_times(const struct term *t) {
-    bool takes = false;
-    for (uint32_t i = 0; i < t->n_args; i++)
-        takes = takes || (t->args[i] && (t->args[i]->kind == TERM_WRITETIME || t->args[i]->kind == TERM_MAX_WRITETIME || t->args[i]->kind == TERM_TTL));
-    return takes;
-}
-
 /* To Cassandra the time of an element, or of a field, of what is not frozen is a list when a function is looked for, though it is one number:
  * what takes no list is refused, and what does gets the number. */
 static const struct function *find_on_row(struct compile *c, const struct ast_expr *x, const struct term *t, const struct cql_type **known,
@@ -156,7 +149,7 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
     const struct function *f = find_on_row(c, x, t, known, &near, depth);
     if (!f) {
         if (c->scope && is_unknown(c->err)) reword_unknown(c, x);
-        if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST && !takes_times(t) && strncmp(c->err->text, "Type error: ", 12) != 0;
+        if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST;
         return NULL;
     }
     if (f->aggregate && !f->call && !c->scope) {

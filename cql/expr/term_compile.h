@@ -50,6 +50,8 @@ const struct cql_type *cqli_type_of(struct compile *c, const struct ast_expr *x,
 /* How it fits a type. near: the table and keyspace around it. */
 enum match cqli_fits(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth);
 enum match cqli_fits_type(const struct cql_type *t, const struct cql_type *from);
+/* -1 and ERR_INVALID: a set of durations, or a map by durations, within the type. */
+int cqli_check_durations(struct compile *c, const struct cql_type *t) MUST_CHECK;
 /* For errors: an expression, a type, both in the statement's arena. */
 struct slice cqli_expr_text(struct compile *c, const struct ast_expr *x);
 struct slice cqli_type_text(struct compile *c, const struct cql_type *t);

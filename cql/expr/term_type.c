@@ -179,4 +179,43 @@ const struct cql_type *cqli_literal_type(const struct ast_expr *literal) {
 
 /* ---- types as written ---- */
 
-const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) { return resolve(c, t, false, 0); }
+static int refuse_type(struct compile *c, const char *words, const struct cql_type *t) {
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "%s: ", words);
+    cql_type_print(t, &text);
+    return err_set_buf(c->err, ERR_INVALID, &text);
+}
+
+static int refuse_durations(struct compile *c, const struct cql_type *t) {
+    if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed inside sets", t);
+    if (t->id == CQL_MAP && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed as map keys", t);
+    return 0;
+}
+
+int cqli_check_durations(struct compile *c, const struct cql_type *t) {
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (cqli_check_durations(c, t->args[i])) return -1;
+    return refuse_durations(c, t);
+}
+
+/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). */
+static int check_inside(struct compile *c, const struct cql_type *t) {
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        if (t->args[i]->id == CQL_COUNTER && !cql_type_is_collection(t) && t->id != CQL_VECTOR) return err_invalid(c->err, "Counters are not allowed inside tuples");
+        if (t->args[i]->id == CQL_COUNTER && t->id != CQL_VECTOR) return refuse_type(c, "Counters are not allowed inside collections", t);
+        if (check_inside(c, t->args[i])) return -1;
+    }
+    return refuse_durations(c, t);
+}
+
+const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) {
+    const struct cql_type *type = resolve(c, t, false, 0);
+    return type && check_inside(c, type) == 0 ? type : NULL;
+}
+
+const struct cql_type *compile_type_in(struct compile *c, const char *keyspace, const struct ast_type *t) {
+    struct compile there = *c;
+    if (keyspace) there.keyspace = keyspace;
+    return compile_type(&there, t);
+}

@@ -45,18 +45,32 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
     return 0;
 }
 
-/* A name that is unknown is told at once, and so is a call that no function takes. What else is wrong is told after what is wrong with WHERE: it
- * goes to later, the first of it. */
+/* Cassandra looks at the select list before WHERE only to see whether static columns alone are selected: first for a static column, then for one that is
+ * neither static nor of the partition key, and it goes no further than to the first it finds. Does it reach what follows these columns? */
+static bool reached_before_where(const struct schema_table *t, const bool *wanted) {
+    bool statics = false, others = false;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
+        others = others || (wanted[i] && (t->columns[i].kind == COLUMN_CLUSTERING || t->columns[i].kind == COLUMN_REGULAR));
+    }
+    return t->n_static && (!statics || !others);
+}
+
+/* A name that is unknown, and a call that no function takes, is told before what is wrong with WHERE if Cassandra gets so far then; all else is told
+ * behind it: it goes to later, the first of it. */
 static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast, struct result_column *columns, struct err *later) {
     for (uint32_t i = 0; i < ast->n_selectors; i++) {
         const struct ast_selector *x = &ast->selectors[i];
+        bool early = reached_before_where(p->table, c->scope->wanted);
+        c->scope->names_fault = false;
         if (x->expr->kind == EXPR_STAR) {
             for (uint32_t k = 0; k < p->table->n_columns; k++)
                 if (add_column(c, p, columns, &p->table->columns[k])) return -1;
         } else if (add_selector(c, p, x, columns)) {
             struct err fault = *c->err;
-            if (c->scope->names_fault || want_names(c, x->expr)) return -1;
-            if (!later->set) *later = fault;
+            bool of_names = c->scope->names_fault || want_names(c, x->expr);
+            if (of_names && early) return -1;
+            if (!later->set) *later = of_names ? *c->err : fault;
             err_clear(c->err);
         }
     }

@@ -114,26 +114,6 @@ int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v
     return flatten(c, name, v, 0, deep, out);
 }
 
-static int refuse_type(struct compile *c, const char *words, const struct cql_type *t) {
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "%s: ", words);
-    cql_type_print(t, &text);
-    return err_set_buf(c->err, ERR_INVALID, &text);
-}
-
-/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). */
-static int check_elements(struct compile *c, const struct cql_type *t) {
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        if (t->args[i]->id == CQL_COUNTER && !cql_type_is_collection(t) && t->id != CQL_VECTOR) return err_invalid(c->err, "Counters are not allowed inside tuples");
-        if (t->args[i]->id == CQL_COUNTER && t->id != CQL_VECTOR) return refuse_type(c, "Counters are not allowed inside collections", t);
-        if (check_elements(c, t->args[i])) return -1;
-    }
-    if (t->id == CQL_SET && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed inside sets", t);
-    if (t->id == CQL_MAP && t->args[0]->id == CQL_DURATION) return refuse_type(c, "Durations are not allowed as map keys", t);
-    return 0;
-}
-
 static int check_keyspaces(struct compile *c, const char *keyspace, const struct ast_type *t) {
     if (t->keyspace && strcmp(t->keyspace, keyspace) != 0)
         return err_invalid(c->err, "Statement on keyspace %s cannot refer to a user type in keyspace %s; user types can only be used in the keyspace they are defined in",
@@ -144,11 +124,8 @@ static int check_keyspaces(struct compile *c, const char *keyspace, const struct
 }
 
 const struct cql_type *ddl_type(struct compile *c, const char *keyspace, const struct ast_type *t) {
-    struct compile there = *c;
-    there.keyspace = keyspace;
     if (check_keyspaces(c, keyspace, t)) return NULL;
-    const struct cql_type *type = compile_type(&there, t);
-    return type && check_elements(c, type) == 0 ? type : NULL;
+    return compile_type_in(c, keyspace, t);
 }
 
 int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool added) {

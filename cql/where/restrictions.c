@@ -114,8 +114,8 @@ static int product_step(struct product *p, struct cql_request *r, const struct w
 
 /* ---- partitions ---- */
 
-/* wraps: the range begins behind its end. */
-static int token_range(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to, bool *wraps) {
+/* wraps: the range begins behind its end. among_keys: it selects among keys that are given; else it is read. */
+static int token_range(const struct where_plan *w, struct cql_request *r, bool among_keys, int64_t *from, int64_t *to, bool *wraps) {
     const struct where_step *s = w->token;
     int64_t given[2] = {INT64_MIN, INT64_MAX};
     *wraps = false;
@@ -130,11 +130,12 @@ static int token_range(const struct where_plan *w, struct cql_request *r, int64_
         if (term_eval(bounds[i]->term, r, &v)) return -1;
         if (v.n != 8) return err_invalid(r->err, "Invalid null token value");
         int64_t token = (int64_t)load_u64(v.p);
-        /* The minimum token as an upper bound is the end of the ring: no key has it (Murmur3Partitioner). */
-        if (i == 1 && token == INT64_MIN) continue;
+        /* No key has the minimum token (Murmur3Partitioner): as an upper bound it is the end of the ring, but nothing that is given lies below it. */
+        if (i == 1 && token == INT64_MIN && !among_keys) continue;
+        if (i == 1 && token == INT64_MIN && given[0] == token && !bounds[i]->inclusive) return 0;
         if (i == 0 && !bounds[i]->inclusive && token == INT64_MAX) return 0;
         given[i] = token;
-        *(i == 0 ? from : to) = bounds[i]->inclusive ? token : i == 0 ? token + 1 : token - 1;
+        *(i == 0 ? from : to) = bounds[i]->inclusive ? token : i == 0 ? token + 1 : token - (token > INT64_MIN);
     }
     *wraps = given[0] > given[1];
     return *from <= *to;
@@ -142,7 +143,7 @@ static int token_range(const struct where_plan *w, struct cql_request *r, int64_
 
 int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) {
     bool wraps;
-    return token_range(w, r, from, to, &wraps);
+    return token_range(w, r, false, from, to, &wraps);
 }
 
 struct key_order {
@@ -185,7 +186,7 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
     uint32_t width = w->table->n_partition_key;
     int64_t from, to;
     bool wraps; /* a range of tokens that selects among keys goes around the ring, as in Cassandra (TokenFilter) */
-    int some = token_range(w, r, &from, &to, &wraps);
+    int some = token_range(w, r, true, &from, &to, &wraps);
     if (some < 0) return -1;
     uint32_t *order = ARENA_ARRAY(r->arena, keys->n + 1, uint32_t);
     *parts = ARENA_ARRAY(r->arena, keys->n + 1, struct eng_part);

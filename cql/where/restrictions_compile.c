@@ -146,11 +146,31 @@ static int refuse_not_equal(struct where_builder *b, const struct ast_relation *
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
+static int check_slice(struct where_builder *b, const struct schema_column *col, enum ast_op op) {
+    bool range = op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE;
+    if (!range || !cql_type_contains(col->type, CQL_DURATION)) return 0;
+    if (col->type->id == CQL_DURATION) return err_invalid(b->c->err, "Slice restrictions are not supported on duration columns");
+    const char *what = col->type->id == CQL_TUPLE ? "tuples" : col->type->id == CQL_UDT ? "UDTs" : "collections";
+    return err_invalid(b->c->err, "Slice restrictions are not supported on %s containing durations", what);
+}
+
+static int check_operator(struct where_builder *b, const struct schema_column *col, enum ast_op op) {
+    if (check_slice(b, col, op)) return -1;
+    if (!cql_type_is_multicell(col->type)) return 0;
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "%s column '%s' (", col->type->id == CQL_UDT ? "Non-frozen UDT" : "Collection", col->name);
+    cql_type_print(col->type, &text);
+    if (col->type->id == CQL_UDT) buf_put_str(&text, ") cannot be restricted by any relation");
+    else buf_printf(&text, ") cannot be restricted by a '%s' relation", ast_op_text(op));
+    return err_set_buf(b->c->err, ERR_INVALID, &text);
+}
+
 static int refuse_relation(struct where_builder *b, const struct where_step *s, const struct ast_relation *rel) {
     const char *name = s->columns[0]->name, *op = ast_op_text(rel->op);
     bool like = rel->op == OP_LIKE;
     if (rel->op == OP_IS_NOT_NULL) return err_invalid(b->c->err, "Unsupported restriction: %s IS NOT NULL", name);
-    if (like && !compile_value(b, s, rel->value)) return -1;
+    if (like && (check_operator(b, s->columns[0], rel->op) || !compile_value(b, s, rel->value))) return -1;
     struct buf text;
     buf_init(&text, 4096);
     if (like) buf_printf(&text, "LIKE restriction is only supported on properly indexed columns. %s LIKE ", name);
@@ -177,6 +197,7 @@ static int compile_element(struct where_builder *b, struct where_step *s, const 
     const struct schema_column *col = s->columns[0];
     struct err *e = b->c->err;
     s->kind = STEP_ELEMENT;
+    if (check_slice(b, col, rel->op)) return -1;
     if (col->type->id == CQL_LIST)
         return err_invalid(e, "Indexes on list entries (%s[index] = value) are not currently supported.", col->name);
     if (col->type->id != CQL_MAP) return err_invalid(e, "Column %s cannot be used as a map", col->name);
@@ -188,24 +209,6 @@ static int compile_element(struct where_builder *b, struct where_step *s, const 
     s->element = term_compile(b->c, rel->element, &to_key);
     s->term = s->element ? term_compile(b->c, rel->value, &to_value) : NULL;
     return s->term ? 0 : -1;
-}
-
-static int check_operator(struct where_builder *b, const struct schema_column *col, enum ast_op op) {
-    struct err *e = b->c->err;
-    bool range = op == OP_LT || op == OP_LTE || op == OP_GT || op == OP_GTE;
-    if (cql_type_is_multicell(col->type)) {
-        struct buf text;
-        buf_init(&text, 4096);
-        buf_printf(&text, "%s column '%s' (", col->type->id == CQL_UDT ? "Non-frozen UDT" : "Collection", col->name);
-        cql_type_print(col->type, &text);
-        if (col->type->id == CQL_UDT) buf_put_str(&text, ") cannot be restricted by any relation");
-        else buf_printf(&text, ") cannot be restricted by a '%s' relation", ast_op_text(op));
-        return err_set_buf(e, ERR_INVALID, &text);
-    }
-    if (!range || !cql_type_contains(col->type, CQL_DURATION)) return 0;
-    if (col->type->id == CQL_DURATION) return err_invalid(e, "Slice restrictions are not supported on duration columns");
-    const char *what = col->type->id == CQL_TUPLE ? "tuples" : col->type->id == CQL_UDT ? "UDTs" : "collections";
-    return err_invalid(e, "Slice restrictions are not supported on %s containing durations", what);
 }
 
 static int compile_step(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {

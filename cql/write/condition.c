@@ -69,9 +69,9 @@ static int check_slice(struct compile *c, const struct condition *out) {
     if (out->op != OP_LT && out->op != OP_LTE && out->op != OP_GT && out->op != OP_GTE) return 0;
     const struct cql_type *t = out->type;
     if (!cql_type_contains(t, CQL_DURATION)) return 0;
-    const char *what = t->id == CQL_DURATION ? "durations" : cql_type_is_collection(t) ? "collections containing durations"
-                       : t->id == CQL_TUPLE ? "tuples containing durations" : "UDTs containing durations";
-    return err_invalid(c->err, "Slice conditions ( %s ) are not supported on %s", ast_op_text(out->op), what);
+    if (t->id == CQL_DURATION) return err_invalid(c->err, "Slice conditions ( %s ) are not supported on durations", ast_op_text(out->op));
+    const char *what = cql_type_is_collection(t) ? "collections" : t->id == CQL_TUPLE ? "tuples" : "UDTs";
+    return err_invalid(c->err, "Slice conditions are not supported on %s containing durations", what);
 }
 
 static int compile_values(struct compile *c, const struct ast_relation *rel, const struct receiver *to, struct condition *out) {

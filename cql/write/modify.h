@@ -99,6 +99,8 @@ struct modify_times {
     int64_t server;   /* of the write clock; ENG_NO_TS: not asked yet */
 };
 
+/* Is what the timestamp is bound to one at all? */
+int modify_check_timestamp(struct cql_request *r, const struct modify_plan *p) MUST_CHECK;
 /* modify_bind.c: partitions, then rows, then timestamp and TTL, as Cassandra looks at them. The request's values are those of the statement while
  * they run. */
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) MUST_CHECK;

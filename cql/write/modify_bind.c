@@ -17,7 +17,8 @@ bool modify_is_whole(const struct modify_plan *p, enum size_model model, const s
     return true;
 }
 
-int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
+/* 1, 0: none is given, or -1. */
+static int given_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
     struct value v;
     if (!t) return 0;
     if (term_eval(t, r, &v)) return -1;
@@ -25,6 +26,17 @@ int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) 
     if (value_is_null(v)) return err_invalid(r->err, "Invalid null value of timestamp");
     if (v.n != 8) return err_invalid(r->err, "Invalid timestamp value: (empty)");
     *out = (int64_t)load_u64(v.p);
+    return 1;
+}
+
+int modify_check_timestamp(struct cql_request *r, const struct modify_plan *p) {
+    int64_t ignored;
+    return given_timestamp(r, p->timestamp, &ignored) < 0 ? -1 : 0;
+}
+
+int modify_timestamp(struct cql_request *r, const struct term *t, int64_t *out) {
+    int rc = given_timestamp(r, t, out);
+    if (rc <= 0) return rc;
     if (*out == INT64_MIN) return err_invalid(r->err, "Out of bound timestamp, must be in [%lld, %lld]", (long long)-INT64_MAX, (long long)INT64_MAX);
     return 1;
 }

@@ -107,11 +107,17 @@ int modify_compile_using(struct compile *c, const struct modify_plan *p, const s
     return 0;
 }
 
+static int check_timestamp(struct builder *b) {
+    const struct modify_plan *p = b->plan;
+    return p->timestamp && p->conditional ? err_invalid(b->c->err, "Cannot provide custom timestamp for conditional updates") : 0;
+}
+
 static int compile_conditions(struct builder *b, const struct ast_conditions *ast) {
     struct modify_plan *p = b->plan;
     p->if_exists = ast->if_exists;
     p->if_not_exists = ast->if_not_exists;
     p->conditional = ast->if_exists || ast->if_not_exists || ast->n > 0;
+    if (ast->n && check_timestamp(b)) return -1;
     p->conditions = ARENA_ARRAY(b->c->arena, (size_t)ast->n + 1, struct condition *);
     if (!p->conditions) return err_nomem(b->c->err);
     for (uint32_t i = 0; i < ast->n; i++)
@@ -129,7 +135,7 @@ static int check_attributes(struct builder *b) {
     const struct modify_plan *p = b->plan;
     struct err *e = b->c->err;
     if (p->conditional && p->counter) return err_invalid(e, "Conditional updates are not supported on counter tables");
-    if (p->timestamp && p->conditional) return err_invalid(e, "Cannot provide custom timestamp for conditional updates");
+    if (check_timestamp(b)) return -1;
     if (p->timestamp && p->counter) return err_invalid(e, "Cannot provide custom timestamp for counter updates");
     if (p->ttl && p->counter) return err_invalid(e, "Cannot provide custom TTL for counter updates");
     return 0;
@@ -268,6 +274,7 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
     struct where_plan *w = where_compile(b->c, b->table, where, &o);
     if (!w) return -1;
     if (p->conditional && !p->static_only && w->rows != WHERE_ROW_KEYS) {
+        if (check_attributes(b)) return -1;
         return err_invalid(b->c->err, "%s statements must restrict all PRIMARY KEY columns with equality relations in order to %s",
                            purpose == WHERE_DELETE ? "DELETE" : "UPDATE",
                            regular_conditions && p->n_ops && p->n_static_ops == p->n_ops ? "use IF condition on non static columns" : "delete non static columns");

@@ -32,12 +32,11 @@ static void use_values(struct write *w, uint32_t i) {
 
 static const struct modify_plan *plan_of(const struct write *w, uint32_t i) { return modify_plan_of(w->items[i].statement); }
 
-static int find_times(struct write *w) {
-    struct cql_request *r = w->r;
+static void find_times(struct write *w) {
+    const struct cql_request *r = w->r;
     w->times = (struct modify_times){.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
     /* The order of conditional writes and of counts is the server's alone. */
     if (r->params.has_timestamp && !w->conditional && !w->counters) w->times.protocol = r->params.timestamp;
-    return modify_timestamp(r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0 ? -1 : 0;
 }
 
 static int open_mutations(struct write *w) {
@@ -91,10 +90,19 @@ static int bind_rows(struct write *w, uint32_t i) {
     return w->conditional ? cas_add(w->cas, &w->writes[i]) : 0;
 }
 
+/* A statement that is alone and has no conditions tells what is wrong with its timestamp first (ModificationStatement.validateTimestamp). */
+static int check_timestamp(struct write *w) {
+    if (w->batch || w->conditional) return 0;
+    use_values(w, 0);
+    return modify_check_timestamp(w->r, plan_of(w, 0));
+}
+
 /* Of the faults that a batch has, the first statement's is told; without conditions, those of partition keys before all others. */
 static int bind_all(struct write *w) {
+    if (check_timestamp(w)) return -1;
     for (uint32_t i = 0; i < w->n; i++)
         if (bind_partitions(w, i) || (w->conditional && bind_rows(w, i))) return -1;
+    if (modify_timestamp(w->r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0) return -1;
     for (uint32_t i = 0; !w->conditional && i < w->n; i++)
         if (bind_rows(w, i)) return -1;
     return w->conditional ? cas_bind(w->cas) : 0;
@@ -108,7 +116,8 @@ static int open_conditions(struct write *w) {
 static int bind(struct write *w) {
     w->writes = arena_alloc(w->r->arena, w->n * sizeof *w->writes); /* modify_bind fills them in */
     if (!w->writes) return err_nomem(w->r->err);
-    if (find_times(w) || (w->conditional && open_conditions(w))) return -1;
+    find_times(w);
+    if (w->conditional && open_conditions(w)) return -1;
     if (bind_all(w)) return -1;
     if (w->batch && w->batch->kind == BATCH_LOGGED && write_rules_rows(w->r, w->items, w->writes, w->n)) return -1;
     return open_mutations(w);

@@ -34,13 +34,13 @@ from cassandra import ConsistencyLevel, DriverException, RequestExecutionExcepti
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.policies import RoundRobinPolicy
 from cassandra.protocol import ErrorMessage
-from cassandra.query import SimpleStatement, tuple_factory
+from cassandra.query import BatchStatement, BatchType, SimpleStatement, tuple_factory
 
 from differential_explained import explanation
 from differential_table import Table
 from differential_values import as_text
 
-SIGNATURES = re.compile(r" \(known type signatures: .*\)")  # in no order
+SIGNATURES = re.compile(r" \((?:known type|can be matched by following) signatures: .*\)")  # in no order
 SERVER_ERROR = "server error"
 FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")  # of its own: Cassandra's pages of groups break at times
 TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
@@ -118,6 +118,23 @@ def near(text, other):
     return NUMBER.sub("", text) == NUMBER.sub("", other) and len(numbers) == len(others) and all(abs(int(a) - int(b)) <= TTL_TOLERANCE for a, b in zip(numbers, others))
 
 
+class BatchMessage:
+    """A batch that is sent as a BATCH message: its statements, each with what to bind or None."""
+
+    def __init__(self, statement, parts):
+        kind = statement.split()[1]
+        self.kind, self.parts = BatchType.UNLOGGED if kind == "UNLOGGED" else BatchType.COUNTER if kind == "COUNTER" else BatchType.LOGGED, parts
+
+    def __repr__(self):
+        return f"as a message: {[bound for _, bound in self.parts]}"
+
+    def query(self, session):
+        batch = BatchStatement(self.kind)
+        for statement, bound in self.parts:
+            batch.add(SimpleStatement(statement) if bound is None else session.prepare(statement).bind(bound))
+        return batch
+
+
 class Side:
     def __init__(self, name, address):
         self.name, self.host, self.port, self.protocol = name, *address.rsplit(":", 1), 5
@@ -150,7 +167,10 @@ class Side:
 
     def guarded(self, action):
         try:
-            return action()
+            try:
+                return action()
+            except AttributeError:  # the driver fails where a server has forgotten a statement of a batch that was just prepared
+                return action()
         except NoHostAvailable as e:  # the server failed inside: Cassandra's defects are not ours to copy
             return Answer(f"{SERVER_ERROR}: {list(e.errors.values())}")
         except (DriverException, RequestExecutionException, ErrorMessage) as e:
@@ -161,6 +181,8 @@ class Side:
 
     def query(self, statement, bound, kept, page):
         """kept: a statement that was prepared before, or None."""
+        if isinstance(bound, BatchMessage):
+            return bound.query(self.session)
         query = SimpleStatement(statement) if bound is None else (kept or self.session.prepare(statement)).bind(bound)
         query.fetch_size = page
         return query
@@ -213,10 +235,14 @@ class Round:
         if self.kept and self.rng.random() < 0.1:
             return self.rng.choice(self.kept)
         statement = self.table.statement()
+        if statement.startswith("BEGIN") and "BATCH USING" not in statement and self.rng.random() < 0.4:
+            parts = statement.partition("BATCH ")[2].removesuffix("; APPLY BATCH").split("; ")
+            parts = [self.table.values.bound(part) if self.rng.random() < 0.5 else (as_text(part), None) for part in parts]
+            return as_text(statement), BatchMessage(statement, parts), (None, None)
         if self.rng.random() >= 0.25:
             return as_text(statement), None, (None, None)
         statement, bound = self.table.values.bound(statement)
-        if len(self.kept) < KEPT and self.rng.random() < 0.2 and not statement.startswith(("ALTER", "BEGIN")):
+        if len(self.kept) < KEPT and self.rng.random() < 0.2 and not statement.startswith(("ALTER", "BEGIN", "TRUNCATE", "DROP", "CREATE")):
             prepared = on_all(self.sides, lambda side: side.guarded(lambda: side.session.prepare(statement)))
             if not any(isinstance(p, Answer) for p in prepared):
                 self.kept.append((statement, bound, prepared))

@@ -1,6 +1,7 @@
 """Differences between Tally and Cassandra that are known, each with its reason: what Cassandra does by chance or by a defect of its own, and what Tally
 does in another order where both refuse. differential.py counts them apart. A rule is as narrow as its reason: statement, column types and both answers."""
 import re
+import uuid
 
 RULES = []
 
@@ -49,12 +50,21 @@ def deleted_element_of_a_static(table, statement, tally, cassandra):
     return "(" in statement.partition(" FROM ")[0] or all(row in many for row in few)  # an aggregate counts them; else Tally's rows are among them
 
 
+def sorted_name(name):
+    """With the fields of each innermost literal in order."""
+    return re.sub(r"\{[^{}]*\}", lambda m: "{" + ", ".join(sorted(m.group()[1:-1].split(", "))) + "}", name)
+
+
+@explains("Cassandra quotes a user type's literal in an error with its fields in the order of a hash table")
+def quoted_fields_in_hash_order(table, statement, tally, cassandra):
+    literal = re.search(r"\{f\d+n*: ", tally.error)  # others may stand within it
+    return bool(literal) and tally.error[:literal.start()] == cassandra.error[:literal.start()] and sorted(tally.error) == sorted(cassandra.error)
+
+
 @explains("Cassandra names a column by a user type's literal with its fields in the order of a hash table")
 def fields_in_hash_order(table, statement, tally, cassandra):
     if not answered(tally, cassandra) or not re.search(r"\{f\d+: ", statement.partition(" FROM ")[0]):
         return False
-    def sorted_name(name):
-        return re.sub(r"\{[^{}]*\}", lambda m: "{" + ", ".join(sorted(m.group()[1:-1].split(", "))) + "}", name)
     names = [[(sorted_name(name), type_) for name, type_ in answer.columns] for answer in (tally, cassandra)]
     return names[0] == names[1] and list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and rows(tally) == rows(cassandra)
 
@@ -104,3 +114,22 @@ def time_of_a_part_as_a_list(table, statement, tally, cassandra):
         return False
     others = [a == b or "writetime(" in a[0].lower() or "ttl(" in a[0].lower() for a, b in zip(tally.columns, cassandra.columns)]
     return len(tally.columns) == len(cassandra.columns) and all(others) and list(map(len, tally.pages)) == list(map(len, cassandra.pages))
+
+
+@explains("Cassandra says that what masks a timeuuid gives a legacy type of its own, whose values are the same")
+def mask_of_a_timeuuid(table, statement, tally, cassandra):
+    if not answered(tally, cassandra) or len(tally.columns) != len(cassandra.columns) or list(map(len, tally.pages)) != list(map(len, cassandra.pages)):
+        return False
+    values = [(a, b) for page, other in zip(tally.pages, cassandra.pages) for row, others in zip(page, other) for a, b in zip(row, others)]
+    if not all(repr(a) == repr(b) or isinstance(a, uuid.UUID) and a.bytes == b for a, b in values):
+        return False
+    masks = [name for (name, type_), (_, other) in zip(tally.columns, cassandra.columns) if (type_, other) == ("timeuuid", "'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'")]
+    others = [(a, b) for a, b in zip(tally.columns, cassandra.columns) if a != b]
+    return len(others) == len(masks) and all("mask_" in name for name in masks) and bool(masks)
+
+
+@explains("Cassandra's functions of collections refuse a frozen collection that is a clustering column in descending order")
+def function_of_a_descending_collection(table, statement, tally, cassandra):
+    descending = [name for (name, _), desc in zip(table.ck, table.desc) if desc]
+    refused = re.search(r"Function system\.(?:collection|map)_\w+ requires an? [\w /]+ argument, but found argument (\w+) of type frozen<(?:list|set|map)<", cassandra.error)
+    return bool(refused) and refused.group(1) in descending and refused.group() not in tally.error

@@ -1,6 +1,7 @@
 """A random table, and random statements for it. See differential.py."""
 import json
 
+from differential_functions import NUMBERS, call
 from differential_values import LITERALS, Values, is_multicell, parameters
 
 KEY_TYPES = list(LITERALS)
@@ -9,8 +10,7 @@ FROZEN_KEYS = ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>
 COLLECTIONS = ["list<int>", "set<text>", "map<text, int>", "list<text>", "set<int>", "map<int, text>", "frozen<list<text>>",
                "frozen<map<int, text>>", "frozen<set<int>>", "frozen<tuple<int, text>>", "list<frozen<tuple<int, text>>>",
                "map<int, frozen<list<text>>>", "set<frozen<list<int>>>", "vector<float, 2>", "vector<smallint, 3>",
-               "vector<time, 2>", "vector<text, 2>", "list<frozen<vector<tinyint, 2>>>"]
-NUMBERS = ["int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"]
+               "vector<time, 2>", "vector<text, 2>", "duration", "list<duration>", "list<frozen<vector<tinyint, 2>>>"]
 CASTS = {t: NUMBERS + ["text", "ascii"] for t in NUMBERS} | {"text": ["text"]}
 CASTS["decimal"].remove("varint")  # Cassandra keeps the low 64 bits of what a varint could hold
 BYTES = ["text", "blob"]
@@ -88,6 +88,7 @@ class Table:
         self.dropped, self.next = [], []
         self.clock = rng.choice(["explicit", "explicit", "server"])
         self.counters = rng.random() < 0.1
+        self.has_ttl = not self.counters and rng.random() < 0.1
         self.pk = [(f"p{i}", rng.choice(KEY_TYPES)) for i in range(rng.choice([1, 1, 2]))]
         self.ck = [(f"c{i}", rng.choice(KEY_TYPES * 3 + FROZEN_KEYS + self.types.keys() * 4)) for i in range(rng.choice([0, 1, 1, 2, 2, 3]))]
         self.desc = [rng.random() < 0.4 for _ in self.ck]
@@ -117,7 +118,8 @@ class Table:
         columns = [f"{n} {t}" for n, t in self.pk + self.ck + self.regular] + [f"{n} {t} static" for n, t in self.static]
         key = f"({', '.join(n for n, _ in self.pk)})" + "".join(f", {n}" for n, _ in self.ck)
         order = ", ".join(f"{n} {'DESC' if d else 'ASC'}" for (n, _), d in zip(self.ck, self.desc))
-        return f"CREATE TABLE {self.name} ({', '.join(columns)}, PRIMARY KEY ({key}))" + (f" WITH CLUSTERING ORDER BY ({order})" if order else "")
+        options = ([f"CLUSTERING ORDER BY ({order})"] if order else []) + (["default_time_to_live = 300000"] if self.has_ttl else [])
+        return f"CREATE TABLE {self.name} ({', '.join(columns)}, PRIMARY KEY ({key}))" + (f" WITH {' AND '.join(options)}" if options else "")
 
     # Pieces
 
@@ -133,10 +135,15 @@ class Table:
     def using(self, ttl=True, timestamp=True):
         parts = []
         if self.clock == "explicit" and timestamp:
-            parts.append(f"TIMESTAMP {self.rng.randrange(1, 12)}")
+            parts.append(f"TIMESTAMP {self.values.number('bigint', self.rng.randrange(1, 12))}")  # never unset: the clock's would be read back
         if ttl and not self.counters and self.chance(0.12):
-            parts.append(f"TTL {self.rng.choice([0, 100000, 500000])}")
+            parts.append(f"TTL {self.number('int', self.rng.choice([0, 100000, 500000]))}")
+        self.rng.shuffle(parts)
         return f" USING {' AND '.join(parts)}" if parts else ""
+
+    def number(self, type_, n):
+        """A number, seldom a null."""
+        return self.values.marked(type_, "null") if self.chance(0.01) else self.values.number(type_, n)
 
     def equals(self, columns, values):
         return [f"{n} = {v}" for (n, _), v in zip(columns, values)]
@@ -145,7 +152,8 @@ class Table:
         return [c for c in columns if self.chance(0.6)]
 
     def known_or_new(self, type_, index, keys):
-        return self.rng.choice(keys)[index] if self.chance(0.9) else self.values.literal(type_, 1)
+        kind = self.rng.random()
+        return self.rng.choice(keys)[index] if kind < 0.9 else self.values.literal(type_, 1) if kind < 0.97 else self.values.computed(type_)
 
     def several(self, type_, index, keys):
         if self.chance(0.3):
@@ -165,6 +173,8 @@ class Table:
     def token_relations(self):
         names = ", ".join(n for n, _ in self.pk)
         def bound():
+            if self.chance(0.2):
+                return self.number("bigint", self.rng.choice([-2**63, -2**62, 0, 2**62, 2**63 - 1]))
             return f"token({', '.join(self.partition())})"
         choices = [[f"token({names}) {self.rng.choice(['>', '>=', '<', '<=', '='])} {bound()}"],
                    [f"token({names}) {self.rng.choice(['>', '>='])} {bound()}", f"token({names}) {self.rng.choice(['<', '<='])} {bound()}"]]
@@ -174,9 +184,11 @@ class Table:
         """A relation on several clustering columns together."""
         def one():
             values = self.clustering()[start:start + len(names)]
-            return f"({', '.join(values)})"
-        columns = f"({', '.join(names)})"
+            return self.values.together(values) if as_one else f"({', '.join(values)})"
+        as_one, columns = self.chance(0.3), f"({', '.join(names)})"
         op = self.rng.choice(["=", "IN", ">", ">=", "<", "<=", "range"])
+        if op == "IN" and as_one and self.chance(0.5):
+            return [f"{columns} IN {self.values.list_of([one() for _ in range(self.rng.choice([1, 2, 3]))])}"]
         if op == "IN":
             return [f"{columns} IN ({', '.join(one() for _ in range(self.rng.choice([1, 2, 3])))})"]
         if op == "range":
@@ -222,6 +234,9 @@ class Table:
                 return f"{name}[{self.values.literal(inner[0])}] = {self.values.literal(inner[1])}"
         if type_ == "counter":
             return f"{name} {self.rng.choice(['=', '>', '<='])} {self.rng.randrange(-2, 3)}"
+        if self.chance(0.02):
+            return self.rng.choice([f"{name} != {self.values.literal(type_, 1)}", f"{name} IS NOT NULL", f"{name} LIKE {self.values.literal('text')}",
+                                    f"{name} CONTAINS {self.values.literal('int')}", f"{name}[{self.values.literal('int')}] = {self.values.literal('int')}"])
         op = self.rng.choice(["=", "=", "<", "<=", ">", ">=", "IN"])
         right = self.values.several(type_) if op == "IN" else self.values.literal(type_, 1)
         return f"{name} {op} {right}"
@@ -249,13 +264,13 @@ class Table:
         if self.chance(0.15):
             text = "{%s}" % ", ".join(f"{json.dumps(n)}: {self.values.json_of(v)}" for n, v in pairs)
             default = self.rng.choice(["", " DEFAULT NULL", " DEFAULT UNSET"])
-            return f"INSERT INTO {self.name} JSON '{text}'{default}{condition}{using}"
+            return f"INSERT INTO {self.name} JSON {self.values.json_text(text)}{default}{condition}{using}"
         return f"INSERT INTO {self.name} ({', '.join(n for n, _ in pairs)}) VALUES ({', '.join(v for _, v in pairs)}){condition}{using}"
 
     def assignment(self, name, type_):
         values, inner = self.values, parameters(type_) if "<" in type_ else []
         if type_ == "counter":
-            amounts = [str(self.rng.randrange(-3, 9)) for _ in range(self.rng.choice([1, 1, 1, 2]))]
+            amounts = [self.number("counter", self.rng.randrange(-3, 9)) for _ in range(self.rng.choice([1, 1, 1, 2]))]
             if self.chance(0.03):
                 amounts[-1] = self.rng.choice(["null", "9223372036854775807", "9223372036854775808", "'1'"])
             return ", ".join(f"{name} = {name} {self.rng.choice('+-')} {amount}" for amount in amounts)
@@ -270,7 +285,7 @@ class Table:
             return self.rng.choice([f"{name}[{values.literal(inner[0])}] = {values.maybe(inner[1])}", f"{name} = {name} + {values.literal(type_)}",
                                     f"{name} = {name} - {values.literal(f'set<{inner[0]}>')}"])
         return self.rng.choice([f"{name} = {name} + {values.literal(type_)}", f"{name} = {values.literal(type_)} + {name}", f"{name} = {name} - {values.literal(type_)}",
-                                f"{name}[{self.rng.randrange(-1, 4)}] = {values.maybe(inner[0])}", f"{name} += {values.literal(type_)}"])
+                                f"{name}[{self.number('int', self.rng.randrange(-1, 4))}] = {values.maybe(inner[0])}", f"{name} += {values.literal(type_)}"])
 
     def condition(self):
         if self.chance(0.2):
@@ -291,7 +306,7 @@ class Table:
             name = f"{name}.{field}"
         if is_multicell(type_) and self.chance(0.5) and not type_.startswith("set<"):
             inner = parameters(type_)
-            key = str(self.rng.randrange(-1 if alone else 0, 3)) if type_.startswith("list<") else values.literal(inner[0])
+            key = self.values.number("int", self.rng.randrange(-1 if alone else 0, 3)) if type_.startswith("list<") else values.literal(inner[0])
             if type_.startswith("map<") and (inner[1] in BYTES or "<" in inner[1]) and op in ("<", "<=", ">", ">="):
                 op = "="  # Cassandra orders the bytes of a map's values as signed, here and nowhere else
             name, type_ = f"{name}[{key}]", inner[-1]
@@ -331,7 +346,7 @@ class Table:
                 if type_.startswith(("map<", "set<")) and self.chance(0.6):
                     name = f"{name}[{self.values.literal(parameters(type_)[0])}]"
                 elif type_.startswith("list<") and self.chance(0.6):
-                    name = f"{name}[{self.rng.randrange(-1, 3)}]"
+                    name = f"{name}[{self.number('int', self.rng.randrange(-1, 3))}]"
                 elif self.types.is_multicell(type_) and self.chance(0.6):
                     name = f"{name}.{self.types.a_field(type_)[0]}"
                 what.append(name)
@@ -342,7 +357,11 @@ class Table:
         return f"DELETE {', '.join(what)}{' ' if what else ''}FROM {self.name}{using} WHERE {' AND '.join(where)}{self.condition() if conditional else ''}"
 
     def lwt(self):
-        return self.rng.choice([lambda: self.insert(" IF NOT EXISTS"), lambda: self.update(True), lambda: self.delete(True)])()
+        statement = self.rng.choice([lambda: self.insert(" IF NOT EXISTS"), lambda: self.update(True), lambda: self.delete(True)])()
+        if self.chance(0.02) and " USING " not in statement:  # is refused
+            at = f" USING TIMESTAMP {self.number('bigint', 5)}"
+            return statement + at if statement.startswith("INSERT") else statement.replace(f" {self.name}", f" {self.name}{at}", 1)
+        return statement
 
     def static_lwt(self):
         """A condition on static columns, of a statement that writes them or a row."""
@@ -354,11 +373,13 @@ class Table:
         return f"UPDATE {self.name} SET {self.assignment(*self.rng.choice(self.static))} WHERE {' AND '.join(where)}{condition}"
 
     def batch(self):
-        kind = "COUNTER " if self.counters else self.rng.choice(["", "UNLOGGED "])
+        kind = "COUNTER " if self.counters != self.chance(0.02) else self.rng.choice(["", "UNLOGGED "])
         saved, partitions, using = self.clock, self.partitions, ""
         conditional = self.clock == "server" and self.chance(0.4)
         if self.clock == "explicit" and self.chance(0.4):
-            self.clock, using = "server", f" USING TIMESTAMP {self.rng.randrange(1, 12)}"
+            self.clock, using = "server", f" USING TIMESTAMP {self.values.number('bigint', self.rng.randrange(1, 12))}"
+        elif conditional and self.chance(0.03):  # is refused
+            using = f" USING TIMESTAMP {self.number('bigint', 5)}"
         if conditional and self.chance(0.9):
             self.partitions = [self.partition()]
         makers, self.in_batch = [self.insert, self.update, self.delete], True
@@ -412,10 +433,12 @@ class Table:
         name, type_ = self.rng.choice(self.columns)
         if self.chance(0.05):
             return self.together()
+        if self.chance(0.08):
+            return call(self.rng, name, type_)
         if self.chance(0.1):
             return self.time_selector(*self.rng.choice(self.columns if self.chance(0.1) else self.regular + self.static or self.columns))
         kind, writable = self.rng.random(), (name, type_) in self.regular + self.static
-        bare = type_.replace("frozen<", "").replace(">", "")
+        bare, bare_collection = type_.replace("frozen<", "").replace(">", ""), type_[7:-1] if type_.startswith("frozen<") else type_
         if bare in self.values.user_types and kind < 0.6:
             part = f"{name}.{self.types.a_field(bare)[0]}"
             return self.rng.choice([part, part, f"toJson({name})"] + ([f"WRITETIME({part})", f"MAXWRITETIME({name})"] if writable and self.clock == "explicit" else []))
@@ -434,12 +457,15 @@ class Table:
             return f"token({', '.join(n for n, _ in self.pk)})"
         if kind < 0.8 and type_ != "blob":
             return f"{type_.split('<')[0]}AsBlob({name})" if "<" not in type_ else f"toJson({name})"
-        if kind < 0.9 and type_.startswith(("map<", "set<")) and not any(u in type_ for u in self.values.user_types):
-            inner = parameters(type_)[0]
+        if kind < 0.9 and type_ == f"map<int, frozen<{self.types.outer}>>":
+            return f"{name}[{self.values.literal('int')}].{self.types.a_field(self.types.outer)[0]}"
+        if kind < 0.9 and bare_collection.startswith(("map<", "set<")) and not any(u in type_ for u in self.values.user_types):
+            inner = parameters(bare_collection)[0]
             low, high = self.values.literal(inner), self.values.literal(inner)
             return self.rng.choice([f"{name}[{low}]", f"{name}[{low}..{high}]", f"{name}[{low}..]"])
         if kind < 0.95 and type_ in NUMBERS:
-            return f"{name} {self.rng.choice('+-*/%')} {self.rng.choice(['2', '3', '-7', '1.5'])}"
+            other = self.rng.choice([n for n, t in self.columns if t in NUMBERS])
+            return f"{name} {self.rng.choice('+-*/%')} {self.rng.choice(['2', '3', '-7', '1.5', other, other])}"
         return f"{name} AS x_{name}"
 
     def aggregate(self):
@@ -454,6 +480,8 @@ class Table:
             return self.rng.choice([f"max(WRITETIME({of}))", f"min(WRITETIME({of}))", f"sum(WRITETIME({of}))", f"count(TTL({of}))", f"max(TTL({of}))", f"avg(MAXWRITETIME({of}))"])
         if numeric:
             choices += [f"sum({self.rng.choice(numeric)})", f"avg({self.rng.choice(numeric)})"]
+        if self.chance(0.1):
+            return f"{self.rng.choice(['count', 'min', 'max', 'sum', 'avg'])}({call(self.rng, name, type_)})"
         return self.rng.choice(choices)
 
     def selection(self, grouped, distinct):
@@ -461,7 +489,7 @@ class Table:
             chosen = [n for n, _ in self.pk + self.some(self.static)]
             if self.chance(0.3):
                 chosen += self.rng.choice([[f"count({self.rng.choice(chosen)})"], ["count(*)"], [f"max({n})" for n, t in self.pk if t != "timeuuid"]])
-            return "DISTINCT " + ", ".join(chosen)
+            return ("JSON " if self.chance(0.05) else "") + "DISTINCT " + ", ".join(chosen)
         if grouped or self.chance(0.1):
             plain = [n for n, _ in self.some(self.pk + self.ck)] if grouped else []
             of_first_row = [self.selector() for _ in range(self.rng.choice([0, 0, 1, 2]))]  # their write times too, latched with the group's first row
@@ -479,7 +507,12 @@ class Table:
             return ""
         flip = self.chance(0.5)
         columns = list(zip(self.ck, self.desc))[:self.rng.randrange(len(self.ck)) + 1]
-        return " ORDER BY " + ", ".join(f"{n} {'DESC' if d != flip else 'ASC'}" for (n, _), d in columns)
+        orders = [f"{n} {'DESC' if d != flip else 'ASC'}" for (n, _), d in columns]
+        if self.chance(0.1):  # one twice, the last wins; now and then in a direction or place that cannot be
+            orders.insert(self.rng.randrange(len(orders) + 1), self.rng.choice(orders[:-1] + [f"{n} {self.rng.choice(['ASC', 'DESC'])}" for (n, _), _ in columns]))
+        elif self.chance(0.03):
+            orders.append(self.rng.choice(self.columns)[0])
+        return " ORDER BY " + ", ".join(orders)
 
     def grouping(self, distinct):
         if not self.chance(0.15):
@@ -500,8 +533,8 @@ class Table:
             where += [self.filter_relation() for _ in range(self.rng.choice([1, 1, 2]))]
         order = self.ordering() if where or self.chance(0.05) else ""
         return (f"SELECT {self.selection(bool(grouping), distinct)} FROM {self.name}" + (f" WHERE {' AND '.join(where)}" if where else "") + grouping + order
-                + (f" PER PARTITION LIMIT {self.rng.randrange(1, 4)}" if self.chance(0.15) else "")
-                + (f" LIMIT {self.rng.randrange(1, 6)}" if self.chance(0.25) else "")
+                + (f" PER PARTITION LIMIT {self.number('int', self.rng.randrange(1, 4))}" if self.chance(0.15) else "")
+                + (f" LIMIT {self.number('int', self.rng.randrange(1, 6))}" if self.chance(0.25) else "")
                 + (" ALLOW FILTERING" if filtering and self.chance(0.95) or self.chance(0.1) else ""))
 
     def alter(self):
@@ -512,14 +545,19 @@ class Table:
             return self.types.alter(self.ck)
         if kind < 0.3:
             return self.types.rename()
-        if 0.6 <= kind < 0.7:
+        if 0.6 <= kind < 0.65:
             return self.rename_key()
+        if 0.65 <= kind < 0.7:
+            return f"ALTER TABLE {self.name} WITH default_time_to_live = {self.rng.choice([0, 200000])}"
         if 0.7 <= kind < 0.75:
             return self.drop_and_create()
         if kind < 0.6 and not self.counters and (self.dropped or self.regular):
             return self.drop_or_add()
         self.added += 1
         return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}"
+
+    def truncate(self):
+        return f"TRUNCATE {self.rng.choice(['', 'TABLE '])}{self.name}"
 
     def rename_key(self):
         if_exists = self.rng.choice(["", " IF EXISTS"])
@@ -556,8 +594,8 @@ class Table:
     def statement(self):
         if self.next:
             return self.next.pop()
-        makers = [self.insert, self.update, self.delete, self.batch, self.select, self.alter]
-        weights = [20, 18, 10, 8, 44, 1.5]
+        makers = [self.insert, self.update, self.delete, self.batch, self.select, self.alter, self.truncate]
+        weights = [20, 18, 10, 8, 44, 1.2, 0.15]
         if self.clock == "server" and not self.counters:
             makers, weights = makers + [self.lwt], weights + [15]
         return self.rng.choices(makers, weights)[0]()

@@ -9,7 +9,7 @@ import re
 import uuid
 
 from cassandra.query import UNSET_VALUE
-from cassandra.util import Date, SortedSet, Time
+from cassandra.util import Date, Duration, SortedSet, Time
 
 # A few literals of each type, in no order; the key space stays small on purpose.
 LITERALS = {
@@ -32,6 +32,7 @@ LITERALS = {
     "timeuuid": ["8e14e760-7fa8-11eb-bc66-000000000001", "8e14e760-7fa8-11eb-bc66-ff0000000001", "13814000-1dd2-11b2-8080-808080808080"],
     "inet": ["'127.0.0.1'", "'10.0.0.1'", "'::1'", "'2001:db8::1'"],
 }
+DURATIONS = {"1y2mo3d": Duration(14, 3, 0), "-12h30m": Duration(0, 0, -45000000000000), "PT5S": Duration(0, 0, 5000000000), "1mo": Duration(1, 0, 0)}  # are in no order
 MILLISECONDS = {"'1969-12-31T23:59:59.999Z'": -1, "'2026-11-21T00:00:00Z'": 1795219200000}
 MARKED = re.compile("\x01(.*?)\x02(.*?)\x03", re.DOTALL)
 
@@ -59,7 +60,7 @@ def scalar_value(type_, text):
         return text[1:-1]
     if type_ in ("double", "float"):
         return float(text)
-    convert = {"blob": lambda t: bytes.fromhex(t[2:]), "boolean": lambda t: t == "true", "decimal": decimal.Decimal, "uuid": uuid.UUID,
+    convert = {"duration": DURATIONS.get, "blob": lambda t: bytes.fromhex(t[2:]), "boolean": lambda t: t == "true", "decimal": decimal.Decimal, "uuid": uuid.UUID,
                "timeuuid": uuid.UUID, "date": lambda t: Date(t[1:-1]), "time": lambda t: Time(t[1:-1]),
                "timestamp": lambda t: MILLISECONDS[t] if t in MILLISECONDS else int(t)}
     return convert[type_](text)
@@ -72,7 +73,7 @@ def scalar_json(type_, text):
         return json.dumps(text[1:-1], ensure_ascii=False)
     if type_ == "decimal":  # as a JSON number it loses a zero, and which of two equal keys stays is a matter of luck
         return json.dumps(text)
-    return json.dumps(text) if type_ in ("uuid", "timeuuid") or text in ("NaN", "Infinity", "-Infinity") else text
+    return json.dumps(text) if type_ in ("uuid", "timeuuid", "duration") or text in ("NaN", "Infinity", "-Infinity") else text
 
 
 class Values:
@@ -89,7 +90,7 @@ class Values:
         if type_ in self.user_types:
             return self.user_value(type_)
         if "<" not in type_:
-            text = self.rng.choice(LITERALS[type_])
+            text = self.rng.choice(list(DURATIONS) if type_ == "duration" else LITERALS[type_])
             self.known[type_, text] = (scalar_value(type_, text), scalar_json(type_, text))
             return text
         kind, inner = type_[:type_.index("<")], parameters(type_)
@@ -135,7 +136,47 @@ class Values:
     def literal(self, type_, least=0):
         return self.marked(type_, self.plain(type_, least))
 
+    def number(self, type_, n):
+        """A literal of this number."""
+        self.known[type_, str(n)] = (n, str(n))
+        return self.marked(type_, str(n))
+
+    def json_text(self, text):
+        """A literal of this text, which has no quote in it."""
+        self.known["text", f"'{text}'"] = (text, "")
+        return self.marked("text", f"'{text}'")
+
+    def together(self, literals):
+        """A tuple of these literals, as one."""
+        found = [MARKED.fullmatch(x).groups() for x in literals]
+        type_, text = f"tuple<{', '.join(t for t, _ in found)}>", f"({', '.join(x for _, x in found)})"
+        self.known[type_, text] = (tuple(self.known[self.key(t, x)][0] for t, x in found), "")
+        return self.marked(type_, text)
+
+    def list_of(self, literals):
+        """What stands to the right of IN, of these literals of one type, as one."""
+        found = [MARKED.fullmatch(x).groups() for x in literals]
+        type_, text = f"list<{found[0][0]}>", f"({', '.join(x for _, x in found)})"
+        self.known[type_, text] = ([self.known[self.key(t, x)][0] for t, x in found], "")
+        return self.marked(type_, text)
+
+    def computed(self, type_):
+        """A term that is computed from literals."""
+        a, b = self.literal(type_, 1), self.literal(type_, 1)
+        choices = [f"({type_}){a}"]
+        if type_ in ("int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"):
+            choices += [f"{a} {self.rng.choice('+-*')} {b}", f"-{a}", f"({type_}){a} {self.rng.choice('+-*/%')} ({type_}){b}"]
+        if type_ in ("timestamp", "date"):
+            choices += [f"{a} + {self.literal('duration')}", f"({type_}){a} - 1d"]
+        if "<" not in type_ and type_ not in self.user_types and type_ != "blob":
+            choices += [f"blobAs{type_}({type_}AsBlob({a}))", f"blob_as_{type_}({type_}_as_blob(({type_}){a}))"]
+        if type_ in LITERALS:
+            choices += [f"fromJson({self.json_text(self.json_of(a))})"]
+        return self.rng.choice(choices)
+
     def maybe(self, type_):
+        if self.rng.random() < 0.04:
+            return self.computed(type_)
         return self.marked(type_, "null") if self.rng.random() < 0.15 else self.literal(type_)
 
     def several(self, type_):
@@ -148,7 +189,10 @@ class Values:
         return self.marked(f"list<{type_}>", text)
 
     def json_of(self, marked):
-        type_, text = MARKED.fullmatch(marked).groups()
+        match = MARKED.fullmatch(marked)
+        if not match:  # is computed
+            return "null"
+        type_, text = match.groups()
         return "null" if text == "null" else self.known[self.key(type_, text)][1]
 
     def bound(self, statement):
