@@ -188,6 +188,7 @@ static int big_result(const struct function_in *in, struct number *a, struct num
     if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
     if (number_is_huge(a) || number_is_huge(b) || number_is_long(a) || number_is_long(b)) return fail(in, "Overflow");
     bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
+    if (in->f->op == EXPR_MOD && !whole && mpz_sgn(b->n) == 0) return fail(in, mpz_sgn(a->n) ? "Division by zero" : "Division undefined");
     if (divides && mpz_sgn(b->n) == 0) return fail(in, "BigInteger divide by zero");
     switch (in->f->op) {
     case EXPR_MUL:

@@ -116,8 +116,8 @@ def time_of_a_part_as_a_list(table, statement, tally, cassandra):
     return len(tally.columns) == len(cassandra.columns) and all(others) and list(map(len, tally.pages)) == list(map(len, cassandra.pages))
 
 
-@explains("Cassandra says that what masks a timeuuid gives a legacy type of its own, whose values are the same")
-def mask_of_a_timeuuid(table, statement, tally, cassandra):
+@explains("Cassandra says that what makes or masks a timeuuid gives a legacy type of its own, whose values are the same")
+def legacy_timeuuid(table, statement, tally, cassandra):
     if not answered(tally, cassandra) or len(tally.columns) != len(cassandra.columns) or list(map(len, tally.pages)) != list(map(len, cassandra.pages)):
         return False
     values = [(a, b) for page, other in zip(tally.pages, cassandra.pages) for row, others in zip(page, other) for a, b in zip(row, others)]
@@ -125,7 +125,7 @@ def mask_of_a_timeuuid(table, statement, tally, cassandra):
         return False
     masks = [name for (name, type_), (_, other) in zip(tally.columns, cassandra.columns) if (type_, other) == ("timeuuid", "'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'")]
     others = [(a, b) for a, b in zip(tally.columns, cassandra.columns) if a != b]
-    return len(others) == len(masks) and all("mask_" in name for name in masks) and bool(masks)
+    return len(others) == len(masks) and all(re.search("mask_|timeuuid", name) for name in masks) and bool(masks)
 
 
 @explains("Cassandra's functions of collections refuse a frozen collection that is a clustering column in descending order")
@@ -133,3 +133,13 @@ def function_of_a_descending_collection(table, statement, tally, cassandra):
     descending = [name for (name, _), desc in zip(table.ck, table.desc) if desc]
     refused = re.search(r"Function system\.(?:collection|map)_\w+ requires an? [\w /]+ argument, but found argument (\w+) of type frozen<(?:list|set|map)<", cassandra.error)
     return bool(refused) and refused.group(1) in descending and refused.group() not in tally.error
+
+
+@explains("Cassandra finds arithmetic of literals ambiguous where it is compared with a clustering column in descending order")
+def arithmetic_beside_a_descending_column(table, statement, tally, cassandra):
+    descending = [name for (name, _), desc in zip(table.ck, table.desc) if desc]
+    ambiguous = re.search(r"\"Ambiguous '(.)' operation with args (\S+) and (\S+): use type hint", cassandra.error)
+    if not ambiguous or tally.error == cassandra.error:
+        return False
+    sign, left, right = (re.escape(part) if part != "?" else r"\?" for part in ambiguous.groups())
+    return any(re.search(rf"\b{name}\)? (?:=|<|>|<=|>=) \(?{left} {sign} {right}", statement) for name in descending)
