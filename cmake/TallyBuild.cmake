@@ -7,6 +7,15 @@ set(TALLY_SANITIZE "" CACHE STRING "sanitizers for every target, for example add
 set(ROCKSDB_ROOT "" CACHE PATH "folder of another RocksDB build (include/, lib/); Debian's package when empty")
 
 add_compile_definitions(_GNU_SOURCE TALLY_VERSION="${PROJECT_VERSION}")
+# What --version and /version name beside the version: the commit, which is looked up again when another one is checked out or made.
+execute_process(COMMAND git rev-parse --short HEAD WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE TALLY_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+execute_process(COMMAND git rev-parse --path-format=absolute --git-path logs/HEAD WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE heads
+                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT TALLY_COMMIT)
+  set(TALLY_COMMIT "no commit")
+elseif(EXISTS "${heads}")
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${heads})
+endif()
 add_compile_options(-Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
                     -Wno-missing-field-initializers -fno-common -fstack-protector-strong)
 if(TALLY_SANITIZE)
@@ -73,6 +82,11 @@ function(tally_library name)
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARGN})
+endfunction()
+
+# tally_names_commit(FILES...): only they are compiled again for another commit.
+function(tally_names_commit)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_DEFINITIONS "TALLY_COMMIT=\"${TALLY_COMMIT}\"")
 endfunction()
 
 # tally_usage(PROGRAM SECTION): its man page and completion for three shells in <build>/share, as the program itself prints them, and where they are installed.

@@ -71,6 +71,20 @@ class Cargo:
         return [folder / "target" / "debug" / self.name]
 
 
+class Python:
+    """With libraries of its own, in a venv of requirements-<venv>.txt."""
+    tools = ()
+
+    def __init__(self, venv, script):
+        self.venv, self.script = venv, script
+
+    def commands(self, folder):
+        return []
+
+    def run(self, folder):
+        return [venv_program(self.venv, "python"), folder / self.script]
+
+
 def java_driver(group, version):
     return "java", Maven("tally.DriverTest", f"-Ddriver.group={group}", f"-Ddriver.version={version}")
 
@@ -80,18 +94,18 @@ PROGRAMS = {
     "node": ("node", Npm("driver_test.js")),
     "go": ("go", Go()),
     "rust": ("rust", Cargo("rust-driver-test")),
+    "cpp": ("cpp", Python("cpp", "driver_test.py")),
     # 4.13.0, which the SigV4 plugin depends on, ships a native-protocol that reads the payload before the warnings; so do all up to 4.19.0
     "java-4.19.3": java_driver("org.apache.cassandra", "4.19.3"),
     "java-4.13.0": java_driver("com.datastax.oss", "4.13.0"),
     "api-go": ("api/go", Go()),
     "api-node": ("api/node", Npm("api_test.js")),
     "api-java": ("api/java", Maven("tally.ApiTest")),
+    "sigv4-python": ("sigv4/python", Python("cqlsh-expansion", "login.py")),
     "sigv4-go": ("sigv4/go", Go()),
     "sigv4-node": ("sigv4/node", Npm("login.js")),
     "sigv4-java": ("sigv4/java", Maven("tally.Login")),
 }
-# Python programs that bring libraries of their own have a venv each, of requirements-<name>.txt
-VENVS = ("cqlsh-expansion", "awscli")
 
 
 @contextlib.contextmanager
@@ -182,11 +196,9 @@ class Conversation:
 
 def main():
     os.nice(10)
-    for name in VENVS:
-        venv_program(name, "python")
-    for name in PROGRAMS:
+    for name, make in [("awscli", lambda name: venv_program(name, "aws")), *((name, program) for name in PROGRAMS)]:
         try:
-            program(name)
+            make(name)
             print("made", name, flush=True)
         except (ToolchainMissing, RuntimeError, subprocess.TimeoutExpired) as e:  # the test of it tries again, and says so
             print("not made:", name, e, flush=True)

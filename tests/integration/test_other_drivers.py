@@ -1,4 +1,4 @@
-"""Tally through the Node, Go, Java and Rust drivers: each a program of its own folder (programs.py) that prints "ok NAME" per check."""
+"""Tally through the Node, Go, Java, Rust and C++ drivers: each a program of its own folder (programs.py) that prints "ok NAME" per check."""
 import os
 import re
 import subprocess
@@ -39,6 +39,6 @@ def run(server, *command):
     assert done.returncode == 0 and totals[2] == "0" and int(totals[1]) >= 7, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("driver", ["node", "go", "rust", "java-4.19.3", "java-4.13.0"])
+@pytest.mark.parametrize("driver", ["node", "go", "rust", "cpp", "java-4.19.3", "java-4.13.0"])
 def test_driver(either_server, driver, program):
     run(either_server, *program(driver))

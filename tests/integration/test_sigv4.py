@@ -12,7 +12,7 @@ from cassandra.auth import PlainTextAuthProvider
 
 from control import set_clock
 from programs import Conversation
-from tally_server import ROOT, Server, certificates
+from tally_server import Server, certificates
 
 REGION = "us-west-2"
 PLUGINS = ["python", "node", "go", "java"]
@@ -33,13 +33,9 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", params=PLUGINS)
-def log_in(request, server):
+def log_in(request, program, server):
     """log_in(login): what it came to, [what, words]."""
-    if request.param == "python":
-        command = [request.getfixturevalue("expansion").parent / "python", ROOT / "tests/integration/sigv4/python/login.py"]
-    else:
-        command = request.getfixturevalue("program")(f"sigv4-{request.param}")
-    plugin = Conversation(*command, server.host, server.port, server.ready["tls"].rsplit(":", 1)[1], server.ca)
+    plugin = Conversation(*program(f"sigv4-{request.param}"), server.host, server.port, server.ready["tls"].rsplit(":", 1)[1], server.ca)
 
     def one(login):
         plugin.say(json.dumps(login))

@@ -95,6 +95,15 @@ def test_man_pages_and_completions_are_installed(tmp_path):
                 assert run(shell, "-n", tmp_path / INSTALLED[shell].format(program=program)).returncode == 0
 
 
+def test_the_version_names_the_commit():
+    """The one that is checked out, and the same in both programs; sources without a history name none."""
+    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    commit = asked.stdout.strip() if asked.returncode == 0 else "no commit"
+    version = re.search(r"^project\(tally VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+    for program in (TALLY, TALLYD):
+        assert run(program, "--version").stdout == f"{program.name} {version} ({commit})\n"
+
+
 @pytest.mark.parametrize("arguments, code", [
     (["--help"], 0), (["--version"], 0), ([], 2), (["nosuch"], 2), (["explain"], 2), (["explain", "--nosuch"], 2), (["explain", "--statement", "SELEC"], 1),
     (["check", "--file", "nowhere.cql"], 2), (["gate", "--file", "nowhere.cql"], 2), (["restore", "--from", "nowhere", "--list"], 1),

@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
         return EXIT_DONE;
     }
     if (!strcmp(name, "--version")) {
-        printf("tally %s\n", TALLY_VERSION);
+        printf("tally %s (%s)\n", TALLY_VERSION, TALLY_COMMIT);
         return EXIT_DONE;
     }
     int s = find(&program, argc - 1, argv + 1, &words);
