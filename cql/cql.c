@@ -289,6 +289,6 @@ enum cql_outcome cql_run(struct cql_request *r) {
     r->result = (struct cql_result){.kind = RESULT_VOID};
     r->n_warnings = 0;
     r->stmt_kind = STMT_KINDS;
-    r->fingerprint = NULL;
+    r->fingerprint = (struct slice){0};
     return UNLIKELY(r->db->options.compat.mode == COMPAT_REPORT) ? run_reported(r) : run(r);
 }

@@ -20,7 +20,8 @@ struct cql_prepared {
     atomic_uint_fast64_t checked; /* generation of the schema in which it was last found to hold */
     bool cached;
     struct arena arena;
-    const char *query, *keyspace;
+    struct slice query; /* with a 0 behind it */
+    const char *keyspace;
     struct cql_statement *statement;
     struct prepared_info info;
 };
@@ -80,7 +81,7 @@ void prepared_cache_free(struct prepared_cache *c) {
 
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p) { return &p->info; }
 const struct cql_statement *prepared_statement(const struct cql_prepared *p) { return p->statement; }
-const char *prepared_query(const struct cql_prepared *p) { return p->query; }
+struct slice prepared_query(const struct cql_prepared *p) { return p->query; }
 const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace; }
 
 /* ---- the table ---- */
@@ -182,7 +183,7 @@ int prepared_each(void *from, virtual_prepared_fn take, void *arg) {
     int rc = 0;
     pthread_mutex_lock(&c->lock);
     for (const struct cql_prepared *p = c->oldest; p && rc == 0; p = p->newer) {
-        struct virtual_prepared v = {slice_of(p->info.id, sizeof p->info.id), p->keyspace, p->query};
+        struct virtual_prepared v = {slice_of(p->info.id, sizeof p->info.id), p->keyspace, (const char *)p->query.p};
         rc = take(arg, &v);
     }
     pthread_mutex_unlock(&c->lock);
@@ -205,7 +206,7 @@ static int make_id(struct cql_prepared *p, const struct ast_stmt *ast, struct er
     struct buf b;
     buf_init(&b, 0);
     if (p->keyspace && !is_qualified(ast)) buf_put_str(&b, p->keyspace);
-    buf_put_str(&b, p->query);
+    buf_put_slice(&b, p->query);
     int rc = buf_failed(&b) ? err_nomem(e) : result_md5(buf_slice(&b), p->info.id, e);
     buf_fini(&b);
     return rc;
@@ -239,7 +240,7 @@ static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, c
         err_nomem(e);
         return NULL;
     }
-    p->query = (const char *)copy.p;
+    p->query = copy;
     return cql_parse(&p->arena, copy, e);
 }
 
@@ -334,7 +335,7 @@ static struct cql_prepared *renew(struct cql_db *db, struct cql_prepared *p) {
         atomic_store(&p->checked, now->generation);
         again = p;
     } else {
-        if (fate == OTHERWISE) again = compile_text(db, now, slice_str(p->query), p->keyspace, &ignored);
+        if (fate == OTHERWISE) again = compile_text(db, now, p->query, p->keyspace, &ignored);
         if (again) {
             publish(db->prepared, again);
         } else {

@@ -12,7 +12,16 @@ int heavy_init(struct heavy *h, uint32_t n_sets) {
 void heavy_fini(struct heavy *h) { free(h->sets); }
 
 /* Of the high bits: the low ones of a token are as good, but tokens of a table's range are not. */
-static uint32_t set_of(const struct heavy *h, uint64_t key) { return (uint32_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (h->n_sets - 1); }
+static uint64_t hash_of(uint64_t key) { return (key * UINT64_C(0x9E3779B97F4A7C15)) >> 32; }
+static uint32_t set_of(const struct heavy *h, uint64_t hash) { return (uint32_t)hash & (h->n_sets - 1); }
+static uint64_t *cell_of(struct heavy_set *s, uint64_t hash) { return &s->cells[hash >> 27 & (HEAVY_CELLS - 1)]; }
+
+/* HEAVY_WAYS: it is not kept. */
+static unsigned find(const struct heavy_set *s, uint64_t key) {
+    unsigned i = 0;
+    while (i < HEAVY_WAYS && s->keys[i] != key) i++;
+    return i == HEAVY_WAYS || s->loads[i] ? i : HEAVY_WAYS;
+}
 
 static unsigned lightest(const struct heavy_set *s) {
     unsigned least = 0;
@@ -21,43 +30,75 @@ static unsigned lightest(const struct heavy_set *s) {
     return least;
 }
 
-/* HEAVY_WAYS: it is not kept. */
-static unsigned way_of(const struct heavy_set *s, uint64_t key) {
-    unsigned i = 0;
-    while (i < HEAVY_WAYS && (s->keys[i] != key || !s->loads[i])) i++;
+static void add_at(struct heavy_set *s, unsigned i, uint64_t load) {
+    bool was_least = s->loads[i] == s->least;
+    s->loads[i] += load;
+    if (was_least) s->least = s->loads[lightest(s)];
+}
+
+/* The key takes the place of the lightest, which has as much as any key of its cell may have. */
+static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t error) {
+    unsigned i = lightest(s);
+    if (s->loads[i]) *cell_of(s, hash_of(s->keys[i])) = s->loads[i];
+    s->keys[i] = key;
+    s->loads[i] = load;
+    s->errors[i] = error;
+    s->least = s->loads[lightest(s)];
     return i;
 }
 
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
-    uint32_t set = set_of(h, key);
+    uint32_t set = set_of(h, hash_of(key));
     struct heavy_set *s = &h->sets[set];
-    unsigned i = way_of(s, key);
+    unsigned i = find(s, key);
     *fresh = i == HEAVY_WAYS;
-    if (!*fresh) {
-        s->loads[i] += load;
+    if (*fresh) {
+        i = keep(s, key, load + s->least, error + s->least);
+    } else {
         s->errors[i] += error;
-        return set * HEAVY_WAYS + i;
+        add_at(s, i, load);
     }
-    i = lightest(s);
-    s->keys[i] = key;
-    s->errors[i] = s->loads[i] + error;
-    s->loads[i] += load;
+    for (unsigned k = 0; k < HEAVY_CELLS; k++)
+        if (s->cells[k] < s->least) s->cells[k] = s->least;
     return set * HEAVY_WAYS + i;
 }
 
 /* The load of a key that is kept bounds those that are not (H2), so it never falls. */
 uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load) {
-    uint32_t set = set_of(h, key);
+    uint32_t set = set_of(h, hash_of(key));
     struct heavy_set *s = &h->sets[set];
-    unsigned i = way_of(s, key);
+    unsigned i = find(s, key);
     if (i == HEAVY_WAYS) return HEAVY_NONE;
     s->errors[i] += load < s->loads[i] - s->errors[i] ? load : s->loads[i] - s->errors[i];
     return set * HEAVY_WAYS + i;
 }
 
 uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
+    uint64_t hash = hash_of(key);
+    uint32_t set = set_of(h, hash);
+    struct heavy_set *s = &h->sets[set];
+    uint64_t *cell = cell_of(s, hash);
+    unsigned i = find(s, key);
     h->total += load;
-    return heavy_put(h, key, load, 0, fresh);
+    *fresh = i == HEAVY_WAYS;
+    if (!*fresh) {
+        add_at(s, i, load);
+    } else if (*cell + load <= s->least) {
+        *cell += load;
+        return HEAVY_NONE;
+    } else {
+        i = keep(s, key, *cell + load, *cell);
+    }
+    return h->last = set * HEAVY_WAYS + i;
+}
+
+uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load) {
+    struct heavy_set *s = &h->sets[h->last / HEAVY_WAYS];
+    unsigned i = h->last % HEAVY_WAYS;
+    if (s->keys[i] != key || !s->loads[i]) return HEAVY_NONE;
+    h->total += load;
+    add_at(s, i, load);
+    return h->last;
 }
 
 struct heavy_item heavy_at(const struct heavy *h, uint32_t place) {
@@ -67,6 +108,6 @@ struct heavy_item heavy_at(const struct heavy *h, uint32_t place) {
 }
 
 uint64_t heavy_bound(const struct heavy *h, uint64_t key) {
-    const struct heavy_set *s = &h->sets[set_of(h, key)];
-    return s->loads[lightest(s)];
+    uint64_t hash = hash_of(key);
+    return *cell_of(&h->sets[set_of(h, hash)], hash);
 }

@@ -1,11 +1,14 @@
-/* The heaviest of very many: who has the most load, in bounded memory, and how wrong the answer can be (space-saving, set by set).
+/* The heaviest of very many: who has the most load, in bounded memory, and how wrong the answer can be (filtered space-saving, set by set).
  *
- * A key has a set by its hash, and a set keeps HEAVY_WAYS keys. A key that is not kept takes the place of the lightest of its set and inherits
- * its load, which is noted as the error. So, for every key:
+ * A key has a set by its hash, and a set keeps HEAVY_WAYS keys. What is given to keys that are not kept is summed in the set's cells, of which a key has one by its
+ * hash; so a cell has at least what any one of them was given. A key whose cell and load together are more than the lightest of its set has takes the place of
+ * that, inherits its own cell, which is noted as the error, and leaves the load of the other one in that one's cell. So, for every key:
  *
  * H1. load - error <= true load <= load, of a key that is kept.
- * H2. true load <= the least load of its set, of a key that is not.
- * H3. a key with more than 1/HEAVY_WAYS of what its set was given is kept.
+ * H2. true load <= its cell <= the least load of its set, of a key that is not.
+ * H3. a key with more than 1/HEAVY_WAYS of what its set was given is kept: the loads of a set sum up to no more than that.
+ *
+ * Most keys are light and touch their cell alone: a pass through very many costs little.
  *
  * Not thread-safe.
  */
@@ -16,13 +19,17 @@
 
 #include "base/compiler.h"
 
-enum { HEAVY_WAYS = 8 };
+enum { HEAVY_WAYS = 8, HEAVY_CELLS = 32 };
+enum { HEAVY_NONE = UINT32_MAX }; /* no place */
 
 struct heavy_set {
     uint64_t keys[HEAVY_WAYS], loads[HEAVY_WAYS], errors[HEAVY_WAYS]; /* load 0: the place is free */
+    uint64_t least; /* of the loads */
+    uint64_t cells[HEAVY_CELLS];
 };
 struct heavy {
     uint32_t n_sets; /* a power of two */
+    uint32_t last;   /* place that was added to last */
     struct heavy_set *sets;
     uint64_t total;
 };
@@ -31,12 +38,14 @@ struct heavy {
 int heavy_init(struct heavy *h, uint32_t n_sets) MUST_CHECK;
 void heavy_fini(struct heavy *h);
 /* Adds load (at least 1) to the key, which is a good hash of what it stands for. Returns its place, 0 to HEAVY_WAYS * n_sets - 1, where the caller keeps
- * what it knows of the key; *fresh: the place was another's, or free. */
+ * what it knows of the key; *fresh: the place was another's, or free. HEAVY_NONE: the key is not kept. */
 uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh);
-/* Adds what is known of the key from elsewhere: a load that may be wrong by error. The total stays the caller's. */
+/* The same of the key that was added last, where keys often come again; HEAVY_NONE, and nothing is added: it is not that one. */
+uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load);
+/* Adds what is known of the key from elsewhere, where others had as much as the least and are not known: a load that may be wrong by error. It is kept. The total stays the
+ * caller's. */
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh);
 /* Some of what was added to the key did not happen after all: its load stays, and may be wrong by so much more. Returns its place, or HEAVY_NONE: it is not kept. */
-enum { HEAVY_NONE = UINT32_MAX };
 uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load);
 /* The key at a place; load 0: none. */
 struct heavy_item {

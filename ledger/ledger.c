@@ -95,7 +95,7 @@ void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connectio
     else s->connections = c->next;
     if (c->next) c->next->prev = c->prev;
     pthread_mutex_lock(&l->lock);
-    if (c->usage.all.n[USAGE_REQUESTS]) usage_merge(&roles_open(&l->roles, c->role)->usage, &c->usage, s->second);
+    if (usage_all(&c->usage, USAGE_REQUESTS)) usage_merge(&roles_open(&l->roles, c->role)->usage, &c->usage, s->second);
     pthread_mutex_unlock(&l->lock);
     pthread_mutex_unlock(&s->lock);
 }

@@ -19,7 +19,7 @@ void roles_put(const struct roles *r, struct buf *out) {
         size_t n = strlen(r->list[i].name);
         buf_uvarint(out, n);
         buf_put(out, r->list[i].name, n);
-        usage_put(&r->list[i].usage.all, out);
+        usage_put(&r->list[i].usage, out);
     }
 }
 
@@ -31,6 +31,6 @@ void roles_take(struct roles *r, struct slice bytes) {
         struct usage_sums all = usage_take(&in);
         if (in.bad) return;
         snprintf(name, sizeof(name), "%.*s", (int)(s.n < sizeof(name) ? s.n : sizeof(name)), (const char *)s.p);
-        usage_sums_add(&roles_open(r, name)->usage.all, &all);
+        usage_sums_add(&roles_open(r, name)->usage.before, &all);
     }
 }

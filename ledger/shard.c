@@ -54,20 +54,22 @@ static struct shard_table *table_add(struct shard *s, uint32_t object, const cha
     return t;
 }
 
-/* The table whose cell is going to be added to. NULL: no memory. */
-static struct shard_table *table_open(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
-    struct shard_table *t = s->last;
-    if (!t || t->object != object) {
-        t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
-        if (!t) t = table_add(s, object, keyspace, name);
-        if (!t) return NULL;
-        s->last = t;
-    }
+static struct shard_table *table_find(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
+    struct shard_table *t = s->cap_tables ? s->tables[place_of(s, object)] : NULL;
+    if (!t) t = table_add(s, object, keyspace, name);
+    if (!t) return NULL;
+    s->last = t;
     if (t->active) return t;
     t->active = true;
     if (s->n_actives < ARRAY_LEN(s->actives)) s->actives[s->n_actives] = t;
     s->n_actives++;
     return t;
+}
+
+/* The table whose cell is going to be added to. NULL: no memory. */
+static inline struct shard_table *table_open(struct shard *s, uint32_t object, const char *keyspace, const char *name) {
+    struct shard_table *t = s->last;
+    return LIKELY(t && t->object == object && t->active) ? t : table_find(s, object, keyspace, name);
 }
 
 static void drain(struct shard *s, struct shard_table *t, struct book *b) {
@@ -111,25 +113,33 @@ enum order_pattern shard_pattern(const struct shard *s, uint32_t object) {
 
 static bool is_charged(const struct ledger_request *q) { return q->outcome == LEDGER_OK || q->stands; }
 
-/* What was charged, and that it was throttled. */
-static struct usage_sums sums_of(const struct ledger_request *q, uint64_t requests, uint64_t read_halves, uint64_t write_units, uint64_t entities) {
-    struct usage_sums u = {.n = {[USAGE_REQUESTS] = requests, [USAGE_THROTTLES] = q->throttled}};
-    if (!is_charged(q)) return u;
+/* What was charged, and that it was throttled: of a part of the request, as if it were one. */
+static struct usage_window part_of(const struct ledger_request *q, uint32_t read_halves, uint32_t write_units, uint64_t entities) {
+    struct usage_window u = {.n = {[USAGE_REQUESTS] = 1, [USAGE_THROTTLES] = q->throttled}};
+    if (UNLIKELY(!is_charged(q))) return u;
     u.n[USAGE_READ_HALVES] = read_halves;
     u.n[USAGE_WRITE_UNITS] = write_units;
-    u.n[USAGE_ENTITIES] = entities;
+    u.n[USAGE_ENTITIES] = (uint32_t)entities;
     return u;
 }
 
+/* A part of all. */
+static void join_part(struct usage_window *all, const struct usage_window *u) {
+    all->n[USAGE_READ_HALVES] += u->n[USAGE_READ_HALVES];
+    all->n[USAGE_WRITE_UNITS] += u->n[USAGE_WRITE_UNITS];
+    all->n[USAGE_ENTITIES] += u->n[USAGE_ENTITIES];
+}
+
 /* At least 1: who is throttled is to be found, too. */
-static uint64_t load_of(const struct usage_sums *u) {
+static uint64_t load_of(const struct usage_window *u) {
     uint64_t load = usage_load(u->n[USAGE_READ_HALVES], u->n[USAGE_WRITE_UNITS]);
     return load ? load : 1;
 }
 
-static void add_partition(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_sums *u) {
+static void add_partition(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u) {
     bool fresh;
     uint32_t at = heavy_add(&s->partitions, shard_partition_id(object, token), load_of(u), &fresh);
+    if (at == HEAVY_NONE) return;
     struct shard_partition *p = &s->partition_infos[at];
     if (fresh) {
         *p = (struct shard_partition){.object = object, .token = token, .key_n = (uint32_t)key.n};
@@ -138,33 +148,31 @@ static void add_partition(struct shard *s, uint32_t second, uint32_t object, int
     usage_add(&p->usage, second, u);
 }
 
-static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r) {
-    bool charged = is_charged(q);
-    uint64_t entities = op_read_entities(r);
+static void add_read(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_read *r, struct usage_window *all) {
+    struct usage_window u = part_of(q, r->halves, 0, op_read_entities(r));
     struct shard_table *t = table_open(s, r->object, r->keyspace, r->table);
-    if (t && charged) {
-        t->cell.f.n[FIGURE_READ_UNITS] += r->halves;
-        t->cell.f.n[FIGURE_ENTITIES] += entities;
+    join_part(all, &u);
+    if (t) {
+        t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
+        t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
     }
-    struct usage_sums u = sums_of(q, 1, r->halves, 0, entities);
     if (r->one_partition) add_partition(s, second, r->object, r->token, r->key, &u);
 }
 
-static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w) {
-    bool charged = is_charged(q);
-    uint64_t entities = op_write_entities(w);
+static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w, struct usage_window *all) {
+    struct usage_window u = part_of(q, w->read_halves, w->write_units + w->static_units, op_write_entities(w));
     struct shard_table *t = table_open(s, w->object, w->keyspace, w->table);
-    if (t && charged) {
-        t->cell.f.n[FIGURE_READ_UNITS] += w->read_halves;
-        t->cell.f.n[FIGURE_WRITE_UNITS] += w->write_units + w->static_units;
+    join_part(all, &u);
+    if (t && is_charged(q)) {
+        t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
+        t->cell.f.n[FIGURE_WRITE_UNITS] += u.n[USAGE_WRITE_UNITS];
         t->cell.f.n[FIGURE_STATIC_WRITE_UNITS] += w->static_units;
-        t->cell.f.n[FIGURE_ENTITIES] += entities;
+        t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
         t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
         /* a batch is a request of no one table: each of its writes is a sample of the one that it is on */
-        if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], w->write_units + w->static_units);
+        if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
         order_add(&t->order, w->key);
     }
-    struct usage_sums u = sums_of(q, 1, w->read_halves, w->write_units + w->static_units, entities);
     add_partition(s, second, w->object, w->token, w->key, &u);
 }
 
@@ -176,42 +184,43 @@ static void add_class(struct cell *c, const struct op_cost *cost) {
     c->f.n[FIGURE_POINT_RETURNED + class] += cost->rows_returned;
 }
 
-static void add_outcome(struct cell *c, const struct ledger_request *q) {
+static void add_throttles(uint64_t of[OPERATION_FIGURES], const struct ledger_request *q) {
+    of[OF_READ_THROTTLES] += q->read_throttled;
+    of[OF_WRITE_THROTTLES] += !q->read_throttled;
+    of[OF_CONNECTION_THROTTLES] += q->by_connection;
+    of[OF_PARTITION_THROTTLES] += q->by_partition;
+}
+
+static void add_success(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
     uint64_t *of = c->f.of[q->operation];
-    of[OF_READ_THROTTLES] += q->throttled && q->read_throttled;
-    of[OF_WRITE_THROTTLES] += q->throttled && !q->read_throttled;
-    of[OF_CONNECTION_THROTTLES] += q->throttled && q->by_connection;
-    of[OF_PARTITION_THROTTLES] += q->throttled && q->by_partition;
-    c->f.n[FIGURE_GUIDANCE] += q->guidance;
-    switch (q->outcome) {
-    case LEDGER_THROTTLED: return;
-    case LEDGER_USER_ERROR: of[OF_USER_ERRORS]++; return;
-    case LEDGER_SYSTEM_ERROR: of[OF_SYSTEM_ERRORS]++; return;
-    case LEDGER_OK: break;
-    }
     of[OF_REQUESTS]++;
     of[OF_LATENCY] += (uint64_t)q->took_us;
     span_add(&c->spans[SPAN_LATENCY + q->operation], (uint64_t)q->took_us);
     if (q->cost->reads) {
         of[OF_RETURNED] += q->cost->rows_returned;
         span_add(&c->spans[SPAN_RETURNED + q->operation], q->cost->rows_returned);
-        span_add(&c->spans[SPAN_READ_UNITS], (uint64_t)(q->charge->read_units * 2));
+        span_add(&c->spans[SPAN_READ_UNITS], all->n[USAGE_READ_HALVES]);
         add_class(c, q->cost);
     }
-    if (q->cost->writes && q->operation != OPERATION_BATCH) span_add(&c->spans[SPAN_WRITE_UNITS], (uint64_t)(q->charge->write_units + q->charge->static_write_units));
+    if (q->cost->writes && q->operation != OPERATION_BATCH) span_add(&c->spans[SPAN_WRITE_UNITS], all->n[USAGE_WRITE_UNITS]);
 }
 
-/* What the request comes to as a whole. */
-static struct usage_sums sums_of_all(const struct ledger_request *q) {
-    uint64_t entities = 0;
-    for (const struct op_read *r = q->cost->reads; r; r = r->next) entities += op_read_entities(r);
-    for (const struct op_write *w = q->cost->writes; w; w = w->next) entities += op_write_entities(w);
-    return sums_of(q, 1, (uint64_t)(q->charge->read_units * 2), (uint64_t)(q->charge->write_units + q->charge->static_write_units), entities);
+static void add_outcome(struct cell *c, const struct ledger_request *q, const struct usage_window *all) {
+    uint64_t *of = c->f.of[q->operation];
+    if (UNLIKELY(q->throttled)) add_throttles(of, q);
+    c->f.n[FIGURE_GUIDANCE] += q->guidance;
+    if (LIKELY(q->outcome == LEDGER_OK)) add_success(c, q, all);
+    of[OF_USER_ERRORS] += q->outcome == LEDGER_USER_ERROR;
+    of[OF_SYSTEM_ERRORS] += q->outcome == LEDGER_SYSTEM_ERROR;
 }
 
-static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q, const struct usage_sums *u) {
-    bool fresh;
-    struct shard_statement *st = &s->statement_infos[heavy_add(&s->statements, q->statement_id, load_of(u), &fresh)];
+static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q, const struct usage_window *u) {
+    bool fresh = false;
+    uint64_t load = load_of(u);
+    uint32_t at = heavy_again(&s->statements, q->statement_id, load);
+    if (at == HEAVY_NONE) at = heavy_add(&s->statements, q->statement_id, load, &fresh);
+    if (at == HEAVY_NONE) return;
+    struct shard_statement *st = &s->statement_infos[at];
     if (fresh) {
         free(st->text);
         *st = (struct shard_statement){.object = q->cost->object, .text = strndup((const char *)q->text.p, q->text.n < SHARD_TEXT ? q->text.n : SHARD_TEXT)};
@@ -223,27 +232,29 @@ static void add_statement(struct shard *s, uint32_t second, const struct ledger_
     st->rows_returned += q->cost->rows_returned;
 }
 
-static void add_connection(struct ledger_connection *c, uint32_t second, const struct ledger_request *q, struct usage_sums u) {
-    u.n[USAGE_REQUESTS] = q->statements;
-    usage_add(&c->usage, second, &u);
-}
-
 void shard_ttl_delete(struct shard *s, uint32_t object, const char *keyspace, const char *table, uint64_t units) {
     struct shard_table *t = table_open(s, object, keyspace, table);
     if (t) t->cell.f.n[FIGURE_TTL_DELETES] += units;
 }
 
-void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
-    struct usage_sums u = sums_of_all(q);
-    if (q->connection) add_connection(q->connection, second, q, u);
-    bool other = q->operation == OPERATION_OTHER;
-    if (q->cost->is_system || (other && q->outcome == LEDGER_OK)) return;
-    for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r);
-    for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w);
-    bool no_table = other || q->operation == OPERATION_BATCH;
+/* Table by table, and partition by partition. */
+static void add_parts(struct shard *s, uint32_t second, const struct ledger_request *q, struct usage_window *all) {
+    for (const struct op_read *r = q->cost->reads; r; r = r->next) add_read(s, second, q, r, all);
+    for (const struct op_write *w = q->cost->writes; w; w = w->next) add_write(s, second, q, w, all);
+    bool no_table = q->operation == OPERATION_OTHER || q->operation == OPERATION_BATCH;
     struct shard_table *t = table_open(s, no_table ? 0 : q->cost->object, no_table ? "" : q->cost->keyspace, no_table ? "" : q->cost->table);
-    if (t) add_outcome(&t->cell, q);
-    if (q->statement_id && !other) add_statement(s, second, q, &u);
+    if (t) add_outcome(&t->cell, q, all);
+    if (q->statement_id && q->operation != OPERATION_OTHER) add_statement(s, second, q, all);
+}
+
+/* What is asked of system tables is a request of the connection alone. */
+void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q) {
+    struct usage_window all = part_of(q, 0, 0, 0);
+    bool nothing = q->operation == OPERATION_OTHER && q->outcome == LEDGER_OK;
+    if (!q->cost->is_system && !nothing) add_parts(s, second, q, &all);
+    if (!q->connection) return;
+    all.n[USAGE_REQUESTS] = q->statements;
+    usage_add(&q->connection->usage, second, &all);
 }
 
 /* ---- taking back ---- */

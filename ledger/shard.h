@@ -11,7 +11,7 @@
 #include "ledger/heavy.h"
 #include "ledger/order.h"
 #include "ledger/usage.h"
-#include "metering/charge.h"
+#include "metering/size/op_cost.h"
 
 enum ledger_outcome { LEDGER_OK, LEDGER_THROTTLED, LEDGER_USER_ERROR, LEDGER_SYSTEM_ERROR };
 
@@ -33,8 +33,7 @@ struct ledger_connection {
 
 /* A request whose outcome is known. */
 struct ledger_request {
-    const struct op_cost *cost;
-    const struct charge *charge; /* of charge_compute, whose parts stand in cost */
+    const struct op_cost *cost;  /* with what charge_compute made of its parts */
     enum operation operation;    /* OTHER: counted only when it failed */
     enum ledger_outcome outcome;
     bool stands;                 /* though it failed, what it did stands and is charged: a fault that comes after */

@@ -20,7 +20,7 @@ static uint32_t count_kept(const struct heavy *h) {
 static void put_load(const struct heavy_item *item, const struct usage *u, struct buf *out) {
     buf_uvarint(out, item->load);
     buf_uvarint(out, item->error);
-    usage_put(&u->all, out);
+    usage_put(u, out);
 }
 
 static void put_partition(const struct shard_partition *p, const struct heavy_item *item, struct buf *out) {
@@ -78,7 +78,7 @@ static void take_partition(struct shard *s, struct rd *in) {
     struct shard_partition *to = &s->partition_infos[heavy_put(&s->partitions, shard_partition_id(p.object, p.token), load, error, &fresh)];
     if (fresh) *to = p;
     if (fresh && key.n) memcpy(to->key, key.p, key.n);
-    usage_sums_add(&to->usage.all, &all);
+    usage_sums_add(&to->usage.before, &all);
 }
 
 static void take_statement(struct shard *s, struct rd *in) {
@@ -99,7 +99,7 @@ static void take_statement(struct shard *s, struct rd *in) {
     }
     to->rows_read += st.rows_read;
     to->rows_returned += st.rows_returned;
-    usage_sums_add(&to->usage.all, &all);
+    usage_sums_add(&to->usage.before, &all);
 }
 
 void shard_take(struct shard *s, struct slice bytes) {

@@ -39,8 +39,8 @@ void npi_post_name(struct np_call *call) {
     if (r->kind == REQUEST_BATCH && call->cost.table) {
         const char *batch = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace, call->cost.table);
         if (batch) text = slice_str(batch);
-    } else if (r->kind == REQUEST_EXECUTE && r->fingerprint) {
-        text = slice_str(r->fingerprint);
+    } else if (r->kind == REQUEST_EXECUTE && r->fingerprint.p) {
+        text = r->fingerprint;
     } else if (r->kind == REQUEST_QUERY && npi_operation_of(r->stmt_kind) != OPERATION_OTHER && !call->cost.is_system) {
         text = cql_fingerprint(&call->arena, r->query);
     }
@@ -78,7 +78,6 @@ void npi_post(struct np_call *call) {
     if (!is_posted(call)) return;
     struct ledger_request q = {
         .cost = &call->cost,
-        .charge = &call->charge,
         .operation = npi_operation_of(call->r.stmt_kind),
         .outcome = outcome_of(&call->err, call->r.verdict),
         .stands = call->fault.applied,

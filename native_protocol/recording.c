@@ -9,7 +9,7 @@
 
 static struct capture_statement statement_of(const struct cql_prepared *p) {
     const char *keyspace = prepared_keyspace(p);
-    return (struct capture_statement){.id = slice_of(cql_prepared_info(p)->id, CAPTURE_ID), .keyspace = slice_str(keyspace ? keyspace : ""), .text = slice_str(prepared_query(p))};
+    return (struct capture_statement){.id = slice_of(cql_prepared_info(p)->id, CAPTURE_ID), .keyspace = slice_str(keyspace ? keyspace : ""), .text = prepared_query(p)};
 }
 
 /* In the call's arena. */

@@ -2,18 +2,18 @@
 
 #include "native_protocol/metadata.h"
 
-static const char charge_key[] = "RequestCharge";
-enum { CHARGE_SLOT = 2 + 2 + sizeof(charge_key) - 1 + 4 + 8 };
+/* A [bytes map] of one: its number, the key, and as its value a double, which is filled in at the end. */
+#define CHARGE_KEY "RequestCharge"
+static const char charge_map[] = "\0\1" "\0\15" CHARGE_KEY "\0\0\0\10" "\0\0\0\0\0\0\0\0";
+enum { CHARGE_SLOT = sizeof(charge_map) - 1 };
+_Static_assert(sizeof(CHARGE_KEY) - 1 == 13, "its length is written into the map");
 
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge) {
     *r = (struct np_reply){.out = out, .version = version, .has_charge = with_charge && version >= 4};
     r->start = np_envelope_begin(out, version, stream, opcode);
     if (r->has_charge && !buf_failed(out)) {
         out->p[r->start + 1] |= NP_FLAG_PAYLOAD;
-        buf_u16(out, 1);
-        np_put_string(out, charge_key);
-        buf_u32(out, 8);
-        buf_u64(out, 0);
+        buf_put(out, charge_map, CHARGE_SLOT);
     }
     r->body = out->n;
 }

@@ -137,7 +137,7 @@ static int acknowledge_and_account(struct np_call *call) {
         return -1;
     }
     int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
-    if (held != 1) ledger_claim_fini(&call->account.claim);
+    if (held != 1 && call->account.claim.n) ledger_claim_fini(&call->account.claim);
     if (held != 1) np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
     return held < 0 ? -1 : 0;
 }

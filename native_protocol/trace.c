@@ -34,7 +34,7 @@ static const char *request_title(const struct np_call *call) {
 
 static const char *query_text(struct np_call *call) {
     if (call->r.query.p) return (const char *)arena_dup(&call->arena, call->r.query).p;
-    return call->r.fingerprint ? call->r.fingerprint : "";
+    return call->r.fingerprint.p ? (const char *)call->r.fingerprint.p : "";
 }
 
 static uint32_t parameters(struct np_call *call, struct schema_option *out) {

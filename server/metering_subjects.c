@@ -11,7 +11,7 @@ static void row_load(struct row_out *ro, const char *column, uint64_t halves) { 
 /* A figure in all, and in the last whole second and minute. */
 static void row_figure(struct row_out *ro, const char *name, const struct usage *u, enum usage_figure f) {
     char column[64];
-    row_count(ro, name, u->all.n[f]);
+    row_count(ro, name, usage_all(u, f));
     snprintf(column, sizeof(column), "%s_last_minute", name);
     row_count(ro, column, u->last_minute.n[f]);
     snprintf(column, sizeof(column), "%s_last_second", name);
@@ -20,7 +20,7 @@ static void row_figure(struct row_out *ro, const char *name, const struct usage 
 
 static void row_units(struct row_out *ro, const char *name, const struct usage *u, enum usage_figure f, double unit) {
     char column[64];
-    row_double(ro, name, unit * (double)u->all.n[f]);
+    row_double(ro, name, unit * (double)usage_all(u, f));
     snprintf(column, sizeof(column), "%s_last_minute", name);
     row_double(ro, column, unit * u->last_minute.n[f]);
     snprintf(column, sizeof(column), "%s_last_second", name);

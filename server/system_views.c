@@ -39,7 +39,7 @@ static int emit_client(struct row_out *ro, const struct ledger_connection *c) {
     row_text(ro, "driver_version", *c->client.driver_version ? c->client.driver_version : NULL);
     row_text(ro, "hostname", c->address);
     row_int(ro, "protocol_version", c->client.version);
-    row_long(ro, "request_count", (int64_t)c->usage.all.n[USAGE_REQUESTS]);
+    row_long(ro, "request_count", (int64_t)usage_all(&c->usage, USAGE_REQUESTS));
     row_text(ro, "ssl_cipher_suite", *c->client.cipher ? c->client.cipher : NULL);
     row_bool(ro, "ssl_enabled", *c->client.tls != 0);
     row_text(ro, "ssl_protocol", *c->client.tls ? c->client.tls : NULL);

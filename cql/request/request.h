@@ -187,7 +187,7 @@ struct cql_request {
     uint32_t n_item_statements;     /* those of a batch's items, likewise */
     struct cql_prepared **item_statements;
     enum stmt_kind stmt_kind;       /* STMT_KINDS when nothing was parsed */
-    const char *fingerprint;        /* statement text of EXECUTE, for metrics and traces; may be NULL */
+    struct slice fingerprint;       /* statement text of EXECUTE, for metrics and traces, with a 0 behind it; p may be NULL */
     enum cql_work_class work_class; /* with CQL_OFFLOAD and CQL_AGAIN */
     const char *write_type;         /* of WORK_UPDATE, as ERR_WRITE_TIMEOUT tells it: SIMPLE, BATCH, CAS, ...; a literal */
     /* A request between two parts. running is the statement's own, in the request's arena. running_fini, when set, gives back

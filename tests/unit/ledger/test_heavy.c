@@ -66,6 +66,30 @@ static void test_bounds_hold_on_random_streams(void **state) {
     }
 }
 
+/* Those that are kept are written down and brought back; what the others had is as unknown as before. */
+static void test_bounds_hold_when_it_was_brought_back(void **state) {
+    (void)state;
+    for (int skew = 0; skew < 4; skew++) {
+        struct stream s = {.exact = calloc(KEYS, sizeof(uint64_t))};
+        struct heavy before;
+        bool fresh;
+        assert_int_equal(heavy_init(&s.h, SETS), 0);
+        feed(&s, 7 + (uint64_t)skew, 50000, skew);
+        before = s.h;
+        assert_int_equal(heavy_init(&s.h, SETS), 0);
+        for (uint32_t i = 0; i < SETS * HEAVY_WAYS; i++) {
+            struct heavy_item item = heavy_at(&before, i);
+            if (item.load) (void)heavy_put(&s.h, item.key, item.load, item.error, &fresh);
+        }
+        heavy_fini(&before);
+        check(&s);
+        feed(&s, 1000 + (uint64_t)skew, 50000, 3 - skew);
+        check(&s);
+        heavy_fini(&s.h);
+        free(s.exact);
+    }
+}
+
 static void test_who_has_an_eighth_of_its_set_is_kept(void **state) {
     (void)state;
     struct heavy h;
@@ -98,9 +122,14 @@ static void test_a_place_is_told_to_be_fresh_when_it_was_anothers(void **state) 
     uint32_t place = heavy_add(&h, 5, 1, &fresh);
     assert_false(fresh);
     assert_int_equal(heavy_at(&h, place).load, 6);
+    assert_int_equal(heavy_again(&h, 4, 1), HEAVY_NONE); /* which is not the last one */
+    assert_int_equal(heavy_again(&h, 5, 1), place);
+    assert_int_equal(heavy_at(&h, place).load, 7);
+    assert_int_equal(heavy_add(&h, 100, 1, &fresh), HEAVY_NONE); /* no more than the lightest has */
+    assert_int_equal(heavy_bound(&h, 100), 1);
     place = heavy_add(&h, 100, 1, &fresh);
     assert_true(fresh);
-    assert_int_equal(heavy_at(&h, place).load, 2); /* the lightest's, and its own */
+    assert_int_equal(heavy_at(&h, place).load, 2); /* what its cell has, and its own */
     assert_int_equal(heavy_at(&h, place).error, 1);
     heavy_fini(&h);
 }
@@ -108,6 +137,7 @@ static void test_a_place_is_told_to_be_fresh_when_it_was_anothers(void **state) 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_hold_on_random_streams),
+        cmocka_unit_test(test_bounds_hold_when_it_was_brought_back),
         cmocka_unit_test(test_who_has_an_eighth_of_its_set_is_kept),
         cmocka_unit_test(test_a_place_is_told_to_be_fresh_when_it_was_anothers),
     };

@@ -35,8 +35,7 @@ static void post(struct ledger *l, unsigned shard, uint32_t object, int64_t toke
     struct op_write w = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .token = token, .key = slice_str("key"), .has_row = true,
                          .write_units = units};
     struct op_cost cost = {.writes = &w, .keyspace = w.keyspace, .table = w.table, .object = object};
-    struct charge charge = {.write_units = units, .total = units};
-    struct ledger_request q = {.cost = &cost, .charge = &charge, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us, .took_us = 100};
+    struct ledger_request q = {.cost = &cost, .operation = OPERATION_INSERT, .statements = 1, .now_us = now_us, .took_us = 100};
     ledger_post(l, shard, &q);
 }
 
@@ -86,10 +85,7 @@ static void test_shards_come_together_by_second_and_minute(void **state) {
 /* Two writes of a batch on two tables, and an innocent one beside them. */
 enum { ONE = 1, TWO = 2 };
 static void post_batch(struct ledger *l, struct op_cost *cost, struct ledger_connection *c, uint64_t statement_id) {
-    uint64_t units = 0;
-    for (struct op_write *w = cost->writes; w; w = w->next) units += w->write_units + w->static_units;
-    struct charge charge = {.write_units = (double)units, .total = (double)units};
-    struct ledger_request q = {.cost = cost, .charge = &charge, .operation = OPERATION_BATCH, .statements = 1, .now_us = now_us, .took_us = 100,
+    struct ledger_request q = {.cost = cost, .operation = OPERATION_BATCH, .statements = 1, .now_us = now_us, .took_us = 100,
                                .connection = c, .statement_id = statement_id, .text = slice_str("BATCH")};
     ledger_post(l, 0, &q);
 }
@@ -106,7 +102,7 @@ static struct ledger_partition partition_of(struct ledger *l, uint32_t object) {
 static uint64_t units_of_statement(struct ledger *l) {
     size_t n;
     struct ledger_statement *s = ledger_statements(l, &n);
-    uint64_t units = n ? s[0].s.usage.all.n[USAGE_WRITE_UNITS] : 0;
+    uint64_t units = n ? usage_all(&s[0].s.usage, USAGE_WRITE_UNITS) : 0;
     free(s);
     return units;
 }
@@ -115,7 +111,7 @@ static uint64_t units_of_role(struct ledger *l, const char *name) {
     struct roles *r = ledger_roles(l);
     uint64_t units = 0;
     for (uint32_t i = 0; i < r->n; i++)
-        if (!strcmp(r->list[i].name, name)) units = r->list[i].usage.all.n[USAGE_WRITE_UNITS];
+        if (!strcmp(r->list[i].name, name)) units = usage_all(&r->list[i].usage, USAGE_WRITE_UNITS);
     free(r);
     return units;
 }
@@ -125,7 +121,7 @@ static void check_units(struct ledger *l, uint32_t object, uint64_t all, uint64_
     assert_int_equal(f.n[FIGURE_WRITE_UNITS], all);
     assert_int_equal(f.n[FIGURE_STATIC_WRITE_UNITS], statics);
     const struct ledger_partition p = partition_of(l, object);
-    assert_int_equal(p.p.usage.all.n[USAGE_WRITE_UNITS], all);
+    assert_int_equal(usage_all(&p.p.usage, USAGE_WRITE_UNITS), all);
     assert_in_range(usage_load(0, all), p.load - p.error, p.load);
 }
 
@@ -326,7 +322,7 @@ static void test_heavy_partitions_of_shards_are_one(void **state) {
     struct ledger_partition *all = ledger_partitions(l, &n);
     assert_true(n > 500);
     assert_int_equal(all[0].p.token, 77);
-    assert_int_equal(all[0].p.usage.all.n[USAGE_WRITE_UNITS], 3000);
+    assert_int_equal(usage_all(&all[0].p.usage, USAGE_WRITE_UNITS), 3000);
     assert_in_range(3000 * 6, all[0].load - all[0].error, all[0].load);
     assert_true(all[0].share > 0.49 && all[0].share < 0.6);
     assert_string_equal(all[0].table, "one");
@@ -340,9 +336,9 @@ static void check_partitions(struct ledger *l, uint64_t units, uint64_t hot) {
     uint64_t sum = 0, found = 0;
     struct ledger_partition *all = ledger_partitions(l, &n);
     for (size_t i = 0; i < n; i++) {
-        sum += all[i].p.usage.all.n[USAGE_WRITE_UNITS];
-        if (all[i].p.token == 77) found = all[i].p.usage.all.n[USAGE_WRITE_UNITS];
-        assert_true(all[i].load >= 6 * all[i].p.usage.all.n[USAGE_WRITE_UNITS]);
+        sum += usage_all(&all[i].p.usage, USAGE_WRITE_UNITS);
+        if (all[i].p.token == 77) found = usage_all(&all[i].p.usage, USAGE_WRITE_UNITS);
+        assert_true(all[i].load >= 6 * usage_all(&all[i].p.usage, USAGE_WRITE_UNITS));
     }
     if (n) assert_memory_equal(all[0].p.key, "key", 3);
     free(all);
@@ -380,9 +376,9 @@ static void connect_and_post(struct ledger *l, const char *role, int requests) {
     struct ledger_connection c = {0};
     snprintf(c.role, sizeof(c.role), "%s", role);
     ledger_connect(l, 0, &c);
-    struct op_cost cost = {0};
-    struct charge charge = {.read_units = 1.5, .total = 1.5};
-    struct ledger_request q = {.cost = &cost, .charge = &charge, .operation = OPERATION_SELECT, .statements = 2, .now_us = now_us, .connection = &c};
+    struct op_read r = {.keyspace = "k", .table = "one", .object = 1, .halves = 3};
+    struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object};
+    struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 2, .now_us = now_us, .connection = &c};
     for (int i = 0; i < requests; i++) ledger_post(l, 0, &q);
     ledger_disconnect(l, 0, &c);
 }
@@ -399,9 +395,9 @@ static void test_roles_outlive_a_restart(void **state) {
         struct roles *roles = ledger_roles(l);
         assert_int_equal(roles->n, 2);
         assert_string_equal(roles->list[0].name, "alice");
-        assert_int_equal(roles->list[0].usage.all.n[USAGE_REQUESTS], 20 * run);
-        assert_int_equal(roles->list[0].usage.all.n[USAGE_READ_HALVES], 30 * run);
-        assert_int_equal(roles->list[1].usage.all.n[USAGE_READ_HALVES], 3 * run);
+        assert_int_equal(usage_all(&roles->list[0].usage, USAGE_REQUESTS), 20 * run);
+        assert_int_equal(usage_all(&roles->list[0].usage, USAGE_READ_HALVES), 30 * run);
+        assert_int_equal(usage_all(&roles->list[1].usage, USAGE_READ_HALVES), 3 * run);
         assert_int_equal(roles->list[0].usage.in_second.n[USAGE_REQUESTS], 20);
         free(roles);
         ledger_close(l);
