@@ -1,4 +1,4 @@
-"""Tally through the C++ driver, which PyPI's acsylla has inside: driver_test.py HOST PORT [strict]
+"""Tally through the C++ driver, which PyPI's acsylla has inside: driver.py HOST PORT [strict]
 
 Prints "ok NAME" or "FAILED NAME: why" for every check and a line of totals; exits non-zero when a check failed.
 """
