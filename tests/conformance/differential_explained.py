@@ -143,3 +143,13 @@ def arithmetic_beside_a_descending_column(table, statement, tally, cassandra):
         return False
     sign, left, right = (re.escape(part) if part != "?" else r"\?" for part in ambiguous.groups())
     return any(re.search(rf"\b{name}\)? (?:=|<|>|<=|>=) \(?{left} {sign} {right}", statement) for name in descending)
+
+
+@explains("Cassandra reads the first row of a partition alone where all conditions are on static columns, and does not see what lists of another hold")
+def list_of_a_row_beside_static_conditions(table, statement, tally, cassandra):
+    what, _, conditions = statement.partition(" IF ")
+    named = re.findall(r"(?:^|\bAND )(\w+)(?:\[[^]]*\]|\.\w+)? (?:=|!=|<|>|<=|>=|IN)", conditions)
+    static = [name for name, _ in table.static]
+    elements = [name for name, type_ in table.regular if type_.startswith("list<") and f"{name}[" in what]
+    return bool(not statement.startswith("BEGIN") and named and all(name in static for name in named) and elements
+                and re.search(r'"Attempted to (delete|set) an element (from|on) a list which is null', cassandra.error))

@@ -85,6 +85,13 @@ class Partition:
         """c -> its values, in order."""
         return {c: r.values(self.deleted_at(c), now) for c, r in sorted(self.rows.items()) if r.there(self.deleted_at(c), now)}
 
+    def element_now(self, c, name, key, now):
+        """An element's value, write time and time to live; all None where there is none."""
+        row = self.rows[c]
+        column = row.columns[name]
+        element, deleted = column.elements.get(key, Cell()), max(self.deleted_at(c), row.deleted, column.deleted)
+        return (element.value, element.ts, None if element.until == NEVER else element.until - now) if element.live(deleted, now) else (None, None, None)
+
     def live_static(self, now):
         return self.static.values(self.deleted, now)
 

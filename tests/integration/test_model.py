@@ -1,9 +1,12 @@
 """Random statements on a server and on a plain model of CQL (cql_model.py): whatever is read is what the model holds, at every page size, across flushes,
 compactions, restarts and kill -9, and as time passes. No Cassandra is needed; the seeds are fixed."""
+import json
 import random
+import struct
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from cassandra.metadata import Murmur3Token
 from cassandra.query import SimpleStatement
 
 import cql_model
@@ -26,6 +29,13 @@ def literal(value):
     return "{" + ", ".join(map(str, value)) + "}" if isinstance(value, (set, frozenset)) else str(value)
 
 
+def token(p):
+    return Murmur3Token.hash_fn(struct.pack(">i", p))
+
+
+RING = sorted(range(3), key=token)
+
+
 class Difference(Exception):
     pass
 
@@ -36,7 +46,7 @@ class Run:
     def __init__(self, server, seed, model=cql_model.Table):
         self.rng, self.server, self.name = random.Random(seed), server, f"model.t{seed}"
         self.model, self.counters, self.history = model(REGULARS, STATICS), {}, []
-        self.times, self.server_times = self.rng.sample(range(1, 10 ** 6), 4000), 0
+        self.times, self.server_times, self.added = self.rng.sample(range(1, 10 ** 6), 4000), 0, 0
         self.connect()
         create_keyspace(self.session, "model")
         create_table(self.session, "model", f"t{seed}", DEFINITION)
@@ -47,6 +57,7 @@ class Run:
         self.cluster = self.server.cluster()
         self.session = self.cluster.connect()
         self.session.use_client_timestamp = False
+        self.prepared = {}
 
     def close(self):
         self.cluster.shutdown()
@@ -77,9 +88,15 @@ class Run:
     def ttl(self):
         return self.rng.choice([0, 0, 0, 5, 50])
 
-    def execute(self, statement, size=None):
+    def execute(self, statement, size=None, bound=None):
         self.history.append(statement)
-        return list(self.session.execute(SimpleStatement(statement, fetch_size=size)))
+        if bound is None:
+            return list(self.session.execute(SimpleStatement(statement, fetch_size=size)))
+        if statement not in self.prepared:  # once; the table changes meanwhile
+            self.prepared[statement] = self.session.prepare(statement)
+        query = self.prepared[statement].bind(bound)
+        query.fetch_size = size
+        return list(self.session.execute(query))
 
     # writes: the statement's text, and the same on the model
 
@@ -91,6 +108,16 @@ class Run:
         given = {"p": p, **({} if c is None else {"c": c}), **values, **statics}
         self.execute(f"INSERT INTO {self.name} ({', '.join(given)}) VALUES ({', '.join(map(literal, given.values()))}) USING TIMESTAMP {ts} AND TTL {ttl}")
         self.model.insert(ts, p, c, values, statics, ttl)
+
+    def insert_json(self):
+        ts, p, c, values, statics = self.times.pop(), self.p(), self.c(), self.some(REGULARS), self.some(STATICS)
+        default = self.rng.choice(["NULL", "UNSET"])
+        given = {"p": p, "c": c, **values, **statics}
+        text = json.dumps({n: {str(k): e for k, e in v.items()} if isinstance(v, dict) else sorted(v) if isinstance(v, set) else v for n, v in given.items()})
+        self.execute(f"INSERT INTO {self.name} JSON ? DEFAULT {default} USING TIMESTAMP ?", bound=[text, ts])
+        if default == "NULL":
+            values, statics = {n: values.get(n) for n in REGULARS}, {n: statics.get(n) for n in STATICS}
+        self.model.insert(ts, p, c, values, statics)
 
     def changes(self):
         """A random UPDATE's assignments: texts, and what they are to the model."""
@@ -138,16 +165,17 @@ class Run:
             self.model.update(ts, p, c, [(name, "remove" if kind == "element" else "delete", [key] if kind == "element" else None, None)])
 
     def batch(self):
-        ts, p, rows = self.times.pop(), self.p(), self.rng.sample(range(6), 3)
-        inserts = [(c, self.some(REGULARS)) for c in rows]
-        texts = [f"INSERT INTO {self.name} ({', '.join(['p', 'c', *v])}) VALUES ({', '.join([str(p), str(c), *map(literal, v.values())])})" for c, v in inserts]
-        self.execute(f"BEGIN BATCH USING TIMESTAMP {ts} {'; '.join(texts)}; APPLY BATCH")
-        for c, values in inserts:
-            self.model.insert(ts, p, c, values, {})
+        """Of one partition or of several."""
+        ts, p, kind = self.times.pop(), self.p(), self.rng.choice(["", "UNLOGGED "])
+        inserts = [(self.p() if kind else p, c, self.some(REGULARS)) for c in self.rng.sample(range(6), 3)]
+        texts = [f"INSERT INTO {self.name} ({', '.join(['p', 'c', *v])}) VALUES ({', '.join([str(q), str(c), *map(literal, v.values())])})" for q, c, v in inserts]
+        self.execute(f"BEGIN {kind}BATCH USING TIMESTAMP {ts} {'; '.join(texts)}; APPLY BATCH")
+        for q, c, values in inserts:
+            self.model.insert(ts, q, c, values, {})
 
     def condition(self):
         """A conditional statement: applied or not as the model says; the server's times are above all others."""
-        p, c, kind = self.p(), self.c(), self.rng.choice(["insert", "update", "delete", "value"])
+        p, c, kind = self.p(), self.c(), self.rng.choice(["insert", "update", "delete", "value", "static", "set"])
         row, ts = self.model.row_now(p, c), SERVER_TIME + self.server_times
         self.server_times += 1
         if kind == "insert":
@@ -155,9 +183,11 @@ class Run:
         elif kind == "delete":
             holds, text = row is not None, f"DELETE FROM {self.name} WHERE p = {p} AND c = {c} IF EXISTS"
         else:
-            wanted = (row or {}).get("a") if self.rng.random() < 0.6 else self.rng.randrange(100)
-            holds = row is not None if kind == "update" else (row or {}).get("a") == wanted
-            text = f"UPDATE {self.name} SET b = 8 WHERE p = {p} AND c = {c} IF {'EXISTS' if kind == 'update' else f'a = {literal(wanted)}'}"
+            column = {"static": "x", "set": "s"}.get(kind, "a")
+            held = (self.model.partition(p).live_static(self.model.now) if kind == "static" else row or {}).get(column)
+            wanted = held if self.rng.random() < 0.6 else {1, 2} if kind == "set" else self.rng.randrange(100)
+            holds = row is not None if kind == "update" else held == wanted
+            text = f"UPDATE {self.name} SET b = 8 WHERE p = {p} AND c = {c} IF {'EXISTS' if kind == 'update' else f'{column} = {literal(wanted)}'}"
         applied = self.execute(text)[0][0]
         if applied != holds:
             raise Difference(f"{text}: applied {applied}, the model says {holds}")
@@ -175,18 +205,64 @@ class Run:
 
     # reads
 
-    def expect(self, statement, expected, ordered=True):
+    def expect(self, statement, expected, ordered=True, bound=None):
         size = self.rng.choice([None, 1, 2, 3, 7])
-        got = [tuple(dict(v) if hasattr(v, "items") else set(v) if hasattr(v, "__iter__") else v for v in row) for row in self.execute(statement, size)]
+        got = [tuple(dict(v) if hasattr(v, "items") else set(v) if hasattr(v, "__iter__") and not isinstance(v, str) else v for v in row)
+               for row in self.execute(statement, size, bound)]
         if not ordered:
             got, expected = sorted(got, key=repr), sorted(expected, key=repr)
         if got != expected:
-            raise Difference(f"{statement} (pages of {size})\n got      {got}\n expected {expected}")
+            raise Difference(f"{statement} {bound or ''} (pages of {size})\n got      {got}\n expected {expected}")
 
     def rows(self, p):
         return [(p, c, *(values[n] for n in ORDER)) for c, values in self.model.partition(p).shown(self.model.now)]
 
+    def in_ring(self):
+        """All rows, as a scan gives them, by partition."""
+        return [rows for rows in map(self.rows, RING) if rows]
+
+    def read_groups(self):
+        expected = []
+        for rows in self.in_ring():
+            a, b = [r[2] for r in rows if r[2] is not None], [r[3] for r in rows if r[3] is not None]
+            expected.append((rows[0][0], len(rows), len(a), sum(a), sum(a) // len(a) if a else 0, min(b, default=None), max(b, default=None)))
+        self.expect(f"SELECT p, count(*), count(a), sum(a), avg(a), min(b), max(b) FROM {self.name} GROUP BY p", expected)
+
+    def read_first_rows(self):
+        n, limit = self.rng.randrange(1, 4), self.rng.randrange(1, 12)
+        rows = [r for rows in self.in_ring() for r in rows[:n]]
+        self.expect(f"SELECT p, c, a FROM {self.name} PER PARTITION LIMIT {n} LIMIT {limit}", [r[:3] for r in rows[:limit]])
+
+    def read_distinct(self):
+        self.expect(f"SELECT DISTINCT p, t, x FROM {self.name}", [(rows[0][0], rows[0][6], rows[0][7]) for rows in self.in_ring()])
+
+    def read_tokens(self):
+        low, high = sorted((token(self.p()), token(self.p())))
+        rows = [r[:3] for rows in self.in_ring() for r in rows if low < token(r[0]) <= high]
+        self.expect(f"SELECT p, c, a FROM {self.name} WHERE token(p) > ? AND token(p) <= ?", rows, bound=[low, high])
+
+    def read_elements(self):
+        p, key, now = self.p(), self.rng.randrange(5), self.model.now
+        part = self.model.partition(p)
+        expected = [(c, *part.element_now(c, "m", key, now)) for c in part.live_rows(now)]
+        if expected:  # else there may be a static row, which has no clustering key
+            self.expect(f"SELECT c, m[{key}], WRITETIME(m[{key}]), TTL(m[{key}]) FROM {self.name} WHERE p = {p}", expected)
+
+    def read_json(self):
+        p = self.p()
+        self.expect(f"SELECT JSON c, a, b + 1 AS d FROM {self.name} WHERE p = {p}",
+                    [(json.dumps({"c": r[1], "a": r[2], "d": None if r[3] is None else r[3] + 1}),) for r in self.rows(p)])
+
+    def read_prepared(self):
+        p, low, high = self.p(), self.c(), self.c()
+        rows = [r for r in self.rows(p) if r[1] is not None and low <= r[1] < high]
+        self.expect(f"SELECT p, c, {', '.join(ORDER)} FROM {self.name} WHERE p = ? AND c >= ? AND c < ?", rows, bound=[p, low, high])
+
     def read(self):
+        others = [self.read_groups, self.read_first_rows, self.read_distinct, self.read_tokens, self.read_elements, self.read_json, self.read_prepared]
+        self.rng.choice(others)() if self.rng.random() < 0.4 else self.read_rows()
+
+    def read_rows(self):
         p, low, kind = self.p(), self.c(), self.rng.randrange(9)
         select, rows = f"SELECT p, c, {', '.join(ORDER)} FROM {self.name}", self.rows(p)
         plain = [r for r in rows if r[1] is not None]
@@ -222,9 +298,12 @@ class Run:
     # what happens beside
 
     def disturb(self):
-        what = self.rng.choice(["time", "time", "flush", "stop", "kill"])
+        what = self.rng.choice(["time", "time", "flush", "alter", "stop", "kill"])
         if what == "time":
             self.clock(self.rng.choice([1, 4, 20]))
+        elif what == "alter":
+            self.added += 1
+            self.execute(f"ALTER TABLE {self.name} ADD e{self.added} int")
         elif what == "flush":  # what is in memory becomes a table file; several are compacted
             self.session.execute("INSERT INTO system_control.snapshots (name) VALUES ('flushed')")
             self.session.execute("DELETE FROM system_control.snapshots WHERE name = 'flushed'")
@@ -237,8 +316,8 @@ class Run:
         self.history.append(f"-- {what}")
 
     def step(self):
-        kinds = [self.insert, self.update, self.delete, self.batch, self.condition, self.count, self.read, self.disturb]
-        self.rng.choices(kinds, [14, 14, 10, 3, 8, 4, 45, 1])[0]()
+        kinds = [self.insert, self.insert_json, self.update, self.delete, self.batch, self.condition, self.count, self.read, self.disturb]
+        self.rng.choices(kinds, [14, 3, 14, 10, 3, 8, 4, 45, 1])[0]()
 
 
 def run(server, seed, steps, model=cql_model.Table):
