@@ -40,6 +40,7 @@ struct rocks {
     bool view;    /* of a checkpoint: nothing of the data folder is its own */
     _Atomic uint32_t iterators;
     _Atomic bool write_failed;    /* the last write did */
+    _Atomic bool log_suspect;     /* something that writes to the log has failed since a write last succeeded */
     _Atomic uint64_t errors_over; /* background errors after which a write succeeded */
     _Atomic uint64_t synced; /* every sequence up to this one is on disk */
     _Atomic uint64_t loads;  /* begun */
@@ -182,15 +183,36 @@ static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct 
         return KV_BUSY;
     }
     if (UNLIKELY((text != NULL) != atomic_load_explicit(&r->write_failed, memory_order_relaxed))) atomic_store(&r->write_failed, text != NULL);
+    if (text) atomic_store(&r->log_suspect, true);
     return text ? failed(text, "the store cannot be written", e) : 0;
+}
+
+/* A note, which changes nothing: whether the store takes writes. */
+static int try_write(struct rocks *r, struct err *e) {
+    struct kv_batch *b = batch_new(&r->kv);
+    int rc = b ? write_batch(&r->kv, b, false, e) : err_nomem(e);
+    if (b) batch_free(b);
+    return rc == -1 ? -1 : 0;
+}
+
+/* Debian's RocksDB aborts when a log is written to after that has failed. Its writes look whether it has; to flush the log does not. */
+static int check_log(struct rocks *r, struct err *e) {
+    if (LIKELY(!atomic_load_explicit(&r->log_suspect, memory_order_relaxed))) return 0;
+    atomic_store(&r->log_suspect, false);
+    return try_write(r, e);
 }
 
 static int flush_log(struct rocks *r, bool to_disk, struct err *e) {
     char *text = NULL;
     uint64_t last = rocksdb_get_latest_sequence_number(r->db);
+    if (check_log(r, e)) {
+        r->sync_failed = true;
+        return -1;
+    }
     rocksdb_flush_wal(r->db, to_disk, &text);
     if (text) {
         r->sync_failed = true;
+        atomic_store(&r->log_suspect, true);
         return failed(text, "the log cannot be synced", e);
     }
     if (to_disk) atomic_store_explicit(&r->synced, last, memory_order_relaxed);
@@ -222,6 +244,12 @@ static int write_stamp(struct rocks *r, struct err *e) {
 }
 
 /* Rows that were only in the log go from memory into table files, and a new log begins. */
+/* A flush begins with another log. */
+static int flush_failed(struct rocks *r, char *text, const char *what, struct err *e) {
+    atomic_store(&r->log_suspect, true);
+    return failed(text, what, e);
+}
+
 static int heal(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
@@ -229,7 +257,7 @@ static int heal(struct kv *kv, struct err *e) {
     rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
     rocksdb_flush(r->db, fo, &text);
     rocksdb_flushoptions_destroy(fo);
-    if (text) return failed(text, "the store cannot be flushed", e);
+    if (text) return flush_failed(r, text, "the store cannot be flushed", e);
     if (flush_log(r, true, e)) return -1;
     r->sync_failed = false;
     return 0;
@@ -271,12 +299,10 @@ static bool ailing(struct kv *kv, char *why, size_t size) {
     if (rocksdb_property_int(r->db, "rocksdb.background-errors", &errors)) errors = 0;
     if (!atomic_load(&r->write_failed) && errors == atomic_load(&r->errors_over)) return false;
     struct err e = {0};
-    struct kv_batch *b = batch_new(kv);
-    int rc = b ? write_batch(kv, b, false, &e) : err_nomem(&e);
-    if (b) batch_free(b);
-    if (rc != -1) atomic_store(&r->errors_over, errors);
-    if (rc == -1) snprintf(why, size, "storage failed: %s", e.text);
-    return rc == -1;
+    int rc = try_write(r, &e);
+    if (!rc) atomic_store(&r->errors_over, errors);
+    else snprintf(why, size, "storage failed: %s", e.text);
+    return rc != 0;
 }
 
 /* ---- reads ---- */
@@ -423,7 +449,9 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
 }
 
 static int backup(struct kv *kv, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
-    return kv_backup_make(((struct rocks *)kv)->db, folder, keep, out, e);
+    int rc = kv_backup_make(((struct rocks *)kv)->db, folder, keep, out, e);
+    if (rc) atomic_store(&((struct rocks *)kv)->log_suspect, true);
+    return rc;
 }
 
 static int compact(struct kv *kv, struct err *e) {
@@ -432,7 +460,7 @@ static int compact(struct kv *kv, struct err *e) {
     rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
     rocksdb_flush(r->db, fo, &text);
     rocksdb_flushoptions_destroy(fo);
-    if (text) return failed(text, "the store cannot be flushed", e);
+    if (text) return flush_failed(r, text, "the store cannot be flushed", e);
     rocksdb_compactoptions_t *co = rocksdb_compactoptions_create();
     rocksdb_compactoptions_set_bottommost_level_compaction(co, 2); /* force: files of the last level too */
     rocksdb_compact_range_opt(r->db, co, NULL, 0, NULL, 0);
@@ -617,7 +645,7 @@ static void set_options(struct rocks *r) {
     rocksdb_options_set_manual_wal_flush(o, !r->o.write_through);
     rocksdb_options_set_keep_log_file_num(o, 2);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);
-    rocksdb_options_set_info_log_level(o, 2);
+    rocksdb_options_set_info_log_level(o, 4); /* fatal: Debian's RocksDB aborts at the next line when one could not be written, on a full disk say */
     rocksdb_options_set_merge_operator(
         o, rocksdb_mergeoperator_create(r, keep_state, full_merge, partial_merge, free_merged, merge_name));
     if (r->o.prefix_len)
@@ -648,7 +676,7 @@ static int save(struct kv *kv, const char *folder, struct err *e) {
     rocksdb_checkpoint_t *c = rocksdb_checkpoint_object_create(((struct rocks *)kv)->db, &text);
     if (!text) rocksdb_checkpoint_create(c, folder, 0, &text);
     if (c) rocksdb_checkpoint_object_destroy(c);
-    return text ? failed(text, "the state cannot be saved", e) : 0;
+    return text ? flush_failed((struct rocks *)kv, text, "the state cannot be saved", e) : 0;
 }
 
 static void retire(struct kv *kv) { ((struct rocks *)kv)->retired = true; }
@@ -662,7 +690,7 @@ static struct kv *checkpoint(struct kv *kv, const struct kv_options *o, struct e
     rocksdb_checkpoint_t *c = rocksdb_checkpoint_object_create(((struct rocks *)kv)->db, &text);
     if (!text) rocksdb_checkpoint_create(c, rows, 0, &text);
     if (c) rocksdb_checkpoint_object_destroy(c);
-    if (text) return failed(text, "the checkpoint cannot be made", e), NULL;
+    if (text) return flush_failed((struct rocks *)kv, text, "the checkpoint cannot be made", e), NULL;
     return kv_rocksdb_open(o, e);
 }
 

@@ -1,0 +1,156 @@
+"""A server whose files fail when a test says so, and what a power cut would leave of them (tests/fault/faulty_files.c)."""
+import bisect
+import mmap
+import os
+import struct
+import subprocess
+
+from tally_server import ROOT, TALLYD, Server
+
+CALLS = ("write", "sync", "open", "rename")
+
+
+def build_library(folder):
+    path = folder / "faulty_files.so"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-o", str(path), str(ROOT / "tests" / "fault" / "faulty_files.c"), "-ldl"], check=True)
+    return path
+
+
+class FaultyServer(Server):
+    """start(faulty=False) starts it on ordinary files."""
+
+    def __init__(self, folder, library, *flags):
+        super().__init__(folder, *flags)
+        self.state = self.folder / "faults"
+        (self.state / "grave").mkdir(parents=True)
+        (self.state / "control").write_bytes(bytes(32 * len(CALLS)))
+        with open(self.state / "control", "r+b") as f:
+            self.control = mmap.mmap(f.fileno(), 32 * len(CALLS))
+        wrapper = self.folder / "tallyd"
+        wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD="{library}" FAULTY_FILES_FOLDER="{self.folder / "data"}" FAULTY_FILES_STATE="{self.state}" exec "{TALLYD}" "$@"\n')
+        wrapper.chmod(0o755)
+        self.wrapper = wrapper
+
+    def start(self, faulty=True):
+        self.binary = self.wrapper if faulty else TALLYD
+        return super().start()
+
+    def _slot(self, call):
+        return 32 * CALLS.index(call)
+
+    def calls(self, call):
+        return struct.unpack_from("=q", self.control, self._slot(call))[0]
+
+    def fail(self, call, nth, times, error):
+        """The n-th call from now fails, and those behind it, so many in all."""
+        at = self._slot(call)
+        struct.pack_into("=q", self.control, at + 8, 0)
+        struct.pack_into("=qq", self.control, at + 16, times, error)
+        struct.pack_into("=q", self.control, at + 8, self.calls(call) + nth)
+
+    def heal(self):
+        for call in CALLS:
+            struct.pack_into("=q", self.control, self._slot(call) + 8, 0)
+
+    def failed(self, call):
+        """How many have failed of those that were to."""
+        at = self._slot(call)
+        seen, first, times, _ = struct.unpack_from("=qqqq", self.control, at)
+        return max(0, min(seen - first + 1, times)) if first else 0
+
+
+class Disk:
+    """What a power cut leaves at any moment of a run that began with an empty folder: names that their folder was synced with, and of each file what was synced."""
+
+    def __init__(self, server):
+        self.folder, self.state = server.folder / "data", server.state
+        lines = (self.state / "journal").read_text().splitlines()
+        self.records = [line.split(" ") for line in lines]
+        self.times = [int(r[0]) for r in self.records]
+        self.content = {}
+        for root in (self.folder, self.state / "grave"):
+            for folder, _, names in os.walk(root):
+                for name in names:
+                    path = os.path.join(folder, name)
+                    self.content.setdefault(os.lstat(path).st_ino, path)
+
+    def moment(self, index):
+        """Of the record, in seconds of the monotonic clock."""
+        return self.times[index] / 1e6
+
+    def first_after(self, moment):
+        return bisect.bisect_left(self.times, moment * 1e6)
+
+    def build(self, index, to):
+        """The folder as the power cut behind the record leaves it."""
+        tree = Tree()
+        for _, what, inode, *rest in self.records[:index + 1]:
+            tree.follow(what, inode, rest)
+        self._write(tree, ".", to)
+
+    def _write(self, tree, folder, to):
+        os.makedirs(to, mode=0o700, exist_ok=True)
+        for name, node in tree.durable[folder].items():
+            path = os.path.join(to, name)
+            if node in tree.durable:
+                self._write(tree, node, path)
+                continue
+            size, source = tree.synced.get(node, 0), self.content.get(int(node))
+            with open(path, "wb") as out:
+                if source and size:
+                    with open(source, "rb") as f:
+                        out.write(f.read(size))
+
+
+class Tree:
+    """Folders by a number of their own, for the inode of one that is gone may be given anew; files by their inodes, which the grave keeps."""
+
+    def __init__(self):
+        self.now, self.durable = {".": {}}, {".": {}}  # folder: {name: file or folder}
+        self.synced = {}
+        self.folders = {}  # inode: number
+
+    def _place(self, path):
+        """The folder that a path stands in, and its name there."""
+        *above, name = path.split("/")
+        folder = "."
+        for part in above:
+            folder = self.now[folder][part]
+        return self.now[folder], name
+
+    def _folder(self, path):
+        folder = "."
+        for part in path.split("/") if path != "." else []:
+            folder = self.now[folder][part]
+        return folder
+
+    def follow(self, what, inode, rest):
+        if what == "M":
+            number = f"folder {len(self.durable)}"
+            self.folders[inode] = number
+            self.now[number], self.durable[number] = {}, {}
+            folder, name = self._place(rest[0])
+            folder[name] = number
+        elif what == "C":
+            self.folders.pop(inode, None)
+            folder, name = self._place(rest[0])
+            folder[name] = inode
+        elif what == "S":
+            self.synced[inode] = max(int(rest[0]), self.synced.get(inode, 0))
+            if rest[-1] != "(deleted)":  # it may have been made where the library does not look
+                folder, name = self._place(rest[1])
+                folder[name] = inode
+        elif what == "T":
+            self.synced[inode] = min(int(rest[0]), self.synced.get(inode, 0))
+        elif what == "R":
+            folder, name = self._place(rest[0])
+            folder.pop(name, None)
+            folder, name = self._place(rest[1])
+            folder[name] = self.folders.get(inode, inode)
+        elif what == "U":
+            folder, name = self._place(rest[0])
+            folder.pop(name, None)
+        elif what == "D":
+            folder = self._folder(rest[0])
+            self.durable[folder] = dict(self.now[folder])
+

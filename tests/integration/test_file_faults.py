@@ -1,0 +1,277 @@
+"""Files that fail and power cuts: writes refuse clearly, reads go on, nothing that was acknowledged is lost, and the server recovers by itself where it can.
+
+TALLY_ALL_FAULTS=1 takes every call and every moment instead of some of them."""
+import errno
+import os
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from cassandra.cluster import NoHostAvailable
+from cassandra.policies import FallthroughRetryPolicy
+from cassandra.query import SimpleStatement
+
+from file_faults import Disk, FaultyServer, build_library
+from tally_server import Server, eventually
+
+ALL = os.environ.get("TALLY_ALL_FAULTS") == "1"
+PERIOD = 10  # seconds, of --durability periodic: engine/commit.c, README
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return build_library(tmp_path_factory.mktemp("library"))
+
+
+def prepare(session):
+    session.execute("CREATE KEYSPACE f WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE f.t (p int PRIMARY KEY, v text)")
+
+
+def value_of(row):
+    return f"value {row} " + "x" * 200
+
+
+def insert(session, row):
+    session.execute(SimpleStatement("INSERT INTO f.t (p, v) VALUES (%s, %s)", retry_policy=FallthroughRetryPolicy()), (row, value_of(row)))
+
+
+def save_state(session):
+    """Flushes the memtable into a file, makes links, syncs folders."""
+    session.execute("INSERT INTO system_control.snapshots (name) VALUES ('s')", timeout=60)
+
+
+def check(server, acknowledged, refused=()):
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        found = {r.p: r.v for r in cluster.connect().execute("SELECT p, v FROM f.t")} if acknowledged else {}
+    lost = [row for row in acknowledged if found.get(row) != value_of(row)]
+    assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged rows are lost: {lost[:10]}\n{server.log_tail()}"
+    odd = [row for row, value in found.items() if value != value_of(row)]
+    assert not odd, f"rows that nobody wrote: {odd[:10]}"
+
+
+# ---- calls that fail ----
+
+class Workload:
+    """One client that writes, flushes now and then, and reads what it has written."""
+
+    def __init__(self, session):
+        self.session, self.row = session, 0
+        self.acknowledged, self.refusals = [], []
+
+    def write(self):
+        self.row += 1
+        try:
+            insert(self.session, self.row)
+            self.acknowledged.append(self.row)
+            return True
+        except Exception as e:
+            self.refusals.append(e)
+            return False
+
+    def flush(self):
+        try:
+            save_state(self.session)
+        except Exception as e:
+            self.refusals.append(e)
+
+    def read(self):
+        row = self.acknowledged[len(self.acknowledged) // 2]
+        assert self.session.execute(f"SELECT v FROM f.t WHERE p = {row}").one().v == value_of(row)
+
+    def check_refusals(self):
+        """Each is the protocol's error with words of what is wrong, and the connection stays."""
+        for e in self.refusals:
+            text = str(e)
+            assert not isinstance(e, NoHostAvailable) or "Connection" not in text, text
+            assert any(word in text for word in ("store", "storage", "log", "state", "disk", "synced", "No space", "I/O error")), text
+
+
+def calls_of(server, work, call):
+    """How many such calls a round of the workload makes."""
+    before = server.calls(call)
+    round_of(work)
+    return server.calls(call) - before
+
+
+def round_of(work):
+    for i in range(8):
+        work.write()
+    work.flush()
+    for i in range(4):
+        work.write()
+    if work.acknowledged:
+        work.read()
+
+
+def heals(work, seconds):
+    """Writes are taken again without a restart."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if work.write():
+            return True
+        work.read()
+        time.sleep(0.1)
+    return False
+
+
+FAILING = [("write", errno.EIO, 1), ("write", errno.ENOSPC, 3), ("sync", errno.EIO, 1), ("sync", errno.ENOSPC, 2), ("open", errno.EIO, 1), ("rename", errno.EIO, 1)]
+
+
+def test_nth_call_fails(library, tmp_path):
+    """Side by side: what takes time is that servers wait before they try again."""
+    with ThreadPoolExecutor(len(FAILING)) as pool:
+        runs = [pool.submit(fail_each, library, tmp_path / f"{call}{error}", call, error, times) for call, error, times in FAILING]
+    for run in runs:
+        print(run.result())
+
+
+def fail_each(library, folder, call, error, times):
+    """The nth such call of a round of the workload fails, one n after the other."""
+    folder.mkdir()
+    server = FaultyServer(folder, library, "--mode", "cassandra", "--control", "on").start()
+    healed = restarted = tripped = 0
+    cluster = server.cluster(schema_metadata_enabled=False)
+    work = Workload(cluster.connect())
+    try:
+        prepare(work.session)
+        n = calls_of(server, work, call)
+        assert n > 0 and not work.refusals, (n, work.refusals)
+        for nth in range(1, n + 1, 1 if ALL else max(1, n // 2)):
+            server.fail(call, nth, times, error)
+            round_of(work)
+            tripped += server.failed(call) > 0
+            server.heal()
+            assert server.alive(), server.log_tail()
+            if heals(work, 30 if error == errno.ENOSPC else 2.5):
+                healed += 1
+                continue
+            assert error != errno.ENOSPC, "a disk that was full for a moment needs no restart"
+            restarted += 1
+            cluster.shutdown()
+            server.stop()
+            server.start()
+            cluster = server.cluster(schema_metadata_enabled=False)
+            work.session = cluster.connect()
+        assert tripped, "no call failed"
+        work.check_refusals()
+        cluster.shutdown()
+        server.kill9()
+        server.start(faulty=False)
+        check(server, work.acknowledged)
+        return f"{call} {errno.errorcode[error]}: {n} calls in a round, {tripped} rounds with a failure, {len(work.refusals)} refusals, {healed} healed, {restarted} started anew"
+    finally:
+        cluster.shutdown()
+        server.kill9()
+
+
+# ---- power cuts ----
+
+class Writers:
+    """Clients that write until they are stopped, and note when each row was acknowledged."""
+
+    def __init__(self, server, n, pause=0.0):
+        self.cluster, self.stop, self.acknowledged = server.cluster(schema_metadata_enabled=False), threading.Event(), []
+        self.session = self.cluster.connect()
+        self.threads = [threading.Thread(target=self._write, args=(i * 1_000_000, pause)) for i in range(n)]
+        for t in self.threads:
+            t.start()
+
+    def _write(self, row, pause):
+        while not self.stop.is_set():
+            row += 1
+            try:
+                insert(self.session, row)
+            except Exception:  # the server was killed
+                return
+            self.acknowledged.append((time.monotonic(), row))
+            time.sleep(pause)
+
+    def end(self):
+        self.stop.set()
+        for t in self.threads:
+            t.join()
+        self.cluster.shutdown()
+
+
+def start_from(disk, index, folder):
+    server = Server(folder, "--mode", "cassandra", "--control", "on")
+    disk.build(index, folder / "data")
+    return server.start()
+
+
+def cut_power(disk, index, acknowledged, folder, window=0.0):
+    """Behind the record everything that was acknowledged before it (a window before it) is there; what is there is whole."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    server = start_from(disk, index, folder)
+    try:
+        moment = disk.moment(index) - window
+        check(server, [row for at, row in acknowledged if at <= moment])
+    finally:
+        server.kill9()
+
+
+def some_of(candidates, n):
+    return candidates if ALL else candidates[:: max(1, len(candidates) // n)]
+
+
+@pytest.fixture(scope="module")
+def periodic(library, tmp_path_factory):
+    """Writes while the other tests run."""
+    server = FaultyServer(tmp_path_factory.mktemp("periodic"), library, "--mode", "cassandra", "--control", "on", "--durability", "periodic").start()
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        prepare(cluster.connect())
+    writers = Writers(server, 1, pause=0.05)
+    yield server, writers
+    writers.end()
+    server.kill9()
+
+
+def test_power_cuts_at_many_points_of_flushes_and_a_compaction(library, tmp_path, periodic):
+    server = FaultyServer(tmp_path, library, "--mode", "cassandra", "--control", "on").start()
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        prepare(session)
+        created = time.monotonic()
+        writers = Writers(server, 3)
+        for _ in range(6):  # more than four files of level 0: they are compacted
+            time.sleep(0.1)
+            save_state(session)
+        eventually(lambda: any(line.endswith(".sst") and " U " in line for line in (server.state / "journal").read_text().splitlines()), 30)
+        time.sleep(0.2)
+        server.kill9()
+        writers.end()
+    disk = Disk(server)
+    first = disk.first_after(created)
+    structural = [i for i in range(first, len(disk.records)) if disk.records[i][1] != "S" or ".log" not in disk.records[i][-1]]
+    points = some_of(structural, 8) + some_of([i for i in range(first, len(disk.records)) if i not in set(structural)], 2)
+    assert len(writers.acknowledged) > 50 and len(structural) > 50, (len(writers.acknowledged), len(structural))
+    for index in points:
+        try:
+            cut_power(disk, index, writers.acknowledged, tmp_path / "cut")
+        except AssertionError as e:
+            raise AssertionError(f"power cut behind record {index} of {len(disk.records)}, {disk.records[index]}: {e}") from e
+    print(f"{len(points)} power cuts in {len(disk.records)} records, {len(writers.acknowledged)} acknowledged rows")
+
+
+def test_periodic_loses_at_most_its_window(periodic, tmp_path):
+    """And loses that, or the test would show nothing."""
+    server, writers = periodic
+    began = writers.acknowledged[0][0]
+    eventually(lambda: time.monotonic() - began > PERIOD + 4, 60)
+    server.kill9()
+    writers.end()
+    disk = Disk(server)
+    end = len(disk.records) - 1
+    for index in some_of(list(range(disk.first_after(began + PERIOD), end)), 1)[:1] + [end]:
+        cut_power(disk, index, writers.acknowledged, tmp_path / "cut", window=PERIOD + 2)
+    again = start_from(disk, end, tmp_path / "all")
+    try:
+        with again.cluster(schema_metadata_enabled=False) as cluster:
+            lost = len(writers.acknowledged) - len(list(cluster.connect().execute("SELECT p FROM f.t")))
+    finally:
+        again.kill9()
+    assert lost > 0, "nothing was lost: what was not synced was not cut off"
