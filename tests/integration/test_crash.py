@@ -1,0 +1,29 @@
+"""kill -9 under mixed load: a few of the kills that tests/fault/crash.py makes, which runs as many as it is told to."""
+import sys
+
+import pytest
+
+from tally_server import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "fault"))
+from crash import Load, Lost, Register, crash  # noqa: E402
+
+
+def test_every_acknowledged_effect_is_there_after_kills_at_random_moments(tmp_path):
+    acknowledged = crash(kills=5, seed=20, folder=tmp_path)
+    assert all(acknowledged[kind] for kind in ("rows", "lwt", "counters", "batches")), acknowledged
+
+
+def test_what_is_lost_is_found_out():
+    """The check itself: an acknowledged value that is not there, or one that nobody wrote."""
+    register = Register()
+    register.tries(1, "a")
+    register.acknowledged(1, "a")
+    register.tries(1, "b")
+    register.check("row", {1: "b"})
+    register.tries(1, "c")
+    register.check("row", {1: "b"})  # c was not acknowledged
+    for found in ({}, {1: "a"}, {1: "d"}):
+        with pytest.raises(Lost):
+            register.check("row", found)
+    assert [n for n in dir(Load) if n.startswith("do_")] == ["do_batches", "do_counters", "do_ddl", "do_flushes", "do_lwt", "do_rows"]
