@@ -20,8 +20,8 @@ enum { KV_INCOMPLETE = -2, KV_BUSY = -3, KV_CHANGED = -4 };
 
 enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 
-/* What opening does with a store that is damaged in front of what was acknowledged: refuse it, or lose the rest. */
-enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT };
+/* What opening does with a store that is damaged in front of what was acknowledged: refuse it, or lose the rest. LOOK: refuse it, and touch nothing. */
+enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
 struct kv_options {
     const char *data_dir; /* of stores that keep files; created with mode 0700 */
@@ -160,3 +160,11 @@ struct kv *kv_memory_share(struct kv *first, const struct kv_options *o, struct 
 struct kv *kv_rocksdb_open(const struct kv_options *o, struct err *e) MUST_CHECK;
 /* A checkpoint (save) as it lies in its folder, only to be read. */
 struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struct err *e) MUST_CHECK;
+
+struct kv_verify {
+    void (*take)(void *arg, struct slice key, struct slice value); /* every pair */
+    void (*damaged)(void *arg, const char *words);                 /* which name the file */
+    void *arg;
+};
+/* Reads every block of every file of a store that nobody has open, with its checksum, and changes nothing. -1: no memory. */
+int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v, struct err *e) MUST_CHECK;

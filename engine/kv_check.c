@@ -152,8 +152,9 @@ static int decide(const struct check *c, const struct kv_stamp *found, uint32_t 
     char path[PATH_MAX];
     uint64_t known = known_bytes(c->stamp, found->logs[i].number);
     log_path(path, c, found->logs[i].number);
-    if (c->damage == KV_DAMAGE_REFUSE && was_on_disk(c, b, whole, known))
+    if (c->damage != KV_DAMAGE_CUT && was_on_disk(c, b, whole, known))
         return err_set(e, ERR_CONFIG, "%s is damaged: it is whole up to byte %" PRIu64 ", and acknowledged rows stood behind that. %s", path, whole, remedy);
+    if (c->damage == KV_DAMAGE_LOOK) return 0;
     int rc = cut(path, whole, found->logs[i].bytes, e);
     for (i++; !rc && i < found->n_logs; i++) {
         log_path(path, c, found->logs[i].number);
@@ -187,7 +188,7 @@ static int check_log(struct check *c, const struct kv_stamp *found, uint32_t i, 
 
 static int check_missing(const struct check *c, const struct kv_stamp *found, uint64_t log_number, struct err *e) {
     char path[PATH_MAX];
-    for (uint32_t i = 0; c->stamp && c->damage == KV_DAMAGE_REFUSE && i < c->stamp->n_logs; i++) {
+    for (uint32_t i = 0; c->stamp && c->damage != KV_DAMAGE_CUT && i < c->stamp->n_logs; i++) {
         uint64_t number = c->stamp->logs[i].number;
         bool there = number < log_number;
         for (uint32_t k = 0; k < found->n_logs && !there; k++) there = found->logs[k].number == number;

@@ -633,7 +633,9 @@ static void set_options(struct rocks *r) {
     rocksdb_options_t *o = r->options = rocksdb_options_create();
     int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression, rocksdb_lz4_compression,
                           rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression};
-    rocksdb_options_set_wal_recovery_mode(o, 1); /* kAbsoluteConsistency: kv_check has cut what a crash tore */
+    /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may not */
+    rocksdb_options_set_wal_recovery_mode(o, r->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
+    if (r->view) rocksdb_options_set_db_log_dir(o, "/dev/null"); /* which is no folder: RocksDB goes on without a log of its own */
     rocksdb_options_set_paranoid_checks(o, 1);
     rocksdb_options_set_write_buffer_size(o, r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20);
     rocksdb_options_set_max_write_buffer_number(o, r->o.memtables ? r->o.memtables : 4);
@@ -757,7 +759,62 @@ struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struc
         kv_trim_init(&r->trim, r->db);
         return &r->kv;
     }
-    (void)failed(text, "the saved state cannot be opened", e);
+    (void)failed(text, r->o.damage == KV_DAMAGE_LOOK ? "the store cannot be opened" : "the saved state cannot be opened", e);
     close_store(&r->kv);
     return NULL;
+}
+
+/* ---- looked through ---- */
+
+/* From where the iterator stands to last (NULL: the end), or to the first block that cannot be read. takes: not for the blocks alone. False: damaged. */
+static bool read_through(rocksdb_iterator_t *i, const struct slice *last, const struct kv_verify *v, bool takes) {
+    char *text = NULL;
+    for (; rocksdb_iter_valid(i); rocksdb_iter_next(i)) {
+        struct slice key, value;
+        key.p = (const uint8_t *)rocksdb_iter_key(i, &key.n);
+        value.p = (const uint8_t *)rocksdb_iter_value(i, &value.n);
+        if (last && slice_cmp(key, *last) > 0) return true;
+        if (takes) v->take(v->arg, key, value);
+    }
+    rocksdb_iter_get_error(i, &text);
+    if (!text) return true;
+    v->damaged(v->arg, text);
+    rocksdb_free(text);
+    return false;
+}
+
+/* An iterator stands still at the first damage; so each file is sought by its keys. */
+static void read_each_file(struct rocks *r, rocksdb_iterator_t *i, const struct kv_verify *v) {
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(r->db);
+    for (int f = 0, n = rocksdb_livefiles_count(files); f < n; f++) {
+        struct slice first, last;
+        first.p = (const uint8_t *)rocksdb_livefiles_smallestkey(files, f, &first.n);
+        last.p = (const uint8_t *)rocksdb_livefiles_largestkey(files, f, &last.n);
+        rocksdb_iter_seek(i, chars(first), first.n);
+        (void)read_through(i, &last, v, false);
+    }
+    rocksdb_livefiles_destroy(files);
+}
+
+/* Opening has read what a file says of itself: index, filter, properties. */
+int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const struct kv_verify *v, struct err *e) {
+    struct err why = {0};
+    struct kv *kv = kv_rocksdb_view(o, folder, &why);
+    if (!kv && why.no_memory) return err_nomem(e);
+    if (!kv) {
+        v->damaged(v->arg, why.text);
+        return 0;
+    }
+    struct rocks *r = (struct rocks *)kv;
+    rocksdb_readoptions_t *read = read_options(ENG_TIER_ANY);
+    rocksdb_readoptions_set_fill_cache(read, 0);
+    rocksdb_readoptions_set_total_order_seek(read, 1);
+    rocksdb_readoptions_set_ignore_range_deletions(read, 1); /* what they cover is passed by otherwise */
+    rocksdb_iterator_t *i = rocksdb_create_iterator(r->db, read);
+    rocksdb_iter_seek_to_first(i);
+    if (!read_through(i, NULL, v, true)) read_each_file(r, i, v);
+    rocksdb_iter_destroy(i);
+    rocksdb_readoptions_destroy(read);
+    close_store(kv);
+    return 0;
 }

@@ -55,7 +55,8 @@ room("server", "+native_protocol", "keyspaces", "capture", "http", "control_plan
 room("tools/page", "base")
 room("tools/client", "base", "types", "access", "native_protocol")
 # What a statement comes to offline is what the server makes of it: its limits, too, are asked as the server asks them.
-room("tools/tally", "tools/client", "capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "limits", "native_protocol", "server")
+room("tools/tally", "tools/client", "capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "limits", "native_protocol", "server",
+     "access", "ledger")
 room("tools/tally/capacity", "+tools/tally", "limits")
 room("tools/tally/stress", "+tools/tally", "limits", "tools/page")
 

@@ -1,0 +1,249 @@
+/* tally verify: looks through a data folder that no server uses: its files and what is in them. Nothing is changed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/role.h"
+#include "capture/format.h"
+#include "engine/verify.h"
+#include "ledger/journal.h"
+#include "system_schema/catalog_record.h"
+#include "system_schema/ddl_rule.h"
+#include "tools/tally/subcommand.h"
+#include "tools/tally/table.h"
+
+enum { FOUND_MAX = 1000 };
+
+struct verify {
+    const char *data_dir;
+    bool json;
+    struct arena arena;
+    uint32_t n_found;
+    char *found[FOUND_MAX];
+    struct table table;
+    struct buf files; /* as JSON */
+    uint64_t n_files, bytes;
+};
+
+static void found(void *arg, const char *words) {
+    struct verify *v = arg;
+    for (uint32_t i = 0; i < v->n_found; i++)
+        if (!strcmp(v->found[i], words)) return;
+    char *copy = v->n_found < FOUND_MAX ? strdup(words) : NULL;
+    if (copy) v->found[v->n_found++] = copy;
+}
+
+/* ---- named records ---- */
+
+static bool is_named(struct slice name, const char *prefix) { return name.n >= strlen(prefix) && !memcmp(name.p, prefix, strlen(prefix)); }
+
+static int check_object(struct slice name, struct slice value, struct err *e) {
+    static const struct object_kind *const kinds[] = {
+#define KIND(name) &name##_kind,
+#include "system_schema/object_kind.def"
+#undef KIND
+    };
+    const struct object_place at = {.keyspace = "", .name = ""};
+    struct record r;
+    if (record_decode(name, value, &r, e)) return -1;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (kinds[i]->tag == r.tag) return form_check(kinds[i], &at, r.form, e) || (r.next.n && form_check(kinds[i], &at, r.next, e)) ? -1 : 0;
+    return err_set(e, ERR_SERVER, "it is of no kind that this tally knows");
+}
+
+static int check_role(struct verify *v, struct slice value, struct err *e) {
+    struct role r;
+    arena_reset(&v->arena);
+    return role_decode("", value, &v->arena, &r, e);
+}
+
+static int named(void *arg, struct slice name, struct slice value, struct err *e) {
+    static const char rules[] = "catalog/ddl_rule/";
+    struct ddl_rule rule;
+    if (is_named(name, rules)) return ddl_rule_decode(value, &rule, e);
+    if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/') return check_object(name, value, e);
+    if (is_named(name, "role/")) return check_role(arg, value, e);
+    return 0;
+}
+
+/* ---- files beside the store ---- */
+
+/* In one piece; p NULL: found says why. */
+static struct slice read_file(struct verify *v, const char *path) {
+    char words[PATH_MAX + 256];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint8_t *bytes = fd >= 0 && !fstat(fd, &st) ? malloc((size_t)st.st_size + 1) : NULL;
+    size_t n = 0;
+    for (ssize_t got; bytes && n < (size_t)st.st_size && (got = read(fd, bytes + n, (size_t)st.st_size - n)) > 0;) n += (size_t)got;
+    bool whole = bytes && n == (size_t)st.st_size;
+    if (!whole) {
+        snprintf(words, sizeof(words), "%s cannot be read: %s", path, strerror(errno));
+        found(v, words);
+        free(bytes);
+    }
+    if (fd >= 0) close(fd);
+    return whole ? slice_of(bytes, n) : (struct slice){0};
+}
+
+static void found_at(struct verify *v, const char *path, uint64_t at, const char *why) {
+    char words[PATH_MAX + ERR_TEXT_MAX + 64];
+    snprintf(words, sizeof(words), "%s is damaged at byte %llu: %s", path, (unsigned long long)at, why);
+    found(v, words);
+}
+
+static void check_ledger(struct verify *v, const char *path) {
+    struct slice all = read_file(v, path);
+    struct book b = {0};
+    uint32_t latest = 0;
+    if (!all.p) return;
+    int64_t sound = journal_take(&b, all, &latest);
+    if (sound >= 0 && (size_t)sound < all.n) found_at(v, path, (uint64_t)sound, "what stands there and behind it is left out when a server starts");
+    book_fini(&b);
+    free((void *)(uintptr_t)all.p);
+}
+
+static void check_capture(struct verify *v, const char *path) {
+    struct slice all = read_file(v, path);
+    struct capture_header h;
+    struct capture_record r;
+    struct err e = {0};
+    if (!all.p) return;
+    uint64_t at = capture_get_header(all, &h, &e) ? 0 : CAPTURE_HEADER;
+    while (!e.set && at < all.n) {
+        ssize_t n = capture_get_record(all, at, &h, &r, &e);
+        if (n > 0) at += (uint64_t)n;
+    }
+    if (e.set) found_at(v, path, at, e.text);
+    free((void *)(uintptr_t)all.p);
+}
+
+/* ---- the list of files ---- */
+
+/* What was found of a file: the words that hold its path, as a whole name. NULL: nothing. */
+static const char *words_of(const struct verify *v, const char *path) {
+    size_t n = strlen(path);
+    for (uint32_t i = 0; i < v->n_found; i++)
+        for (const char *at = v->found[i]; (at = strstr(at, path)); at += n)
+            if (!at[n] || strchr(" :,;\n", at[n])) return v->found[i];
+    return NULL;
+}
+
+static bool ends_with(const char *name, const char *suffix) {
+    size_t n = strlen(name), k = strlen(suffix);
+    return n >= k && !strcmp(name + n - k, suffix);
+}
+
+static void list_file(struct verify *v, const char *path, const char *name, uint64_t bytes) {
+    const char *words = words_of(v, path);
+    table_row(&v->table, "%s\t%llu\t%s", name, (unsigned long long)bytes, words ? "damaged" : "sound");
+    buf_printf(&v->files, "%s{\"file\":", v->n_files ? "," : "");
+    buf_json_str(&v->files, slice_str(name));
+    buf_printf(&v->files, ",\"bytes\":%llu,\"sound\":%s}", (unsigned long long)bytes, words ? "false" : "true");
+    v->n_files++;
+    v->bytes += bytes;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+
+/* beside: looks into what is not the store's; else lists. */
+static void walk(struct verify *v, const char *folder, bool beside) {
+    struct dirent **all;
+    char path[PATH_MAX];
+    struct stat st;
+    int n = scandir(folder, &all, NULL, by_name);
+    for (int i = 0; i < n; i++) {
+        const char *name = all[i]->d_name;
+        bool usable = strcmp(name, ".") && strcmp(name, "..") && snprintf(path, sizeof(path), "%s/%s", folder, name) < PATH_MAX && !lstat(path, &st);
+        if (usable && S_ISDIR(st.st_mode)) walk(v, path, beside);
+        else if (usable && S_ISREG(st.st_mode) && !beside) list_file(v, path, path + strlen(v->data_dir) + 1, (uint64_t)st.st_size);
+        else if (usable && S_ISREG(st.st_mode) && !strcmp(name, "ledger.tally")) check_ledger(v, path);
+        else if (usable && S_ISREG(st.st_mode) && ends_with(name, ".tcap")) check_capture(v, path);
+        free(all[i]);
+    }
+    if (n >= 0) free(all);
+}
+
+/* ---- the whole ---- */
+
+/* A server that uses the folder holds its lock. The descriptor, -2: there is no lock file; -1. */
+static int take_lock(const char *data_dir, struct err *e) {
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/tallyd.lock", data_dir) >= (int)sizeof(path)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || !flock(fd, LOCK_SH | LOCK_NB)) return fd < 0 ? -2 : fd;
+    close(fd);
+    return err_set(e, ERR_CONFIG, "a server uses the data folder %s; stop it first, or make a backup (tally backup), which is verified", data_dir);
+}
+
+static void print(struct verify *v, const struct eng_verify *x) {
+    if (!v->json) {
+        table_print(&v->table);
+        for (uint32_t i = 0; i < v->n_found; i++) printf("%s\n", v->found[i]);
+        printf("%llu files, %llu bytes, %llu records of the catalogue, %llu of rows: %s\n", (unsigned long long)v->n_files, (unsigned long long)v->bytes,
+               (unsigned long long)x->records, (unsigned long long)x->rows, v->n_found ? "damaged" : "sound");
+        return;
+    }
+    struct buf out;
+    buf_init(&out, 0);
+    for (uint32_t i = 0; i < v->n_found; i++) {
+        if (i) buf_u8(&out, ',');
+        buf_json_str(&out, slice_str(v->found[i]));
+    }
+    printf("{\"ok\":%s,\"files\":[%.*s],\"records\":%llu,\"rows\":%llu,\"damage\":[%.*s]}\n", v->n_found ? "false" : "true", SLICE_FMT(buf_slice(&v->files)),
+           (unsigned long long)x->records, (unsigned long long)x->rows, SLICE_FMT(buf_slice(&out)));
+    buf_fini(&out);
+}
+
+static int run(struct verify *v, struct eng_verify *x) {
+    static const struct table_column columns[] = {{"file", false}, {"bytes", true}, {"state", false}};
+    struct err e = {0};
+    int lock = take_lock(v->data_dir, &e);
+    if (lock == -1) return say_wrong(v->json, "verify", &e);
+    table_init(&v->table, columns, ARRAY_LEN(columns));
+    buf_init(&v->files, 0);
+    int rc = eng_verify(x, &e) ? say_wrong(v->json, "verify", &e) : EXIT_DONE;
+    if (rc == EXIT_DONE) {
+        walk(v, v->data_dir, true);
+        walk(v, v->data_dir, false);
+        print(v, x);
+        rc = v->n_found ? EXIT_NO : EXIT_DONE;
+    }
+    table_fini(&v->table);
+    buf_fini(&v->files);
+    if (lock >= 0) close(lock);
+    return rc;
+}
+
+int tally_verify(int argc, char **argv) {
+    struct verify *v = calloc(1, sizeof(*v));
+    char folder[PATH_MAX];
+    if (!v) return EXIT_NO;
+    const struct flag flags[] = {
+        {.name = "data-dir", .argument = "DIR", .help = "the data folder of a server that is stopped", .text = &v->data_dir},
+        {.name = "json", .help = "print the result as JSON", .on = &v->json},
+    };
+    int rc = flags_read("verify", argc, argv, flags, ARRAY_LEN(flags));
+    if (!rc && (!v->data_dir || !realpath(v->data_dir, folder))) {
+        fprintf(stderr, "tally verify: --data-dir names a data folder%s; see tally verify --help\n", v->data_dir ? ", and there is no such folder" : "");
+        rc = EXIT_USAGE;
+    }
+    if (!rc) {
+        v->data_dir = folder;
+        arena_init(&v->arena, 64 << 10, 0);
+        struct eng_verify x = {.data_dir = folder, .found = found, .named = named, .arg = v};
+        rc = run(v, &x);
+        arena_fini(&v->arena);
+    } else if (rc < 0) {
+        rc = EXIT_DONE;
+    }
+    for (uint32_t i = 0; i < v->n_found; i++) free(v->found[i]);
+    free(v);
+    return rc;
+}
