@@ -38,6 +38,12 @@ static void print(const char *form, const struct resource *r, struct buf *out) {
 void resource_text(const struct resource *r, struct buf *out) { print(kinds[r->kind].text, r, out); }
 void resource_show(const struct resource *r, struct buf *out) { print(kinds[r->kind].shown, r, out); }
 
+void permission_missing(enum permission p, const char *role, const struct resource *on, struct buf *out) {
+    buf_printf(out, "User %s has no %s permission on ", role, permission_name(p));
+    resource_show(on, out);
+    buf_put_str(out, " or any of its parents");
+}
+
 /* Whether a text was printed by the form; the kind's keyspace and name are then put where the form shows them. */
 static bool show_as(enum resource_kind kind, const char *text, struct buf *out) {
     const char *form = kinds[kind].text, *keyspace = NULL, *name = NULL;

@@ -34,6 +34,8 @@ uint32_t resource_permissions(const struct resource *r);
 /* "data/k/t", as system_auth keeps it; and "<table k.t>". */
 void resource_text(const struct resource *r, struct buf *out);
 void resource_show(const struct resource *r, struct buf *out);
+/* "User app has no SELECT permission on <table k.t> or any of its parents" */
+void permission_missing(enum permission p, const char *role, const struct resource *on, struct buf *out);
 /* "<table k.t>" of "data/k/t". */
 void resource_show_text(const char *text, struct buf *out);
 /* Goes to the one that it is directly below; false: there is none. */

@@ -72,6 +72,20 @@ const struct schema_type *call_type(struct call *c, const char *keyspace, const 
     return NULL;
 }
 
+int call_check_creator(struct call *c, enum resource_kind kind, const char *keyspace) {
+    const struct resource on = {.kind = kind, .keyspace = keyspace};
+    struct buf text;
+    if (!c->role) return 0;
+    const struct role_set *roles = access_roles(c->o->access);
+    bool may = role_permissions(roles, c->role, &on) & 1u << MAY_CREATE;
+    role_set_unref(roles);
+    if (may) return 0;
+    buf_init(&text, 0);
+    permission_missing(MAY_CREATE, c->role, &on, &text);
+    c->error = API_AccessDeniedException;
+    return err_set_buf(c->err, ERR_UNAUTHORIZED, &text);
+}
+
 int call_check_active(struct call *c, const char *what, const char *name, enum schema_status status) {
     if (status == SCHEMA_ACTIVE) return 0;
     return call_fail(c, API_ConflictException, "The %s %s is %s; wait until it is %s.", what, name, schema_status_name(status),

@@ -47,6 +47,7 @@ static bool is_there(const struct call *c, const char *keyspace) {
 
 int op_create_keyspace(struct call *c) {
     const char *name = call_text(c, "keyspaceName");
+    if (call_check_creator(c, RESOURCE_OF_ALL_KEYSPACES, NULL)) return -1;
     struct ast_prop_value *map = name ? replication(c, doc_get(c->in, "replicationSpecification")) : NULL;
     struct ast_stmt *s = map ? statement(c, STMT_CREATE_KEYSPACE, name) : NULL;
     if (c->err->set) return -1;

@@ -68,7 +68,7 @@ static int answer_arn(struct call *c, const char *member, const char *keyspace, 
 /* One of the name that a new table is to have. */
 static int check_new(struct call *c, const char *keyspace, const char *name) {
     const struct schema_space *space = call_space(c, keyspace);
-    if (!space) return -1;
+    if (!space || call_check_creator(c, RESOURCE_OF_ALL_TABLES, keyspace)) return -1;
     const struct schema_table *t = schema_tables_find(&space->tables, name);
     if (!t) t = schema_tables_find(&space->deleting, name);
     if (t && t->status != SCHEMA_ACTIVE) return call_check_active(c, "table", name, t->status);

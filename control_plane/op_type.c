@@ -30,6 +30,7 @@ static const struct schema_type *existing(const struct schema_space *space, cons
 int op_create_type(struct call *c) {
     const char *keyspace = call_text(c, "keyspaceName"), *name = call_text(c, "typeName");
     const struct schema_space *space = name ? call_space(c, keyspace) : NULL;
+    if (space && call_check_creator(c, RESOURCE_OF_ALL_TABLES, keyspace)) return -1;
     struct ast_stmt *s = space ? tree_new(c, STMT_CREATE_TYPE) : NULL;
     if (c->err->set || (space && call_check_active(c, "keyspace", keyspace, space->keyspace->status))) return -1;
     if (!s) return call_nomem(c);

@@ -1,6 +1,7 @@
 /* One operation of the API under way. Inside control_plane only. */
 #pragma once
 
+#include "access/access.h"
 #include "control_plane/document.h"
 #include "control_plane/options.h"
 
@@ -47,6 +48,8 @@ bool call_shows(const struct schema_keyspace *ks);
 const struct schema_space *call_space(struct call *c, const char *keyspace);
 const struct schema_table *call_table(struct call *c, const char *keyspace, const char *table); /* of any status */
 const struct schema_type *call_type(struct call *c, const char *keyspace, const char *name);
+/* -1: AccessDeniedException: who has signed may make nothing there. Asked before what is there is told. */
+int call_check_creator(struct call *c, enum resource_kind kind, const char *keyspace) MUST_CHECK;
 /* -1: ConflictException: something is under way in it. */
 int call_check_active(struct call *c, const char *what, const char *name, enum schema_status status) MUST_CHECK;
 

@@ -14,9 +14,7 @@ int asker_must(const struct asker *a, enum permission p, const struct resource *
     if (role_permissions(a->roles, a->role, on) & 1u << p) return 0;
     buf_init(&text, 0);
     if (is_data(on)) {
-        buf_printf(&text, "User %s has no %s permission on ", a->role, permission_name(p));
-        resource_show(on, &text);
-        buf_put_str(&text, " or any of its parents");
+        permission_missing(p, a->role, on, &text);
     } else {
         buf_printf(&text, "User %s does not have sufficient privileges to perform the requested operation", a->role);
     }

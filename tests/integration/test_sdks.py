@@ -5,12 +5,14 @@ what was made is used by CQL meanwhile.
 """
 import json
 
+import boto3
 import pytest
+from botocore.config import Config
 from cassandra.auth import PlainTextAuthProvider
 
 from control import release
 from programs import Conversation
-from tally_server import Server, create_keyspace, free_port
+from tally_server import Server, create_keyspace, eventually, free_port
 
 ARN = "arn:aws:cassandra:us-east-1:111122223333:/keyspace/"
 COLUMNS = ["id int", "at timestamp", "note text"]
@@ -117,3 +119,41 @@ def test_aws_sdk(sdk, program, open_server, signing_server):
         heard, value = client.hear()
         assert (heard, value[:2]) == (what, right), (login, value)
     client.end()
+
+
+def test_who_may_only_read_changes_nothing(signing_server):
+    """Whatever the request names: a role without the right is told so, and nothing of what is there."""
+    def client(key):
+        return boto3.client("keyspaces", endpoint_url=f"http://{signing_server.ready['api']}", region_name="us-east-1", aws_access_key_id=key,
+                            aws_secret_access_key="SECRET", config=Config(retries={"total_max_attempts": 1}))
+
+    def made(call):
+        """Not while the keyspace is in the making."""
+        try:
+            return call()
+        except owner.exceptions.ConflictException:
+            return None
+
+    owner, reader = client("AKID"), client("READER")
+    plain = {"allColumns": [{"name": "p", "type": "int"}], "partitionKeys": [{"name": "p"}]}
+    fields = [{"name": "a", "type": "int"}]
+    arn = owner.create_keyspace(keyspaceName="theirs")["resourceArn"]
+    eventually(lambda: made(lambda: owner.create_type(keyspaceName="theirs", typeName="u", fieldDefinitions=fields)))
+    table = owner.create_table(keyspaceName="theirs", tableName="t", schemaDefinition=plain, pointInTimeRecovery={"status": "ENABLED"})["resourceArn"]
+    eventually(lambda: owner.get_table(keyspaceName="theirs", tableName="t")["status"] == "ACTIVE")
+    assert reader.get_table(keyspaceName="theirs", tableName="t")["tableName"] == "t" and reader.list_tags_for_resource(resourceArn=table)["tags"] == []
+    refused = reader.exceptions.AccessDeniedException
+    for change in (
+            lambda c: c.create_keyspace(keyspaceName="other"), lambda c: c.create_keyspace(keyspaceName="theirs"),
+            lambda c: c.update_keyspace(keyspaceName="theirs", replicationSpecification={"replicationStrategy": "MULTI_REGION", "regionList": ["us-east-1", "eu-west-1"]}),
+            lambda c: c.delete_keyspace(keyspaceName="theirs"),
+            lambda c: c.create_table(keyspaceName="theirs", tableName="more", schemaDefinition=plain),
+            lambda c: c.create_table(keyspaceName="theirs", tableName="t", schemaDefinition=plain),
+            lambda c: c.update_table(keyspaceName="theirs", tableName="t", addColumns=[{"name": "v", "type": "int"}]),
+            lambda c: c.restore_table(sourceKeyspaceName="theirs", sourceTableName="t", targetKeyspaceName="theirs", targetTableName="r"),
+            lambda c: c.delete_table(keyspaceName="theirs", tableName="t"),
+            lambda c: c.create_type(keyspaceName="theirs", typeName="v", fieldDefinitions=fields),
+            lambda c: c.create_type(keyspaceName="theirs", typeName="u", fieldDefinitions=fields), lambda c: c.delete_type(keyspaceName="theirs", typeName="u"),
+            lambda c: c.tag_resource(resourceArn=table, tags=[{"key": "a", "value": "b"}]), lambda c: c.untag_resource(resourceArn=arn, tags=[{"key": "a", "value": "b"}])):
+        with pytest.raises(refused, match="User reader has no [A-Z]+ permission on "):
+            change(reader)
