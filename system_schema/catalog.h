@@ -124,6 +124,7 @@ struct catalog_change {
     int64_t restore_us;
     uint32_t n_unset; /* option names, or names of whole map options, to remove */
     const char *const *unset;
+    bool at_once; /* ALTER: the object stays ACTIVE: no rule delays it or lets it fail */
 };
 
 /* Checks the change against the current state, persists it and starts it. 1: done, *out is what clients are told; 0: nothing

@@ -552,6 +552,10 @@ static int record_begin(struct apply *a, struct entry *x) {
     struct catalog *c = a->c;
     struct entry_before before;
     entry_schedule(c, x);
+    if (a->change->at_once) {
+        x->at_once = true;
+        entry_fail_with(x, NULL);
+    }
     bool at_once = entry_is_due_at_once(x);
     if (at_once) entry_finish(c, x, &before);
     fault_dies(FAULT_DDL);

@@ -270,6 +270,16 @@ enum ast_alter_table_op {
     ALTER_TABLE_ADD, ALTER_TABLE_DROP, ALTER_TABLE_ALTER_TYPE, ALTER_TABLE_RENAME, ALTER_TABLE_WITH, ALTER_TABLE_ADD_TAGS, ALTER_TABLE_DROP_TAGS,
     ALTER_TABLE_DROP_COMPACT_STORAGE, ALTER_TABLE_MASK, ALTER_TABLE_DROP_MASK,
 };
+/* What AWS's other services say of a table, beside what CQL can: settings that no statement names (by one name each; value NULL: it goes), and at once: the table stays
+ * ACTIVE meanwhile, for it is theirs. */
+struct ast_beside {
+    bool at_once;
+    uint32_t n;
+    const struct ast_beside_setting {
+        const char *name, *value;
+    } *settings;
+};
+
 struct ast_alter_table {
     struct ast_name table;
     bool if_exists, column_if_exists, column_if_not_exists;
@@ -281,6 +291,7 @@ struct ast_alter_table {
     struct ast_expr *drop_timestamp; /* DROP ... USING TIMESTAMP */
     struct ast_props props;
     struct ast_prop_value *tags;
+    struct ast_beside beside; /* WITH */
 };
 
 struct ast_drop { /* TABLE, TYPE, INDEX, VIEW: name and IF EXISTS */
