@@ -230,7 +230,7 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
 /* ---- life ---- */
 
 static int listen_at(struct control_plane *p, struct http_listener **out, uint16_t port, bool tls, struct err *e) {
-    const struct http_options o = {.port = port, .what = "the API", .body_max = BODY_MAX, .tls_cert = tls ? p->o.tls_cert : NULL,
+    const struct http_options o = {.port = port, .what = "the API", .body_max = BODY_MAX, .request_s = p->o.request_s, .tls_cert = tls ? p->o.tls_cert : NULL,
                                    .tls_key = tls ? p->o.tls_key : NULL, .handle = handle, .arg = p};
     return port ? http_start(out, &o, e) : 0;
 }

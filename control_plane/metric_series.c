@@ -3,7 +3,19 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "access/access.h"
+
 static const char NAMESPACE[] = "AWS/Cassandra";
+
+int metric_check_permission(struct call *c) {
+    const struct resource on = {RESOURCE_OF_TABLE, "system_metering", "metrics"};
+    if (!c->role) return 0;
+    const struct role_set *roles = access_roles(c->o->access);
+    bool may = role_permissions(roles, c->role, &on) & 1u << MAY_SELECT;
+    role_set_unref(roles);
+    if (may) return 0;
+    return call_fail(c, API_AccessDeniedException, "User %s has no SELECT permission on <table %s.%s> or any of its parents", c->role, on.keyspace, on.name);
+}
 
 /* ---- what is asked ---- */
 

@@ -8,6 +8,9 @@
 #include "control_plane/metric.h"
 #include "control_plane/operation.h"
 
+/* -1: AccessDeniedException: the role may not read system_metering.metrics, which shows the same. */
+int metric_check_permission(struct call *c) MUST_CHECK;
+
 struct metric_span {
     int64_t start, end; /* seconds since 1970, whole minutes; end is not in it */
     int64_t period;

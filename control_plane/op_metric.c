@@ -32,7 +32,7 @@ int op_get_metric_statistics(struct call *c) {
     struct metric_span span;
     struct metric_name name;
     struct metric_series series;
-    if (take_span(c, &span)) return -1;
+    if (metric_check_permission(c) || take_span(c, &span)) return -1;
     if (doc_get(c->in, "ExtendedStatistics"))
         return call_fail(c, API_InvalidParameterValueException, "ExtendedStatistics: Tally keeps no samples, only their number, sum, least and most; ask for Statistics.");
     if (!doc_get(c->in, "Statistics"))
@@ -118,7 +118,7 @@ int op_list_metrics(struct call *c) {
     const struct metric_want want = {.names_only = true};
     struct listing l = {.c = c};
     struct page page;
-    if (page_begin_at(c, &page, "NextToken", ROOM, API_InvalidParameterValueException)) return -1;
+    if (metric_check_permission(c) || page_begin_at(c, &page, "NextToken", ROOM, API_InvalidParameterValueException)) return -1;
     c->error = API_InternalServerException;
     if ((!namespace || slice_is(namespace->text, "AWS/Cassandra")) && source->each(source->arg, c->schema, &want, take, &l, c->err)) return -1;
     if (l.n) qsort(l.list, l.n, sizeof(*l.list), by_key);

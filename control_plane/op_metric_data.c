@@ -181,7 +181,7 @@ int op_get_metric_data(struct call *c) {
     struct request r = {.c = c};
     const struct doc *most = doc_get(c->in, "MaxDatapoints");
     uint64_t skip;
-    if (metric_span_take(c, API_ValidationError, &r.span) || take_queries(&r) || page_start(c, &skip)) return -1;
+    if (metric_check_permission(c) || metric_span_take(c, API_ValidationError, &r.span) || take_queries(&r) || page_start(c, &skip)) return -1;
     if (most && (most->whole < 1 || most->whole > MATH_POINTS))
         return call_fail(c, API_ValidationError, "The value %" PRId64 " for parameter MaxDatapoints must be from 1 to %d.", most->whole, MATH_POINTS);
     return read_all(&r) ? -1 : answer(&r, skip, most ? (uint64_t)most->whole : MATH_POINTS);

@@ -15,5 +15,6 @@ struct control_plane_options {
     const char *region;
     struct metric_source metrics;
     uint16_t port, tls_port; /* 0: off */
+    int request_s;           /* of http_options */
     const char *tls_cert, *tls_key;
 };

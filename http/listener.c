@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -13,15 +14,20 @@
 /* Connections that stay open at once; a few more while those sent off are being closed. */
 enum { VISITORS = 64, ANSWER_MAX = 64 << 20, PEM_MAX = 1 << 20, REQUEST_SECONDS = 10 };
 
-/* A connection, from its first moment to its last. All of it on the daemon's one thread. */
+/* A connection, from its first moment to its last. Made and freed on the daemon's thread; in the list, and its time, under the listener's lock. */
 struct visitor {
     TAILQ_ENTRY(visitor) entry;
     int fd;
     bool listed;
+    time_t until; /* of the monotonic clock; 0: its request is being answered */
 };
 
 struct http_listener {
     struct MHD_Daemon *daemon;
+    pthread_t usher; /* sends off who takes too long */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stopping, has_usher;
     TAILQ_HEAD(, visitor) visitors; /* eldest first */
     unsigned n_visitors;
     struct http_options o;
@@ -31,7 +37,7 @@ struct http_listener {
 /* A request that is being read. */
 struct reading {
     struct buf body;
-    struct timespec began;
+    time_t began;
     bool too_large;
 };
 
@@ -55,6 +61,27 @@ void http_each_argument(const struct http_request *q, void (*take)(void *arg, co
     MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, give_argument, &t);
 }
 
+/* ---- time ---- */
+
+static time_t now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* From the end of a request to that of the next, of which the first half may pass without a byte; and for taking an answer. */
+static time_t turn_s(const struct http_listener *l) { return 2 * (time_t)l->o.request_s; }
+
+/* 0: as long as it takes. */
+static void give_time(struct http_listener *l, struct MHD_Connection *c, time_t seconds) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct visitor *v = info ? info->socket_context : NULL;
+    if (!v) return;
+    pthread_mutex_lock(&l->lock);
+    v->until = seconds ? now_s() + seconds : 0;
+    pthread_mutex_unlock(&l->lock);
+}
+
 /* ---- answers ---- */
 
 static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_answer *a) {
@@ -72,8 +99,10 @@ static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c,
     const struct http_request q = {.method = method, .path = path, .body = buf_slice(&r->body), .connection = c};
     struct http_answer a = {.status = MHD_HTTP_CONTENT_TOO_LARGE, .type = "text/plain"};
     buf_init(&a.body, ANSWER_MAX);
+    give_time(l, c, 0);
     if (r->too_large) buf_printf(&a.body, "a request may have %zu bytes\n", l->o.body_max);
     else l->o.handle(l->o.arg, &q, &a);
+    give_time(l, c, turn_s(l));
     enum MHD_Result rc = send_answer(c, &a);
     buf_fini(&a.body);
     return rc;
@@ -85,15 +114,11 @@ static struct reading *begin(void) {
     struct reading *r = calloc(1, sizeof(*r));
     if (!r) return NULL;
     buf_init(&r->body, 0);
-    clock_gettime(CLOCK_MONOTONIC, &r->began);
+    r->began = now_s();
     return r;
 }
 
-static bool is_late(const struct reading *r) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec - r->began.tv_sec > REQUEST_SECONDS;
-}
+static bool is_late(const struct http_listener *l, const struct reading *r) { return now_s() - r->began > l->o.request_s; }
 
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path, const char *method, const char *version,
                                   const char *data, size_t *data_n, void **state) {
@@ -101,7 +126,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     struct reading *r = *state;
     (void)version;
     if (!r) return (*state = begin()) ? MHD_YES : MHD_NO;
-    if (is_late(r)) return MHD_NO;
+    if (is_late(l, r)) return MHD_NO;
     if (!*data_n) return answer(l, c, method, path, r);
     if (!l->o.body_max) return MHD_NO; /* nothing here takes a body */
     r->too_large = r->too_large || r->body.n + *data_n > l->o.body_max;
@@ -111,8 +136,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 }
 
 static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why) {
+    struct http_listener *l = arg;
     struct reading *r = *state;
-    (void)arg, (void)c, (void)why;
+    (void)why;
+    give_time(l, c, turn_s(l));
     if (!r) return;
     buf_fini(&r->body);
     free(r);
@@ -121,32 +148,60 @@ static void on_end(void *arg, struct MHD_Connection *c, void **state, enum MHD_R
 
 /* ---- visitors ---- */
 
-static void send_off_eldest(struct http_listener *l) {
-    struct visitor *v = TAILQ_FIRST(&l->visitors);
+/* Under the lock. */
+static void unlist(struct http_listener *l, struct visitor *v) {
     TAILQ_REMOVE(&l->visitors, v, entry);
     l->n_visitors--;
     v->listed = false;
+}
+
+static void send_off(struct http_listener *l, struct visitor *v) {
+    unlist(l, v);
     shutdown(v->fd, SHUT_RDWR); /* which the daemon sees, and closes */
+}
+
+static void leave(struct http_listener *l, struct visitor *v) {
+    pthread_mutex_lock(&l->lock);
+    if (v->listed) unlist(l, v);
+    pthread_mutex_unlock(&l->lock);
+    free(v);
 }
 
 static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode what) {
     struct http_listener *l = arg;
     struct visitor *v = *context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (!v) return;
-        if (v->listed) {
-            TAILQ_REMOVE(&l->visitors, v, entry);
-            l->n_visitors--;
-        }
-        free(v);
+        if (v) leave(l, v);
         return;
     }
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     *context = v = calloc(1, sizeof(*v));
     if (!v || !info) return;
-    *v = (struct visitor){.fd = info->connect_fd, .listed = true};
+    pthread_mutex_lock(&l->lock);
+    *v = (struct visitor){.fd = info->connect_fd, .listed = true, .until = now_s() + turn_s(l)};
     TAILQ_INSERT_TAIL(&l->visitors, v, entry);
-    if (++l->n_visitors > VISITORS) send_off_eldest(l);
+    if (++l->n_visitors > VISITORS) send_off(l, TAILQ_FIRST(&l->visitors));
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Whose bytes come one by one is not idle, and so not the daemon's to end. */
+static void *usher(void *arg) {
+    struct http_listener *l = arg;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stopping) {
+        struct timespec next;
+        struct visitor *v, *behind;
+        time_t now = now_s();
+        for (v = TAILQ_FIRST(&l->visitors); v; v = behind) {
+            behind = TAILQ_NEXT(v, entry);
+            if (v->until && v->until < now) send_off(l, v);
+        }
+        clock_gettime(CLOCK_REALTIME, &next);
+        next.tv_sec++;
+        pthread_cond_timedwait(&l->wake, &l->lock, &next);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
 }
 
 /* ---- life ---- */
@@ -170,7 +225,7 @@ static struct MHD_Daemon *start(struct http_listener *l) {
     const struct MHD_OptionItem secrets[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, l->cert.p}, {MHD_OPTION_HTTPS_MEM_KEY, 0, l->key.p}, {MHD_OPTION_END, 0, NULL}};
     return MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), l->o.port, NULL, NULL, on_request, l,
                             MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)REQUEST_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)l->o.request_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
                             MHD_OPTION_NOTIFY_CONNECTION, on_visitor, l, MHD_OPTION_NOTIFY_COMPLETED, on_end, l,
                             MHD_OPTION_ARRAY, tls ? secrets : secrets + 2, MHD_OPTION_END);
 }
@@ -180,17 +235,29 @@ int http_start(struct http_listener **out, const struct http_options *o, struct 
     *out = NULL;
     if (!l) return err_nomem(e);
     l->o = *o;
+    if (!l->o.request_s || l->o.request_s > REQUEST_SECONDS) l->o.request_s = REQUEST_SECONDS;
     TAILQ_INIT(&l->visitors);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->wake, NULL);
     int rc = o->tls_cert ? read_pem(o->tls_cert, &l->cert, e) || read_pem(o->tls_key, &l->key, e) : 0;
     if (!rc) l->daemon = start(l);
     if (!rc && !l->daemon) rc = err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for %s: %s", o->port, o->what, strerror(errno));
+    if (!rc && pthread_create(&l->usher, NULL, usher, l)) rc = err_set(e, ERR_SERVER, "cannot start a thread for %s", o->what);
+    else l->has_usher = !rc;
     if (!rc) *out = l;
     else http_stop(l);
     return rc ? -1 : 0;
 }
 
 void http_stop(struct http_listener *l) {
+    pthread_mutex_lock(&l->lock);
+    l->stopping = true;
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+    if (l->has_usher) pthread_join(l->usher, NULL);
     if (l->daemon) MHD_stop_daemon(l->daemon);
+    pthread_cond_destroy(&l->wake);
+    pthread_mutex_destroy(&l->lock);
     buf_fini(&l->cert);
     buf_fini(&l->key);
     free(l);

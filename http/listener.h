@@ -1,7 +1,8 @@
-/* A port that answers HTTP: one thread, libmicrohttpd's, which reads a request whole and hands it to one function.
+/* A port that answers HTTP: one thread, libmicrohttpd's, which reads a request whole and hands it to one function; and one that ends connections which take too long.
  *
  * Life of a request: its body is gathered up to a bound; the function fills the answer; the listener sends it. Bounds, and who pays: a body that is larger
- * is answered 413 at once; a request that is not whole after some seconds ends its connection; with many connections open the eldest goes, whatever it
+ * is answered 413 at once; a request whose body is not whole after some seconds (request_s) ends its connection, as do as many without a byte, and twice as many from one request's end to the next one's, however its
+ * bytes come; with many connections open the eldest goes, whatever it
  * still wants, so that who opens connections and asks nothing keeps nobody out.
  */
 #pragma once
@@ -40,6 +41,7 @@ struct http_options {
     uint16_t port; /* of 127.0.0.1; 0: any free one */
     const char *what; /* of errors: "the admin port" */
     size_t body_max;  /* 0: no request has a body */
+    int request_s;    /* seconds that a request's body may take, and a connection without a byte; at most ten, or (0) ten */
     const char *tls_cert, *tls_key; /* files, PEM; NULL: no TLS */
     http_handler_fn handle;
     void *arg;

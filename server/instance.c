@@ -137,7 +137,7 @@ static int open_control_plane(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     const struct control_plane_options o = {
         .db = in->db, .catalog = in->catalog, .clock = &in->clock.clock, .size_model = s->size_model, .access = in->access,
-        .keys = s->auth == AUTH_NONE ? NULL : &in->keys, .region = s->region, .port = s->api_port, .tls_port = s->api_tls_port,
+        .keys = s->auth == AUTH_NONE ? NULL : &in->keys, .region = s->region, .port = s->api_port, .tls_port = s->api_tls_port, .request_s = (int)s->request_timeout,
         .tls_cert = s->tls.cert, .tls_key = s->tls.key, .metrics = {.arg = &in->metering, .each = metering_each_metric}};
     if (s->mode == MODE_CASSANDRA) return 0;
     if (control_plane_start(&in->control_plane, &o, e)) return -1;
