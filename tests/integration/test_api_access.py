@@ -202,10 +202,15 @@ SECOND = 1
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory):
     api = Api(tmp_path_factory.mktemp("bounds"), "--request-timeout", str(SECOND))
-    api.innocent = api.client()
     yield api
     assert api.server.alive(), f"tallyd died:\n{api.server.log_tail()}"
     api.server.stop()
+
+
+def innocent(api):
+    """Each time over a connection of its own: one that is kept is idle for longer than it may be here."""
+    status, _, body = api.post(b"{}", {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "KeyspacesService.ListKeyspaces"})
+    assert status == 200 and json.loads(body)["keyspaces"]
 
 
 def trickle(api, first, piece):
@@ -220,7 +225,7 @@ def trickle(api, first, piece):
                 got = s.recv(4096)
                 return got
             except socket.timeout:
-                assert api.innocent.list_keyspaces()["keyspaces"]
+                innocent(api)
             except (ConnectionResetError, BrokenPipeError):
                 return b""
     raise AssertionError("the connection was never ended")
@@ -245,7 +250,7 @@ def test_a_header_that_is_too_large(bounded):
         except (ConnectionResetError, BrokenPipeError):
             answer = b""
     assert not answer or re.match(rb"HTTP/1\.1 (431|413|400|414) ", answer)
-    assert bounded.innocent.list_keyspaces()["keyspaces"]
+    innocent(bounded)
 
 
 def read_answer(stream):
@@ -285,7 +290,7 @@ def test_a_long_pipeline_keeps_nobody_waiting(bounded):
         t.start()
     try:
         for _ in range(20):
-            assert bounded.innocent.list_keyspaces()["keyspaces"]
+            innocent(bounded)
     finally:
         stop.set()
         for t in threads:
