@@ -143,16 +143,26 @@ def ruled(tmp_path_factory):
     api.server.stop()
 
 
-def status(api, table):
-    """By the API and by CQL: the same, or none by both."""
+def status_by_cql(api, table):
     row = api.s.execute("SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = 'k' AND table_name = %s", (table,)).one()
+    return row.status if row else None
+
+
+def status_by_api(api, table):
     try:
-        by_api = api.keyspaces.get_table(keyspaceName="k", tableName=table)["status"]
+        return api.keyspaces.get_table(keyspaceName="k", tableName=table)["status"]
     except ClientError as e:
         assert (e.response["Error"]["Code"], e.response["ResponseMetadata"]["HTTPStatusCode"]) == ("ResourceNotFoundException", 404)
-        by_api = None
-    assert by_api == (row.status if row else None)
-    return by_api
+        return None
+
+
+def status(api, table):
+    """By the API and by CQL: the same, or none by both; asked again when it changes meanwhile."""
+    while True:
+        before, by_api, after = status_by_cql(api, table), status_by_api(api, table), status_by_cql(api, table)
+        if before == after:
+            assert by_api == before
+            return by_api
 
 
 @pytest.mark.parametrize("way", ["api", "cql"])
