@@ -47,11 +47,22 @@ static int month_length(int64_t year, int month) {
     return year > CUTOVER_YEAR || month != 2 ? calendar_month_length(year, month) : 28 + (year % 4 == 0);
 }
 
+static void historic_date(int64_t days, int64_t *year, int *month, int *day) {
+    if (days >= CUTOVER) calendar_date(days, year, month, day);
+    else julian_date(days, year, month, day);
+}
+
+int64_t calendar_months_ms(int64_t ms) {
+    int64_t year;
+    int month, day;
+    historic_date(floor_div(ms, DAY_MS), &year, &month, &day);
+    return year * 12 + month - 1;
+}
+
 int64_t calendar_add_months_ms(int64_t ms, int64_t months) {
     int64_t days = floor_div(ms, DAY_MS), rest = ms % DAY_MS + (ms % DAY_MS < 0 ? DAY_MS : 0), year;
     int month, day;
-    if (days >= CUTOVER) calendar_date(days, &year, &month, &day);
-    else julian_date(days, &year, &month, &day);
+    historic_date(days, &year, &month, &day);
     int64_t total = year * 12 + month - 1 + months;
     year = floor_div(total, 12);
     month = (int)(total - year * 12) + 1;

@@ -12,7 +12,7 @@ static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 static void put_timeuuid(int64_t ticks, uint64_t low, struct buf *out) {
     uint64_t t = (uint64_t)ticks;
-    buf_u64(out, t << 32 | (t >> 16 & 0xFFFF0000u) | 0x1000 | (t >> 48 & 0x0FFF));
+    buf_u64(out, t << 32 | (t >> 16 & 0xFFFF0000u) | 0x1000 | t >> 48);
     buf_u64(out, low);
 }
 
@@ -50,11 +50,10 @@ int function_current_time(const struct function_in *in, struct buf *out) {
     return 0;
 }
 
+/* Times that no timeuuid can tell wrap, and run over into its version (TimeUUID). */
 static int put_bound(const struct function_in *in, bool last, struct buf *out) {
-    int64_t ms = (int64_t)load_u64(in->args[0].p), ticks;
-    if (__builtin_sub_overflow(ms, gregorian_ms - last, &ticks) || __builtin_mul_overflow(ticks, 10000, &ticks))
-        return err_invalid(in->r->err, "The timestamp is out of the range of a timeuuid");
-    put_timeuuid(ticks - last, last ? 0x7F7F7F7F7F7F7F7Fu : 0x8080808080808080u, out);
+    uint64_t ticks = (load_u64(in->args[0].p) - (uint64_t)gregorian_ms) * 10000;
+    put_timeuuid((int64_t)(ticks + (last ? 9999 : 0)), last ? 0x7F7F7F7F7F7F7F7Fu : 0x8080808080808080u, out);
     return 0;
 }
 
@@ -62,13 +61,15 @@ int function_min_timeuuid(const struct function_in *in, struct buf *out) { retur
 int function_max_timeuuid(const struct function_in *in, struct buf *out) { return put_bound(in, true, out); }
 
 /* Milliseconds of a timeuuid, timestamp or date. */
-static int64_t to_ms(const struct function_in *in) {
-    const uint8_t *p = in->args[0].p;
-    if (in->f->args[0]->id == CQL_TIMESTAMP) return (int64_t)load_u64(p);
-    if (in->f->args[0]->id == CQL_DATE) return ((int64_t)load_u32(p) - ((int64_t)1 << 31)) * DAY_MS;
+static int64_t ms_of(const struct function_in *in, uint32_t i) {
+    const uint8_t *p = in->args[i].p;
+    if (in->f->args[i]->id == CQL_TIMESTAMP) return (int64_t)load_u64(p);
+    if (in->f->args[i]->id == CQL_DATE) return ((int64_t)load_u32(p) - ((int64_t)1 << 31)) * DAY_MS;
     uint64_t m = load_u64(p), ticks = (m & 0x0FFF) << 48 | (m << 16 & 0xFFFF00000000u) | m >> 32;
     return (int64_t)(ticks / 10000) + gregorian_ms;
 }
+
+static int64_t to_ms(const struct function_in *in) { return ms_of(in, 0); }
 
 /* Cassandra cuts what it makes of a time before 1970: whole seconds down, but whole days towards it. */
 int function_to_date(const struct function_in *in, struct buf *out) {
@@ -165,17 +166,77 @@ static int fail_precision(const struct function_in *in, const char *what, const 
 int function_move_time(const struct function_in *in, struct buf *out) {
     struct cql_duration d;
     bool date = in->f->args[0]->id == CQL_DATE;
-    int64_t ms = to_ms(in), sign = in->f->op == EXPR_ADD ? 1 : -1, days;
+    int64_t ms = to_ms(in), sign = in->f->op == EXPR_ADD ? 1 : -1;
     if (cql_duration_read(value_slice(in->args[1]), &d) < 0) return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
     if (date && d.ns) return fail_precision(in, "date", "day");
     if (d.ns % 1000000) return fail_precision(in, "timestamp", "millisecond");
     if (d.months) ms = calendar_add_months_ms(ms, sign * d.months);
-    if (__builtin_mul_overflow(sign * DAY_MS, (int64_t)d.days, &days) || __builtin_add_overflow(ms, days, &ms) ||
-        __builtin_add_overflow(ms, sign * (d.ns / 1000000), &ms))
-        return err_set(in->r->err, ERR_FUNCTION_FAILURE, "the operation '%s' failed: long overflow", in->f->name);
+    ms = (int64_t)((uint64_t)ms + (uint64_t)(sign * (d.days * (int64_t)DAY_MS + d.ns / 1000000))); /* wraps, as Java's does */
     if (date)
         put_date(ms, out);
     else
         buf_u64(out, (uint64_t)ms);
+    return 0;
+}
+
+/* ---- floor: the last step that a time has passed, of steps of a duration from a beginning on (Duration.floorTimestamp, floorTime) ---- */
+
+static int read_step(const struct function_in *in, struct cql_duration *d) {
+    if (cql_duration_read(value_slice(in->args[1]), d) < 0) return err_invalid(in->r->err, "Expected at least 3 bytes for a duration (%d)", in->args[1].n);
+    return 0;
+}
+
+static int refuse_step(const struct function_in *in, const char *which, const char *precision) {
+    struct buf text;
+    buf_init(&text, 256);
+    cql_value_text(cql_type_scalar(CQL_DURATION), value_slice(in->args[1]), &text);
+    struct slice s = buf_slice(&text);
+    err_invalid(in->r->err, "The floor %scannot be computed for the %.*s duration as precision is below 1 %s", which, SLICE_FMT(s), precision);
+    buf_fini(&text);
+    return -1;
+}
+
+static int refuse_negative(const struct function_in *in, const struct cql_duration *d) {
+    bool negative = d->months < 0 || d->days < 0 || d->ns < 0;
+    return negative ? err_invalid(in->r->err, "Negative durations are not supported by the floor function") : 0;
+}
+
+/* In a calendar's months the number of steps is found from the months between, then lowered while the days and hours of the steps lead too far; a
+ * day that is cut to a month's end on the way stays cut. */
+static int64_t floor_months(int64_t ms, int64_t start, const struct cql_duration *d) {
+    int64_t steps = (calendar_months_ms(ms) - calendar_months_ms(start)) / d->months, beside = d->days * (int64_t)DAY_MS + d->ns / 1000000;
+    int64_t months = calendar_add_months_ms(start, steps * d->months);
+    if (!beside) return months;
+    while (months + steps * beside > ms) {
+        steps--;
+        months = calendar_add_months_ms(months, -d->months);
+    }
+    return months + steps * beside < start ? start : months + steps * beside;
+}
+
+int function_floor_time(const struct function_in *in, struct buf *out) {
+    struct cql_duration d;
+    bool date = in->f->result->id == CQL_DATE;
+    int64_t ms = to_ms(in), start = in->n_args > 2 ? ms_of(in, 2) : 0;
+    if (read_step(in, &d)) return -1;
+    if (date && d.ns) return refuse_step(in, "on date values ", "day");
+    if (d.ns % 1000000) return refuse_step(in, "", "millisecond");
+    if (start > ms) return err_invalid(in->r->err, "The floor function starting time is greater than the provided time");
+    if (refuse_negative(in, &d)) return -1;
+    int64_t step = d.days * (int64_t)DAY_MS + d.ns / 1000000;
+    if (d.months) ms = floor_months(ms, start, &d);
+    else if (step) ms -= (int64_t)(((uint64_t)ms - (uint64_t)start) % (uint64_t)step);
+    if (date) put_date(ms, out);
+    else buf_u64(out, (uint64_t)ms);
+    return 0;
+}
+
+int function_floor_time_of_day(const struct function_in *in, struct buf *out) {
+    struct cql_duration d;
+    int64_t ns = (int64_t)load_u64(in->args[0].p);
+    if (read_step(in, &d) || refuse_negative(in, &d)) return -1;
+    if (d.months || d.days || d.ns > DAY_MS * INT64_C(1000000))
+        return err_invalid(in->r->err, "For time values, the floor can only be computed for durations smaller that a day");
+    buf_u64(out, (uint64_t)(d.ns ? ns - ns % d.ns : ns));
     return 0;
 }

@@ -26,7 +26,7 @@ static const struct native natives[] = {
 
 static const char NEGATION[] = "_negate";
 
-enum { CANDIDATES_MAX = 32 };
+enum { CANDIDATES_MAX = 32, NATIVE_ARGS_MAX = 3 };
 
 struct candidates {
     struct compile *c;
@@ -41,13 +41,24 @@ static struct function *add(struct candidates *k, const struct cql_type *result,
     return f;
 }
 
+/* The types of a list of names between commas. */
+static uint32_t native_args(const char *names, const struct cql_type **types) {
+    uint32_t n = 0;
+    for (const char *at = names; *at; n++) {
+        size_t length = strcspn(at, ",");
+        types[n] = cql_type_by_name(slice_of(at, length));
+        at += length + strspn(at + length, ", ");
+    }
+    return n;
+}
+
 static void add_natives(struct candidates *k) {
     for (size_t i = 0; i < ARRAY_LEN(natives); i++) {
         const struct native *r = &natives[i];
         if (strcmp(r->name, k->name) != 0 && (!r->alias || strcmp(r->alias, k->name) != 0)) continue;
         if (r->only_keyspaces && (!k->c->schema || k->c->schema->cassandra_mode)) continue;
-        const struct cql_type *args[1] = {*r->args ? cql_type_by_name(slice_str(r->args)) : NULL};
-        struct function *f = add(k, cql_type_scalar(r->result), args, *r->args != 0, r->call);
+        const struct cql_type *args[NATIVE_ARGS_MAX];
+        struct function *f = add(k, cql_type_scalar(r->result), args, native_args(r->args, args), r->call);
         if (f) f->pure = r->pure;
     }
 }

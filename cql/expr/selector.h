@@ -27,5 +27,7 @@ struct term_scope {
 const char *selector_name(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 void selector_print_name(const struct ast_expr *x, struct buf *out);
 
+/* Marks the columns that an expression names as wanted, which is wrong for another reason. -1: one of them is unknown, and that is told. */
+int selector_want_names(struct compile *c, const struct ast_expr *x) MUST_CHECK;
 /* -1, with "Undefined column name x in table k.t". */
 int selector_undefined(struct compile *c, const struct schema_table *t, const char *name);

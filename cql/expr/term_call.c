@@ -147,6 +147,11 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
         if (x->kind == EXPR_CAST && cql_type_eq(known[0], compile_type(c, x->type))) return t->args[0];
     }
     const struct function *f = find_on_row(c, x, t, known, &near, depth);
+    for (uint32_t i = 0; !f && c->scope && i < x->n_args; i++) {
+        if (t->args[i] || !selector_want_names(c, x->args[i])) continue;
+        c->scope->names_fault = true;
+        return NULL;
+    }
     if (!f) {
         if (c->scope && is_unknown(c->err)) reword_unknown(c, x);
         if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST;

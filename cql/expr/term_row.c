@@ -18,6 +18,18 @@ int selector_undefined(struct compile *c, const struct schema_table *t, const ch
     return -1;
 }
 
+int selector_want_names(struct compile *c, const struct ast_expr *x) {
+    const struct schema_column *column = x->kind == EXPR_NAME ? schema_column_find(c->scope->table, x->name) : NULL;
+    if (x->kind == EXPR_NAME && !column) {
+        err_clear(c->err);
+        return selector_undefined(c, c->scope->table, x->name);
+    }
+    if (column) c->scope->wanted[column->ordinal] = true;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (x->args[i] && selector_want_names(c, x->args[i])) return -1;
+    return 0;
+}
+
 static const struct schema_column *find_column(struct compile *c, const char *name) {
     const struct schema_column *column = schema_column_find(c->scope->table, name);
     if (column) {

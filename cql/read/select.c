@@ -18,19 +18,6 @@ static int add_column(struct compile *c, struct select_plan *p, struct result_co
     return 0;
 }
 
-/* The columns that an expression names, which is wrong for another reason. -1: one of them is unknown, and that is told. */
-static int want_names(struct compile *c, const struct ast_expr *x) {
-    const struct schema_column *column = x->kind == EXPR_NAME ? schema_column_find(c->scope->table, x->name) : NULL;
-    if (x->kind == EXPR_NAME && !column) {
-        err_clear(c->err);
-        return selector_undefined(c, c->scope->table, x->name);
-    }
-    if (column) c->scope->wanted[column->ordinal] = true;
-    for (uint32_t i = 0; i < x->n_args; i++)
-        if (x->args[i] && want_names(c, x->args[i])) return -1;
-    return 0;
-}
-
 static int add_selector(struct compile *c, struct select_plan *p, const struct ast_selector *x, struct result_column *columns) {
     struct receiver any = receiver_of(p->table, "[selection]", NULL);
     struct term *sel = term_compile(c, x->expr, &any);
@@ -68,7 +55,7 @@ static int add_selectors(struct compile *c, struct select_plan *p, const struct 
                 if (add_column(c, p, columns, &p->table->columns[k])) return -1;
         } else if (add_selector(c, p, x, columns)) {
             struct err fault = *c->err;
-            bool of_names = c->scope->names_fault || want_names(c, x->expr);
+            bool of_names = c->scope->names_fault || selector_want_names(c, x->expr);
             if (of_names && early) return -1;
             if (!later->set) *later = of_names ? *c->err : fault;
             err_clear(c->err);

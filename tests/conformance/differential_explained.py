@@ -153,3 +153,20 @@ def list_of_a_row_beside_static_conditions(table, statement, tally, cassandra):
     elements = [name for name, type_ in table.regular if type_.startswith("list<") and f"{name}[" in what]
     return bool(not statement.startswith("BEGIN") and named and all(name in static for name in named) and elements
                 and re.search(r'"Attempted to (delete|set) an element (from|on) a list which is null', cassandra.error))
+
+
+@explains("Two faults of a select list: Cassandra finds the functions of all calls before it reads literals, Tally goes call by call")
+def literal_within_a_call_that_is_refused(table, statement, tally, cassandra):
+    masked = re.search(r"\(mask_replace\(.*, 'x'\)", statement.partition(" FROM ")[0])
+    return bool(masked and tally.error and re.search(r'"(Invalid call to function|Type error: |the . operation is not supported|Function system\.)', cassandra.error))
+
+
+@explains("Cassandra puts a null that a column holds into a map of a select list, which no driver can read; Tally refuses it")
+def null_in_a_selected_map(table, statement, tally, cassandra):
+    return "(map<" in statement.partition(" FROM ")[0] and "null is not supported inside collections" in tally.error and "Failed decoding result column" in cassandra.error
+
+
+@explains("A NaN that Java computes by % has the sign that the processor gives it, and is another key than NaN then")
+def computed_nan_as_a_key(table, statement, tally, cassandra):
+    reals = [name for name, type_ in table.pk + table.ck if type_ in ("double", "float")]
+    return answered(tally, cassandra) and any(re.search(rf"\b{name}\)? (?:=|<|>|<=|>=) \(?\((?:double|float)\)\S+ % ", statement) for name in reals)

@@ -4,9 +4,12 @@ TEXTS = ["text", "ascii"]
 MATH = ["abs", "exp", "log", "log10", "round"]
 MASKS = ["mask_null({0})", "mask_default({0})", "mask_hash({0})", "mask_hash({0}, 'MD5')"]
 OF_TEXT = ["mask_inner({0}, 1, 1)", "mask_outer({0}, 1, null)", "mask_inner({0}, null, 2, '#')", "mask_replace({0}, 'x')"]
-OF_TIMES = {"timestamp": ["toDate({0})", "toUnixTimestamp({0})", "min_timeuuid({0})", "maxTimeuuid({0})", "{0} + 1d", "{0} - 2h30m", "{0} + 1mo2d"],
-            "date": ["toTimestamp({0})", "to_unix_timestamp({0})", "{0} + 1d", "{0} - 1mo", "{0} + 2h"],
-            "timeuuid": ["toDate({0})", "to_timestamp({0})", "toUnixTimestamp({0})"]}
+OF_TIMES = {"timestamp": ["toDate({0})", "toUnixTimestamp({0})", "min_timeuuid({0})", "maxTimeuuid({0})", "{0} + 1d", "{0} - 2h30m", "{0} + 1mo2d",
+                          "floor({0}, 1h)", "floor({0}, 1mo, '1960-02-29T12:00:00Z')", "floor({0}, 1y2d3h, -86400001)"],
+            "date": ["toTimestamp({0})", "to_unix_timestamp({0})", "{0} + 1d", "{0} - 1mo", "{0} + 2h",
+                     "floor({0}, 2d)", "floor({0}, 5mo3d, '1968-12-31')", "floor({0}, 1h)"],
+            "time": ["floor({0}, 7m)", "floor({0}, 1d)", "floor({0}, 1h2ns)"],
+            "timeuuid": ["toDate({0})", "to_timestamp({0})", "toUnixTimestamp({0})", "floor({0}, 3mo)", "floor({0}, 90s, 1000)"]}
 OF_COLLECTIONS = ["collection_count({0})", "collection_min({0})", "collection_max({0})", "collection_sum({0})", "collection_avg({0})"]
 OF_MAPS = ["map_keys({0})", "map_values({0})", "collection_count({0})"]
 OF_VECTORS = ["similarity_cosine({0}, {0})", "similarity_euclidean({0}, [1.5, 2])", "similarity_dot_product([0.5, -1], {0})", "similarity_cosine({0}, [0, 0])"]
