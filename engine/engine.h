@@ -188,7 +188,7 @@ struct eng_scan_spec {
     bool statics;                     /* deliver static rows (with the partition item) */
     bool rows;                        /* deliver rows; false: partitions and static rows only */
     bool expired;                     /* deliver rows whose time to live has ended, as they are still stored, too */
-    bool deletions;                   /* and rows of which nothing but deletions is stored, as ENG_ITEM_EXPIRED */
+    bool deletions;                   /* and rows of which nothing but deletions is stored, as ENG_ITEM_EXPIRED; partitions tell of their markers */
     int64_t now;                      /* seconds */
     struct eng_layout *layout;        /* rows of plain cells are laid out there; NULL: every row has its cells */
     /* Where a page left off; resume_key.p NULL: from the start. */
@@ -199,6 +199,9 @@ struct eng_scan_spec {
 
 enum eng_item_kind { ENG_ITEM_PARTITION, ENG_ITEM_ROW, ENG_ITEM_EXPIRED /* a row with nothing visible but what has expired */ };
 
+/* So many ranges that are deleted are counted of a partition; what lies side by side and was deleted at one moment is one. */
+enum { ENG_MARKERS_MAX = 256 };
+
 /* An item's bytes live until the next call on the scan. A partition item comes before its rows, also when it has only a
  * static row; a partition with nothing visible (no visible row in the slices and no visible static row) may still be
  * delivered, and its has_static and rows then say so by their absence. */
@@ -208,6 +211,7 @@ struct eng_item {
     bool has_static;
     bool static_expired;    /* PARTITION, when what has expired is delivered: statics has nothing visible, and n_expired cells */
     bool static_only;       /* PARTITION: no row of it follows */
+    uint32_t n_markers;     /* PARTITION, when deletions are delivered, and no page before had it: records of deletions, of the partition and of ranges in the slices */
     struct eng_row statics; /* of the partition; valid until the next partition item */
     struct eng_row *row;    /* of the scan, for the caller to change */
 };

@@ -219,6 +219,9 @@ static void end_walk(struct eng *eng, struct walk *w, int got, struct op_cost *c
     if (got >= 0 && w->loose > ENGI_LOOSE_MAX && engi_settle_all(eng, w->prefix, e)) err_clear(e); /* the next one has it easier */
 }
 
+/* Nothing that the partition's deletion covers is a marker of its own. */
+static uint8_t markers_met(const struct walk *w) { return (uint8_t)((w->partition_ts != ENG_NO_TS) + (w->del_ts > w->partition_ts)); }
+
 /* Tombstones and row come from one moment of the store, so that a row is never seen without what deleted its past. */
 static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, struct slice ck, int64_t now, struct arena *a,
                        struct eng_row *row, struct op_cost *cost, struct err *e) {
@@ -232,6 +235,7 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     buf_init(&w.seek, 0);
     int got = take_row(&w, walk_to_row(&w, e), a, &stored, e);
     row->newest_ts = w.del_ts;
+    row->n_markers = markers_met(&w);
     stored.dropped = engi_dropped_of(eng, load_u32(key.p));
     if (got > 0) got = resolve(&stored, key.n, w.del_ts, now, row, cost, e);
     end_walk(eng, &w, got, cost, e);
@@ -317,6 +321,7 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     buf_init(&w.seek, 0);
     int got = take_row(&w, walk_to_row(&w, e), a, &stored, e);
     out->row.newest_ts = w.del_ts;
+    out->row.n_markers = markers_met(&w);
     out->statics.newest_ts = w.partition_ts;
     if (got >= 0) got = resolve_pair(&w, got > 0 ? &stored : NULL, now, out, cost, e);
     end_walk(eng, &w, got, cost, e);

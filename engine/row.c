@@ -145,15 +145,21 @@ static void swap(struct eng_cell *a, struct eng_cell *b) {
 
 /* Live cells keep their order; what has expired comes behind them. */
 static void drop_cells(struct eng_row *r, struct rowi_shadow *shadow, int64_t now, uint64_t *dead) {
-    uint32_t n = 0, end = r->n_cells;
+    enum { NO_COLUMN = UINT32_MAX };
+    uint32_t n = 0, end = r->n_cells, deleted = NO_COLUMN; /* deleted: a collection of which no element was met yet */
     for (uint32_t i = 0; i < end; i++) {
         struct eng_cell *c = &r->cells[i];
         if (rowi_shadowed(shadow, c)) continue;
-        bool expired = c->flags & ENG_CELL_EXPIRING && c->expiry <= now;
-        if (expired || rowi_is_deletion(c)) {
+        bool expired = c->flags & ENG_CELL_EXPIRING && c->expiry <= now, deletion = rowi_is_deletion(c);
+        if (UNLIKELY(c->column == deleted) && !deletion) {
+            deleted = NO_COLUMN;
+            r->n_deletions--;
+        }
+        if (expired || deletion) {
             ++*dead;
             r->n_expired += expired;
-            r->n_deletions += (c->flags & ENG_CELL_TOMBSTONE) != 0;
+            r->n_deletions += deletion;
+            if (c->flags & ENG_CELL_COMPLEX_DELETION) deleted = c->column;
             if (expired) c->flags |= ENG_CELL_EXPIRED;
             continue;
         }

@@ -56,7 +56,8 @@ struct eng_row {
     uint32_t n_cells;
     uint32_t n_expired;   /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
     bool marker_expired;  /* and so has the row marker */
-    uint32_t n_deletions; /* of a resolved row: deletions of it and of its plain columns and elements that stand in it, covered by no other */
+    uint32_t n_deletions; /* of a resolved row: deletions that stand in it, covered by no other: of it, of its columns (of a collection of which no element is left), of elements */
+    uint8_t n_markers;    /* eng_row_get: records of deletions, one of the partition and one of a range, that cover its place, be there a row or not */
     struct eng_cell *cells; /* sorted by column, then complex deletion first, then path bytes */
 };
 

@@ -37,6 +37,7 @@ struct eng_scan {
     uint32_t heals; /* of the engine, before the iterator was opened */
     struct eng_row statics, row;
     enum state state;
+    uint32_t n_markers;  /* of the current partition, for who delivers deletions */
     bool static_expired; /* nothing of the static row is visible, and some of it has expired and is delivered */
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
     bool expired;                         /* the row at AT_PENDING is */
@@ -236,6 +237,45 @@ static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part
     return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
 }
 
+/* The settled ones that lie in a slice, as far as there is room. */
+static int add_settled(struct eng_scan *s, const struct engi_interval *slice, struct engi_tombs *to, uint32_t *room, struct err *e) {
+    struct engi_tomb piece;
+    s->seek.n = 0;
+    engi_key_settled_after(&s->seek, buf_slice(&s->prefix), slice->from);
+    int got = move(s, KV_SEEK, e);
+    for (; got > 0 && *room && engi_on_settled(s->it, buf_slice(&s->prefix)); got = move(s, KV_NEXT, e)) {
+        if (engi_tomb_read(key_rest(s), s->it->value, &piece, e)) return -1;
+        if (!slice->no_end && slice_cmp(piece.range.from, slice->to) >= 0) break;
+        if (piece.ts > to->partition_ts && engi_tombs_add(to, &piece, e)) return -1;
+        --*room;
+    }
+    return got < 0 ? got : 0;
+}
+
+/* Loose and settled ones painted together, so that the count does not hang on how far they are settled. The iterator ends up anywhere. */
+static int paint_with_settled(struct eng_scan *s, struct engi_tombs *to, struct err *e) {
+    uint32_t room = ENG_MARKERS_MAX;
+    engi_tombs_init(to, &s->partition_arena);
+    to->partition_ts = s->tombs.partition_ts;
+    for (uint32_t i = 0; i < s->tombs.n; i++)
+        if (engi_tombs_add(to, &s->tombs.tombs[i], e)) return -1;
+    for (uint32_t i = 0; i < s->n_slices; i++) {
+        int rc = add_settled(s, &s->slices[i], to, &room, e);
+        if (rc) return rc;
+    }
+    s->rows_left -= ENG_MARKERS_MAX - room < s->rows_left ? ENG_MARKERS_MAX - room : s->rows_left;
+    return engi_tombs_paint(to, e);
+}
+
+static int count_markers(struct eng_scan *s, struct err *e) {
+    struct engi_tombs all = s->tombs;
+    int rc = s->settled ? paint_with_settled(s, &all, e) : 0;
+    if (rc) return rc;
+    uint32_t ranges = engi_tombs_count(&all, s->slices, s->n_slices);
+    s->n_markers = (s->tombs.partition_ts != ENG_NO_TS) + (ranges < ENG_MARKERS_MAX ? ranges : ENG_MARKERS_MAX);
+    return 0;
+}
+
 /* Reads what stands before the rows, where there may be anything; the iterator ends up anywhere. 1, 0 as above. */
 static int read_head(struct eng_scan *s, struct err *e) {
     struct eng_part part = engi_prefix_part(buf_slice(&s->prefix));
@@ -248,7 +288,10 @@ static int read_head(struct eng_scan *s, struct err *e) {
     }
     if (got < 0) return got;
     got = read_all_loose(s, e);
-    return got > 0 && engi_tombs_paint(&s->tombs, e) ? -1 : got;
+    if (got <= 0) return got;
+    if (engi_tombs_paint(&s->tombs, e)) return -1;
+    int rc = s->spec.deletions && deleted && !s->resuming ? count_markers(s, e) : 0;
+    return rc ? rc : got;
 }
 
 /* Has the loose range tombstones settled, and begins the partition again at the moment that then is. */
@@ -297,6 +340,7 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     arena_reset(&s->partition_arena);
     engi_tombs_init(&s->tombs, &s->partition_arena);
     s->has_static = s->static_expired = s->delivered = false;
+    s->n_markers = 0;
     s->slice = 0;
     struct slice resume = s->spec.resume_key, key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
@@ -436,7 +480,7 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
 
 static int give_partition(struct eng_scan *s, struct eng_item *item) {
     *item = (struct eng_item){.kind = ENG_ITEM_PARTITION, .part = s->part,
-                              .has_static = s->has_static, .static_expired = s->static_expired, .statics = s->statics};
+                              .has_static = s->has_static, .static_expired = s->static_expired, .n_markers = s->n_markers, .statics = s->statics};
     s->delivered = true;
     if (!s->spec.rows) s->state = AT_PARTITION_END;
     return 1;
@@ -467,10 +511,10 @@ static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) 
     return give_row(s, item);
 }
 
-/* AT_PARTITION_END: 1 when the partition is given for its static row alone. After a resume inside it, the page before
+/* AT_PARTITION_END: 1 when the partition is given for its static row, or its markers, alone. After a resume inside it, the page before
  * has given it already. */
 static int leave_partition(struct eng_scan *s, struct eng_item *item) {
-    if ((s->has_static || s->static_expired) && !s->delivered && !s->resuming) {
+    if ((s->has_static || s->static_expired || s->n_markers) && !s->delivered && !s->resuming) {
         int rc = give_partition(s, item);
         item->static_only = true;
         return rc;

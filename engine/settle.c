@@ -143,19 +143,10 @@ static int replace_loose(struct step *s, struct err *e) {
     return 0;
 }
 
-/* Neighbours of one timestamp become one piece. */
 static int put_pieces(struct step *s, struct err *e) {
-    const struct engi_tombs *t = &s->tombs;
-    for (uint32_t i = 0, j; i < t->n_bounds; i = j) {
-        j = i + 1;
-        if (!t->piece[i]) continue;
-        struct engi_tomb out = {.range.from = t->bounds[i], .ts = t->piece[i]->ts, .at = t->piece[i]->at};
-        for (; j < t->n_bounds && t->piece[j] && t->piece[j]->ts == out.ts; j++)
-            if (t->piece[j]->at > out.at) out.at = t->piece[j]->at;
-        out.range.no_end = j == t->n_bounds;
-        out.range.to = out.range.no_end ? slice_of("", 0) : t->bounds[j];
-        if (put(s, &out, true)) return err_nomem(e);
-    }
+    struct engi_tomb piece;
+    for (uint32_t i = 0; s->tombs.n && engi_tombs_run(&s->tombs, &i, &piece);)
+        if (put(s, &piece, true)) return err_nomem(e);
     return 0;
 }
 

@@ -113,6 +113,35 @@ int64_t engi_tombs_at(const struct engi_tombs *t, struct slice ck) {
     return ts > t->partition_ts ? ts : t->partition_ts;
 }
 
+bool engi_tombs_run(const struct engi_tombs *t, uint32_t *i, struct engi_tomb *out) {
+    uint32_t from = *i;
+    while (from < t->n_bounds && !t->piece[from]) from++;
+    if (from >= t->n_bounds) return false;
+    *out = (struct engi_tomb){.range.from = t->bounds[from], .ts = t->piece[from]->ts, .at = t->piece[from]->at};
+    uint32_t end = from + 1;
+    for (; end < t->n_bounds && t->piece[end] && t->piece[end]->ts == out->ts; end++)
+        if (t->piece[end]->at > out->at) out->at = t->piece[end]->at;
+    out->range.no_end = end == t->n_bounds;
+    out->range.to = out->range.no_end ? slice_of("", 0) : t->bounds[end];
+    *i = end;
+    return true;
+}
+
+static bool lies_in(const struct engi_interval *range, const struct engi_interval *slices, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        bool after = !slices[i].no_end && slice_cmp(range->from, slices[i].to) >= 0, before = !range->no_end && slice_cmp(range->to, slices[i].from) <= 0;
+        if (!after && !before) return true;
+    }
+    return false;
+}
+
+uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval *slices, uint32_t n_slices) {
+    uint32_t n = 0;
+    struct engi_tomb run;
+    for (uint32_t i = 0; t->n && engi_tombs_run(t, &i, &run);) n += lies_in(&run.range, slices, n_slices);
+    return n;
+}
+
 /* ---- records ---- */
 
 static int damaged(struct err *e) { return err_set(e, ERR_SERVER, "a stored tombstone is damaged"); }

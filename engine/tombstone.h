@@ -35,6 +35,11 @@ int engi_tombs_paint(struct engi_tombs *t, struct err *e) MUST_CHECK;
 /* The newest of the partition's deletion and the painted ones that covers a row; ENG_NO_TS: none. */
 int64_t engi_tombs_at(const struct engi_tombs *t, struct slice ck);
 
+/* What is painted, run by run: neighbours of one timestamp are one. *i: from 0; false: there is no more. at is the latest of theirs. */
+bool engi_tombs_run(const struct engi_tombs *t, uint32_t *i, struct engi_tomb *out);
+/* Runs that lie in the slices. */
+uint32_t engi_tombs_count(const struct engi_tombs *t, const struct engi_interval *slices, uint32_t n_slices);
+
 /* ---- records ---- */
 
 /* The deletion that a stored value holds. -1: damaged. */

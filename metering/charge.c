@@ -35,6 +35,7 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
     if (r->past_limit) rule_add(c, RULE_READ_LIMIT);
     if (r->at_bound) rule_add(c, RULE_READ_BOUND);
     if (r->expired) rule_add(c, RULE_READ_EXPIRED);
+    if (r->markers) rule_add(c, RULE_READ_MARKERS);
     c->row_bytes += rows;
     c->static_bytes += statics;
     return steps(rows + statics, READ_STEP);

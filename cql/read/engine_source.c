@@ -42,6 +42,7 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
     struct err *e = s->spec.r->err;
     s->base.skip_partition = s->in_row = s->row_out = false;
     if (keep(&s->key, key, e) || row_view_partition(&s->view, buf_slice(&s->key), statics, e)) return -1;
+    read_meter_enter(&s->meter);
     if (!statics || !s->spec.plan->asks_statics) return 0;
     read_meter_static(&s->meter, &s->view);
     return 0;
@@ -75,6 +76,7 @@ static bool charge_row(struct engine_source *s, const struct eng_row *row) {
     if (read_meter_row(&s->meter, &s->view, row != NULL)) return true;
     s->base.page_end = true;
     s->before = !s->in_row;
+    if (s->before) read_meter_leave(&s->meter);
     return false;
 }
 
@@ -106,7 +108,9 @@ static int give_row(struct engine_source *s, const struct eng_row *row, struct r
 static int pass_expired(struct engine_source *s, const struct eng_row *row) {
     if (row_view_row(&s->view, row, s->spec.r->err)) return READ_FAILED;
     if (!charge_row(s, row)) return READ_END;
-    s->base.read->expired++;
+    bool nothing_else = !row->n_cells && row->live_ts == ENG_NO_TS;
+    if (nothing_else) s->base.read->markers++;
+    else s->base.read->expired++;
     s->in_row = true;
     return keep(&s->ck, row->ck, s->spec.r->err) ? READ_FAILED : GO_ON;
 }
@@ -120,6 +124,7 @@ static int give_static_row(struct engine_source *s, struct read_row *out) {
 
 struct point {
     bool visible;
+    uint8_t n_markers;       /* of deletions over its place, where they count */
     struct eng_row *row;     /* visible, or expired and still stored; else NULL */
     struct eng_row *statics; /* visible, or expired and still stored; NULL: none */
     bool has_statics;        /* visible */
@@ -134,7 +139,7 @@ static int get_pair(struct engine_source *s, struct point *out) {
     int rc = eng_pair_get(r->db->options.eng, tier(s), p->part, p->ck, now_seconds(r), r->arena, pair, r->cost, r->err);
     if (rc < 0) return rc;
     bool dead = pair->expired || (s->view.layout->has_timestamps && pair->row.n_deletions);
-    *out = (struct point){.visible = pair->has_row, .row = pair->has_row || dead ? &pair->row : NULL,
+    *out = (struct point){.visible = pair->has_row, .n_markers = s->view.layout->has_timestamps ? pair->row.n_markers : 0, .row = pair->has_row || dead ? &pair->row : NULL,
                           .statics = pair->has_statics || pair->statics.n_expired ? &pair->statics : NULL, .has_statics = pair->has_statics};
     return 0;
 }
@@ -148,7 +153,7 @@ static int get_row(struct engine_source *s, struct point *out) {
     if (!row) return err_nomem(r->err);
     int rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, now_seconds(r), r->arena, row, r->cost, r->err);
     if (rc < 0) return rc;
-    *out = (struct point){.visible = rc > 0, .row = rc > 0 ? row : NULL};
+    *out = (struct point){.visible = rc > 0, .n_markers = s->view.layout->has_timestamps ? row->n_markers : 0, .row = rc > 0 ? row : NULL};
     if (rc > 0 || r->cost->tombstones == dead) return 0;
     /* Counted already: what it passed is looked at once more, as it was before it expired. */
     rc = eng_row_get(eng, tier(s), p->part, ENG_ROW, p->ck, ENG_NEVER_EXPIRES, r->arena, row, NULL, r->err);
@@ -166,6 +171,7 @@ static int read_point(struct engine_source *s, struct read_row *out) {
     int rc = s->spec.plan->wants_statics ? get_pair(s, &at) : get_row(s, &at);
     if (rc < 0) return rc;
     if (new_read(s) || enter_partition(s, s->piece.part->key, at.statics, NULL)) return READ_FAILED;
+    if (UNLIKELY(at.n_markers)) read_meter_markers(&s->meter, &s->view, at.n_markers);
     if (at.visible) return give_row(s, at.row, out);
     int pull = at.row ? pass_expired(s, at.row) : GO_ON;
     if (pull != GO_ON || !at.has_statics || !s->spec.plan->static_only_rows) return pull;
@@ -244,6 +250,7 @@ static int start_partition(struct engine_source *s, struct read_row *out) {
     s->statics = item->statics;
     bool statics = item->has_static || item->static_expired;
     if (enter_partition(s, item->part.key, statics ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
+    if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, &s->view, item->n_markers);
     s->static_row_due = item->has_static && !again && s->spec.plan->static_only_rows;
     return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
 }
@@ -365,7 +372,7 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
 int engine_source_probe(struct engine_source *s, int64_t from, int64_t to) {
     struct cql_request *r = s->spec.r;
     struct eng_scan_spec spec = {.table = s->spec.plan->table->storage, .token_from = from, .token_to = to, .statics = true, .rows = true, .expired = true,
-                                 .now = now_seconds(r)};
+                                 .deletions = s->view.layout->has_timestamps, .now = now_seconds(r)};
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, tier(s), &spec, NULL, r->err);
     struct eng_item item;
     if (!scan) return READ_FAILED;

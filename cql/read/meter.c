@@ -21,7 +21,28 @@ struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *
     return m->read;
 }
 
+static bool may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
+
+void read_meter_enter(struct read_meter *m) {
+    if (!may_end(m)) return;
+    m->entered.rows = m->read->rows;
+    m->entered.statics = m->read->statics;
+    m->entered.markers = m->read->markers;
+}
+
+void read_meter_leave(struct read_meter *m) {
+    m->read->rows = m->entered.rows;
+    m->read->statics = m->entered.statics;
+    m->read->markers = m->entered.markers;
+}
+
 void read_meter_static(struct read_meter *m, const struct row_view *v) { row_size_add_static(&m->read->statics, v); }
+
+void read_meter_markers(struct read_meter *m, const struct row_view *v, uint32_t n) {
+    if (m->cost->unmetered) return;
+    row_size_add_markers(&m->read->rows, m->cost, v, n);
+    m->read->markers += n;
+}
 
 void read_meter_bound(struct read_meter *m, const struct row_view *v) {
     row_size_add(&m->read->rows, m->cost, v);
@@ -35,10 +56,10 @@ static void forget(struct read_meter *m, uint64_t rows_read, uint64_t bytes_read
 }
 
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
-    bool may_end = m->before_row && m->paged && m->page_rows;
-    if (may_end || m->may_undo) m->rows_before = m->read->rows;
+    bool ends = may_end(m);
+    if (ends || m->may_undo) m->rows_before = m->read->rows;
     if (has_row && !m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
-    if (may_end && (m->rows_left == 0 || m->earlier_bytes + encoded_bytes(m) > READ_PAGE_BYTES)) {
+    if (ends && (m->rows_left == 0 || m->earlier_bytes + encoded_bytes(m) > READ_PAGE_BYTES)) {
         forget(m, m->rows_read, m->bytes_read);
         return false;
     }

@@ -22,14 +22,23 @@ struct read_meter {
     uint64_t rows_read, bytes_read;           /* the cost's counts with the last of them, */
     uint64_t rows_read_before, bytes_read_before; /* and without it */
     struct size_parts rows_before;
+    struct {
+        struct size_parts rows, statics;
+        uint64_t markers;
+    } entered; /* what was counted when the partition was entered, of which the page may end before the first row */
     uint64_t bytes_start;   /* of the cost, when the page began */
     uint64_t earlier_bytes; /* encoded, of this page's reads but the current one */
 };
 
 /* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range of tokens. NULL: no memory. */
 struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t, const struct eng_part *part) MUST_CHECK;
+/* A partition begins; and, when the page ends before its first row, is left to the next one. */
+void read_meter_enter(struct read_meter *m);
+void read_meter_leave(struct read_meter *m);
 /* The static values of the partition that the view is at. */
 void read_meter_static(struct read_meter *m, const struct row_view *v);
+/* Markers of deletions of the partition that the view is at. */
+void read_meter_markers(struct read_meter *m, const struct row_view *v, uint32_t n);
 /* The row that the view is at; has_row false: a row of static values, which are counted already. False: the page is full without it. */
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) MUST_CHECK;
 /* The row that the view is at matches an excluded bound: read for nothing. */

@@ -128,3 +128,10 @@ void row_size_add_static(struct size_parts *p, const struct row_view *v) {
     add_columns(p, SIZE_DOCUMENTED_2022, v, COLUMN_STATIC);
     if (UNLIKELY(v->statics && v->statics->n_expired)) add_expired(p, SIZE_DOCUMENTED_2022, v, v->statics);
 }
+
+void row_size_add_markers(struct size_parts *p, const struct op_cost *rules, const struct row_view *v, uint32_t n) {
+    const struct schema_table *t = v->layout->table;
+    struct size_parts one = {.rows = 1, .timestamp_bytes = rules->timestamp_size};
+    for (uint32_t i = 0; i < t->n_partition_key; i++) size_add_partition_key(&one, rules->size_model, t->columns[i].type, v->values[i]);
+    for (uint32_t i = 0; i < n; i++) size_parts_add(p, &one);
+}

@@ -70,6 +70,7 @@ static struct table_size size_counted(const struct count *c) {
 static int add_partition(struct count *c, const struct eng_item *item, struct err *e) {
     if (row_view_partition(&c->view, item->part.key, item->has_static ? &item->statics : NULL, e)) return -1;
     if (item->has_static) row_size_add_static(&c->statics, &c->view);
+    row_size_add_markers(&c->rows, &c->s->rules, &c->view, item->n_markers);
     return 0;
 }
 

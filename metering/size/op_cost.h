@@ -42,6 +42,7 @@ struct op_read {
     uint64_t past_limit; /* came after LIMIT was reached, on the same page */
     uint64_t expired;    /* had expired and were still stored */
     uint64_t at_bound;   /* match the range's excluded upper bound */
+    uint64_t markers;    /* are markers of deletions alone, which a table with client-side timestamps keeps for some days */
     uint32_t object;     /* the table's, of the catalogue */
     uint32_t halves;     /* of read units: what charge_compute made of it */
 };

@@ -17,6 +17,7 @@ REGULAR, STATIC = ("a", "b", "l", "m"), ("s", "u")
 KINDS = {"plain": "", "ttl": " WITH CUSTOM_PROPERTIES = {'ttl': {'status': 'enabled'}}",
          "stamped": " WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}"}
 LONG = 1000000
+MOST = 10 ** 6  # of places: n is that before the row of clustering key n, which is that behind the one of n - 1
 
 
 def number(n, model):
@@ -48,6 +49,8 @@ class Model:
         self.model, self.kind = model, kind
         # (pk, ck): row; pk: static row. A row: {"": marker's ttl or absent, "#": its deletions that are stored, column: value}
         self.rows, self.statics = {}, {}
+        self.moment = 0        # of the request: what it deletes has one timestamp
+        self.swept, self.ranges = {}, []  # moments of deletions of partitions; (moment, pk, first place, place behind) of ranges
 
     def row_size(self, pk, ck, values, marker_ttl=0, deletions=()):
         """Of columns with values; explicit nulls are columns, too. With client-side timestamps columns and deletions have one."""
@@ -60,6 +63,19 @@ class Model:
         if current and (self.kind == "ttl" or marker_ttl or any(ttls)):
             size += 8 * (1 + 2 + (len(ttls) if self.kind == "ttl" else sum(1 for t in ttls if t)))
         return size
+
+    def markers(self, pk, first=-MOST, behind=MOST):
+        """Deletions of ranges that show between two places of a partition, and that of the partition; neighbours of one moment are one."""
+        if self.kind != "stamped":
+            return 0
+        of_partition = self.swept.get(pk, 0)
+        mine = [r for r in self.ranges if r[1] == pk and r[0] > of_partition]
+        bounds = sorted({first, behind, *(p for r in mine for p in r[2:] if first < p < behind)})
+        newest = [max((r[0] for r in mine if r[2] <= p < r[3]), default=0) for p in bounds[:-1]]
+        return (of_partition > 0) + sum(1 for before, n in zip([0, *newest], newest) if n and n != before)
+
+    def markers_size(self, pk, n):
+        return n * (number(pk, self.model) * 2 + 1 + 3 + 20 if self.model == "current" else number(pk, self.model) + 3 + 100 + 20)
 
     def key_size(self, pk, ck=None):
         """What a deletion writes: the key and what a row adds."""
@@ -82,12 +98,12 @@ class Model:
         return any(k != "#" for k in self.rows[key])
 
     def delete(self, pk, ck, column):
-        """Of a column (collections leave nothing), or of the row."""
+        """Of a column, or of the row."""
         row = self.rows.setdefault((pk, ck), {})
         row.pop(column, None)
         if column == "row":
             row.clear()
-        if self.kind == "stamped" and column in ("a", "b", "row"):
+        if self.kind == "stamped":
             row.setdefault("#", set()).add(column)
 
     def stored_static(self, pk):
@@ -247,24 +263,31 @@ def delete_statics(rng, model):
 
 def delete_range(rng, model):
     w = Write(rng, model)
-    partition = rng.random() < 0.5
-    w.text = f"DELETE FROM w.t WHERE pk = {w.pk}" + ("" if partition else f" AND ck > {w.ck}")
+    low, high = sorted(rng.sample([0, 1, 22, 333, 400], 2))
+    text, first, behind = rng.choice([
+        ("", -MOST, MOST), (f" AND ck > {low}", low + 1, MOST), (f" AND ck <= {high}", -MOST, high + 1), (f" AND ck < {high}", -MOST, high),
+        (f" AND ck >= {low} AND ck < {high}", low, high), (f" AND ck > {low} AND ck <= {high}", low + 1, high + 1)])
+    partition = not text
+    w.text = f"DELETE FROM w.t WHERE pk = {w.pk}{text}"
     w.touched = {(w.pk, ck, c) for ck in (1, 22, 333) for c in ("", *REGULAR)} | {(w.pk, None, c) for c in STATIC}
 
     def apply(row, written, factor):
-        gone = [k for k in model.rows if k[0] == w.pk and (partition or k[1] > w.ck)]
+        gone = [k for k in model.rows if k[0] == w.pk and first <= k[1] < behind]
         row.add([model.stored_row(*k) for k in gone if model.is_alive(k)], model.stored_static(w.pk) if partition else None, factor)
         written.add([model.key_size(w.pk)], None, factor)
         for k in gone:
             del model.rows[k]
         if partition:
             model.statics.pop(w.pk, None)
+            model.swept[w.pk] = model.moment
+        else:
+            model.ranges.append((model.moment, w.pk, first, behind))
 
     w.apply = apply
     return w
 
 
-MAKERS = [insert_or_update] * 6 + [delete_row_or_columns] * 2 + [delete_statics, delete_range]
+MAKERS = [insert_or_update] * 6 + [delete_row_or_columns] * 2 + [delete_statics] + [delete_range] * 3
 
 
 def run_writes(session, rng, model, write_size):
@@ -282,6 +305,7 @@ def run_writes(session, rng, model, write_size):
         for w in statements:
             request.add(SimpleStatement(w.text))
     row, written = Figure(), Figure()
+    model.moment += 1
     for w in statements:
         w.apply(row, written, 2 if kind == BatchType.LOGGED else 1)
     c = charge(session, request)
@@ -293,14 +317,22 @@ def run_writes(session, rng, model, write_size):
 
 
 def run_read(session, rng, model):
+    """Of a row, a partition, or a range of it, which is often one that was deleted before."""
     pk, ck = rng.randrange(1, 4), rng.choice([1, 22, 333])
-    point = rng.random() < 0.5
-    c = charge(session, f"SELECT * FROM w.t WHERE pk = {pk}" + (f" AND ck = {ck}" if point else ""))
-    rows = [model.stored_row(*k) for k in model.rows if k[0] == pk and (not point or k[1] == ck)]
-    static = model.stored_static(pk)
-    assert (c["row_bytes"], c["static_bytes"]) == (sum(rows), static or 0)
-    assert c["rows_read"] == len(rows) + (static is not None)
-    assert c.units == max(1, -(-(sum(rows) + (static or 0)) // 4096))
+    text, first, behind = rng.choice([
+        ("", -MOST, MOST), (f" AND ck = {ck}", ck, ck + 1), (f" AND ck > {ck}", ck + 1, MOST), (f" AND ck >= {ck}", ck, MOST),
+        (f" AND ck <= {ck}", -MOST, ck + 1), (f" AND ck >= 20 AND ck <= {max(ck, 21)}", 20, max(ck, 21) + 1)])
+    if " AND ck = " not in text and rng.random() < 0.3:
+        text += " ORDER BY ck DESC"
+    c = charge(session, f"SELECT * FROM w.t WHERE pk = {pk}{text}")
+    rows = [model.stored_row(*k) for k in model.rows if k[0] == pk and first <= k[1] < behind]
+    markers, static = model.markers(pk, first, behind), model.stored_static(pk)
+    size = sum(rows) + model.markers_size(pk, markers)
+    assert (c["row_bytes"], c["static_bytes"]) == (size, static or 0), text
+    assert c["rows_read"] == len(rows) + markers + (static is not None)
+    assert c.units == max(1, -(-(size + (static or 0)) // 4096))
+    dead = [k for k in model.rows if k[0] == pk and first <= k[1] < behind and not model.is_alive(k)]
+    assert ("read-deletion-marker" in c["rules"]) == (markers + len(dead) > 0)
 
 
 @pytest.mark.parametrize("write_size", ["row", "written"])
@@ -319,6 +351,7 @@ def test_random_charges_are_those_of_a_model(tmp_path, size_model, write_size):
                     run_read(s, rng, model)
             stored = sum(model.stored_row(*k) + 100 * (size_model == "current") for k in model.rows)
             stored += sum(model.stored_static(pk) for pk in model.statics)
+            stored += sum(model.markers_size(pk, n) + 100 * (size_model == "current") * n for pk in (1, 2, 3) for n in [model.markers(pk)])
             size = s.execute("SELECT billable_bytes FROM system_metering.storage WHERE keyspace_name = 'w' AND table_name = 't'").one()[0]
             assert size == stored
             s.execute("DROP TABLE w.t")

@@ -142,6 +142,35 @@ def test_limit_is_counted_over_pages(session):
     assert [len(p.rows) for p in got] == [5, 2] and [p["rows_read"] for p in got] == [5, 5]
 
 
+def test_the_first_page_of_a_partition_pays_for_the_markers_in_it(session):
+    session.execute("CREATE TABLE m.marked (pk int, ck int, PRIMARY KEY (pk, ck)) WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}")
+    await_active(session, "m", "marked")
+    for pk in (1, 2):
+        for ck in range(6):
+            session.execute(f"INSERT INTO m.marked (pk, ck) VALUES ({pk}, {ck})")
+        session.execute(f"DELETE FROM m.marked WHERE pk = {pk} AND ck >= 2 AND ck < 3")
+        session.execute(f"DELETE FROM m.marked WHERE pk = {pk} AND ck > 3 AND ck <= 4")
+    session.execute("DELETE FROM m.marked WHERE pk = 3")
+    for order, first in (("", [0, 1]), (" ORDER BY ck DESC", [5, 3])):
+        got = pages(session, f"SELECT ck FROM m.marked WHERE pk = 1{order}", 2)
+        assert [r.ck for r in got[0].rows] == first and sum(len(p.rows) for p in got) == 4
+        assert [p["rows_read"] for p in got[:2]] == [2 + 2, 2] and ["read-deletion-marker" in p.rules for p in got[:2]] == [True, False]
+    for page in (1, 3, 5000):
+        got = pages(session, "SELECT pk, ck FROM m.marked", page)
+        assert (sum(len(p.rows) for p in got), sum(p["rows_read"] for p in got)) == (2 * 4, 2 * (4 + 2) + 1), page
+
+
+def test_static_data_is_paid_for_by_the_page_that_begins_its_partition(session):
+    create_table(session, "m", "paged_statics", "pk int, ck int, s int static, PRIMARY KEY (pk, ck)")
+    for pk in range(4):
+        for ck in range(3):
+            session.execute(f"INSERT INTO m.paged_statics (pk, ck, s) VALUES ({pk}, {ck}, 1)")
+    for page in (1, 2, 3, 5):
+        got = pages(session, "SELECT * FROM m.paged_statics", page)
+        assert sum(len(p.rows) for p in got) == 4 * 3
+        assert [p["static_bytes"] for p in got] == [len({r.pk for r in p.rows}) * (4 + 3 + 4 + 104) for p in got], page
+
+
 def test_a_page_ends_before_1_mb_read(session):
     create_table(session, "m", "wide_pages", "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
     fill(session, "wide_pages", range(25), 100 * KIB)

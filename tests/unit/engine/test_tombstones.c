@@ -217,12 +217,105 @@ static void test_range_deletions_of_an_older_version_are_read_and_settled(void *
     }
 }
 
+/* Places between clustering keys a to z: n is that before the n-th letter, which is that behind the one before. */
+enum { LETTERS = 26, PLACES = LETTERS + 1, ROUNDS = 60 };
+
+struct painted {
+    int64_t partition_ts, ts[PLACES]; /* of what lies from this place to the next one */
+};
+
+static uint32_t runs_between(const struct painted *p, int from, int to) {
+    uint32_t n = 0;
+    for (int i = from; i < to; i++) n += p->ts[i] > p->partition_ts && (i == from || p->ts[i - 1] != p->ts[i]);
+    return n;
+}
+
+static struct eng_bound bound_at(int place, char *letter) {
+    bool after = place == LETTERS || (place && rand() % 2);
+    *letter = (char)('a' + place - after);
+    return (struct eng_bound){.key = slice_of((const uint8_t *)letter, 1), .after = after};
+}
+
+static void delete_at_random(struct world *w, const char *pk, struct painted *p, int64_t ts) {
+    struct eng_part part = part_of(pk);
+    char letters[2];
+    int from = rand() % LETTERS, to = from + 1 + rand() % (LETTERS - from);
+    struct eng_slice range = {.from = bound_at(from, &letters[0]), .to = bound_at(to, &letters[1])};
+    assert_int_equal(eng_batch_delete_range(w->batch, &part, &range, ts, NOW, NULL, &w->e), 0);
+    commit(w);
+    for (int i = from; i < to; i++)
+        if (p->ts[i] < ts) p->ts[i] = ts;
+}
+
+/* Markers that a scan of the slice tells of, and of the row at its first letter. */
+static void check_markers(struct world *w, const char *pk, const struct painted *p, int from, int to, bool reverse) {
+    struct eng_part part = part_of(pk);
+    char letters[2];
+    struct eng_slice slice = {.from = bound_at(from, &letters[0]), .to = bound_at(to, &letters[1])};
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .deletions = true, .slices = &slice, .n_slices = 1, .reverse = reverse, .now = NOW};
+    struct eng_item item;
+    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
+    uint32_t told = 0;
+    while (eng_scan_next(s, &item, &w->e) > 0) told += item.kind == ENG_ITEM_PARTITION ? item.n_markers : 0;
+    eng_scan_close(s);
+    uint32_t of_partition = p->partition_ts != ENG_NO_TS;
+    assert_int_equal(told, of_partition + runs_between(p, from, to));
+    struct eng_row row;
+    char letter = (char)('a' + from);
+    assert_true(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_of((const uint8_t *)&letter, 1), NOW, &w->arena, &row, NULL, &w->e) >= 0);
+    assert_int_equal(row.n_markers, of_partition + (p->ts[from] > p->partition_ts));
+}
+
+static void test_markers_are_counted_alike_loose_and_settled(void **state) {
+    struct world *w = *state;
+    struct painted p = {.partition_ts = ENG_NO_TS};
+    struct buf prefix;
+    struct eng_part part = part_of("markers");
+    srand(7);
+    for (int i = 0; i < PLACES; i++) p.ts[i] = ENG_NO_TS;
+    put_row(w, "markers", "k", 5);
+    buf_init(&prefix, 0);
+    engi_key_prefix(&prefix, &part);
+    for (int round = 0; round < ROUNDS; round++) {
+        delete_at_random(w, "markers", &p, 10 + rand() % 30);
+        if (round == ROUNDS / 2) {
+            p.partition_ts = 20;
+            assert_int_equal(eng_batch_delete_partition(w->batch, &part, p.partition_ts, NOW, NULL, &w->e), 0);
+            commit(w);
+        }
+        int from = rand() % LETTERS, to = from + 1 + rand() % (LETTERS - from);
+        for (int settled = 0; settled < 2; settled++) {
+            for (int reverse = 0; reverse < 2; reverse++) {
+                check_markers(w, "markers", &p, from, to, reverse);
+                check_markers(w, "markers", &p, 0, LETTERS, reverse);
+            }
+            if (round % 5 == 0) assert_int_equal(engi_settle_all(w->eng, buf_slice(&prefix), &w->e), 0);
+        }
+    }
+    buf_fini(&prefix);
+}
+
+static void test_so_many_markers_are_counted_and_no_more(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("crowd");
+    struct eng_scan_spec spec = {.table = TABLE, .part = &part, .rows = true, .deletions = true, .now = NOW};
+    struct eng_item item;
+    delete_ranges(w, "crowd", FEW, 0, 100);
+    struct eng_scan *s = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
+    assert_int_equal(eng_scan_next(s, &item, &w->e), 1);
+    assert_int_equal(item.n_markers, ENG_MARKERS_MAX);
+    assert_true(item.static_only);
+    eng_scan_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_reading_does_not_grow_with_range_deletions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_keys_of_range_deletions_stay_readable, setup, teardown),
         cmocka_unit_test_setup_teardown(test_loose_range_deletions_are_settled_by_who_may_block, setup, teardown),
         cmocka_unit_test_setup_teardown(test_range_deletions_of_an_older_version_are_read_and_settled, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_markers_are_counted_alike_loose_and_settled, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_so_many_markers_are_counted_and_no_more, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deleting_the_partition_frees_its_reads_of_range_deletions, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
