@@ -25,13 +25,60 @@ void arena_init(struct arena *a, size_t chunk_size, size_t limit) {
     *a = (struct arena){.chunk_size = chunk_size, .limit = limit ? limit : SIZE_MAX};
 }
 
-static void free_chunks(struct arena_chunk *c) {
-    while (c) {
-        struct arena_chunk *next = c->next;
-        free(c);
-        c = next;
+/* ---- the share ---- */
+
+static size_t beyond_own(size_t held) { return held > ARENA_OWN ? held - ARENA_OWN : 0; }
+
+static bool share_take(struct arena_share *s, size_t n) {
+    size_t more = beyond_own(s->held + n) - beyond_own(s->held);
+    if (more && atomic_fetch_add(&s->pool->held, more) + more > s->pool->limit) {
+        atomic_fetch_sub(&s->pool->held, more);
+        s->crowded = true;
+        return false;
+    }
+    s->held += n;
+    return true;
+}
+
+static void share_give(struct arena_share *s, size_t n) {
+    size_t less = beyond_own(s->held) - beyond_own(s->held - n);
+    if (less) atomic_fetch_sub(&s->pool->held, less);
+    s->held -= n;
+}
+
+/* ---- chunks ---- */
+
+static size_t size_of(size_t data) { return sizeof(struct arena_chunk) + data; }
+
+static void drop_chunk(struct arena *a, struct arena_chunk *c) {
+    if (a->share) share_give(a->share, size_of(c->size));
+    free(c);
+}
+
+/* All above keep (NULL: all). */
+static void drop_chunks(struct arena *a, const struct arena_chunk *keep) {
+    while (a->chunks && a->chunks != keep) {
+        struct arena_chunk *next = a->chunks->next;
+        drop_chunk(a, a->chunks);
+        a->chunks = next;
     }
 }
+
+static bool add_chunk(struct arena *a, size_t need) {
+    size_t size = need > a->chunk_size ? need : a->chunk_size;
+    if (a->share && !share_take(a->share, size_of(size))) return false;
+    struct arena_chunk *c = fault_hit(FAULT_ALLOC) ? NULL : malloc(size_of(size));
+    if (!c && a->share) share_give(a->share, size_of(size));
+    if (!c) return false;
+    c->size = size;
+    c->next = a->chunks;
+    a->chunks = c;
+    a->at = c->data;
+    a->end = c->data + size;
+    return true;
+}
+
+/* ---- the arena ---- */
 
 int arena_own(struct arena *a, void (*fn)(void *p), void *p) {
     struct arena_owned *o = arena_alloc(a, sizeof(*o));
@@ -51,8 +98,7 @@ void arena_let_go(struct arena *a, struct arena_mark m) {
 
 void arena_fini(struct arena *a) {
     arena_let_go(a, (struct arena_mark){0});
-    free_chunks(a->chunks);
-    a->chunks = NULL;
+    drop_chunks(a, NULL);
     a->at = a->end = NULL;
     a->used = 0;
 }
@@ -60,16 +106,9 @@ void arena_fini(struct arena *a) {
 void arena_reset(struct arena *a) {
     arena_let_go(a, (struct arena_mark){0});
     struct arena_chunk *keep = a->chunks;
-    while (keep && keep->next) {
-        struct arena_chunk *next = keep->next;
-        free(keep);
-        keep = next;
-    }
-    if (keep && keep->size > a->chunk_size) {
-        free(keep);
-        keep = NULL;
-    }
-    a->chunks = keep;
+    while (keep && keep->next) keep = keep->next;
+    drop_chunks(a, keep && keep->size > a->chunk_size ? NULL : keep);
+    keep = a->chunks;
     a->at = keep ? keep->data : NULL;
     a->end = keep ? keep->data + keep->size : NULL;
     a->used = 0;
@@ -80,24 +119,12 @@ void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
     /* A mark of an arena without chunks keeps the oldest one: rewinding row by row must not free and allocate each time. */
     while (a->chunks && a->chunks != m.chunk && a->chunks->next) {
         struct arena_chunk *next = a->chunks->next;
-        free(a->chunks);
+        drop_chunk(a, a->chunks);
         a->chunks = next;
     }
     a->at = m.chunk ? m.at : a->chunks ? a->chunks->data : NULL;
     a->end = a->chunks ? a->chunks->data + a->chunks->size : NULL;
     a->used = m.used;
-}
-
-static bool add_chunk(struct arena *a, size_t need) {
-    size_t size = need > a->chunk_size ? need : a->chunk_size;
-    struct arena_chunk *c = fault_hit(FAULT_ALLOC) ? NULL : malloc(sizeof(*c) + size);
-    if (!c) return false;
-    c->size = size;
-    c->next = a->chunks;
-    a->chunks = c;
-    a->at = c->data;
-    a->end = c->data + size;
-    return true;
 }
 
 void *arena_alloc_chunk(struct arena *a, size_t n) {

@@ -5,8 +5,24 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/compiler.h"
 #include "base/slice.h"
+
+/* What the arenas of all requests may hold together, beyond what each request has for itself (ARENA_OWN). Any thread. */
+struct arena_pool {
+    _Atomic size_t held;
+    size_t limit;
+};
+enum { ARENA_OWN = 256 << 10 };
+
+/* One request's part of a pool: it may have several arenas. One owner at a time. */
+struct arena_share {
+    struct arena_pool *pool;
+    size_t held;  /* by its arenas' chunks, ARENA_OWN included */
+    bool crowded; /* the pool had no room for an allocation, which failed; until its owner says otherwise */
+};
 
 struct arena_chunk;
 struct arena_owned;
@@ -17,10 +33,16 @@ struct arena {
     uint8_t *at, *end;          /* free part of the newest chunk */
     size_t used, limit;         /* bytes handed out; the most that may be */
     size_t chunk_size;
+    struct arena_share *share; /* that its chunks count in; NULL: none */
 };
 
 /* No allocation before the first arena_alloc. limit 0: no limit. */
 void arena_init(struct arena *a, size_t chunk_size, size_t limit);
+/* The same in a share, which must outlive it. */
+static inline void arena_init_in(struct arena *a, struct arena_share *share, size_t chunk_size, size_t limit) {
+    arena_init(a, chunk_size, limit);
+    a->share = share;
+}
 void arena_fini(struct arena *a);
 /* Frees all but the first chunk, so that the next request allocates nothing; that one, too, when it was made larger than
  * chunk_size for a large piece. Everything handed out is gone. */

@@ -49,6 +49,7 @@ struct np_call {
     struct np_envelope env;
     struct slice body; /* plain; in the loop's window, or in the arena once offloaded */
     struct arena arena;
+    struct arena_share share; /* of the arena and all that are made beside it */
     struct err err;
     struct op_cost cost;
     struct charge charge; /* for it, once it was sized; nothing when it failed */

@@ -15,7 +15,7 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 
-enum { BACKLOG = 1024, FRAME_MAX = 16 << 20, UNFINISHED_BYTES = 256 << 20, UNREAD_BYTES = 256 << 20 };
+enum { BACKLOG = 1024, FRAME_MAX = 16 << 20, UNFINISHED_BYTES = 256 << 20, UNREAD_BYTES = 256 << 20, WORK_BYTES = 1024 << 20 };
 /* Whose bytes move is spared, but not for ever: a client that takes a little now and then holds them as well. */
 enum { UNREAD_STILL_US = 2000000, UNREAD_LONG_US = 10000000 };
 
@@ -160,6 +160,7 @@ static void set_bounds(struct np_options *o, struct np_bounds *b) {
     if (!o->unfinished_bytes) o->unfinished_bytes = UNFINISHED_BYTES;
     npi_peers_init(&b->peers, o->connections, o->connections_each);
     if (!o->unread_bytes) o->unread_bytes = UNREAD_BYTES;
+    b->work.limit = (o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES) + (o->work_bytes ? o->work_bytes : WORK_BYTES);
     struct np_budget_options budget = {.clock = o->clock, .limit = o->unfinished_bytes, .tell = npi_loop_evict};
     npi_budget_init(&b->unfinished, &budget);
     budget.limit = o->unread_bytes;

@@ -23,7 +23,8 @@ struct np_call *npi_call_take(struct np_loop *l) {
     }
     c = calloc(1, sizeof(*c));
     if (!c) return NULL;
-    arena_init(&c->arena, NP_CALL_ARENA_CHUNK, NP_CALL_ARENA_MAX);
+    c->share.pool = &l->bounds->work;
+    arena_init_in(&c->arena, &c->share, NP_CALL_ARENA_CHUNK, NP_CALL_ARENA_MAX);
     buf_init(&c->out, 0);
     return c;
 }
@@ -37,6 +38,7 @@ static void call_free(struct np_call *c) {
 void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->conn = NULL;
     c->offloaded = false;
+    c->share.crowded = false;
     c->n_parts = 0;
     c->seq = 0;
     np_reply_drop(&c->reply);

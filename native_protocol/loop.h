@@ -65,6 +65,7 @@ struct np_bounds {
     struct np_peers peers;
     struct np_budget unfinished; /* bytes of requests that have not arrived as a whole */
     struct np_budget unread;     /* bytes of answers that were not sent yet */
+    struct arena_pool work;      /* what requests that run or wait for workers hold */
 };
 
 struct np_workers;

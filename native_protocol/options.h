@@ -46,4 +46,5 @@ struct np_options { /* what it points to must outlive the front */
     uint32_t connections, connections_each; /* the most, in all and of an address; 0: default, by RLIMIT_NOFILE */
     size_t unfinished_bytes;   /* of requests that have not arrived as a whole, of all connections; 0: default */
     size_t unread_bytes;       /* of answers that clients have not taken, of all connections; 0: default */
+    size_t work_bytes;         /* of requests that run, beyond ARENA_OWN of each; 0: default */
 };

@@ -107,6 +107,10 @@ static void adopt_session(struct np_call *call) {
 static void check_outcome(struct np_call *call) {
     if (call->outcome != CQL_FAILED) return;
     if (!call->err.set) err_set(&call->err, ERR_SERVER, "The request failed without saying why");
+    if (call->share.crowded && call->err.code == ERR_SERVER) {
+        err_clear(&call->err);
+        err_set(&call->err, ERR_OVERLOADED, "The requests that run hold all the memory that they may together (--max-work-bytes); ask for less at once, or again later");
+    }
     call->charge = (struct charge){0};
 }
 

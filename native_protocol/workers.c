@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUEUE_MAX = 16384, QUEUE_BYTES_MAX = 256 << 20, STACK = 1 << 20 };
+enum { QUEUE_MAX = 16384, STACK = 1 << 20 };
 enum { SCAN_NICE = 10, KEEP_AT_MOST_EVERY_US = 10000 };
 
 struct worker {
@@ -224,7 +224,7 @@ struct np_workers *np_workers_new(const struct np_workers_options *o, struct err
     if (!p) return err_nomem(e), NULL;
     p->o = *o;
     p->look_us = INT64_MAX;
-    np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX, o->queue_bytes_max ? o->queue_bytes_max : QUEUE_BYTES_MAX);
+    np_queue_init(&p->queue, o->queue_max ? o->queue_max : QUEUE_MAX, o->queue_bytes_max ? o->queue_bytes_max : NP_QUEUE_BYTES);
     pthread_mutex_init(&p->lock, NULL);
     init_conditions(p);
     if (!start(p, threads)) return p;

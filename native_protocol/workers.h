@@ -36,8 +36,9 @@ struct np_workers_options {
     struct clock *clock;
     unsigned threads[WORK_CLASSES]; /* 0: by cores */
     unsigned queue_max;             /* works that wait; 0: default */
-    size_t queue_bytes_max;         /* 0: default */
+    size_t queue_bytes_max;         /* 0: NP_QUEUE_BYTES */
 };
+enum { NP_QUEUE_BYTES = 256 << 20 };
 
 struct np_workers;
 struct np_workers *np_workers_new(const struct np_workers_options *o, struct err *e) MUST_CHECK;

@@ -10,7 +10,7 @@
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .reclaim_rows_per_second = s->reclaim_rate,
-                            .clock = &in->clock.clock, .block_cache_bytes = s->memory.block_cache_bytes, .memtable_bytes = s->memory.memtable_bytes,
+                            .clock = &in->clock.clock, .block_cache_bytes = s->memory.parts[MEMORY_CACHE], .memtable_bytes = s->memory.parts[MEMORY_MEMTABLES] / ENG_MEMTABLES,
                             .background_jobs = s->memory.background_jobs};
     if (s->data_dir) {
         in->lock_fd = data_dir_open(s->data_dir, e);
@@ -79,7 +79,7 @@ static int open_database(struct instance *in, struct err *e) {
         .admission = admission_of(in->admission),
         .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model,
         .write_size = s->write_size, .timestamp_size = s->timestamp_size, .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering},
-        .access = in->access, .compat = {.mode = s->compatibility, .report = in->report}};
+        .prepared_bytes = s->memory.parts[MEMORY_PREPARED], .access = in->access, .compat = {.mode = s->compatibility, .report = in->report}};
     in->metering.db = in->db = cql_db_new(&dbo, e);
     return in->db ? 0 : -1;
 }
@@ -113,15 +113,16 @@ static int open_front(struct instance *in, struct err *e) {
         .audit = in->audit,
         .threads = s->threads,
         .queue_max = s->queue_requests,
-        .queue_bytes_max = s->queue_bytes,
+        .queue_bytes_max = s->memory.parts[MEMORY_QUEUED],
         .frame_max = s->frame_max,
         .handshake_us = (int64_t)s->handshake_timeout * 1000000,
         .request_us = (int64_t)s->request_timeout * 1000000,
         .send_us = (int64_t)s->send_timeout * 1000000,
         .connections = s->connections,
         .connections_each = s->connections_each,
-        .unfinished_bytes = s->unfinished_bytes,
-        .unread_bytes = s->unread_bytes,
+        .unfinished_bytes = s->memory.parts[MEMORY_UNFINISHED],
+        .unread_bytes = s->memory.parts[MEMORY_UNREAD],
+        .work_bytes = s->memory.parts[MEMORY_WORK],
     };
     for (int i = 0; i < WORK_CLASSES; i++) {
         in->options.workers[i] = s->workers[i];

@@ -12,6 +12,8 @@
 
 #define MB ((size_t)1 << 20)
 
+enum { CACHE_LEAST = 8 };
+
 /* std::set_new_handler of the C++ library that RocksDB brings. */
 void *_ZSt15set_new_handlerPFvvE(void (*handler)(void));
 
@@ -54,15 +56,51 @@ static int check_limit(const struct memory_wishes *w, size_t memory, struct err 
                    "threads: raise the limit, or lower --memory, --block-cache, --memtables or --threads", limit / MB, need / MB, memory / MB, threads);
 }
 
+static const struct part {
+    unsigned of_64;
+    size_t least, most; /* MB */
+} parts[MEMORY_CACHE] = {
+#define PART(id, option, shift, of_64, least, most) [MEMORY_##id] = {of_64, least, most},
+#include "server/memory.def"
+#undef PART
+};
+
+static size_t least_of(const struct memory_wishes *w, int i) {
+    size_t n = parts[i].least * MB;
+    bool holds_requests = i == MEMORY_UNFINISHED || i == MEMORY_QUEUED;
+    return holds_requests && n < w->frame_max + w->frame_max / 2 ? w->frame_max + w->frame_max / 2 : n;
+}
+
+/* All parts as small as they may be. */
+static size_t least_memory(const struct memory_wishes *w) {
+    size_t n = w->parts[MEMORY_CACHE] ? w->parts[MEMORY_CACHE] : CACHE_LEAST * MB;
+    for (int i = 0; i < MEMORY_CACHE; i++) n += w->parts[i] ? w->parts[i] : least_of(w, i);
+    return n;
+}
+
+static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
+    size_t cache = plan->memory;
+    size_t spare = plan->memory - least_memory(w); /* what shares may take beyond the least */
+    for (int i = 0; i < MEMORY_CACHE; i++) {
+        size_t least = least_of(w, i), share = plan->memory / 64 * parts[i].of_64;
+        size_t more = share > least ? between(share, least, parts[i].most * MB > least ? parts[i].most * MB : least) - least : 0;
+        if (more > spare) more = spare;
+        plan->parts[i] = w->parts[i] ? w->parts[i] : least + more;
+        if (!w->parts[i]) spare -= more;
+        cache -= plan->parts[i];
+    }
+    plan->parts[MEMORY_CACHE] = w->parts[MEMORY_CACHE] ? w->parts[MEMORY_CACHE] : cache;
+}
+
 int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) {
-    enum { SHARE = 8, LEAST = 24, MOST = 4096, MEMTABLES_MOST = 256, JOBS_LEAST = 2, JOBS_MOST = 8 };
-    size_t memory = w->memory ? w->memory : between(available() / SHARE, LEAST * MB, MOST * MB);
-    size_t memtables = w->memtables ? w->memtables : least(memory / 3, MEMTABLES_MOST * MB);
-    size_t cache = w->block_cache ? w->block_cache : memory > memtables + MB ? memory - memtables : MB;
-    plan->memtable_bytes = memtables / ENG_MEMTABLES;
-    plan->block_cache_bytes = cache;
+    enum { SHARE = 4, MOST = 6144, JOBS_LEAST = 2, JOBS_MOST = 8 };
+    size_t need = least_memory(w), usual = least(available() / SHARE, MOST * MB);
+    if (w->memory && w->memory < need)
+        return err_set(e, ERR_CONFIG, "--memory must be %zu or more, not %zu: so much the least of its parts come to", (need + MB - 1) / MB, w->memory / MB);
+    plan->memory = w->memory ? w->memory : usual > need ? usual : need;
+    divide(w, plan);
     plan->background_jobs = w->background_jobs ? w->background_jobs : (unsigned)between(cores(), JOBS_LEAST, JOBS_MOST);
-    return check_limit(w, cache + memtables, e);
+    return check_limit(w, plan->parts[MEMORY_CACHE] + plan->parts[MEMORY_MEMTABLES], e);
 }
 
 /* ---- when there is none left ---- */

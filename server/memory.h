@@ -10,17 +10,28 @@
 
 #include "base/err.h"
 
+enum memory_part {
+#define PART(id, ...) MEMORY_##id,
+#include "server/memory.def"
+#undef PART
+    MEMORY_CACHE, /* of blocks of table files: the rest */
+    MEMORY_PARTS
+};
+
+/* In bytes. */
 struct memory_plan {
-    size_t block_cache_bytes, memtable_bytes; /* memtable: each of KV_MEMTABLES */
+    size_t memory; /* all parts together */
+    size_t parts[MEMORY_PARTS];
     unsigned background_jobs;
 };
 
-/* What is 0 of the wishes (in bytes, and jobs) is decided by memory and cores. ERR_CONFIG: the limit of address space is too low for them. */
+/* What is 0 (in bytes, and jobs) is decided by memory and cores. frame_max: of a request, which must fit into what is unfinished, and what waits. */
 struct memory_wishes {
-    size_t memory, block_cache, memtables;
+    size_t memory, parts[MEMORY_PARTS], frame_max;
     unsigned background_jobs, threads;
 };
 
+/* ERR_CONFIG: memory is less than its parts, or the limit of address space is too low for them. */
 int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) MUST_CHECK;
 /* Once, before other threads start. */
 void memory_guard(void);

@@ -31,12 +31,10 @@ static int number(const struct config *c, enum config_option o, unsigned long mi
 
 static int read_bounds(struct settings *s, const struct config *c, struct err *e) {
     enum { DAY = 86400, CONNECTIONS_MAX = 10000000 };
-    unsigned long handshake, request, send, connections, each, unfinished, unread, frame_max;
+    unsigned long handshake, request, send, connections, each, frame_max;
     if (number(c, CONFIG_HANDSHAKE_TIMEOUT, 0, DAY, &handshake, e) || number(c, CONFIG_REQUEST_TIMEOUT, 0, DAY, &request, e) ||
         number(c, CONFIG_SEND_TIMEOUT, 0, DAY, &send, e) || number(c, CONFIG_CONNECTIONS, 0, CONNECTIONS_MAX, &connections, e) ||
         number(c, CONFIG_CONNECTIONS_EACH, 0, CONNECTIONS_MAX, &each, e) ||
-        number(c, CONFIG_UNFINISHED_MAX, 1 << 20, 1ul << 40, &unfinished, e) ||
-        number(c, CONFIG_UNREAD_MAX, 1 << 20, 1ul << 40, &unread, e) ||
         number(c, CONFIG_FRAME_MAX, 1 << 16, 256 << 20, &frame_max, e))
         return -1;
     s->handshake_timeout = (unsigned)handshake;
@@ -44,8 +42,6 @@ static int read_bounds(struct settings *s, const struct config *c, struct err *e
     s->send_timeout = (unsigned)send;
     s->connections = (uint32_t)connections;
     s->connections_each = (uint32_t)each;
-    s->unfinished_bytes = unfinished;
-    s->unread_bytes = unread;
     s->frame_max = (uint32_t)frame_max;
     return 0;
 }
@@ -102,7 +98,7 @@ static int read_workers(struct settings *s, const struct config *c, struct err *
         enum cql_work_class class;
         enum config_option option;
     } timeouts[] = {{WORK_READ, CONFIG_READ_TIMEOUT}, {WORK_SCAN, CONFIG_RANGE_TIMEOUT}, {WORK_UPDATE, CONFIG_WRITE_TIMEOUT}};
-    unsigned long n, requests, bytes;
+    unsigned long n, requests;
     for (int i = 0; i < WORK_CLASSES; i++) {
         if (number(c, threads[i], 0, 256, &n, e)) return -1;
         s->workers[i] = (unsigned)n;
@@ -111,11 +107,10 @@ static int read_workers(struct settings *s, const struct config *c, struct err *
         if (number(c, timeouts[i].option, 0, 86400000, &n, e)) return -1;
         s->timeout_ms[timeouts[i].class] = (unsigned)n;
     }
-    if (number(c, CONFIG_QUEUE_REQUESTS, 1, 1 << 20, &requests, e) || number(c, CONFIG_QUEUE_BYTES, 1 << 20, 1ul << 40, &bytes, e)) return -1;
+    if (number(c, CONFIG_QUEUE_REQUESTS, 1, 1 << 20, &requests, e)) return -1;
     if (number(c, CONFIG_RECLAIM_RATE, 0, 100000000, &n, e)) return -1;
     s->reclaim_rate = (uint32_t)n;
     s->queue_requests = (unsigned)requests;
-    s->queue_bytes = bytes;
     return 0;
 }
 
@@ -132,13 +127,25 @@ static int read_limits(struct settings *s, const struct config *c, struct err *e
 }
 
 static int read_memory(struct settings *s, const struct config *c, struct err *e) {
-    enum { MB_SHIFT = 20, MB_MAX = 1 << 22 };
-    unsigned long memory, cache, memtables, jobs;
-    if (number(c, CONFIG_MEMORY, 0, MB_MAX, &memory, e) || number(c, CONFIG_BLOCK_CACHE, 0, MB_MAX, &cache, e) ||
-        number(c, CONFIG_MEMTABLES, 0, MB_MAX, &memtables, e) || number(c, CONFIG_BACKGROUND_JOBS, 0, 64, &jobs, e))
-        return -1;
-    const struct memory_wishes w = {.memory = (size_t)memory << MB_SHIFT, .block_cache = (size_t)cache << MB_SHIFT,
-                                    .memtables = (size_t)memtables << MB_SHIFT, .background_jobs = (unsigned)jobs, .threads = s->threads};
+    enum { MB_SHIFT = 20, LARGEST_SHIFT = 42 };
+    static const struct {
+        enum config_option option;
+        unsigned shift;
+    } parts[MEMORY_PARTS] = {
+#define PART(id, option, shift, ...) [MEMORY_##id] = {CONFIG_##option, shift},
+#include "server/memory.def"
+#undef PART
+        [MEMORY_CACHE] = {CONFIG_BLOCK_CACHE, MB_SHIFT},
+    };
+    unsigned long memory, jobs, n;
+    if (number(c, CONFIG_MEMORY, 0, 1ul << (LARGEST_SHIFT - MB_SHIFT), &memory, e) || number(c, CONFIG_BACKGROUND_JOBS, 0, 64, &jobs, e)) return -1;
+    struct memory_wishes w = {.memory = (size_t)memory << MB_SHIFT, .frame_max = s->frame_max, .background_jobs = (unsigned)jobs, .threads = s->threads};
+    for (int i = 0; i < MEMORY_PARTS; i++) {
+        if (number(c, parts[i].option, 0, 1ul << (LARGEST_SHIFT - parts[i].shift), &n, e)) return -1;
+        w.parts[i] = (size_t)n << parts[i].shift;
+        if (n && w.parts[i] < 1 << MB_SHIFT)
+            return err_set(e, ERR_CONFIG, "--%s must be 0 or a mebibyte at least (1048576), not %lu", config_flag(parts[i].option), n);
+    }
     return memory_plan(&w, &s->memory, e);
 }
 

@@ -48,10 +48,8 @@ struct settings { /* texts belong to the config */
     unsigned threads;
     unsigned handshake_timeout, request_timeout, send_timeout; /* seconds; 0: none */
     uint32_t connections, connections_each; /* 0: by the limit of open files */
-    size_t unfinished_bytes, unread_bytes;
     unsigned workers[WORK_CLASSES]; /* 0: by cores */
     unsigned queue_requests;
-    size_t queue_bytes;
     unsigned timeout_ms[WORK_CLASSES]; /* 0: none */
     uint32_t frame_max;
 };

@@ -89,7 +89,7 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
 
 int row_group_init(struct row_group *g, struct read_op *below, struct read_source *source, struct cql_request *r, const struct select_plan *plan) {
     *g = (struct row_group){.op = {next}, .below = below, .source = source, .r = r, .plan = plan, .partition_limit = UINT64_MAX};
-    arena_init(&g->keep, KEEP_CHUNK, KEEP_MAX);
+    arena_init_in(&g->keep, r->arena->share, KEEP_CHUNK, KEEP_MAX);
     buf_init(&g->key, 0);
     buf_init(&g->next_key, 0);
     g->aggregates = aggregates_new(r->arena, plan->n_aggregates);

@@ -117,7 +117,7 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
     s->base = (struct read_source){.op = {next}, .path = &path_virtual, .partition_limit = spec->partition_limit};
     s->spec = *spec;
     s->key = keys;
-    arena_init(&s->arena, ROWS_CHUNK, ROWS_MAX);
+    arena_init_in(&s->arena, spec->r->arena->share, ROWS_CHUNK, ROWS_MAX);
     return row_view_init(&s->view, spec->plan->layout, spec->r->arena, spec->r->err) ? NULL : &s->base;
 }
 

@@ -343,8 +343,8 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
     assert(r->blocking ? eng_holds(r->db->options.eng, &m->part) : eng_batch_holds(r->batch, &m->part));
     const struct row_view_layout *layout = layout_of(r, m->table);
     if (!layout || collect(&f)) return err_nomem(r->err);
-    arena_init(&f.rows, CHUNK, 0);
-    arena_init(&f.values, CHUNK, 0);
+    arena_init_in(&f.rows, r->arena->share, CHUNK, 0);
+    arena_init_in(&f.values, r->arena->share, CHUNK, 0);
     buf_init(&f.state, 0);
     buf_init(&f.next, 0);
     int rc = row_view_init(&f.view, layout, &f.values, r->err) || walk_all(&f) ? -1 : 0;

@@ -83,6 +83,57 @@ static void test_arena_lets_go_of_what_it_owns_with_what_it_handed_out(void **st
     assert_int_equal(gone[0], 2);
 }
 
+static void fill(struct arena *a, size_t n) {
+    while (n--) assert_non_null(arena_alloc(a, 1024));
+}
+
+/* Two requests in a pool of 64 KB: what the one takes beyond its own is not there for the other, which keeps what is its own. */
+static void test_arenas_of_a_pool_hold_no_more_than_it_together(void **state) {
+    (void)state;
+    struct arena_pool pool = {.limit = 64 << 10};
+    struct arena_share guilty = {.pool = &pool}, innocent = {.pool = &pool};
+    struct arena a, beside, other;
+    arena_init_in(&a, &guilty, 4096, 0);
+    arena_init_in(&beside, &guilty, 4096, 0);
+    arena_init_in(&other, &innocent, 4096, 0);
+    fill(&a, 150);
+    assert_int_equal(pool.held, 0);
+    struct arena_mark m = arena_mark(&a);
+    fill(&beside, 150); /* with the first 300 KB */
+    assert_true(pool.held > 40 << 10 && pool.held <= 64 << 10);
+    assert_null(arena_alloc(&a, 32 << 10));
+    assert_true(guilty.crowded && !innocent.crowded);
+    fill(&other, 200);
+    assert_null(arena_alloc(&other, 100 << 10));
+    assert_true(innocent.crowded);
+    fill(&a, 3); /* a little more still fits */
+    arena_fini(&beside);
+    assert_int_equal(pool.held, 0);
+    innocent.crowded = false;
+    assert_non_null(arena_alloc(&other, 100 << 10));
+    assert_false(innocent.crowded);
+    arena_reset(&other);
+    assert_non_null(arena_alloc(&a, 120 << 10));
+    assert_true(pool.held > 0);
+    arena_rewind(&a, m);
+    assert_int_equal(pool.held, 0);
+    arena_fini(&a);
+    arena_fini(&other);
+    assert_true(!guilty.held && !innocent.held && !pool.held);
+}
+
+static void test_a_failed_allocation_leaves_no_mark_in_the_pool(void **state) {
+    (void)state;
+    struct arena_pool pool = {.limit = 1 << 20};
+    struct arena_share share = {.pool = &pool};
+    struct arena a;
+    arena_init_in(&a, &share, 64, 0);
+    fault_arm(FAULT_ALLOC, 1);
+    assert_null(arena_alloc(&a, 512 << 10));
+    assert_true(!share.held && !pool.held && !share.crowded);
+    arena_fini(&a);
+}
+
 static void test_arena_reports_a_failed_allocation(void **state) {
     (void)state;
     struct arena a;
@@ -97,6 +148,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_hands_out_aligned_zeroed_memory), cmocka_unit_test(test_arena_refuses_past_its_limit_and_keeps_working),
         cmocka_unit_test(test_arena_reset_reuses_the_first_chunk),    cmocka_unit_test(test_arena_copies_are_terminated),
+        cmocka_unit_test(test_arenas_of_a_pool_hold_no_more_than_it_together), cmocka_unit_test(test_a_failed_allocation_leaves_no_mark_in_the_pool),
         cmocka_unit_test(test_arena_reports_a_failed_allocation),     cmocka_unit_test(test_arena_lets_go_of_what_it_owns_with_what_it_handed_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

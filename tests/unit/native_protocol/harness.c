@@ -126,6 +126,7 @@ static void open_loop(struct harness *h, const struct np_loop_ops *with, size_t 
     bo.still_us = 2000000;
     bo.long_us = 10000000;
     npi_budget_init(&h->bounds.unread, &bo);
+    h->bounds.work.limit = SIZE_MAX;
     assert_int_equal(npi_loop_init(&h->loop, &h->options, with, &h->bounds, &e), 0);
 }
 

@@ -37,7 +37,6 @@ static void test_config_defaults_make_settings(void **state) {
     assert_string_equal(s.node.datacenter, "datacenter1");
     assert_int_equal(s.workers[WORK_SCAN], 0);
     assert_int_equal(s.queue_requests, 16384);
-    assert_int_equal(s.queue_bytes, 256 << 20);
     assert_int_equal(s.timeout_ms[WORK_READ], 5000);
     assert_int_equal(s.timeout_ms[WORK_SCAN], 10000);
     assert_int_equal(s.timeout_ms[WORK_UPDATE], 2000);
@@ -128,6 +127,8 @@ static void test_settings_refuse_bad_values_by_name(void **state) {
     refuse("--mode", "dynamo", "--mode must be keyspaces or cassandra, not 'dynamo'");
     refuse("--durability", "maybe", "--durability must be fsync, periodic or none, not 'maybe'");
     refuse("--tls-cert", "cert.pem", "TLS needs both --tls-cert and --tls-key");
+    refuse("--memory", "200", "--memory must be 344 or more, not 200: so much the least of its parts come to");
+    refuse("--max-work-bytes", "1000", "--max-work-bytes must be 0 or a mebibyte at least (1048576), not 1000");
 }
 
 static void compatibility_is(enum compat_mode expected, char *mode, char *given) {
@@ -167,6 +168,33 @@ static void test_settings_refuse_logins_that_nobody_could_have(void **state) {
     refuse("--auth", "on", "--auth must be none, password or sigv4, not 'on'");
 }
 
+enum { MB = 1 << 20 };
+
+static void plan_of(struct memory_plan *plan, size_t memory, enum memory_part part, size_t bytes) {
+    struct memory_wishes w = {.memory = memory, .frame_max = 16 * MB};
+    struct err e = {0};
+    w.parts[part] = bytes;
+    if (memory_plan(&w, plan, &e)) fail_msg("%s", e.text);
+}
+
+static void test_parts_of_memory_come_to_it(void **state) {
+    (void)state;
+    struct memory_plan small, large, set;
+    for (size_t mb = 344; mb < 1 << 16; mb += mb / 5) {
+        size_t sum = 0;
+        plan_of(&small, mb * MB, MEMORY_CACHE, 0);
+        for (int i = 0; i < MEMORY_PARTS; i++) sum += small.parts[i];
+        assert_int_equal(sum, mb * MB);
+        assert_true(small.parts[MEMORY_CACHE] >= 8 * MB);
+    }
+    plan_of(&small, 344ul * MB, MEMORY_CACHE, 0);
+    plan_of(&large, 8192ul * MB, MEMORY_CACHE, 0);
+    for (int i = 0; i < MEMORY_PARTS; i++) assert_true(large.parts[i] > small.parts[i]);
+    plan_of(&set, 8192ul * MB, MEMORY_UNREAD, 1024ul * MB);
+    assert_int_equal(set.parts[MEMORY_UNREAD], 1024ul * MB);
+    assert_int_equal(large.parts[MEMORY_CACHE] - set.parts[MEMORY_CACHE], 1024ul * MB - large.parts[MEMORY_UNREAD]);
+}
+
 static void test_data_dir_is_private_and_locked(void **state) {
     (void)state;
     char base[] = "/tmp/tally_test_dir_XXXXXX", path[64], lock[96];
@@ -199,6 +227,7 @@ int main(void) {
         cmocka_unit_test(test_refusals_are_strict_in_keyspaces_mode_unless_asked),
         cmocka_unit_test(test_settings_of_limits_are_named),
         cmocka_unit_test(test_settings_refuse_logins_that_nobody_could_have),
+        cmocka_unit_test(test_parts_of_memory_come_to_it),
         cmocka_unit_test(test_data_dir_is_private_and_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
