@@ -66,6 +66,7 @@ static int check_size(const struct role_set *s, const struct role *r, struct err
     if (strlen(r->name) > ROLE_NAME_MAX) return err_invalid(e, "A role's name may have at most %d bytes", ROLE_NAME_MAX);
     if (r->n_grants > ROLE_GRANTS_MAX) return err_invalid(e, "A role may have permissions on at most %d resources", ROLE_GRANTS_MAX);
     if (r->n_member_of > ROLE_MEMBERSHIPS_MAX) return err_invalid(e, "A role may be a member of at most %d roles", ROLE_MEMBERSHIPS_MAX);
+    if (r->n_identities > ROLE_IDENTITIES_MAX) return err_invalid(e, "A role may have at most %d identities", ROLE_IDENTITIES_MAX);
     if (s->n >= ROLES_MAX && !role_find(s, r->name)) return err_invalid(e, "There may be at most %d roles", ROLES_MAX);
     return 0;
 }

@@ -9,7 +9,7 @@ struct role_cell {
     struct role role;
 };
 
-enum { FORM_VERSION = 1, SUPERUSER = 1, LOGIN = 2 };
+enum { WITHOUT_IDENTITIES = 1, WITH_IDENTITIES = 2, SUPERUSER = 1, LOGIN = 2 };
 
 /* ---- records ---- */
 
@@ -18,17 +18,22 @@ static void put_text(struct buf *out, const char *s) {
     buf_put_str(out, s);
 }
 
+static void put_names(struct buf *out, uint32_t n, const char *const *names) {
+    buf_uvarint(out, n);
+    for (uint32_t i = 0; i < n; i++) put_text(out, names[i]);
+}
+
 void role_encode(const struct role *r, struct buf *out) {
-    buf_u8(out, FORM_VERSION);
+    buf_u8(out, r->n_identities ? WITH_IDENTITIES : WITHOUT_IDENTITIES);
     buf_u8(out, (uint8_t)((r->superuser ? SUPERUSER : 0) | (r->login ? LOGIN : 0)));
     put_text(out, r->hash);
-    buf_uvarint(out, r->n_member_of);
-    for (uint32_t i = 0; i < r->n_member_of; i++) put_text(out, r->member_of[i]);
+    put_names(out, r->n_member_of, r->member_of);
     buf_uvarint(out, r->n_grants);
     for (uint32_t i = 0; i < r->n_grants; i++) {
         put_text(out, r->grants[i].resource);
         buf_u32(out, r->grants[i].permissions);
     }
+    if (r->n_identities) put_names(out, r->n_identities, r->identities);
 }
 
 static const char *get_text(struct rd *rd, struct arena *a) {
@@ -51,8 +56,8 @@ static uint32_t get_count(struct rd *rd, uint32_t max) {
 
 static bool ascending(const char *before, const char *next) { return !before || strcmp(before, next) < 0; }
 
-static const char *const *get_memberships(struct rd *rd, struct arena *a, uint32_t *n) {
-    *n = get_count(rd, ROLE_MEMBERSHIPS_MAX);
+static const char *const *get_names(struct rd *rd, struct arena *a, uint32_t max, uint32_t *n) {
+    *n = get_count(rd, max);
     const char **names = ARENA_ARRAY(a, *n ? *n : 1, const char *);
     if (!names) rd->bad = true;
     for (uint32_t i = 0; i < *n && !rd->bad; i++) {
@@ -80,9 +85,10 @@ int role_decode(const char *name, struct slice form, struct arena *a, struct rol
     uint8_t version = rd_u8(&rd), flags = rd_u8(&rd);
     *out = (struct role){.name = arena_strdup(a, name), .superuser = flags & SUPERUSER, .login = flags & LOGIN};
     out->hash = get_text(&rd, a);
-    out->member_of = get_memberships(&rd, a, &out->n_member_of);
+    out->member_of = get_names(&rd, a, ROLE_MEMBERSHIPS_MAX, &out->n_member_of);
     out->grants = get_grants(&rd, a, &out->n_grants);
-    if (out->name && !rd.bad && !rd_left(&rd) && version == FORM_VERSION && !(flags & ~(SUPERUSER | LOGIN))) return 0;
+    if (version == WITH_IDENTITIES) out->identities = get_names(&rd, a, ROLE_IDENTITIES_MAX, &out->n_identities);
+    if (out->name && !rd.bad && !rd_left(&rd) && version && version <= WITH_IDENTITIES && !(flags & ~(SUPERUSER | LOGIN))) return 0;
     return err_set(e, ERR_SERVER, "the record of role %s is damaged", name);
 }
 
@@ -105,18 +111,29 @@ int role_granted(const struct role *r, const char *resource, uint32_t add, uint3
     return 0;
 }
 
-int role_joined(const struct role *r, const char *other, bool member, struct arena *a, struct role *out) {
-    const char **names = ARENA_ARRAY(a, r->n_member_of + 1, const char *);
+/* The sorted names with another one or without it, in the arena. NULL: no memory. */
+static const char *const *names_with(const char *const *of, uint32_t *n_of, const char *name, bool has, struct arena *a) {
+    const char **names = ARENA_ARRAY(a, *n_of + 1, const char *);
     uint32_t i = 0, n = 0;
-    if (!names) return -1;
-    for (; i < r->n_member_of && strcmp(r->member_of[i], other) < 0; i++) names[n++] = r->member_of[i];
-    if (i < r->n_member_of && !strcmp(r->member_of[i], other)) i++;
-    if (member && !(names[n++] = arena_strdup(a, other))) return -1;
-    for (; i < r->n_member_of; i++) names[n++] = r->member_of[i];
+    if (!names) return NULL;
+    for (; i < *n_of && strcmp(of[i], name) < 0; i++) names[n++] = of[i];
+    if (i < *n_of && !strcmp(of[i], name)) i++;
+    if (has && !(names[n++] = arena_strdup(a, name))) return NULL;
+    for (; i < *n_of; i++) names[n++] = of[i];
+    *n_of = n;
+    return names;
+}
+
+int role_joined(const struct role *r, const char *other, bool member, struct arena *a, struct role *out) {
     *out = *r;
-    out->member_of = names;
-    out->n_member_of = n;
-    return 0;
+    out->member_of = names_with(r->member_of, &out->n_member_of, other, member, a);
+    return out->member_of ? 0 : -1;
+}
+
+int role_identified(const struct role *r, const char *identity, bool has, struct arena *a, struct role *out) {
+    *out = *r;
+    out->identities = names_with(r->identities, &out->n_identities, identity, has, a);
+    return out->identities ? 0 : -1;
 }
 
 /* ---- sets ---- */
@@ -182,6 +199,13 @@ const struct role *role_at(const struct role_set *s, uint32_t i) { return &s->ce
 const struct role *role_find(const struct role_set *s, const char *name) {
     uint32_t at = place_of(s, name);
     return at < s->n && !strcmp(s->cells[at]->role.name, name) ? role_at(s, at) : NULL;
+}
+
+const struct role *role_of_identity(const struct role_set *s, const char *identity) {
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t k = 0; k < role_at(s, i)->n_identities; k++)
+            if (!strcmp(role_at(s, i)->identities[k], identity)) return role_at(s, i);
+    return NULL;
 }
 
 static void take_cell(struct role_set *to, struct role_cell *c) {

@@ -10,7 +10,7 @@
 #include "base/err.h"
 
 /* What one role may hold, and how many there may be: administrators pay, with ERR_INVALID. */
-enum { ROLES_MAX = 10000, ROLE_NAME_MAX = 255, ROLE_GRANTS_MAX = 10000, ROLE_MEMBERSHIPS_MAX = 1000 };
+enum { ROLES_MAX = 10000, ROLE_NAME_MAX = 255, ROLE_GRANTS_MAX = 10000, ROLE_MEMBERSHIPS_MAX = 1000, ROLE_IDENTITIES_MAX = 1000 };
 
 struct grant {
     const char *resource; /* resource_text */
@@ -23,6 +23,8 @@ struct role {
     uint32_t n_member_of, n_grants;
     const char *const *member_of; /* sorted */
     const struct grant *grants;   /* sorted by resource */
+    uint32_t n_identities;
+    const char *const *identities; /* sorted; of certificates that stand for it, each in one role at most */
 };
 
 struct role_cell; /* one role, counted */
@@ -53,8 +55,12 @@ uint32_t role_permissions(const struct role_set *s, const char *name, const stru
  * -1: no memory. */
 int role_granted(const struct role *r, const char *resource, uint32_t add, uint32_t take, struct arena *a, struct role *out) MUST_CHECK;
 int role_joined(const struct role *r, const char *other, bool member, struct arena *a, struct role *out) MUST_CHECK;
+/* With an identity or without it. */
+int role_identified(const struct role *r, const char *identity, bool has, struct arena *a, struct role *out) MUST_CHECK;
+/* The role that has the identity; NULL: none. */
+const struct role *role_of_identity(const struct role_set *s, const char *identity);
 
-/* The role's record: version u8 | flags u8 | hash | memberships | grants. */
+/* The role's record: version u8 | flags u8 | hash | memberships | grants, and in version 2 | identities. Without any it is of version 1. */
 void role_encode(const struct role *r, struct buf *out);
 /* In the arena. -1 and ERR_SERVER: damaged, or larger than a role may be. */
 int role_decode(const char *name, struct slice form, struct arena *a, struct role *out, struct err *e) MUST_CHECK;

@@ -71,6 +71,16 @@ static int emit_resources(struct row_out *ro, const struct role *r) {
     return 0;
 }
 
+static int emit_identities(struct row_out *ro, const struct role *r) {
+    for (uint32_t i = 0; i < r->n_identities; i++) {
+        row_out_begin(ro);
+        row_text(ro, "identity", r->identities[i]);
+        row_text(ro, "role", r->name);
+        if (row_out_emit(ro)) return -1;
+    }
+    return 0;
+}
+
 static int emit_nothing(struct row_out *ro, const struct role *r) { return (void)ro, (void)r, 0; }
 
 YIELDS_AUTH(roles) { return each_role(ctx, table, row, arg, emit_role); }
@@ -78,7 +88,7 @@ YIELDS_AUTH(role_members) { return each_role(ctx, table, row, arg, emit_membersh
 YIELDS_AUTH(role_permissions) { return each_role(ctx, table, row, arg, emit_grants); }
 YIELDS_AUTH(resource_role_permissons_index) { return each_role(ctx, table, row, arg, emit_resources); }
 YIELDS_AUTH(network_permissions) { return each_role(ctx, table, row, arg, emit_nothing); }
-YIELDS_AUTH(identity_to_role) { return each_role(ctx, table, row, arg, emit_nothing); }
+YIELDS_AUTH(identity_to_role) { return each_role(ctx, table, row, arg, emit_identities); }
 
 void system_auth_tables(struct system_auth *a, struct virtual_table tables[AUTH_TABLES]) {
 #define AUTH_TABLE(name_, comment_, columns_) \

@@ -54,7 +54,8 @@ static struct permit_need need_of(const struct cql_statement *s) {
     case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
     case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
     case STMT_USE: case STMT_DESCRIBE: return (struct permit_need){0};
-    case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST: return (struct permit_need){0};
+    case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST:
+    case STMT_ADD_IDENTITY: case STMT_DROP_IDENTITY: return (struct permit_need){0};
     default: return (struct permit_need){PERMISSIONS_ALL, {.kind = RESOURCE_OF_ALL_KEYSPACES}}; /* for superusers, until it has a line here */
     }
 }

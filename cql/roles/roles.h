@@ -10,7 +10,7 @@
 #include "cql/request/statement.h"
 #include "cql/syntax/ast_other.h"
 
-extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops, grant_ops, revoke_ops, list_roles_ops;
+extern const struct statement_ops create_role_ops, alter_role_ops, drop_role_ops, grant_ops, revoke_ops, list_roles_ops, identity_ops;
 
 /* Who asks, as of a set of roles. */
 struct asker {

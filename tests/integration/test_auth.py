@@ -68,6 +68,51 @@ def test_statements_about_roles_answer_as_cassandra_answered(new_server):
     s.stop()
 
 
+def test_identities_of_certificates_are_kept_as_cassandra_keeps_them(new_server):
+    """Words, rights and their order: those of Cassandra 5.0.8's AddIdentityStatement and DropIdentityStatement; without a login, what it answered."""
+    s = new_server("--mode", "cassandra", "--auth", "password")
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    for statement in ("CREATE ROLE app WITH PASSWORD = 'x' AND LOGIN = true", "CREATE ROLE boss WITH SUPERUSER = true", "CREATE ROLE other",
+                      "ADD IDENTITY 'spiffe://one' TO ROLE 'app'", "ADD IDENTITY IF NOT EXISTS 'spiffe://one' TO ROLE 'other'", "ADD IDENTITY 'spiffe://two' TO ROLE app",
+                      "ADD IDENTITY 'admin' TO ROLE 'boss'"):
+        root.execute(statement)
+    for statement, words in (("ADD IDENTITY 'x' TO ROLE 'nobody'", "Can not add identity for non-existent role 'nobody'"), ("ADD IDENTITY 'admin' TO ROLE 'app'", "admin already exists"),
+                             ("DROP IDENTITY 'gone'", "identity 'gone' doesn't exist")):
+        with pytest.raises(InvalidRequest, match=words):
+            root.execute(statement)
+    root.execute("DROP IDENTITY IF EXISTS 'gone'")
+    app_cluster, app = log_in(s, "app", "x")
+    for statement in ("ADD IDENTITY 'x' TO ROLE 'other'", "DROP IDENTITY 'admin'"):
+        with pytest.raises(Unauthorized, match="User app does not have sufficient privileges to perform the requested operation"):
+            app.execute(statement)
+    root.execute("GRANT ALL PERMISSIONS ON ALL ROLES TO app")
+    with pytest.raises(Unauthorized, match="Only superusers can bind identities to a role with superuser status"):
+        app.execute("ADD IDENTITY 'y' TO ROLE 'boss'")
+    with pytest.raises(Unauthorized, match="Only superusers can remove identity bindings from a role with superuser status"):
+        app.execute("DROP IDENTITY 'admin'")
+    app.execute("ADD IDENTITY 'three' TO ROLE 'other'")
+    app_cluster.shutdown()
+    cluster.shutdown()
+    s.kill9()
+    s.start()
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    kept = {(r.identity, r.role) for r in root.execute("SELECT identity, role FROM system_auth.identity_to_role")}
+    assert kept == {("spiffe://one", "app"), ("spiffe://two", "app"), ("admin", "boss"), ("three", "other")}
+    root.execute("DROP IDENTITY 'spiffe://one'")
+    root.execute("DROP ROLE boss")  # takes its own along
+    assert {r.identity for r in root.execute("SELECT identity FROM system_auth.identity_to_role")} == {"spiffe://two", "three"}
+    cluster.shutdown()
+    s.stop()
+
+
+def test_identities_need_a_login(cassandra_server):
+    with cassandra_server.cluster() as cluster:
+        session = cluster.connect()
+        for statement in ("ADD IDENTITY 'x' TO ROLE 'r'", "DROP IDENTITY IF EXISTS 'x'"):
+            with pytest.raises(Unauthorized, match="You have to be logged in and not anonymous to perform this request"):
+                session.execute(statement)
+
+
 def test_truncate_and_restore_need_rights_of_their_own(new_server):
     s = new_server("--mode", "cassandra", "--auth", "password")
     cluster, root = log_in(s, "cassandra", "cassandra")

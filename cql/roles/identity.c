@@ -1,0 +1,65 @@
+/* ADD and DROP IDENTITY: certificates that stand for a role, as system_auth.identity_to_role lists them. */
+#include "cql/roles/roles.h"
+
+struct identity_plan {
+    const struct ast_identity *ast;
+    const char *identity;
+};
+
+static int compile_identity(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    struct identity_plan *p = out->plan = ARENA_NEW(c->arena, struct identity_plan);
+    const struct slice text = ast->other->identity.identity;
+    if (!p) return err_nomem(c->err);
+    if (text.n && memchr(text.p, 0, text.n)) return err_invalid(c->err, "An identity may not hold the character 0");
+    p->ast = &ast->other->identity;
+    p->identity = arena_printf(c->arena, "%.*s", SLICE_FMT(text));
+    return p->identity ? 0 : err_nomem(c->err);
+}
+
+static int put(const struct asker *a, const struct role *of, const char *identity, bool has) {
+    struct role next;
+    if (role_identified(of, identity, has, a->r->arena, &next)) return err_nomem(a->r->err);
+    return access_put(a->r->db->options.access, &next, a->r->err) ? 0 : -1;
+}
+
+static int add(const struct asker *a, const struct identity_plan *p) {
+    const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
+    const struct role *role = role_find(a->roles, p->ast->role);
+    if (asker_must(a, MAY_CREATE, &roles)) return -1;
+    if (role && role->superuser && !a->superuser)
+        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can bind identities to a role with superuser status");
+    if (!role) return err_invalid(a->r->err, "Can not add identity for non-existent role '%s'", p->ast->role);
+    if (!role_of_identity(a->roles, p->identity)) return put(a, role, p->identity, true);
+    return p->ast->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", p->identity);
+}
+
+static int drop(const struct asker *a, const struct identity_plan *p) {
+    const struct role *role = role_of_identity(a->roles, p->identity);
+    const struct resource on = {.kind = role ? RESOURCE_OF_ROLE : RESOURCE_OF_ALL_ROLES, .name = role ? role->name : NULL};
+    if (asker_must(a, MAY_DROP, &on)) return -1;
+    if (role && role_is_superuser(a->roles, role->name) && !a->superuser)
+        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can remove identity bindings from a role with superuser status");
+    if (role) return put(a, role, p->identity, false);
+    return p->ast->if_exists ? 0 : err_invalid(a->r->err, "identity '%s' doesn't exist", p->identity);
+}
+
+static enum cql_outcome apply(struct cql_request *r) {
+    struct access_control *access = r->db->options.access;
+    const struct cql_statement *s = r->compiled;
+    struct asker a;
+    if (!access) return asker_init(&a, r, NULL) ? CQL_FAILED : CQL_DONE;
+    const struct role_set *roles = access_begin(access);
+    int rc = asker_init(&a, r, roles) || (s->kind == STMT_ADD_IDENTITY ? add(&a, s->plan) : drop(&a, s->plan)) ? -1 : 0;
+    access_end(access);
+    return rc ? CQL_FAILED : CQL_DONE;
+}
+
+static enum cql_outcome run(struct cql_request *r, const struct cql_statement *s) {
+    (void)s;
+    r->work_class = WORK_DDL;
+    if (!r->blocking) return CQL_OFFLOAD;
+    r->apply = apply;
+    return CQL_DONE;
+}
+
+const struct statement_ops identity_ops = {.compile = compile_identity, .run = run};
