@@ -187,7 +187,7 @@ def test_requests_before_the_login_are_refused_on_the_wire(new_server):
 
 
 def test_who_guesses_pays_and_others_log_in(new_server):
-    s = new_server("--mode", "cassandra", "--auth", "password")
+    s = new_server("--mode", "cassandra", "--auth", "password", "--handshake-timeout", "300")  # the checks may wait long for their turn
     log_in(s, "cassandra", "cassandra")[0].shutdown()
     guesses = []
     for _ in range(60):
