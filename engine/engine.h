@@ -278,6 +278,8 @@ int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;
 /* A pass over all that may hold dead data, now and at full speed: expired data and tombstones older than gc_grace go, what a deletion covers
  * goes at once, and what deletions had switched off works again where none is left. The engine's thread does the same at its pace. Blocking, long. */
 int eng_reclaim(struct eng *eng, struct err *e) MUST_CHECK;
+/* The same where reads have passed many rows that a deletion covers: what it does in its next round. */
+int eng_reclaim_passed(struct eng *eng, struct err *e) MUST_CHECK;
 
 /* Copies a table from another engine, under another id perhaps, into a table that holds nothing yet; nobody writes to either. All of its
  * rows or, on -1, none. What was proven of the table is off. Durable when it returns. Blocking, long. */

@@ -376,7 +376,8 @@ static int run_bucket(struct pass *p, struct err *e) {
 
 /* ---- tables ---- */
 
-static int run_table(struct eng *eng, uint32_t table, struct engi_table *t, bool paced, struct err *e) {
+/* whole: all that is marked; else where reads have passed much. */
+static int run_table(struct eng *eng, uint32_t table, struct engi_table *t, bool paced, bool whole, struct err *e) {
     int64_t now = clock_wall_us(eng->clock) / 1000000;
     struct pass *p = calloc(1, sizeof(*p));
     if (!p) return err_nomem(e);
@@ -389,13 +390,15 @@ static int run_table(struct eng *eng, uint32_t table, struct engi_table *t, bool
     int rc = 0;
     for (uint32_t b = 0; b < ENGI_BUCKETS && !rc; b++) {
         p->bucket = (uint16_t)b;
-        if (is_marked(p)) rc = run_bucket(p, e);
+        bool passed = engi_mark_has(t->passed, p->bucket);
+        if (passed) engi_mark_put(t->passed, p->bucket, false);
+        if ((whole || passed) && is_marked(p)) rc = run_bucket(p, e);
     }
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_fini(bufs[i]);
     arena_fini(&p->tomb_arena);
     engi_window_fini(&p->window);
     free(p);
-    atomic_store(&t->reclaimed_at, now);
+    if (whole) atomic_store(&t->reclaimed_at, now);
     return rc;
 }
 
@@ -405,8 +408,16 @@ static bool is_due(const struct eng *eng, const struct engi_table *t) {
     return clock_wall_us(eng->clock) / 1000000 - atomic_load(&t->reclaimed_at) >= period;
 }
 
-/* Every table that there is a memory of; paced: those that are due. */
-static int run_tables(struct eng *eng, bool paced, struct err *e) {
+static bool is_passed(const struct engi_table *t) {
+    uint64_t any = 0;
+    for (size_t i = 0; i < ARRAY_LEN(t->passed); i++) any |= atomic_load(&t->passed[i]);
+    return any;
+}
+
+enum reach { EVERYTHING, WHAT_IS_DUE /* at the pace */, WHAT_WAS_PASSED };
+
+/* Every table that there is a memory of. */
+static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     int rc = engi_commit_check(eng, e);
     if (!eng->kv->one_writer) return rc; /* a slot keeps off nobody else, and the marks are not all that there is */
     pthread_mutex_lock(&eng->reclaim.pass);
@@ -414,24 +425,29 @@ static int run_tables(struct eng *eng, bool paced, struct err *e) {
         _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);
         for (uint32_t j = 0; block && j < ENGI_TABLE_BLOCK && !rc; j++) {
             struct engi_table *t = atomic_load(&block[j]);
-            if (t && (!paced || is_due(eng, t))) rc = run_table(eng, i * ENGI_TABLE_BLOCK + j, t, paced, e);
+            bool whole = t && (reach == EVERYTHING || (reach == WHAT_IS_DUE && is_due(eng, t)));
+            if (whole || (t && is_passed(t))) rc = run_table(eng, i * ENGI_TABLE_BLOCK + j, t, reach == WHAT_IS_DUE, whole, e);
         }
     }
     pthread_mutex_unlock(&eng->reclaim.pass);
     return rc;
 }
 
-int eng_reclaim(struct eng *eng, struct err *e) {
-    int rc = run_tables(eng, false, e);
+static int run_now(struct eng *eng, enum reach reach, struct err *e) {
+    int rc = run_tables(eng, reach, e);
     return rc == STOPPED ? err_set(e, ERR_SERVER, "the engine closes") : rc;
 }
+
+int eng_reclaim(struct eng *eng, struct err *e) { return run_now(eng, EVERYTHING, e); }
+
+int eng_reclaim_passed(struct eng *eng, struct err *e) { return run_now(eng, WHAT_WAS_PASSED, e); }
 
 static void *run(void *arg) {
     struct eng *eng = arg;
     while (!pause_for(eng, (int64_t)ROUND_SECONDS * 1000000)) {
         struct err e;
         err_clear(&e);
-        if (run_tables(eng, true, &e) < 0) log_warn("reclaiming has stopped for now: %s", e.text);
+        if (run_tables(eng, WHAT_IS_DUE, &e) < 0) log_warn("reclaiming has stopped for now: %s", e.text);
     }
     return NULL;
 }

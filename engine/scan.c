@@ -10,7 +10,7 @@
 #include "engine/store.h"
 #include "engine/tombstone.h"
 
-enum { TOMBSTONE_BYTES_MAX = 64 << 20, PARTITION_CHUNK = 4096, ROW_CHUNK = 8192, CACHE_ROWS_MAX = 1024, CACHE_BYTES_MAX = 512 << 10 };
+enum { TOMBSTONE_BYTES_MAX = 64 << 20, PARTITION_CHUNK = 4096, ROW_CHUNK = 8192, CACHE_ROWS_MAX = 1024, CACHE_BYTES_MAX = 512 << 10, COVERED_MANY = 500 };
 
 enum state { AT_SEEK /* a partition is to be sought */, AT_SLICE /* its current slice is to be entered */,
              AT_ROW /* on a row not looked at */, AT_NEXT /* on a row that is done */, AT_PENDING /* on a decoded visible row */,
@@ -42,6 +42,7 @@ struct eng_scan {
     bool has_static, delivered, resuming; /* of the current partition; resuming: only rows beyond resume_ck */
     bool expired;                         /* the row at AT_PENDING is */
     bool on_key;                          /* the iterator stands on a key */
+    uint32_t covered;                     /* rows of the partition that were passed because a deletion covers them */
     bool settled;                         /* the partition has settled range tombstones */
     bool relieved;                        /* its loose ones were settled for this scan */
     bool plain;                           /* from here on to the partition's end every row is wanted, and nothing is deleted over it */
@@ -345,6 +346,7 @@ static int enter_partition(struct eng_scan *s, struct err *e) {
     struct slice resume = s->spec.resume_key, key = slice_of(s->prefix.p + ENGI_KEY_PREFIX_MIN, n - ENGI_KEY_PREFIX_MIN);
     s->resuming = resume.p && s->spec.resume_ck.p && slice_eq(resume, key);
     s->settled = s->plain = false;
+    s->covered = 0;
     engi_window_reset(&s->window);
     if ((got = read_head(s, e)) < 0) return got;
     if (got == 0) return relieve(s, e);
@@ -436,11 +438,19 @@ static int load_window(struct eng_scan *s, struct err *e) {
     return got == 0 ? err_set(e, ERR_SERVER, "a row of a scan is gone") : got < 0 ? got : 0;
 }
 
+/* Many would be passed by the next one, too, so the reclaimer goes there soon. */
+static void pass_covered(struct eng_scan *s) {
+    struct engi_table *t = ++s->covered == COVERED_MANY ? engi_table(s->eng, s->part.table) : NULL;
+    uint16_t bucket = engi_bucket(s->part.token);
+    if (t && !engi_mark_has(t->passed, bucket)) engi_mark_put(t->passed, bucket, true);
+}
+
 /* With cells. */
 static int decode_row(struct eng_scan *s, int64_t del_ts, struct err *e) {
     arena_reset(&s->row_arena);
     int visible = decode(s, s->it->value, &s->row_arena, del_ts, &s->row, e);
     if (visible < 0) return -1;
+    if (!visible && del_ts != ENG_NO_TS) pass_covered(s);
     if (!visible && (s->spec.expired || s->spec.deletions)) {
         if (eng_row_decode(s->it->value, &s->row_arena, &s->row, e)) return -1;
         engi_dropped_hide(s->dropped, &s->row, false);

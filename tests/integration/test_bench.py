@@ -46,8 +46,14 @@ def test_what_is_read_and_charged_is_the_same_at_every_size(growth):
     assert growth["COUNT of a small partition"]["steps"][2]["rows_read"] == 2
 
 
-def test_a_report_tells_of_all_runs_and_a_server_beside_and_large_data_stay(tmp_path):
-    beside = Server(tmp_path, "--ddl-delay", "none", "--durability", "periodic").start()
+@pytest.fixture
+def beside(tmp_path):
+    s = Server(tmp_path, "--ddl-delay", "none", "--durability", "periodic").start()
+    yield s
+    s.stop()
+
+
+def test_a_report_tells_of_all_runs_and_a_server_beside_and_large_data_stay(tmp_path, beside):
     flags = ("--workload", "point read,slice over TLS,read of large data", "--rows", 24000, "--data-dir", tmp_path / "kept", "--beside", f"{beside.host}:{beside.port}", "--beside-name", "another",
              "--runs", 2, "--seconds", 0.1, "--connections", 4, "--report", tmp_path / "report")
     result = bench(*flags)
@@ -73,7 +79,6 @@ def test_a_report_tells_of_all_runs_and_a_server_beside_and_large_data_stay(tmp_
         session = cluster.connect()
         assert session.execute("SELECT count(*) FROM bench.large").one()[0] == 2000
         assert session.execute(newest).one()[0] == written  # they were not written again
-    beside.stop()
 
 
 @pytest.mark.parametrize("flags, words", [

@@ -183,6 +183,28 @@ static void test_dead_data_goes_after_gc_grace(void **state) {
     assert_int_equal(stored(w), 3);
 }
 
+static void test_where_reads_pass_much_that_is_covered_it_goes_soon(void **state) {
+    struct world *w = *state;
+    enum { ROWS = 2000, FEW = 100 };
+    for (int i = 0; i < ROWS; i++) {
+        char ck[16];
+        snprintf(ck, sizeof(ck), "%05d", i);
+        put(w, "p", ck, now_us(w), 0);
+        if (i < FEW) put(w, "few", ck, now_us(w), 0);
+    }
+    put(w, "p", "x", now_us(w), 0);
+    w->seconds++;
+    delete_range(w, "p", "0", "1");
+    delete_range(w, "few", "0", "1");
+    assert_int_equal(eng_reclaim_passed(w->eng, &w->e), 0);
+    assert_in_range(stored(w), ROWS + FEW, 2 * ROWS); /* nobody had read */
+    assert_int_equal(eng_reclaim_passed(w->eng, &w->e), 0);
+    assert_in_range(stored(w), FEW, FEW + 10); /* those went, and the few do not hold anybody up */
+    assert_true(get(w, "p", "x") && !get(w, "p", "00007"));
+    put(w, "p", "00007", START * 1000000LL, 0); /* older than the deletion, which stays */
+    assert_false(get(w, "p", "00007"));
+}
+
 static void test_nothing_young_goes(void **state) {
     struct world *w = *state;
     write_and_delete(w);
@@ -353,6 +375,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_dead_data_goes_after_gc_grace),
+        TEST(test_where_reads_pass_much_that_is_covered_it_goes_soon),
         TEST(test_nothing_young_goes),
         TEST(test_puts_and_plain_gets_heal),
         TEST(test_one_far_timestamp_does_not_end_puts),
