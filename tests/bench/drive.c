@@ -5,6 +5,9 @@
 
 #include "tools/client/load.h"
 
+/* Until what fills is sent again to a server that is overloaded. */
+enum { BUSY_NS = 100000000 };
+
 /* A slot keeps the random number that decided what it asks for; of a row that is written before, the row's number. */
 struct drive {
     struct client_options options;
@@ -53,6 +56,7 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
     struct drive *l = arg;
     char text[256];
     int64_t expected = l->fill ? -1 : statement_rows(workload_pick(l->request, slot->a));
+    if (l->fill && wire_is_busy(a->response)) return BUSY_NS;
     l->result->requests++;
     hist_add(&l->result->latency, a->service_ns);
     if (a->response->opcode == NP_ERROR) {

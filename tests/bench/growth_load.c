@@ -6,7 +6,7 @@
 
 #include "tools/client/load.h"
 
-enum { VERSION = 4, VALUE_BYTES = 20, BATCH_MAX = 30, WALK_PAGE = 5000, UNLOGGED = 1 };
+enum { VERSION = 4, VALUE_BYTES = 20, BATCH_MAX = 30, WALK_PAGE = 5000, UNLOGGED = 1, BUSY_NS = 100000000 /* until what fills is sent again to a server that is overloaded */ };
 
 struct growth_load {
     const struct proc *proc;
@@ -176,6 +176,7 @@ static int64_t answered(void *arg, struct flight_slot *slot, const struct load_a
     char text[256];
     (void)slot;
     int64_t expected = g->fill ? -1 : growth_rows[g->what].rows, got = expected < 0 ? -1 : wire_rows(a->response);
+    if (g->fill && wire_is_busy(a->response)) return BUSY_NS;
     g->cost->requests++;
     hist_add(&g->cost->latency, a->service_ns);
     if (a->response->opcode == NP_ERROR) {

@@ -230,6 +230,13 @@ uint32_t wire_error_code(const struct wire_response *r, struct slice *text) {
     return code;
 }
 
+bool wire_is_busy(const struct wire_response *r) {
+    enum { OVERLOADED = 0x1001, WRITE_TIMEOUT = 0x1100 };
+    struct slice text;
+    uint32_t code = r->opcode == NP_ERROR ? wire_error_code(r, &text) : 0;
+    return code == OVERLOADED || code == WRITE_TIMEOUT;
+}
+
 void wire_error(const struct wire_response *r, char *text, size_t cap) {
     struct slice s;
     uint32_t code = wire_error_code(r, &s);

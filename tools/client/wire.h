@@ -63,5 +63,7 @@ int64_t wire_rows(const struct wire_response *r);
 struct slice wire_paging_state(const struct wire_response *r);
 /* The code of an ERROR, its text. */
 uint32_t wire_error_code(const struct wire_response *r, struct slice *text);
+/* Whether a write that got it may be sent again a little later: the server is overloaded, or did not answer in its time. */
+bool wire_is_busy(const struct wire_response *r);
 /* The same as a line, cut to cap. */
 void wire_error(const struct wire_response *r, char *text, size_t cap);
