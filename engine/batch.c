@@ -283,8 +283,6 @@ static void raise_columns(struct engi_table *t, uint32_t n) {
     while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
 }
 
-static uint16_t bucket_of(struct slice key) { return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63))); }
-
 static int put_mark(struct eng_batch *b, uint32_t table, uint16_t place) {
     uint8_t key[ENGI_MARK_RECORD];
     if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
@@ -297,7 +295,7 @@ static int put_mark(struct eng_batch *b, uint32_t table, uint16_t place) {
 
 /* Invariant 4: before the store has what they stand for. */
 static int note_marks(struct eng_batch *b, struct engi_table *t, const struct write *w) {
-    uint16_t bucket = bucket_of(key_of(b, w));
+    uint16_t bucket = engi_bucket_of_key(key_of(b, w));
     for (uint32_t bits = t ? w->marks : 0; bits; bits &= bits - 1) {
         enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
         uint16_t place = engi_mark_place(mark, bucket);
@@ -311,7 +309,7 @@ static bool replaces(struct eng_batch *b, const struct engi_table *t, struct wri
     struct eng *eng = b->eng;
     if (!w->covers_below || !t || w->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
     if (w->oldest < eng->newest.opened || eng->newest.opened == INT64_MAX) return false;
-    uint16_t bucket = bucket_of(key_of(b, w));
+    uint16_t bucket = engi_bucket_of_key(key_of(b, w));
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, bucket))) return false;
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_FAR, bucket))) return false;
     w->claimed = engi_slot_before(&eng->slots, w->hash, w->oldest) && engi_slot_claim(&eng->slots, w->hash);
@@ -411,7 +409,7 @@ static void note_changed(struct eng_batch *b) {
         if (w->step != WRITTEN) continue;
         if (!before || w->table != before->table) t = engi_table(b->eng, w->table);
         before = w;
-        engi_changed(t, bucket_of(key_of(b, w)));
+        engi_changed(t, engi_bucket_of_key(key_of(b, w)));
     }
 }
 

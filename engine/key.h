@@ -30,6 +30,8 @@ size_t engi_prefix_len(struct slice key);
 struct eng_part engi_prefix_part(struct slice prefix);
 /* Of 256, for what a part of a table's partitions may hold (engine/marks.h). */
 static inline uint16_t engi_bucket(int64_t token) { return (uint16_t)((uint64_t)token >> 56); }
+/* That of a key of a partition's record. */
+static inline uint16_t engi_bucket_of_key(struct slice key) { return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63))); }
 
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */
 struct engi_interval {

@@ -243,13 +243,13 @@ static int write_stamp(struct rocks *r, struct err *e) {
     return 0;
 }
 
-/* Rows that were only in the log go from memory into table files, and a new log begins. */
 /* A flush begins with another log. */
 static int flush_failed(struct rocks *r, char *text, const char *what, struct err *e) {
     atomic_store(&r->log_suspect, true);
     return failed(text, what, e);
 }
 
+/* Rows that were only in the log go from memory into table files, and a new log begins. */
 static int heal(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;

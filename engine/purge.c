@@ -68,6 +68,7 @@ enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, stru
                                        .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)};
     struct engi_purged purged;
     if (engi_purge_row(&limits, value, out, &purged) || !purged.dropped) return KV_KEEP;
+    engi_changed(t, engi_bucket_of_key(key));
     if (purged.expired) engi_tell_expiry(eng, key, value, ENG_NO_TS);
     return purged.empty ? KV_REMOVE : KV_CHANGE;
 }
