@@ -245,7 +245,7 @@ static uint32_t frame_max(const struct np_conn *c) {
 
 static void refuse(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
     bool spoken = (env->version >= NP_VERSION_MIN && env->version <= NP_VERSION_MAX) || (env->version == NP_VERSION_BETA && env->flags & NP_FLAG_BETA);
-    uint8_t version = npi_conn_framed(c) ? c->version : spoken ? env->version : 4;
+    uint8_t version = npi_conn_framed(c) ? c->version : spoken || env->version == NP_VERSION_BETA ? env->version : 4;
     npi_conn_fail(c, version, spoken ? env->stream : 0, e);
 }
 

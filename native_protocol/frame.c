@@ -2,10 +2,11 @@
 
 const char np_versions_text[] = "3/v3, 4/v4, 5/v5";
 
-/* The version that is being made is spoken with who says that he wants it; to others it is not there, so that they go down to one that is. */
+/* The version that is being made is spoken with who says that he wants it; others are told, in that version, as Cassandra does. */
 static int check_version(uint8_t first, uint8_t flags, struct np_envelope *env, struct err *e) {
     env->version = first & 0x7f;
     if (env->version == NP_VERSION_BETA && flags & NP_FLAG_BETA) return 0;
+    if (env->version == NP_VERSION_BETA) return err_set(e, ERR_PROTOCOL, "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
     if (env->version < NP_VERSION_MIN || env->version > NP_VERSION_MAX)
         return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)", env->version,
                        np_versions_text);

@@ -94,19 +94,28 @@ void catalog_trace_more(struct catalog *c, uint64_t trace, int64_t machine_us, c
 
 static bool has_id(const struct kept *k, struct slice id) { return k && slice_eq(id, slice_of(k->session.id, 16)); }
 
+/* Of the session in a slot of the ring, if there is one. */
+static void erase(struct kept **slot, bool events) {
+    struct kept *k = *slot;
+    if (k && events) {
+        k->session.n_events = 0;
+        k->events = NULL;
+    } else if (k) {
+        *slot = NULL;
+        kept_free(k);
+    }
+}
+
 void trace_store_delete(struct trace_store *t, struct slice id, bool events) {
     pthread_mutex_lock(&t->lock);
-    for (int i = 0; i < MAX_SESSIONS; i++) {
-        struct kept *k = t->ring[i];
-        if (!has_id(k, id)) continue;
-        if (events) {
-            k->session.n_events = 0;
-            k->events = NULL;
-        } else {
-            t->ring[i] = NULL;
-            kept_free(k);
-        }
-    }
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        if (has_id(t->ring[i], id)) erase(&t->ring[i], events);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void trace_store_clear(struct trace_store *t, bool events) {
+    pthread_mutex_lock(&t->lock);
+    for (int i = 0; i < MAX_SESSIONS; i++) erase(&t->ring[i], events);
     pthread_mutex_unlock(&t->lock);
 }
 

@@ -8,3 +8,5 @@
 int trace_store_each(struct trace_store *t, int64_t now_us, const struct value *id, int (*fn)(void *arg, const struct trace_session *s), void *arg);
 /* Takes a session away, or its events. */
 void trace_store_delete(struct trace_store *t, struct slice id, bool events);
+/* All of them. */
+void trace_store_clear(struct trace_store *t, bool events);

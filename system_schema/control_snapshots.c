@@ -47,7 +47,7 @@ WRITES(control_snapshots) {
         if (!value_is_unset(back)) return err_invalid(ctx->err, "INSERT saves a state, and UPDATE puts it back");
         if (!value_is_unset(of) && check_keyspace(ctx, of, keyspace, sizeof keyspace)) return -1;
         return s->save(s->arg, text, value_is_unset(of) ? "" : keyspace, ctx->err);
-    case VIRTUAL_UPDATE: break;
+    default: break;
     }
     if (!value_is_unset(of)) return err_invalid(ctx->err, "Column keyspace_name of system_control.snapshots is set when a state is saved");
     return puts_back ? s->put_back(s->arg, text, ctx->err) : err_invalid(ctx->err, "UPDATE system_control.snapshots SET put_back = true puts a state back");

@@ -64,11 +64,15 @@ YIELDS(trace_events) {
     return trace_store_each(ctx->catalog->traces, clock_wall_us(ctx->catalog->clock), ctx->key, emit_events, &ro);
 }
 
-static int delete(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change, bool events) {
-    if (change->kind != VIRTUAL_DELETE) return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
-    trace_store_delete(ctx->catalog->traces, value_slice(change->values[0]), events);
+/* Traces are written by requests alone; Cassandra lets whoever may modify the tables take them away. */
+static int erase(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change, bool events) {
+    bool row = change->kind == VIRTUAL_DELETE, whole = change->kind == VIRTUAL_DELETE_PARTITION;
+    if (row && events) return err_invalid(ctx->err, "Row deletion is not supported by table %s.%s", table->keyspace->name, table->name);
+    if (change->kind == VIRTUAL_TRUNCATE) trace_store_clear(ctx->catalog->traces, events);
+    else if (row || whole) trace_store_delete(ctx->catalog->traces, value_slice(change->values[0]), events);
+    else return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", table->keyspace->name);
     return 0;
 }
 
-WRITES(trace_sessions) { return delete(ctx, table, change, false); }
-WRITES(trace_events) { return delete(ctx, table, change, true); }
+WRITES(trace_sessions) { return erase(ctx, table, change, false); }
+WRITES(trace_events) { return erase(ctx, table, change, true); }

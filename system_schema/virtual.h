@@ -49,7 +49,9 @@ typedef int (*virtual_row_fn)(void *arg, const struct value *values);
 /* One row that a statement writes, by ordinal of the table's columns: those of the key are there; of the others, null takes a value away and
  * what the statement does not name is unset. */
 struct virtual_change {
-    enum { VIRTUAL_INSERT, VIRTUAL_UPDATE, VIRTUAL_DELETE } kind; /* DELETE: of the row; of columns it is an UPDATE */
+    /* DELETE: of the row; of columns it is an UPDATE. The last two only where they are taken (erased): of the partition, whose clustering columns are unset;
+     * TRUNCATE, without values. */
+    enum { VIRTUAL_INSERT, VIRTUAL_UPDATE, VIRTUAL_DELETE, VIRTUAL_DELETE_PARTITION, VIRTUAL_TRUNCATE } kind;
     const struct value *values;
 };
 
@@ -57,6 +59,7 @@ struct schema_virtual {
     int (*yield)(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg);
     /* 0, or -1 with ctx->err and nothing changed. On a thread that may block. NULL: clients may not write here. */
     int (*write)(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change);
+    bool erased; /* takes DELETE of partitions and TRUNCATE, too */
     bool blocks; /* its functions wait for the disk, or for DDL: not on a loop */
     void *owner; /* whose the data is, for the function; NULL: the catalogue's */
 };

@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "cql/expr/function.h"
+#include "cql/expr/md2.h"
 #include "types/vector.h"
 
 enum { PARAMETERS_MAX = 4 };
@@ -141,7 +142,9 @@ static int call_outer(const struct function_in *in, struct buf *out) { return ma
 
 /* ---- mask_hash ---- */
 
-/* The names that Java's providers know, in capitals, and OpenSSL's. MD2, which OpenSSL has no more, is not among them. */
+static bool is_named(struct slice name, const char *java) { return strlen(java) == name.n && strncasecmp(java, (const char *)name.p, name.n) == 0; }
+
+/* The names that Java's providers know, in capitals, and OpenSSL's; MD2 is our own. */
 static const EVP_MD *digest_named(struct slice name) {
     static const struct {
         const char *java, *openssl;
@@ -155,20 +158,26 @@ static const EVP_MD *digest_named(struct slice name) {
         {"2.16.840.1.101.3.4.2.7", "SHA3-224"}, {"2.16.840.1.101.3.4.2.8", "SHA3-256"}, {"2.16.840.1.101.3.4.2.9", "SHA3-384"},
         {"2.16.840.1.101.3.4.2.10", "SHA3-512"}, {"1.2.840.113549.2.5", "MD5"},
     };
-    if (name.n > 4 && strncasecmp((const char *)name.p, "OID.", 4) == 0) name = slice_of(name.p + 4, name.n - 4);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strlen(names[i].java) == name.n && strncasecmp(names[i].java, (const char *)name.p, name.n) == 0) return EVP_get_digestbyname(names[i].openssl);
+        if (is_named(name, names[i].java)) return EVP_get_digestbyname(names[i].openssl);
     return NULL;
 }
 
 static int call_hash(const struct function_in *in, struct buf *out) {
-    struct slice name = in->n_args < 2 || value_is_null(in->args[1]) ? slice_str("SHA-256") : value_slice(in->args[1]);
+    struct slice asked = in->n_args < 2 || value_is_null(in->args[1]) ? slice_str("SHA-256") : value_slice(in->args[1]), name = asked;
     struct slice v = value_slice(in->args[0]);
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned n = 0;
+    bool md2 = is_named(name, "MD2");
+    if (name.n > 4 && strncasecmp((const char *)name.p, "OID.", 4) == 0) name = slice_of(name.p + 4, name.n - 4);
     const EVP_MD *md = digest_named(name);
-    if (!md) return err_invalid(in->r->err, "Hash algorithm not found: %.*s", SLICE_FMT(name));
+    if (!md && !md2) return err_invalid(in->r->err, "Hash algorithm not found: %.*s", SLICE_FMT(asked));
     if (value_is_null(in->args[0])) return 1;
+    if (md2) {
+        md2_digest(v, digest);
+        buf_put(out, digest, MD2_BYTES);
+        return 0;
+    }
     if (EVP_Digest(v.p, v.n, digest, &n, md, NULL) != 1) return err_set(in->r->err, ERR_SERVER, "The hash %.*s has failed", SLICE_FMT(name));
     buf_put(out, digest, n);
     return 0;

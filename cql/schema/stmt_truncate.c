@@ -1,4 +1,5 @@
 /* TRUNCATE. */
+#include "cql/request/db.h"
 #include "cql/schema/ddl.h"
 #include "cql/syntax/ast_other.h"
 
@@ -9,7 +10,24 @@ static int compile_truncate(struct compile *c, const struct ast_stmt *ast, struc
     change->name = name->name;
     const struct schema_table *t = schema_table_find(c->schema, change->keyspace, change->name, c->err);
     if (!t) return -1;
+    if (t->virt && t->virt->erased) {
+        out->table = t;
+        return 0;
+    }
     return t->virt || t->keyspace->is_system ? err_invalid(c->err, "Truncation is not supported by table %s.%s", change->keyspace, change->name) : 0;
 }
 
-const struct statement_ops truncate_ops = {compile_truncate, ddl_run, ddl_more};
+static enum cql_outcome erase(struct cql_request *r) {
+    const struct cql_statement *s = r->compiled;
+    const struct virtual_change change = {.kind = VIRTUAL_TRUNCATE};
+    struct virtual_context ctx = db_virtual_context(r);
+    return s->table->virt->write(&ctx, s->table, &change) ? CQL_FAILED : CQL_DONE;
+}
+
+static enum cql_outcome run_truncate(struct cql_request *r, const struct cql_statement *s) {
+    enum cql_outcome outcome = ddl_run(r, s);
+    if (outcome == CQL_DONE && s->table) r->apply = erase; /* a system table's rows are not the engine's */
+    return outcome;
+}
+
+const struct statement_ops truncate_ops = {compile_truncate, run_truncate, ddl_more};

@@ -30,11 +30,14 @@ static const struct schema_column *find_column(struct builder *b, const char *na
     return col;
 }
 
+/* Cassandra's own keyspaces of virtual tables: what is written there is refused by the table, when it is executed. */
+static bool is_virtual_keyspace(const char *name) { return !strcmp(name, "system_views") || !strcmp(name, "system_virtual_schema"); }
+
 static int begin(struct builder *b, struct compile *c, const struct ast_name *name, enum op_write_kind kind, uint32_t n_ops,
                  struct cql_statement *out) {
     const struct schema_table *t = statement_table(c, name);
     if (!t) return -1;
-    if (t->keyspace->is_system && !(t->virt && t->virt->write))
+    if (t->keyspace->is_system && !(t->virt && (t->virt->write || is_virtual_keyspace(t->keyspace->name))))
         return err_set(c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
     struct modify_plan *p = ARENA_NEW(c->arena, struct modify_plan);
     if (!p || !(p->ops = ARENA_ARRAY(c->arena, (size_t)n_ops + 1, struct modify_op))) return err_nomem(c->err);
@@ -151,7 +154,8 @@ static int check_virtual(struct builder *b) {
     if (p->conditional) return err_invalid(e, "Conditional updates are not supported by virtual tables");
     if (p->timestamp) return err_invalid(e, "Custom timestamp is not supported by virtual tables");
     if (p->ttl) return err_invalid(e, "Expiring columns are not supported by virtual tables");
-    if (p->where && p->where->rows == WHERE_ALL_ROWS) return err_invalid(e, "Partition deletion is not supported by table %s.%s", t->keyspace->name, t->name);
+    if (!t->virt->write) return 0;
+    if (p->where && p->where->rows == WHERE_ALL_ROWS && !t->virt->erased) return err_invalid(e, "Partition deletion is not supported by table %s.%s", t->keyspace->name, t->name);
     if (p->where && p->where->rows == WHERE_SLICES) return err_invalid(e, "Range deletion is not supported by table %s.%s", t->keyspace->name, t->name);
     for (uint32_t i = 0; i < p->n_ops; i++)
         if (p->ops[i].kind != MODIFY_SET && p->ops[i].kind != MODIFY_DELETE)

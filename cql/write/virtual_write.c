@@ -13,7 +13,8 @@ struct virtual_write {
     struct planned *all;
 };
 
-static int put(struct virtual_write *w, const struct modify_plan *p, const struct value *values) {
+/* partition: the whole of it goes. */
+static int put(struct virtual_write *w, const struct modify_plan *p, const struct value *values, bool partition) {
     struct cql_request *r = w->r;
     if (w->n == w->cap) {
         size_t cap = w->cap ? w->cap * 2 : 8;
@@ -23,10 +24,27 @@ static int put(struct virtual_write *w, const struct modify_plan *p, const struc
         w->all = all;
         w->cap = cap;
     }
-    bool row = p->kind == OP_DELETE && p->n_ops == 0;
-    w->all[w->n++] = (struct planned){
-        .table = p->table, .change = {.kind = row ? VIRTUAL_DELETE : p->kind == OP_INSERT ? VIRTUAL_INSERT : VIRTUAL_UPDATE, .values = values}};
+    struct planned *x = &w->all[w->n++];
+    *x = (struct planned){.table = p->table, .change.values = values};
+    if (p->kind == OP_DELETE && p->n_ops == 0) x->change.kind = partition ? VIRTUAL_DELETE_PARTITION : VIRTUAL_DELETE;
+    else x->change.kind = p->kind == OP_INSERT ? VIRTUAL_INSERT : VIRTUAL_UPDATE;
     return 0;
+}
+
+static struct value *row_of(struct virtual_write *w, const struct schema_table *t, const struct value *partition) {
+    struct value *values = ARENA_ARRAY(w->r->arena, t->n_columns, struct value);
+    if (!values) {
+        err_nomem(w->r->err);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = VALUE_UNSET;
+    memcpy(values, partition, t->n_partition_key * sizeof *values);
+    return values;
+}
+
+static int plan_partition(struct virtual_write *w, const struct modify_plan *p, const struct value *partition) {
+    const struct value *values = row_of(w, p->table, partition);
+    return values ? put(w, p, values, true) : -1;
 }
 
 /* One row of the statement: its key, and what the operations set. */
@@ -34,10 +52,8 @@ static int plan_row(struct virtual_write *w, const struct modify_write *m, const
     struct cql_request *r = w->r;
     const struct modify_plan *p = m->plan;
     const struct schema_table *t = p->table;
-    struct value *values = ARENA_ARRAY(r->arena, t->n_columns, struct value);
-    if (!values) return err_nomem(r->err);
-    for (uint32_t i = 0; i < t->n_columns; i++) values[i].n = VALUE_UNSET;
-    memcpy(values, partition, t->n_partition_key * sizeof *values);
+    struct value *values = row_of(w, t, partition);
+    if (!values) return -1;
     if (row_key_decode(t, key->ck, key->image, r->arena, values + t->n_partition_key, r->err)) return -1;
     for (uint32_t i = 0; i < p->n_ops; i++) {
         struct value *to = &values[p->ops[i].column->ordinal];
@@ -45,12 +61,15 @@ static int plan_row(struct virtual_write *w, const struct modify_write *m, const
         else if (m->json) *to = m->json[p->ops[i].column->ordinal];
         else if (term_eval(p->ops[i].value, r, to)) return -1;
     }
-    return put(w, p, values);
+    return put(w, p, values, false);
 }
 
 static int plan_item(struct virtual_write *w, const struct write_item *item) {
     struct cql_request *r = w->r;
     const struct modify_plan *p = modify_plan_of(item->statement);
+    const struct schema_table *t = p->table;
+    if (!t->virt->write) return err_invalid(r->err, "Modification is not supported by table %s.%s", t->keyspace->name, t->name);
+    bool whole = p->where && p->where->rows == WHERE_ALL_ROWS && t->n_clustering;
     struct modify_times times = {.batch = ENG_NO_TS, .protocol = ENG_NO_TS, .server = ENG_NO_TS};
     struct modify_write m;
     struct where_keys keys = {.n = 1};
@@ -59,9 +78,12 @@ static int plan_item(struct virtual_write *w, const struct write_item *item) {
     if (modify_bind(r, p, &m) || modify_bind_rows(&m) || modify_bind_times(&m, &times)) return -1;
     if (p->where && where_key_values(p->where, r, &keys)) return -1;
     if (!p->where) keys.values = (struct value *)m.key_values;
-    for (uint32_t i = 0; i < keys.n; i++)
-        for (uint32_t k = 0; k < m.n_keys; k++)
-            if (plan_row(w, &m, keys.values + (size_t)i * p->table->n_partition_key, &m.keys[k])) return -1;
+    for (uint32_t i = 0; i < keys.n; i++) {
+        const struct value *partition = keys.values + (size_t)i * t->n_partition_key;
+        if (whole && plan_partition(w, p, partition)) return -1;
+        for (uint32_t k = 0; !whole && k < m.n_keys; k++)
+            if (plan_row(w, &m, partition, &m.keys[k])) return -1;
+    }
     return 0;
 }
 

@@ -82,8 +82,24 @@ def test_deleted_session_is_gone_with_its_events(session):
         assert list(session.execute(f"SELECT * FROM system_traces.{table} WHERE session_id = %s", (kept,)))
     with pytest.raises(Unauthorized):
         session.execute("INSERT INTO system_traces.sessions (session_id, command) VALUES (uuid(), 'x')")
-    with pytest.raises(InvalidRequest):
-        session.execute("TRUNCATE system_traces.sessions")
+
+
+def test_events_are_deleted_for_themselves_and_all_traces_by_truncate(session):
+    create_table(session, "tracing", "e", "p int PRIMARY KEY")
+    first, second = (trace_of(session, "SELECT * FROM tracing.e WHERE p = 1").trace_id for _ in range(2))
+    count = lambda table, trace: len(list(session.execute(f"SELECT * FROM system_traces.{table} WHERE session_id = %s", (trace,))))
+    event = session.execute("SELECT event_id FROM system_traces.events WHERE session_id = %s", (first,)).one().event_id
+    with pytest.raises(InvalidRequest, match="Row deletion is not supported by table system_traces.events"):
+        session.execute("DELETE FROM system_traces.events WHERE session_id = %s AND event_id = %s", (first, event))
+    session.execute("DELETE FROM system_traces.events WHERE session_id = %s", (first,))
+    assert (count("events", first), count("sessions", first)) == (0, 1)
+    assert count("events", second) > 0
+    session.execute("TRUNCATE system_traces.events")
+    assert (count("events", second), count("sessions", second)) == (0, 1)
+    session.execute("TRUNCATE system_traces.sessions")
+    assert (count("sessions", first), count("sessions", second)) == (0, 0)
+    with pytest.raises(Unauthorized):
+        session.execute("UPDATE system_traces.events SET activity = 'x' WHERE session_id = %s AND event_id = %s", (first, event))
 
 
 def test_traces_are_gone_after_a_day(new_server):

@@ -1,0 +1,8 @@
+/* The MD2 hash (RFC 1319), which Java still knows by name and OpenSSL no more. For mask_hash alone: nothing relies on it. */
+#pragma once
+
+#include "base/slice.h"
+
+enum { MD2_BYTES = 16 };
+
+void md2_digest(struct slice in, uint8_t out[MD2_BYTES]);
