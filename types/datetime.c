@@ -4,7 +4,7 @@
 #include "types/calendar.h"
 #include "types/family.h"
 
-enum { DAY_MS = 86400000 };
+enum { DAY_MS = 86400000, YEARS_MAX = 292000000 /* whose milliseconds fit */ };
 static const int64_t day_ns = INT64_C(86400000000000);
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
@@ -110,7 +110,7 @@ static int read_timestamp(struct slice text, int64_t *ms) {
     struct cursor c = {.p = text.p, .end = text.p + text.n};
     int64_t year, clock_ms = 0, zone = 0;
     int month, day;
-    if (take_date(&c, &year, &month, &day) < 0 || year < -200000000 || year > 200000000) return -1;
+    if (take_date(&c, &year, &month, &day) < 0 || year < -YEARS_MAX || year > YEARS_MAX) return -1;
     int length = calendar_month_length(year, month);
     if (c.p < c.end && (*c.p == 'T' || (*c.p == ' ' && c.end - c.p > 1 && c.p[1] >= '0' && c.p[1] <= '9'))) {
         c.p++;

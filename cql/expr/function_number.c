@@ -43,8 +43,8 @@ enum cql_type_id function_number_result(enum cql_type_id a, enum cql_type_id b) 
 int function_cast_number(const struct function_in *in, struct buf *out) {
     struct number v;
     number_load(in->f->args[0], in->args[0], &v);
-    /* A varint of a real has 64 bits at most. */
-    bool capped = in->f->result->id == CQL_VARINT && v.form == REAL;
+    /* A varint of a real or a decimal has 64 bits at most: Cassandra makes it of a long. */
+    bool capped = in->f->result->id == CQL_VARINT && (v.form == REAL || in->f->args[0]->id == CQL_DECIMAL);
     struct buf whole;
     buf_init(&whole, 8);
     int rc = number_store(capped ? cql_type_scalar(CQL_BIGINT) : in->f->result, &v, capped ? &whole : out, in->r->err);

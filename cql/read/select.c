@@ -148,6 +148,12 @@ static bool by_keys(const struct select_plan *p) {
     return true;
 }
 
+/* Does it name a clustering column first? Another is refused for itself. */
+static bool orders_by_clustering(const struct schema_table *t, const struct ast_select *ast) {
+    const struct schema_column *col = ast->n_order_by ? schema_column_find(t, ast->order_by[0].column) : NULL;
+    return col && col->kind == COLUMN_CLUSTERING;
+}
+
 static int check_distinct(struct compile *c, const struct select_plan *p, const struct ast_select *ast, const bool *selected) {
     const struct schema_table *t = p->table;
     if (ast->per_partition_limit) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
@@ -162,7 +168,7 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
                                t->columns[i].name);
     }
     /* What rows of several partitions are sorted by counts as selected; those of a range of tokens are not sorted. */
-    if (p->several_partitions && !p->where->has_token && ast->n_order_by)
+    if (p->several_partitions && p->where->partitions != WHERE_TOKENS && orders_by_clustering(t, ast))
         return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
                            ast->order_by[0].column);
     for (uint32_t i = 0; i < t->n_partition_key && p->where->partitions == WHERE_TOKENS; i++)

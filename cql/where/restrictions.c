@@ -151,10 +151,9 @@ struct key_order {
     const struct value *values;
 };
 
-static int compare_keys(const void *a, const void *b, void *arg) {
-    const struct key_order *o = arg;
+static int compare_values(const struct key_order *o, uint32_t a, uint32_t b) {
     uint32_t n = o->w->table->n_partition_key;
-    const struct value *x = o->values + (size_t)*(const uint32_t *)a * n, *y = o->values + (size_t)*(const uint32_t *)b * n;
+    const struct value *x = o->values + (size_t)a * n, *y = o->values + (size_t)b * n;
     for (uint32_t i = 0; i < n; i++) {
         int c = cql_value_compare(schema_partition_key(o->w->table, i)->type, value_slice(x[i]), value_slice(y[i]));
         if (c) return c;
@@ -162,9 +161,11 @@ static int compare_keys(const void *a, const void *b, void *arg) {
     return 0;
 }
 
-/* Among those that were put in before; -1 without memory. Sorted: the last is asked, for equal keys are neighbours. */
-static int is_repeated(struct name_tree *named, const struct eng_part *last, bool sorted, const struct eng_part *p) {
-    return sorted ? last && slice_eq(last->key, p->key) : name_tree_put(named, p->key, 0);
+/* Equal ones as they were given. */
+static int compare_keys(const void *pa, const void *pb, void *arg) {
+    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+    int c = compare_values(arg, a, b);
+    return c ? c : (a > b) - (a < b);
 }
 
 int where_key_values(const struct where_plan *w, struct cql_request *r, struct where_keys *out) {
@@ -199,10 +200,11 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
     for (uint32_t i = 0; (some || wraps) && i < keys->n; i++) {
         struct eng_part *part = &(*parts)[*n];
         const struct value *values = keys->values + (size_t)order[i] * width;
+        if (sorted && i > 0 && compare_values(&by, order[i - 1], order[i]) == 0) continue; /* 1.0 and 1.00, too: the first is sought */
         if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue; /* an empty key is refused where it is sought */
         if (row_key_partition(w->table, values, r->arena, part, r->err)) return -1;
         if (is_outside(part->token, from, to, wraps)) continue;
-        int repeated = keys->n > 1 ? is_repeated(&named, *n ? part - 1 : NULL, sorted, part) : 0;
+        int repeated = keys->n > 1 && !sorted ? name_tree_put(&named, part->key, 0) : 0;
         if (repeated < 0) return err_nomem(r->err);
         *n += !repeated;
     }

@@ -295,6 +295,28 @@ public final class DriverTest {
     same("clustering", table.getClusteringColumns().keySet().iterator().next().getName().asInternal(), "ck");
   }
 
+  /** The driver reads the trace from system_traces, until it is whole. */
+  private static void trace(CqlSession s) {
+    String read = "SELECT ck FROM " + KS + ".pages WHERE pk = 1 LIMIT 3";
+    QueryTrace traced = s.execute(SimpleStatement.newInstance(read).setTracing(true)).getExecutionInfo().getQueryTrace();
+    same("request", traced.getRequestType(), "Execute CQL3 query");
+    same("query", traced.getParameters().get("query"), read);
+    StringBuilder steps = new StringBuilder();
+    int before = 0;
+    for (TraceEvent e : traced.getEvents()) {
+      if (e.getSourceElapsedMicros() < before) throw new AssertionError(e + " is before the event before it");
+      before = e.getSourceElapsedMicros();
+      steps.append(e.getActivity()).append('\n');
+    }
+    for (String step : List.of("Parsing " + read, "Read 3 rows", "Charged", "Admitted by the limits"))
+      if (steps.indexOf(step) < 0) throw new AssertionError("no step " + step + " in " + steps);
+    if (traced.getDurationMicros() < before) throw new AssertionError("the request took " + traced.getDurationMicros() + ", its last step was at " + before);
+    String write = "INSERT INTO " + KS + ".pages (pk, ck, v) VALUES (1, 1, 'traced')";
+    List<TraceEvent> events = s.execute(SimpleStatement.newInstance(write).setTracing(true)).getExecutionInfo().getQueryTrace().getEvents();
+    String last = events.get(events.size() - 1).getActivity();
+    if (!last.startsWith("The log is on disk")) throw new AssertionError("the last step of a write is " + last);
+  }
+
   /** With TALLY_CA the server speaks TLS only, and whoever comes must log in. */
   private static CqlSessionBuilder trusted(CqlSessionBuilder builder) throws Exception {
     String ca = System.getenv("TALLY_CA");
@@ -340,6 +362,7 @@ public final class DriverTest {
       check("paging and batch", () -> pagingAndBatch(s));
       check("errors", () -> errors(s));
       check("charges", () -> charges(s));
+      check("query trace", () -> trace(s));
       if (!strict) check("warnings", () -> warnings(s));
       check("metadata", () -> metadata(s));
       s.close();
