@@ -168,7 +168,7 @@ static int check_distinct(struct compile *c, const struct select_plan *p, const 
                                t->columns[i].name);
     }
     /* What rows of several partitions are sorted by counts as selected; those of a range of tokens are not sorted. */
-    if (p->several_partitions && p->where->partitions != WHERE_TOKENS && orders_by_clustering(t, ast))
+    if (p->several_partitions && (!p->where->has_token || p->where->partitions == WHERE_KEYS) && orders_by_clustering(t, ast))
         return err_invalid(c->err, "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %s)",
                            ast->order_by[0].column);
     for (uint32_t i = 0; i < t->n_partition_key && p->where->partitions == WHERE_TOKENS; i++)

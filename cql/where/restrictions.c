@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/name_tree.h"
 #include "cql/request/request.h"
 
 /* More keys than this in one statement (a product of IN lists) are refused: each is memory and a read. */
@@ -194,19 +193,20 @@ int where_parts(const struct where_plan *w, struct cql_request *r, const struct 
     if (!order || !*parts) return err_nomem(r->err);
     for (uint32_t i = 0; i < keys->n; i++) order[i] = i;
     struct key_order by = {.w = w, .values = keys->values};
-    if (sorted && keys->n > 1) qsort_r(order, keys->n, sizeof *order, compare_keys, &by);
-    struct name_tree named = {.arena = r->arena};
+    bool *repeated = ARENA_ARRAY(r->arena, keys->n + 1, bool);
+    if (!repeated) return err_nomem(r->err);
+    memset(repeated, 0, keys->n + 1);
+    if (keys->n > 1) qsort_r(order, keys->n, sizeof *order, compare_keys, &by);
+    for (uint32_t i = 1; i < keys->n; i++) repeated[order[i]] = compare_values(&by, order[i - 1], order[i]) == 0; /* 1.0 and 1.00, too: the first is sought */
+    for (uint32_t i = 0; !sorted && i < keys->n; i++) order[i] = i;
     *n = 0;
     for (uint32_t i = 0; (some || wraps) && i < keys->n; i++) {
         struct eng_part *part = &(*parts)[*n];
         const struct value *values = keys->values + (size_t)order[i] * width;
-        if (sorted && i > 0 && compare_values(&by, order[i - 1], order[i]) == 0) continue; /* 1.0 and 1.00, too: the first is sought */
+        if (repeated[order[i]]) continue;
         if (width == 1 && values->n == 0 && is_outside(INT64_MIN, from, to, wraps)) continue; /* an empty key is refused where it is sought */
         if (row_key_partition(w->table, values, r->arena, part, r->err)) return -1;
-        if (is_outside(part->token, from, to, wraps)) continue;
-        int repeated = keys->n > 1 && !sorted ? name_tree_put(&named, part->key, 0) : 0;
-        if (repeated < 0) return err_nomem(r->err);
-        *n += !repeated;
+        *n += !is_outside(part->token, from, to, wraps);
     }
     return 0;
 }

@@ -243,7 +243,6 @@ static int list_now(struct cell_writer *w, const struct schema_column *c, const 
 static int subtract_from_list(struct cell_writer *w, const struct schema_column *c, struct slice v, const struct eng_row *current) {
     uint32_t n;
     const struct eng_cell *cells;
-    const struct cql_type *t = c->type->args[0];
     if (list_now(w, c, current, &cells, &n)) return -1;
     w->unsorted = true;
     for (uint32_t i = 0; i < n; i++) {
@@ -251,7 +250,7 @@ static int subtract_from_list(struct cell_writer *w, const struct schema_column 
         struct value item;
         if (cql_elems_open(c->type, v, &it)) return bad_collection(w->err);
         while (cql_elems_next(&it, &item)) {
-            if (value_is_null(item) || cql_value_compare(t, cells[i].value, value_slice(item)) != 0) continue;
+            if (value_is_null(item) || !slice_eq(cells[i].value, value_slice(item))) continue; /* byte by byte, as Cassandra does: 1.0 is not 1.00 */
             if (put_tombstone(w, c, cells[i].path)) return -1;
             break;
         }
