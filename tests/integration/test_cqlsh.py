@@ -162,7 +162,7 @@ def test_tracing(shell):
     assert "set to ON" in shell.do("TRACING ON")
     out = shell.do("SELECT name FROM people WHERE town = 'ulm' LIMIT 1;")
     assert "Tracing session:" in out and "Request complete" in out
-    at = [out.find(step) for step in ("Execute CQL3 query", "Parsing SELECT name FROM people", "Read ", "Charged 1 read units", "Admitted by the limits", "Request complete")]
+    at = [out.find(step) for step in ("Execute CQL3 query", "Parsing SELECT name FROM people", "Read ", "Charged 0.5 read units", "Admitted by the limits", "Request complete")]
     assert -1 not in at and at == sorted(at), out
     written = shell.do("INSERT INTO people (town, name) VALUES ('ulm', 'traced');")
     at = [written.find(step) for step in ("Parsing INSERT INTO people", "Charged", "Applied", "The log is on disk", "Request complete")]
