@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fault.h"
 #include "engine/tier.h"
 
 /* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there; the store wants writers to wait;
@@ -75,6 +76,9 @@ struct kv_value {
     struct slice bytes;
     void *handle;
 };
+
+/* Injected: what a read from memory alone looks for is on disk. */
+static inline bool kv_is_cold(enum eng_tier tier) { return tier == ENG_TIER_CACHE && fault_hit(FAULT_KV_COLD); }
 
 /* Called on any thread, also while a write is going on: must not call the store. */
 typedef void (*kv_notice_fn)(void *arg);

@@ -72,6 +72,7 @@ struct memory_iter {
     struct kv_iter it;
     struct store *s;
     struct kv_snapshot snapshot;
+    enum eng_tier tier;
     struct slice lower, upper;
     struct buf key, value, sought;
 };
@@ -491,8 +492,8 @@ static int copy_value(const struct version *v, struct kv_value *value, struct er
 
 static int get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e) {
     struct store *s = store_of(kv);
-    (void)tier;
     if (fault_hit(FAULT_KV_READ)) return err_set(e, ERR_SERVER, "the store cannot be read: injected fault");
+    if (kv_is_cold(tier)) return KV_INCOMPLETE;
     pthread_mutex_lock(&s->lock);
     const struct version *v = current(find_exact(s, key));
     int rc = v ? copy_value(v, value, e) : 0;
@@ -510,8 +511,8 @@ static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot 
     struct store *s = store_of(kv);
     uint32_t i = 0;
     int rc = 0;
-    (void)tier;
     if (fault_hit(FAULT_KV_READ)) return err_set(e, ERR_SERVER, "the store cannot be read: injected fault");
+    if (kv_is_cold(tier)) return KV_INCOMPLETE;
     pthread_mutex_lock(&s->lock);
     for (; i < n && rc >= 0; i++) {
         const struct node *node = find_exact(s, keys[i]);
@@ -529,7 +530,7 @@ static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot 
 static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, struct err *e) {
     struct memory_iter *it = calloc(1, sizeof(*it));
     if (!it) return err_nomem(e), NULL;
-    *it = (struct memory_iter){.it.ops = kv->ops, .s = store_of(kv), .lower = spec->lower, .upper = spec->upper};
+    *it = (struct memory_iter){.it.ops = kv->ops, .s = store_of(kv), .tier = spec->tier, .lower = spec->lower, .upper = spec->upper};
     buf_init(&it->key, 0);
     buf_init(&it->value, 0);
     buf_init(&it->sought, 0);
@@ -576,6 +577,7 @@ static bool stand_on(struct memory_iter *it, enum kv_move move, struct slice sou
 static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, struct err *e) {
     struct memory_iter *it = (struct memory_iter *)iter;
     if (fault_hit(FAULT_KV_READ)) return err_set(e, ERR_SERVER, "the store cannot be read: injected fault");
+    if (kv_is_cold(it->tier)) return KV_INCOMPLETE;
     buf_clear(&it->sought, 4096);
     buf_put_slice(&it->sought, move == KV_SEEK || move == KV_SEEK_BACK ? key : buf_slice(&it->key));
     pthread_mutex_lock(&it->s->lock);

@@ -66,6 +66,7 @@ struct kv_snapshot {
 struct rocks_iter {
     struct kv_iter it;
     struct rocks *of;
+    enum eng_tier tier;
     rocksdb_iterator_t *i;
     rocksdb_readoptions_t *read;
 };
@@ -327,6 +328,7 @@ static int get_at(struct rocks *r, rocksdb_readoptions_t *options, struct slice 
 static int get(struct kv *kv, enum eng_tier tier, struct slice key, struct kv_value *value, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    if (kv_is_cold(tier)) return KV_INCOMPLETE;
     return get_at(r, r->read[tier], key, value, e);
 }
 
@@ -356,6 +358,7 @@ static rocksdb_readoptions_t *read_options(enum eng_tier tier) {
 static int get_many(struct kv *kv, enum eng_tier tier, const struct kv_snapshot *at, const struct slice *keys, uint32_t n, struct kv_value *values,
                     bool *found, struct err *e) {
     if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    if (kv_is_cold(tier)) return KV_INCOMPLETE;
     struct kv_snapshot *own = at ? NULL : snapshot_new(kv);
     if (!at && !own) return err_nomem(e);
     rocksdb_readoptions_t *options = read_options(tier);
@@ -383,6 +386,7 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     if (spec->upper.p) rocksdb_readoptions_set_iterate_upper_bound(it->read, chars(spec->upper), spec->upper.n);
     it->i = rocksdb_create_iterator(r->db, it->read);
     it->of = r;
+    it->tier = spec->tier;
     atomic_fetch_add_explicit(&r->iterators, 1, memory_order_relaxed);
     return &it->it;
 }
@@ -390,6 +394,7 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
 static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, struct err *e) {
     rocksdb_iterator_t *i = ((struct rocks_iter *)iter)->i;
     if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
+    if (kv_is_cold(((struct rocks_iter *)iter)->tier)) return KV_INCOMPLETE;
     switch (move) {
     case KV_SEEK: rocksdb_iter_seek(i, chars(key), key.n); break;
     case KV_SEEK_BACK: rocksdb_iter_seek_for_prev(i, chars(key), key.n); break;

@@ -30,13 +30,13 @@ static void sink_restart(struct row_sink *s) {
 
 static size_t sink_bytes(const struct row_sink *s) { return ((const struct harness *)((const char *)s - offsetof(struct harness, sink)))->rows.n; }
 
-void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us) {
+static void open_with(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us, size_t block_cache_bytes) {
     memset(h, 0, sizeof(*h));
     h->mode = mode;
     h->data_dir = data_dir;
     h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = now_us};
     h->sink = (struct row_sink){.begin = sink_begin, .row = sink_row, .restart = sink_restart, .bytes = sink_bytes};
-    struct eng_options eo = {.data_dir = data_dir, .durability = ENG_NONE, .clock = &h->clock.clock};
+    struct eng_options eo = {.data_dir = data_dir, .durability = ENG_NONE, .block_cache_bytes = block_cache_bytes, .clock = &h->clock.clock};
     h->eng = eng_open(&eo, &h->err);
     assert_non_null(h->eng);
     struct catalog_options co = {.eng = h->eng,
@@ -59,6 +59,8 @@ void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_d
     buf_init(&h->paging, 0);
 }
 
+void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us) { open_with(h, mode, data_dir, now_us, 0); }
+
 void harness_open(struct harness *h, enum tally_mode mode) { harness_open_in(h, mode, NULL, 1700000000000000); }
 
 struct harness *harness_new(enum tally_mode mode, const char *const *tables) {
@@ -76,12 +78,14 @@ int harness_teardown(void **state) {
     return 0;
 }
 
-void harness_restart(struct harness *h, int64_t now_us) {
+void harness_restart_cold(struct harness *h, int64_t now_us, size_t block_cache_bytes) {
     enum tally_mode mode = h->mode;
     const char *data_dir = h->data_dir;
     harness_close(h);
-    harness_open_in(h, mode, data_dir, now_us);
+    open_with(h, mode, data_dir, now_us, block_cache_bytes);
 }
+
+void harness_restart(struct harness *h, int64_t now_us) { harness_restart_cold(h, now_us, 0); }
 
 void harness_ask(struct harness *h, const struct cql_admission *admission, struct access_control *access) {
     struct cql_db_options o = {.eng = h->eng, .catalog = h->catalog, .clock = &h->clock.clock, .mode = h->mode};

@@ -61,6 +61,8 @@ void harness_ask(struct harness *h, const struct cql_admission *admission, struc
 void harness_open_in(struct harness *h, enum tally_mode mode, const char *data_dir, int64_t now_us);
 /* Closes the database and opens it again, while the clock goes to now_us. */
 void harness_restart(struct harness *h, int64_t now_us);
+/* And with so small a cache that most of what was in memory before must be read from the table files. */
+void harness_restart_cold(struct harness *h, int64_t now_us, size_t block_cache_bytes);
 
 /* Runs one statement; values for its markers, or none. */
 enum cql_outcome harness_run(struct harness *h, const char *cql, uint32_t n_values, const struct value *values);
