@@ -44,11 +44,15 @@ bool call_shows(const struct schema_keyspace *ks) {
            !strcmp(ks->name, "system_multiregion_info");
 }
 
+int call_no_keyspace(struct call *c, const char *keyspace) {
+    c->resource = arn_of_keyspace(c, keyspace);
+    return call_fail(c, API_ResourceNotFoundException, "The keyspace %s does not exist.", keyspace);
+}
+
 const struct schema_space *call_space(struct call *c, const char *keyspace) {
     for (uint32_t i = 0; keyspace && i < c->schema->n_spaces; i++)
         if (!strcmp(c->schema->spaces[i]->keyspace->name, keyspace) && call_shows(c->schema->spaces[i]->keyspace)) return c->schema->spaces[i];
-    if (keyspace) c->resource = arn_of_keyspace(c, keyspace);
-    if (keyspace) call_fail(c, API_ResourceNotFoundException, "The keyspace %s does not exist.", keyspace);
+    if (keyspace) call_no_keyspace(c, keyspace);
     return NULL;
 }
 

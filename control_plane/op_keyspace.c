@@ -76,15 +76,21 @@ int op_update_keyspace(struct call *c) {
     return tree_run(c, s) ? -1 : answer_arn(c, name);
 }
 
+/* In the words by which Terraform knows that it is to try again (the same file). */
+static int check_quiet(struct call *c, const char *keyspace, const struct schema_table *t) {
+    if (t->status != SCHEMA_CREATING && t->status != SCHEMA_DELETING) return call_check_active(c, "table", t->name, t->status);
+    return call_fail(c, API_ConflictException, "The keyspace %s cannot be deleted: a table under it is currently being created or deleted (%s).", keyspace, t->name);
+}
+
 int op_delete_keyspace(struct call *c) {
     const char *name = call_text(c, "keyspaceName");
     if (!name || check_keyspace(c, name)) return -1;
     const struct schema_space *space = call_space(c, name);
     if (space->keyspace->status == SCHEMA_DELETING) return 0;
     if (call_check_active(c, "keyspace", name, space->keyspace->status)) return -1;
-    struct schema_table_cursor at = schema_tables_begin(&space->tables);
-    for (const struct schema_table *t; (t = schema_tables_next(&at));)
-        if (call_check_active(c, "table", t->name, t->status)) return -1;
+    struct schema_table_cursor live = schema_tables_begin(&space->tables), gone = schema_tables_begin(&space->deleting);
+    for (const struct schema_table *t; (t = schema_tables_next(&live)) || (t = schema_tables_next(&gone));)
+        if (check_quiet(c, name, t)) return -1;
     return tree_run(c, statement(c, STMT_DROP_KEYSPACE, name));
 }
 
@@ -99,11 +105,16 @@ static void put_keyspace(struct call *c, struct doc *to, const struct schema_key
     for (uint32_t i = 1; regions && i < ks->n_replication; i++) doc_put_text(&c->make, regions, NULL, ks->replication[i].name);
 }
 
+/* One without statuses of Regions is there once it can be used: that is how Terraform waits for it (terraform-provider-aws, internal/service/keyspaces/keyspace.go),
+ * and when system_schema_mcs.keyspaces has it. */
+static bool is_usable(const struct schema_keyspace *ks) { return ks->status != SCHEMA_CREATING || schema_regions(ks) > 1; }
+
 int op_get_keyspace(struct call *c) {
     const char *name = call_text(c, "keyspaceName");
     const struct schema_space *space = call_space(c, name);
     if (!space) return -1;
     const struct schema_keyspace *ks = space->keyspace;
+    if (!is_usable(ks)) return call_no_keyspace(c, name);
     put_keyspace(c, c->out, ks);
     struct doc *all = schema_regions(ks) > 1 ? doc_put(&c->make, c->out, "replicationGroupStatuses", DOC_LIST) : NULL;
     for (uint32_t i = 1; all && i < ks->n_replication; i++) {
@@ -120,7 +131,7 @@ int op_list_keyspaces(struct call *c) {
     struct doc *all = doc_put(&c->make, c->out, "keyspaces", DOC_LIST);
     for (uint32_t i = 0; i < c->schema->n_spaces; i++) {
         const struct schema_keyspace *ks = c->schema->spaces[i]->keyspace;
-        if (call_shows(ks) && page_takes(c, &p, ks->name)) put_keyspace(c, doc_put(&c->make, all, NULL, DOC_MAP), ks);
+        if (call_shows(ks) && is_usable(ks) && page_takes(c, &p, ks->name)) put_keyspace(c, doc_put(&c->make, all, NULL, DOC_MAP), ks);
     }
     return 0;
 }

@@ -46,6 +46,8 @@ const char *arn_of_table(struct call *c, const char *keyspace, const char *table
 bool call_shows(const struct schema_keyspace *ks);
 /* What a request names. NULL: ResourceNotFoundException. */
 const struct schema_space *call_space(struct call *c, const char *keyspace);
+/* -1, with that error. */
+int call_no_keyspace(struct call *c, const char *keyspace);
 const struct schema_table *call_table(struct call *c, const char *keyspace, const char *table); /* of any status */
 const struct schema_type *call_type(struct call *c, const char *keyspace, const char *name);
 /* -1: AccessDeniedException: who has signed may make nothing there. Asked before what is there is told. */

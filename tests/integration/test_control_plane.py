@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import boto3
 import botocore.auth
@@ -151,6 +152,36 @@ def test_types(client, keyspace):
     refused(lambda: client.delete_type(keyspaceName=keyspace, typeName="first"), "ValidationException", 400, "first")
     assert client.delete_type(keyspaceName=keyspace, typeName="outer")["typeName"] == "outer"
     refused(lambda: client.get_type(keyspaceName=keyspace, typeName="none"), "ResourceNotFoundException", 404, "The type none does not exist")
+
+
+def test_a_keyspace_is_there_when_it_can_be_used(tmp_path):
+    """As Terraform waits: for GetKeyspace to find it, and with the deletion for what is under way in it."""
+    api = Api(tmp_path, "--ddl-delay", "none", "--ddl-rules", "CREATE KEYSPACE * = 300; CREATE TABLE * = 300; DROP TABLE * = 300")
+    c = api.client()
+    c.create_keyspace(keyspaceName="late")
+    refused(lambda: c.get_keyspace(keyspaceName="late"), "ResourceNotFoundException", 404, "does not exist")
+    assert "late" not in [k["keyspaceName"] for k in c.list_keyspaces()["keyspaces"]]
+    refused(lambda: c.create_keyspace(keyspaceName="late"), "ConflictException", 409)
+
+    def until(call, error, words):
+        """How often it was refused so before it went through."""
+        for n in range(500):
+            try:
+                call()
+                return n
+            except ClientError as e:
+                assert e.response["Error"]["Code"] == error and words in e.response["Error"]["Message"], e
+            time.sleep(0.02)
+        raise AssertionError(words)
+
+    assert until(lambda: c.get_keyspace(keyspaceName="late"), "ResourceNotFoundException", "does not exist")
+    c.create_table(keyspaceName="late", tableName="t", schemaDefinition=PLAIN)
+    busy = "a table under it is currently being created or deleted"
+    refused(lambda: c.delete_keyspace(keyspaceName="late"), "ConflictException", 409, busy)
+    await_status(c, "late", "t")
+    c.delete_table(keyspaceName="late", tableName="t")
+    assert until(lambda: c.delete_keyspace(keyspaceName="late"), "ConflictException", busy)
+    api.server.stop()
 
 
 def test_keyspaces_of_several_regions(client):
@@ -429,6 +460,33 @@ def test_the_aws_cli(api, aws):
     assert run("list-tags-for-resource", "--resource-arn", made["resourceArn"])[1]["tags"] == [{"key": "a", "value": "b"}]
     code, _, error = run("get-table", "--keyspace-name", "cli", "--table-name", "none")
     assert code in (254, 255) and "(ResourceNotFoundException) when calling the GetTable operation: The table none does not exist" in error
+
+
+def test_the_documentation_runs_as_it_stands(tmp_path, aws):
+    """Its lines of Python and of a shell, in their order, on a server of another account."""
+    api = Api(tmp_path, "--account", "210987654321", "--ddl-delay", "100")
+    names, ran = {}, 0
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / "docs/control_plane.md").read_text(), re.M | re.S):
+        if language not in ("python", ""):
+            continue
+        block = block.replace("127.0.0.1:9181", f"127.0.0.1:{api.port}")
+        ran += 1
+        if "application-autoscaling" in block:  # of a table that has capacity of its own
+            names["keyspaces"].update_table(keyspaceName="mykeyspace", tableName="mytable", capacitySpecification={
+                "throughputMode": "PROVISIONED", "readCapacityUnits": 10, "writeCapacityUnits": 10})
+            await_status(names["keyspaces"], "mykeyspace", "mytable")
+        if language:
+            exec(block, names)  # pylint: disable=exec-used
+        else:
+            done = subprocess.run(["bash", "-ec", block], capture_output=True, text=True, timeout=120, check=False,
+                                  env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": f"{Path(aws).parent}:/usr/bin:/bin", "HOME": "/nonexistent"})
+            assert done.returncode == 0 and "mytable" in done.stdout, (block, done.stdout, done.stderr)
+    assert ran == 5
+    arn = "arn:aws:cassandra:us-east-1:210987654321:/keyspace/mykeyspace/table/mytable"
+    assert names["keyspaces"].get_table(keyspaceName="mykeyspace", tableName="mytable")["resourceArn"] == arn
+    policy = names["scaling"].describe_scaling_policies(ServiceNamespace="cassandra")["ScalingPolicies"][0]
+    assert (policy["PolicyName"], policy["PolicyARN"].split(":")[4]) == ("reads", "210987654321")
+    api.server.stop()
 
 
 def test_the_terraform_block_is_terraform(tmp_path):
