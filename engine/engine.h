@@ -271,7 +271,8 @@ struct eng_dropped {
 };
 /* All of the table's, by column; told at start and on change, before anybody reads with the changed definition. One thread at a time. */
 int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) MUST_CHECK;
-/* Frees every key of the table: range delete and file deletion. Blocking. */
+/* Frees every key of the table: range delete and file deletion. Its id is not used again: who reads rows looks past range deletes
+ * (kv_iter_spec.undeleted). Blocking. */
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
 /* Rewrites every file, dropping expired data and tombstones older than gc_grace that nothing can resurface under. Blocking, long. */
 int eng_compact(struct eng *eng, struct err *e) MUST_CHECK;

@@ -166,6 +166,39 @@ static int holds(struct eng *eng, struct slice from, struct slice to, struct err
     return got;
 }
 
+struct removal {
+    struct eng *eng;
+    struct kv_batch *batch;
+    uint32_t n;
+};
+
+static int remove_key(void *arg, struct slice key, struct slice value, struct err *e) {
+    enum { MANY = 1000 };
+    struct removal *r = arg;
+    const struct kv_ops *ops = r->eng->kv->ops;
+    (void)value;
+    if (ops->batch_delete(r->batch, key)) return err_nomem(e);
+    if (++r->n < MANY) return 0;
+    r->n = 0;
+    int rc = kv_write_patiently(r->eng->kv, r->batch, e);
+    ops->batch_clear(r->batch);
+    return rc ? -1 : 0;
+}
+
+/* Of a table whose id is used again: key by key. */
+static int remove_rows(struct eng *eng, uint32_t table, struct err *e) {
+    const struct kv_ops *ops = eng->kv->ops;
+    struct removal r = {.eng = eng, .batch = ops->batch_new(eng->kv)};
+    uint8_t ends[2][4];
+    if (!r.batch) return err_nomem(e);
+    store_u32(ends[0], table);
+    store_u32(ends[1], table + 1);
+    int rc = engi_scan_keys(eng, NULL, slice_of(ends[0], 4), slice_of(ends[1], 4), remove_key, &r, e);
+    if (!rc && r.n && kv_write_patiently(eng->kv, r.batch, e)) rc = -1;
+    ops->batch_free(r.batch);
+    return rc;
+}
+
 static int empty_table(struct eng *eng, uint32_t table, struct err *e) {
     uint8_t ends[2][4];
     store_u32(ends[0], table);
@@ -319,7 +352,7 @@ static struct kv_snapshot *snapshot_of(struct eng *eng, struct engi_history *h, 
 int eng_history_restore(struct eng *eng, uint32_t history, int64_t at_us, uint32_t table, struct err *e) {
     struct engi_history *h = find(eng, history, false);
     if (!h) return err_set(e, ERR_INVALID, "the table has no history");
-    if (empty_table(eng, table, e)) return -1; /* what a restore that was broken off left */
+    if (remove_rows(eng, table, e)) return -1; /* what a restore that was broken off left */
     struct kv_snapshot *s = snapshot_of(eng, h, at_us, e);
     if (!s) return -1;
     struct replay p = {.eng = eng, .history = history, .table = table, .at = s, .up_to_us = at_us};

@@ -61,6 +61,7 @@ struct kv_load { /* many pairs on their way into the store, one thread's */
 struct kv_iter_spec {
     enum eng_tier tier;
     bool one_prefix;           /* every seek goes forward; all keys below upper are of one prefix (see prefix_len) */
+    bool undeleted;            /* no key from where it seeks to its bounds was ever deleted by a range */
     const struct kv_snapshot *snapshot; /* NULL: the moment when it is made */
     struct slice lower, upper; /* [lower, upper); p NULL: no bound. Must live as long as the iterator. */
 };

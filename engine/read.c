@@ -202,7 +202,7 @@ static struct kv_iter *partition_iter(struct eng *eng, enum eng_tier tier, struc
     size_t prefix = engi_prefix_len(key);
     memcpy(end, key.p, prefix);
     end[prefix] = ENGI_PAST;
-    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .upper = slice_of(end, prefix + 1)};
+    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = true, .upper = slice_of(end, prefix + 1)};
     return eng->kv->ops->iter_new(eng->kv, &spec, e);
 }
 

@@ -121,7 +121,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     else if (buf_failed(&s->lower) || buf_failed(&s->upper) || buf_failed(&s->seek))
         err_nomem(e);
     else if (!set_slices(s, e)) {
-        s->kv = (struct kv_iter_spec){.tier = tier, .one_prefix = spec->part && !spec->reverse,
+        s->kv = (struct kv_iter_spec){.tier = tier, .one_prefix = spec->part && !spec->reverse, .undeleted = true,
                                   .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
         s->heals = atomic_load(&eng->heals);
         s->it = eng->kv->ops->iter_new(eng->kv, &s->kv, e);

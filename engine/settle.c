@@ -163,7 +163,8 @@ static int run(struct step *s, struct err *e) {
 
 static int step_with(struct step *s, enum eng_tier tier, struct slice upper, struct err *e) {
     const struct kv_ops *ops = s->eng->kv->ops;
-    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .upper = upper};
+    /* What a history is based on may have been made once more; that is settled in the blocking tier only. */
+    struct kv_iter_spec spec = {.tier = tier, .one_prefix = true, .undeleted = tier == ENG_TIER_CACHE, .upper = upper};
     s->batch = ops->batch_new(s->eng->kv);
     if (!s->batch) return err_nomem(e);
     s->it = ops->iter_new(s->eng->kv, &spec, e);

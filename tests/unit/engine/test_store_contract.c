@@ -147,6 +147,36 @@ static void test_many_values_come_from_one_moment(void **state) {
     err_clear(&w->e);
 }
 
+/* A file has a row, which is not in memory, and deletions of ranges around it; the rows that those cover are in an older file, and in memory. */
+static void flush_row_between_deleted_ranges(struct world *w) {
+    const struct kv_ops *ops = w->kv->ops;
+    struct kv_value value;
+    assert_int_equal(put_one(w, w->kv, "a", "1", NULL, NULL) | put_one(w, w->kv, "e", "1", NULL, NULL) | ops->heal(w->kv, &w->e), 0);
+    assert_int_equal(ops->get(w->kv, ENG_TIER_ANY, slice_str("a"), &value, &w->e), 1);
+    ops->release(w->kv, &value);
+    struct kv_batch *b = ops->batch_new(w->kv);
+    assert_int_equal(ops->batch_put(b, slice_str("c"), slice_str("1")), 0);
+    assert_int_equal(ops->batch_delete_range(b, slice_str("a"), slice_str("b")) | ops->batch_delete_range(b, slice_str("e"), slice_str("f")), 0);
+    assert_int_equal(ops->write(w->kv, b, false, &w->e) | ops->heal(w->kv, &w->e), 0);
+    ops->batch_free(b);
+}
+
+static void test_what_is_not_in_memory_is_not_the_end(void **state) {
+    static const struct { enum kv_move move; const char *key; } moves[] = {{KV_SEEK, "c"}, {KV_SEEK_BACK, "cc"}};
+    struct world *w = *state;
+    const struct kv_ops *ops = w->kv->ops;
+    flush_row_between_deleted_ranges(w);
+    for (int tier = ENG_TIER_CACHE; tier <= ENG_TIER_ANY; tier++)
+        for (size_t i = 0; i < ARRAY_LEN(moves); i++) {
+            struct kv_iter_spec spec = {.tier = (enum eng_tier)tier, .undeleted = true, .lower = slice_str("c"), .upper = slice_str("d")};
+            struct kv_iter *it = ops->iter_new(w->kv, &spec, &w->e);
+            int got = ops->iter_move(it, moves[i].move, slice_str(moves[i].key), &w->e);
+            ops->iter_free(it);
+            assert_int_equal(got, tier == ENG_TIER_CACHE ? KV_INCOMPLETE : 1);
+        }
+    assert_holds(w, w->kv, NULL, "c=1 ");
+}
+
 /* RocksDB merges later; here the merge is a part of the write. */
 static void test_failed_batch_leaves_nothing_of_it(void **state) {
     struct world *w = *state;
@@ -471,6 +501,59 @@ static void test_large_load_is_whole_after_a_restart(void **state) {
     free(value);
 }
 
+static struct eng *open_copy(struct world *w) {
+    struct eng *eng = eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
+    assert_non_null(eng);
+    return eng;
+}
+
+/* Writes a row of each table, drops the others, and puts all that into a table file. */
+static void write_and_drop(struct world *w, uint32_t n, const uint32_t *tables, const char *const *cks, uint32_t n_drop, const uint32_t *drop) {
+    struct eng *eng = open_copy(w);
+    struct eng_batch *b = eng_batch_new(eng);
+    for (uint32_t i = 0; i < n; i++) add_row(b, tables[i], 0, cks[i], 7, 100, false);
+    commit(b);
+    eng_batch_free(b);
+    for (uint32_t i = 0; i < n_drop; i++) assert_int_equal(eng_table_drop(eng, drop[i], &w->e), 0);
+    eng_close(eng);
+    eng_close(open_copy(w)); /* what is in the log alone goes to a file at the start */
+}
+
+static int scan_one(struct eng *eng, enum eng_tier tier, const struct eng_part *part, bool reverse, struct err *e) {
+    struct eng_scan_spec spec = {.table = part->table, .part = part, .reverse = reverse, .rows = true, .now = NOW};
+    struct eng_item item;
+    struct eng_scan *scan = eng_scan_open(eng, tier, &spec, NULL, e);
+    int got = eng_scan_next(scan, &item, e);
+    eng_scan_close(scan);
+    return got;
+}
+
+/* On both sides of the row in the order of keys are dropped tables, whose rows are in memory, and the row is not. */
+static void test_row_between_dropped_tables_is_not_missed(void **state) {
+    enum { LONG = 20 << 10 }; /* more than a block */
+    struct world *w = *state;
+    const uint32_t around[] = {TABLE - 1, TABLE + 1}, live[] = {TABLE - 2, TABLE};
+    const char *const cks[] = {"a", "a"};
+    char *ck = calloc(1, LONG + 1);
+    memset(ck, 'k', LONG);
+    write_and_drop(w, 2, around, cks, 0, NULL);
+    write_and_drop(w, 2, live, (const char *const[]){ck, "a"}, 2, around);
+    struct eng *eng = open_copy(w);
+    struct eng_part part = part_of(TABLE, 0);
+    struct eng_pair pair;
+    struct arena a;
+    int got[4];
+    arena_init(&a, 1024, 0);
+    for (int reverse = 0; reverse < 2; reverse++) got[reverse] = scan_one(eng, ENG_TIER_CACHE, &part, reverse, &w->e);
+    got[2] = eng_pair_get(eng, ENG_TIER_CACHE, &part, slice_str("a"), NOW, &a, &pair, NULL, &w->e);
+    got[3] = scan_one(eng, ENG_TIER_ANY, &part, true, &w->e);
+    arena_fini(&a);
+    eng_close(eng);
+    free(ck);
+    for (int i = 0; i < 3; i++) assert_int_equal(got[i], ENG_INCOMPLETE);
+    assert_int_equal(got[3], 1);
+}
+
 static void test_ingested_table_is_read_and_written_as_if_nothing_were_known_of_it(void **state) {
     struct world *w = *state;
     struct eng_options o = {.data_dir = w->rocks ? w->copy : NULL, .durability = ENG_FSYNC, .clock = &clock_real};
@@ -522,6 +605,8 @@ int main(void) {
         BOTH(test_load_that_fails_leaves_nothing),
         cmocka_unit_test_setup_teardown(test_load_that_was_cut_off_is_removed_at_the_start, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_row_between_dropped_tables_is_not_missed, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
         cmocka_unit_test(test_notice_tells_of_the_writes_of_others),
         cmocka_unit_test(test_two_engines_on_one_store_follow_the_model),
