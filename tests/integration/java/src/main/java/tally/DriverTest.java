@@ -308,7 +308,7 @@ public final class DriverTest {
       before = e.getSourceElapsedMicros();
       steps.append(e.getActivity()).append('\n');
     }
-    for (String step : List.of("Parsing " + read, "Read 3 rows", "Charged", "Admitted by the limits"))
+    for (String step : List.of("Parsing " + read, "returned 3", "Charged", "Admitted by the limits"))
       if (steps.indexOf(step) < 0) throw new AssertionError("no step " + step + " in " + steps);
     if (traced.getDurationMicros() < before) throw new AssertionError("the request took " + traced.getDurationMicros() + ", its last step was at " + before);
     String write = "INSERT INTO " + KS + ".pages (pk, ck, v) VALUES (1, 1, 'traced')";
