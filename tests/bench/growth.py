@@ -104,7 +104,7 @@ def bench_keyspace(binary):
 
 def bench_gone(binary):
     for statement in ("DROP TABLE", "TRUNCATE"):
-        with Run(binary, "--durability", "none", "--memory", "300") as r:
+        with Run(binary, "--durability", "none", "--memory", "400") as r:
             r.fill("t", 1024 * MB, value=64 * 1024)
             held = r.server.bytes_on_disk()
             took, start = r.run(f"{statement} k.t"), time.perf_counter()

@@ -27,7 +27,7 @@ def seconds(run, times=1):
 
 @pytest.mark.parametrize("statement", ["DROP TABLE", "TRUNCATE"])
 def test_a_large_table_goes_at_once_and_its_space_comes_back(new_server, statement):
-    server = new_server("--mode", "cassandra", "--durability", "none", "--memory", "300")
+    server = new_server("--mode", "cassandra", "--durability", "none", "--memory", "400")
     with server.cluster(schema_metadata_enabled=False, protocol_version=4) as cluster:
         session = cluster.connect()
         session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 from cassandra import DriverException
-from cassandra.protocol import ErrorMessage
+from cassandra.protocol import ErrorMessage, ResultMessage, _ProtocolHandler
+from cassandra.query import tuple_factory
 
 from refusals import rules_rows
 from tally_server import ROOT, Server, create_keyspace
@@ -23,6 +24,21 @@ REFUSED = re.compile("|".join(re.sub("%[ds]", ".*", re.escape(row[2])) for row i
 CHANGES_BY_ITSELF = re.compile(r"\b(ttl|writetime|maxwritetime|now|uuid|current\w*)\(", re.I)
 
 
+class BytesResult(ResultMessage):
+    """Values as they were sent: the driver cannot decode all that a server may answer (a null in a list), and drops its connection then."""
+
+    def recv_results_rows(self, f, protocol_version, user_type_map, result_metadata, column_encryption_policy):
+        self.recv_results_metadata(f, user_type_map)
+        columns = self.column_metadata or result_metadata
+        n = int.from_bytes(f.read(4), "big")
+        self.parsed_rows = [self.recv_row(f, len(columns)) for _ in range(n)]
+        self.column_names, self.column_types = [c[2] for c in columns], [c[3] for c in columns]
+
+
+class BytesHandler(_ProtocolHandler):
+    message_types_by_opcode = {**_ProtocolHandler.message_types_by_opcode, ResultMessage.opcode: BytesResult}
+
+
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory):
     """(strict, off)"""
@@ -31,6 +47,8 @@ def sessions(tmp_path_factory):
     made = [c.connect() for c in clusters]
     for s in made:
         create_keyspace(s, "d")
+        s.client_protocol_handler = BytesHandler
+        s.cluster.profile_manager.default.row_factory = tuple_factory
     yield made
     for c, s in zip(clusters, servers):
         c.shutdown()

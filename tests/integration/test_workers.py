@@ -57,25 +57,30 @@ def many_scans(server):
     return clusters, [s.execute_async(SLOW_SCAN) for _ in range(16) for s in sessions]
 
 
-def assert_goes_before(scans, statement, session):
+def went_before(server, statement, session):
+    """How many of the others' scans, as a share."""
+    clusters, scans = many_scans(server)
     session.execute(statement)
     answered = sum(f._event.is_set() for f in scans)
-    assert answered < len(scans) / 4, f"{answered} of {len(scans)} scans of others went before {statement}"
     for f in scans:
         f.result()
+    for c in clusters:
+        c.shutdown()
+    return answered / len(scans)
 
 
-@pytest.mark.parametrize("statement", ["INSERT INTO w.t (p, v) VALUES (1, 1) IF NOT EXISTS", SLOW_SCAN,
-                                       "SELECT v FROM w.big WHERE p IN (1, 2, 3) AND c = 1", "CREATE TABLE w.u (p int PRIMARY KEY)"])
+@pytest.mark.parametrize("statement", ["INSERT INTO w.t (p, v) VALUES ({}, 1) IF NOT EXISTS", SLOW_SCAN,
+                                       "SELECT v FROM w.big WHERE p IN (1, 2, 3) AND c = 1", "CREATE TABLE w.u{} (p int PRIMARY KEY)"])
 def test_many_scans_of_others_hold_up_nobody(new_server, statement):
+    """One queue for all would let every scan go before, each time; a pause of the machine lets some, now and then."""
     server = new_server("--mode", "cassandra")
     with server.cluster() as cluster:
         session = cluster.connect()
         fill(session)
-        clusters, scans = many_scans(server)
-        assert_goes_before(scans, statement, session)
-        for c in clusters:
-            c.shutdown()
+        shares = []
+        while len(shares) < 3 and (not shares or shares[-1] >= 1 / 4):
+            shares.append(went_before(server, statement.format(len(shares)), session))
+        assert shares[-1] < 1 / 4, f"scans of others that went before {statement}: {shares}"
 
 
 def test_scan_that_takes_too_long_is_a_read_timeout(new_server):
