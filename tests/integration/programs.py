@@ -48,14 +48,14 @@ class Go:
 class Maven:
     tools = ("mvn", "java")
 
-    def __init__(self, main, *flags):
-        self.main, self.flags = main, flags
+    def __init__(self, main, *flags, properties=()):
+        self.main, self.flags, self.properties = main, flags, properties
 
     def commands(self, folder):
         return [["mvn", "-q", "-B", "package", *self.flags]]
 
     def run(self, folder):
-        return ["java", "-cp", f"{folder}/target/classes:{folder}/target/lib/*", self.main]
+        return ["java", *self.properties, "-cp", f"{folder}/target/classes:{folder}/target/lib/*", self.main]
 
 
 class Cargo:
@@ -86,7 +86,8 @@ class Python:
 
 
 def java_driver(group, version):
-    return "java", Maven("tally.DriverTest", f"-Ddriver.group={group}", f"-Ddriver.version={version}")
+    """With a keyspace of its own: several run on one server."""
+    return "java", Maven("tally.DriverTest", f"-Ddriver.group={group}", f"-Ddriver.version={version}", properties=[f"-Dkeyspace=java_{version.replace('.', '_')}"])
 
 
 # name: (folder here, how it is made)
