@@ -1,10 +1,10 @@
 #include "control_plane/control_plane.h"
 
-#include <openssl/rand.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "control_plane/form.h"
 #include "control_plane/shape.h"
 #include "control_plane/signature.h"
@@ -166,10 +166,11 @@ static void header(struct http_answer *out, const char *name, const char *value)
 
 /* A random UUID. */
 static const char *request_id(struct arena *a) {
-    unsigned char r[16];
-    if (RAND_bytes(r, sizeof(r)) != 1) memset(r, 0, sizeof(r));
-    const char *id = arena_printf(a, "%02x%02x%02x%02x-%02x%02x-4%x%02x-8%x%02x-%02x%02x%02x%02x%02x%02x", r[0], r[1], r[2], r[3], r[4], r[5], r[6] & 15, r[7],
-                                  r[8] & 15, r[9], r[10], r[11], r[12], r[13], r[14], r[15]);
+    uint8_t r[16];
+    struct err none = {0};
+    if (random_uuid(r, &none)) return ""; /* an answer without an id is one */
+    const char *id = arena_printf(a, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9],
+                                  r[10], r[11], r[12], r[13], r[14], r[15]);
     return id ? id : "";
 }
 

@@ -24,12 +24,6 @@ static const struct {
 #define FAULT_BOOL(column) AT(column, FAULT_IS_BOOL)
 #define FAULT_TELLS(column) AT(column, FAULT_IS_TOLD)
 #include "faults/column.def"
-#undef FAULT_TEXT
-#undef FAULT_LONG
-#undef FAULT_INT
-#undef FAULT_DOUBLE
-#undef FAULT_BOOL
-#undef FAULT_TELLS
 #undef AT
 };
 

@@ -17,12 +17,6 @@ enum fault_column {
 #define FAULT_BOOL FAULT_TEXT
 #define FAULT_TELLS FAULT_TEXT
 #include "faults/column.def"
-#undef FAULT_TEXT
-#undef FAULT_LONG
-#undef FAULT_INT
-#undef FAULT_DOUBLE
-#undef FAULT_BOOL
-#undef FAULT_TELLS
     FAULT_COLUMNS
 };
 
@@ -38,12 +32,6 @@ struct fault_rule {
 #define FAULT_BOOL(column) bool column;
 #define FAULT_TELLS(column) int64_t column;
 #include "faults/column.def"
-#undef FAULT_TEXT
-#undef FAULT_LONG
-#undef FAULT_INT
-#undef FAULT_DOUBLE
-#undef FAULT_BOOL
-#undef FAULT_TELLS
     /* of fault_rule_check */
     int kind;                 /* an enum cql_request_kind; -1: any but PREPARE */
     enum stmt_kind stmt_kind; /* STMT_KINDS: any */

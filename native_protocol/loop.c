@@ -554,7 +554,10 @@ static void drop_calls(struct np_loop *l) {
 static void drop_held(struct np_held *h) {
     for (struct np_held *next; h; h = next) {
         next = h->next;
-        for (size_t i = 0; i < h->n_acks; i++) npi_conn_unref(h->acks[i].conn);
+        for (size_t i = 0; i < h->n_acks; i++) {
+            ledger_claim_fini(&h->acks[i].account.claim);
+            npi_conn_unref(h->acks[i].conn);
+        }
         held_free(h);
     }
 }

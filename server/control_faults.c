@@ -73,12 +73,6 @@ struct virtual_table control_faults_table(struct faults *f) {
     static const char columns[] = "name text pk"
 #include "faults/column.def"
         ;
-#undef FAULT_TEXT
-#undef FAULT_LONG
-#undef FAULT_INT
-#undef FAULT_DOUBLE
-#undef FAULT_BOOL
-#undef FAULT_TELLS
     return (struct virtual_table){.keyspace = "system_control", .name = "faults", .comment = "errors, delays and closed connections that hit clients' requests",
                                   .columns = columns, .virt = {.owner = f, .yield = yield_faults, .write = write_fault}};
 }
