@@ -273,6 +273,13 @@ static int merge_step(struct where_builder *b, struct where_step *old, struct wh
     return 0;
 }
 
+/* The first clustering column behind this one that is restricted already; there is one. */
+static const struct schema_column *next_restricted(const struct where_builder *b, const struct schema_column *c) {
+    do c = schema_clustering(b->table, c->position + 1);
+    while (!b->by_ordinal[c->ordinal]);
+    return c;
+}
+
 /* Without filtering, clustering columns are restricted from the left and nothing follows a range. */
 static int check_clustering_order(struct where_builder *b, const struct where_step *s) {
     const struct where_step *last = b->last_clustering;
@@ -283,7 +290,7 @@ static int check_clustering_order(struct where_builder *b, const struct where_st
                            z->name, a->name);
     if (z->position < a->position && s->kind == STEP_RANGE)
         return err_invalid(b->c->err, "PRIMARY KEY column \"%s\" cannot be restricted (preceding column \"%s\" is restricted by a non-EQ relation)",
-                           schema_clustering(b->table, z->position + 1)->name, z->name);
+                           next_restricted(b, z)->name, z->name);
     return 0;
 }
 

@@ -12,8 +12,9 @@ statements that led to it, and ends its round when the two hold different rows f
 
 With --tally, a tallyd in --mode cassandra is running. With --tallyd one is started, for each of --jobs processes that share the
 rounds. Now and then it is stopped or killed and started
-again, also between the pages of a read, or made to flush what it has in memory, so that reads meet several table files and what
-compactions made of them. Known differences stand in differential_explained.py with their reasons, and are counted apart. Ends with
+again, also between the pages of a read, with much memory or the least that it takes, or made to flush what it has in memory, so that reads meet several table files and what
+compactions made of them. Some statements meet a fault on Tally (system_control.faults): before they are applied, and then leave nothing behind and are sent again; or after,
+and then have been applied once. Known differences stand in differential_explained.py with their reasons, and are counted apart. Ends with
 "N passed, N explained, N failed" (statements) and how often each reason was met; exits non-zero when one failed.
 
 A Cassandra that runs for nothing else is quicker with JDK_JAVA_OPTIONS=-Dcassandra.test.flush_local_schema_changes=false, which saves
@@ -48,6 +49,11 @@ NUMBER = re.compile(r"\d+")
 KEPT = 12  # prepared statements of a round that are executed again
 TABLES = 20  # in a keyspace, before it is dropped and made anew
 
+SMALL = ["--block-cache", "1", "--memtables", "1"]  # MB: most blocks are read from files, and there are many files
+FAULTS = ["WriteTimeout", "ReadTimeout", "WriteFailure", "Unavailable", "Overloaded", "ServerError", "Invalid", None]  # errors; None: the connection is closed
+HIT = re.compile("injected|ConnectionShutdown|Connection .* closed")
+APPLIED = "applied, and its answer lost"
+
 THREADS = ThreadPoolExecutor(2)
 OUTCOMES = {"agreed": "passed", "explained": "explained", "parted": "explained", "differs": "failed", "lost": "failed", "failed": "given up"}
 
@@ -58,11 +64,14 @@ class Server:
     def __init__(self, program):
         self.folder = tempfile.TemporaryDirectory()
         self.program, self.port, self.log = program, 0, tempfile.TemporaryFile("w+")
+        refusal = subprocess.run([program, "--data-dir", ":memory:", "--memory", "1", *SMALL], stderr=subprocess.PIPE, text=True).stderr
+        self.least = ["--memory", re.search(r"--memory must be (\d+) or more", refusal).group(1), *SMALL]
         self.start()
 
     def start(self):
         self.process = subprocess.Popen([self.program, "--mode", "cassandra", "--data-dir", self.folder.name, "--port", str(self.port), "--admin-port", "0", "--api-port", "0", "--control", "on",
-                                         "--write-size", random.choice(["row", "written"])],  # written by another path, with the same outcome
+                                         "--write-size", random.choice(["row", "written"]),  # written by another path, with the same outcome
+                                         *random.choice([[], self.least])],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         for line in self.process.stdout:
             if line.startswith("tallyd ready"):
@@ -188,15 +197,18 @@ class Side:
         return query
 
     def run(self, statement, bound, sizes, kept=None, between_pages=None):
-        """sizes: of the pages, in turn; between_pages: called once behind the first page, where there is another."""
+        """sizes: of the pages, in turn; between_pages: called once behind the first page, where there is another, with what sends the next."""
+        def page(number, state=None):
+            return self.session.execute(self.query(statement, bound, kept, sizes[number % len(sizes)]), paging_state=state)
+
         def all_pages():
-            result = self.session.execute(self.query(statement, bound, kept, sizes[0]))
+            result = page(0)
             columns = [(n, t.cql_parameterized_type()) for n, t in zip(result.column_names or [], result.column_types or [])]
             pages, state = [list(result.current_rows)], result.paging_state
             if state and between_pages:
-                between_pages()
+                between_pages(lambda: self.guarded(lambda: page(1, state) and Answer()))
             while state:
-                result = self.session.execute(self.query(statement, bound, kept, sizes[len(pages) % len(sizes)]), paging_state=state)
+                result = page(len(pages), state)
                 pages.append(list(result.current_rows))
                 state = result.paging_state
             return Answer("", columns, pages)
@@ -212,19 +224,32 @@ class Round:
     """One table on both sides."""
 
     def __init__(self, sides, server, keyspace, seed):
-        self.rng, self.sides, self.server, self.seed = random.Random(seed), sides, server, seed
+        self.rng, self.fault_rng, self.sides, self.server, self.seed = random.Random(seed), random.Random(-seed), sides, server, seed
         self.table = Table(self.rng, f"{keyspace}.t{seed}")
         self.history, self.kept = self.table.ddl(), []
         on_all(sides, lambda side: (side.speak(5 if seed % 2 else 4), [side.change(statement) for statement in self.history]))
 
-    def restart(self):
+    def restart(self, _):
         self.server.restart(self.rng.choice([signal.SIGTERM, signal.SIGKILL]))
         self.sides[0].reconnect()
 
-    def flush(self):
+    def flush(self, _):
         """What is in memory becomes a table file; several of them are compacted."""
         self.sides[0].session.execute("INSERT INTO system_control.snapshots (name) VALUES ('flushed')")
         self.sides[0].session.execute("DELETE FROM system_control.snapshots WHERE name = 'flushed'")
+
+    def fault(self, send):
+        """What is sent meets a fault: an error or the loss of its connection, before it is applied or after. What Tally answers from then on, where it is not to
+        be sent again, or None."""
+        error, moment = self.fault_rng.choice(FAULTS), self.fault_rng.choice(["before", "after"])
+        what = f"error, message) VALUES ('f', 1, '{moment}', '{error}', 'injected')" if error else f"close) VALUES ('f', 1, '{moment}', true)"
+        self.sides[0].session.execute(f"INSERT INTO system_control.faults (name, nth, moment, {what}")
+        answer = send()
+        if not error:
+            self.sides[0].reconnect()
+        self.sides[0].session.execute("DELETE FROM system_control.faults WHERE name = 'f'")
+        hit = HIT.search(answer.error)
+        return Answer("was not hit by its fault") if not hit and not answer.error else Answer(APPLIED) if hit and moment == "after" else None
 
     def page_sizes(self):
         kind = self.rng.random()
@@ -251,8 +276,16 @@ class Round:
     def disturb(self):
         """What is done to Tally meanwhile: the function, or None."""
         if not self.server or self.rng.random() > 0.02:
-            return None
+            return self.fault if self.server and self.fault_rng.random() < 0.02 else None
         return self.rng.choice([self.restart, self.flush, self.flush])
+
+    def answers(self, statement, bound, sizes, kept, disturb):
+        """Of the two sides."""
+        given = disturb(lambda: self.sides[0].run(statement, bound, sizes, kept[0])) if disturb and sizes == [None] else None
+        if not given or given.error == APPLIED and statement.startswith("SELECT"):
+            return on_all(self.sides, lambda side, k: side.run(statement, bound, sizes, k, disturb if side is self.sides[0] else None), kept)
+        other = self.sides[1].run(statement, bound, sizes, kept[1])
+        return [other if given.error == APPLIED and not other.error else given, other]
 
     def step(self, reasons):
         """One statement on both sides: "agreed", "explained", "differs", "lost" where the two hold different rows now, "parted" where they do for a known
@@ -263,9 +296,7 @@ class Round:
         if " LIMIT " in statement:  # where a page is as large as the limit, Cassandra begins anew
             sizes = sizes[:1]
         disturb = self.disturb()
-        if disturb and sizes == [None]:
-            disturb()
-        answers = on_all(self.sides, lambda side, k: side.run(statement, bound, sizes, k, disturb if side is self.sides[0] else None), kept)
+        answers = self.answers(statement, bound, sizes, kept, disturb)
         shown = statement if bound is None else f"{statement}  -- {bound}{', kept' if kept[0] else ''}"
         for side, answer in zip(self.sides, answers):
             if "Failed decoding" in answer.error:  # nulls where the driver takes none; it has given the connection up

@@ -61,6 +61,14 @@ def quoted_fields_in_hash_order(table, statement, tally, cassandra):
     return bool(literal) and tally.error[:literal.start()] == cassandra.error[:literal.start()] and sorted(tally.error) == sorted(cassandra.error)
 
 
+@explains("Of several fields that a user type's literal names and the type has not, Cassandra tells the first in the order of a hash table")
+def unknown_fields_in_hash_order(table, statement, tally, cassandra):
+    told = [re.search(r"\"Unknown field '(\w+)' in value of user defined type (\w+)\"", answer.error) for answer in (tally, cassandra)]
+    if not all(told) or told[0].group(2) != told[1].group(2):
+        return False
+    return any(all(f"{t.group(1)}: " in literal for t in told) for literal in re.findall(r"\{[^{}]*", statement))
+
+
 @explains("Cassandra names a column by a user type's literal with its fields in the order of a hash table")
 def fields_in_hash_order(table, statement, tally, cassandra):
     if not answered(tally, cassandra) or not re.search(r"\{f\d+: ", statement.partition(" FROM ")[0]):
@@ -170,3 +178,11 @@ def null_in_a_selected_map(table, statement, tally, cassandra):
 def computed_nan_as_a_key(table, statement, tally, cassandra):
     reals = [name for name, type_ in table.pk + table.ck if type_ in ("double", "float")]
     return answered(tally, cassandra) and any(re.search(rf"\b{name}\)? (?:=|<|>|<=|>=) \(?\((?:double|float)\)\S+ % ", statement) for name in reals)
+
+
+@explains("Cassandra fails inside at the JSON of a list of a select list that holds a null; only of decimals it writes an empty text")
+def json_of_a_list_with_null_decimals(table, statement, tally, cassandra):
+    listed = re.search(r"toJson\(\[(\w+)", statement) or re.search(r"SELECT JSON .*\[(\w+)", statement)
+    if not listed or dict(table.columns).get(listed.group(1)) != "decimal" or not answered(tally, cassandra):
+        return False
+    return list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and [r.replace("null", '""') for r in rows(tally)] == [r.replace("null", '""') for r in rows(cassandra)]

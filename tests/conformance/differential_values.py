@@ -34,7 +34,7 @@ LITERALS = {
 }
 DURATIONS = {"1y2mo3d": Duration(14, 3, 0), "-12h30m": Duration(0, 0, -45000000000000), "PT5S": Duration(0, 0, 5000000000), "1mo": Duration(1, 0, 0)}  # are in no order
 MILLISECONDS = {"'1969-12-31T23:59:59.999Z'": -1, "'2026-11-21T00:00:00Z'": 1795219200000}
-MARKED = re.compile("\x01(.*?)\x02(.*?)\x03", re.DOTALL)
+MARKED = re.compile("\x01([^\x03]*?)\x02([^\x03]*)\x03", re.DOTALL)
 
 
 def parameters(type_):

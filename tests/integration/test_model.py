@@ -1,16 +1,18 @@
 """Random statements on a server and on a plain model of CQL (cql_model.py): whatever is read is what the model holds, at every page size, across flushes,
-compactions, restarts and kill -9, and as time passes. No Cassandra is needed; the seeds are fixed."""
+compactions, restarts and kill -9, as time passes, and whatever faults requests meet before or after they are applied. No Cassandra is needed; the seeds are fixed."""
 import json
 import random
 import struct
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from cassandra import DriverException, RequestExecutionException
+from cassandra.cluster import NoHostAvailable
 from cassandra.metadata import Murmur3Token
 from cassandra.query import SimpleStatement
 
 import cql_model
-from control import set_clock
+from control import set_clock, set_fault
 from tally_server import create_keyspace, create_table
 
 BEGIN = datetime(2031, 1, 1, tzinfo=timezone.utc)
@@ -18,6 +20,8 @@ SERVER_TIME = 10 ** 16  # above every time that a statement names: those of the 
 REGULARS = {"a": "plain", "b": "plain", "s": "set", "m": "map"}
 STATICS = {"x": "plain", "t": "set"}
 ORDER = ["a", "b", "m", "s", "t", "x"]
+FAULTS = [{"error": "WriteTimeout"}, {"error": "ReadFailure"}, {"error": "Overloaded"}, {"close": True}]
+LOST = [(None,)]  # the answer of what was applied
 DEFINITION = "p int, c int, x int static, t set<int> static, a int, b int, s set<int>, m map<int, int>, PRIMARY KEY (p, c)"
 
 
@@ -44,7 +48,7 @@ class Run:
     """One table on a server and in a model."""
 
     def __init__(self, server, seed, model=cql_model.Table):
-        self.rng, self.server, self.name = random.Random(seed), server, f"model.t{seed}"
+        self.rng, self.fault_rng, self.server, self.name = random.Random(seed), random.Random(-seed), server, f"model.t{seed}"
         self.model, self.counters, self.history = model(REGULARS, STATICS), {}, []
         self.times, self.server_times, self.added = self.rng.sample(range(1, 10 ** 6), 4000), 0, 0
         self.connect()
@@ -89,7 +93,25 @@ class Run:
         return self.rng.choice([0, 0, 0, 5, 50])
 
     def execute(self, statement, size=None, bound=None):
-        self.history.append(statement)
+        """Its rows; now and then it meets a fault: before it is applied, and is sent again, or after, and then is not."""
+        moment = self.fault_rng.choice(["before", "after"]) if self.fault_rng.random() < 0.03 else None
+        self.history.append(f"{statement}{f' -- a fault {moment} it was applied' if moment else ''}")
+        if moment:
+            self.meet_fault(moment, statement, size, bound)
+        return LOST if moment == "after" and not statement.startswith("SELECT") else self.send(statement, size, bound)
+
+    def meet_fault(self, moment, *what):
+        fault = self.fault_rng.choice(FAULTS)
+        set_fault(self.session, "met", nth=1, moment=moment, **fault)
+        with pytest.raises((DriverException, RequestExecutionException, NoHostAvailable)):
+            self.send(*what)
+        if "close" in fault:
+            self.close()
+            self.connect()
+        assert [r.hits for r in self.session.execute("SELECT hits FROM system_control.faults WHERE name = 'met'")] == [1]
+        self.session.execute("DELETE FROM system_control.faults WHERE name = 'met'")
+
+    def send(self, statement, size, bound):
         if bound is None:
             return list(self.session.execute(SimpleStatement(statement, fetch_size=size)))
         if statement not in self.prepared:  # once; the table changes meanwhile
@@ -189,7 +211,7 @@ class Run:
             holds = row is not None if kind == "update" else held == wanted
             text = f"UPDATE {self.name} SET b = 8 WHERE p = {p} AND c = {c} IF {'EXISTS' if kind == 'update' else f'{column} = {literal(wanted)}'}"
         applied = self.execute(text)[0][0]
-        if applied != holds:
+        if applied not in (holds, None):
             raise Difference(f"{text}: applied {applied}, the model says {holds}")
         if holds and kind == "insert":
             self.model.insert(ts, p, c, {"a": 7}, {})
@@ -320,8 +342,8 @@ class Run:
         self.rng.choices(kinds, [14, 3, 14, 10, 3, 8, 4, 45, 1])[0]()
 
 
-def run(server, seed, steps, model=cql_model.Table):
-    r = Run(server, seed, model)
+def run(server, seed, steps, model=cql_model.Table, as_=Run):
+    r = as_(server, seed, model)
     try:
         for _ in range(steps):
             r.step()
@@ -335,6 +357,20 @@ def run(server, seed, steps, model=cql_model.Table):
 def test_server_holds_what_the_model_holds(new_server, mode, seed):
     server = new_server("--mode", mode, "--control", "on", "--ddl-delay", "none")
     run(server, seed, 900)
+
+
+class AppliedTwice(Run):
+    """Whoever sends again what was applied already."""
+
+    def execute(self, statement, size=None, bound=None):
+        rows = super().execute(statement, size, bound)
+        return self.send(statement, size, bound) if rows is LOST else rows
+
+
+def test_a_statement_that_is_sent_again_after_it_was_applied_is_found(new_server):
+    server = new_server("--mode", "cassandra", "--control", "on")
+    with pytest.raises(AssertionError, match="seed 1"):
+        run(server, 1, 900, as_=AppliedTwice)
 
 
 class WithoutRanges(cql_model.Table):
