@@ -27,13 +27,30 @@ static bool is_spared(const struct np_share *s, int64_t now_us) {
     return now_us - moved_us < o->still_us && now_us - s->since_us < o->long_us;
 }
 
-/* Of two that hold the same, who has held it longer. */
-static struct np_share *largest(const struct np_budget *b, const struct np_share *but, bool spare, int64_t now_us) {
+/* Whose bytes may go: of those with something that is made and waits to be read, of those that make. */
+struct payers {
+    const struct np_share *but; /* stays; NULL: anyone may go */
+    size_t holds;               /* who holds more than this */
+    size_t makes;               /* who makes more than this; SIZE_MAX: no maker */
+    bool spare;
+};
+
+/* How much would be there if it went; 0: it does not go. */
+static size_t would_pay(const struct np_share *s, const struct payers *who, int64_t now_us) {
+    if (s == who->but || s->revoked || atomic_load_explicit(&s->evicted, memory_order_relaxed)) return 0;
+    if (s->bytes > s->making && s->bytes > who->holds && !(who->spare && is_spared(s, now_us))) return s->bytes;
+    return s->making > who->makes ? s->making : 0;
+}
+
+/* Of two that would pay the same, who has held it longer. */
+static struct np_share *largest(const struct np_budget *b, const struct payers *who, int64_t now_us) {
     struct np_share *most = NULL;
+    size_t most_pays = 0;
     for (struct np_share *s = b->shares; s; s = s->next) {
-        if (s == but || s->bytes == s->making || atomic_load_explicit(&s->evicted, memory_order_relaxed)) continue;
-        if (spare && is_spared(s, now_us)) continue;
-        if (!most || s->bytes > most->bytes || (s->bytes == most->bytes && s->since_us < most->since_us)) most = s;
+        size_t pays = would_pay(s, who, now_us);
+        if (pays < most_pays || !pays || (pays == most_pays && s->since_us >= most->since_us)) continue;
+        most = s;
+        most_pays = pays;
     }
     return most;
 }
@@ -47,17 +64,25 @@ static void evict(struct np_share *s) {
     b->o.tell(s->owner);
 }
 
+static void revoke(struct np_share *s) {
+    assert(s->making && !s->leaving); /* B5 */
+    s->revoked = true;
+    s->budget->leaving += s->making;
+}
+
 static bool over(const struct np_budget *b, size_t limit) { return b->total - b->leaving > limit; }
 
-/* but: stays; NULL: anyone may go. */
-static void evict_down_to(struct np_budget *b, size_t limit, const struct np_share *but, bool spare) {
+static void make_room(struct np_budget *b, size_t limit, const struct payers *who) {
     int64_t now_us = over(b, limit) ? clock_machine_us(b->o.clock) : 0;
     while (over(b, limit)) {
-        struct np_share *s = largest(b, but, spare, now_us);
+        struct np_share *s = largest(b, who, now_us);
         if (!s) return;
-        evict(s);
+        if (would_pay(s, who, now_us) == s->making) revoke(s);
+        else evict(s);
     }
 }
+
+static bool has_room(const struct np_budget *b, size_t limit, size_t n) { return !over(b, limit > n ? limit - n : 0) && n <= limit; }
 
 /* ---- shares ---- */
 
@@ -107,8 +132,8 @@ void npi_share_add(struct np_share *s, size_t n) {
     if (!n) return;
     pthread_mutex_lock(&b->lock);
     put(s, n);
-    evict_down_to(b, b->o.limit, NULL, true);
-    evict_down_to(b, b->o.limit + b->o.limit / 8, NULL, false);
+    make_room(b, b->o.limit, &(struct payers){.spare = true});
+    make_room(b, b->o.limit + b->o.limit / 8, &(struct payers){.spare = false});
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -135,23 +160,33 @@ bool npi_share_is_behind(struct np_share *s) {
     return behind;
 }
 
+static bool is_small(size_t size) { return size <= NP_SHARE_OWN; }
+
 /* Large answers leave the last quarter to small ones, and to the one of them whose turn it is. */
 static size_t limit_of(const struct np_budget *b, const void *maker, size_t size) {
-    return size <= NP_SHARE_OWN || b->turn == maker ? b->o.limit : b->o.limit - b->o.limit / 4;
+    return is_small(size) || b->turn == maker ? b->o.limit : b->o.limit - b->o.limit / 4;
 }
 
-int npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) {
+/* Room for n bytes more of an answer that is of this size then. */
+static bool find_room(struct np_share *s, const void *maker, size_t size, size_t n) {
     struct np_budget *b = s->budget;
-    pthread_mutex_lock(&b->lock);
-    size_t limit = limit_of(b, maker, so_far + n);
-    evict_down_to(b, limit > n ? limit - n : 0, NULL, true);
-    bool room = b->total - b->leaving + n <= limit;
-    if (room) {
+    size_t limit = limit_of(b, maker, size);
+    bool small = is_small(size), reserved = small || b->turn == maker;
+    const struct payers who = {.holds = reserved ? 0 : NP_SHARE_OWN, .makes = small ? s->making + n : SIZE_MAX, .spare = true};
+    if (n < limit) make_room(b, limit - n, &who);
+    return has_room(b, limit, n);
+}
+
+enum np_may npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) {
+    pthread_mutex_lock(&s->budget->lock);
+    enum np_may may = is_small(so_far + n) ? NP_MAY_WAIT : NP_MAY_GIVE_UP;
+    if (!s->revoked && find_room(s, maker, so_far + n, n)) {
         put(s, n);
         s->making += n;
+        may = NP_MAY_GO_ON;
     }
-    pthread_mutex_unlock(&b->lock);
-    return room ? 0 : -1;
+    pthread_mutex_unlock(&s->budget->lock);
+    return may;
 }
 
 void npi_share_made(struct np_share *s, size_t n) {
@@ -159,17 +194,30 @@ void npi_share_made(struct np_share *s, size_t n) {
     pthread_mutex_lock(&s->budget->lock);
     assert(n <= s->making); /* B4 */
     s->making -= n;
+    if (s->revoked) {
+        s->budget->leaving -= n;
+        s->revoked = s->making > 0; /* B5 */
+    }
     pthread_mutex_unlock(&s->budget->lock);
+}
+
+bool npi_share_has_room(struct np_share *s) {
+    pthread_mutex_lock(&s->budget->lock);
+    size_t limit = s->budget->o.limit, n = limit < NP_SHARE_OWN ? limit : NP_SHARE_OWN;
+    bool room = !s->revoked && find_room(s, NULL, n, n);
+    pthread_mutex_unlock(&s->budget->lock);
+    return room;
 }
 
 enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_far) {
     struct np_budget *b = s->budget;
     size_t soft = b->o.limit / 2;
     enum np_may may = NP_MAY_GO_ON;
-    if (so_far <= NP_SHARE_OWN) return may;
     pthread_mutex_lock(&b->lock);
-    evict_down_to(b, soft, s, true); /* its own answers wait until it reads: that is no reason to close it */
-    if (over(b, soft)) {
+    if (s->revoked && so_far) may = NP_MAY_GIVE_UP;
+    else if (!is_small(so_far)) /* its own answers wait until it reads: that is no reason to close it */
+        make_room(b, soft, &(struct payers){.but = s, .holds = NP_SHARE_OWN, .makes = SIZE_MAX, .spare = true});
+    if (may == NP_MAY_GO_ON && !is_small(so_far) && over(b, soft)) {
         if (!b->turn && s->bytes - s->making <= NP_SHARE_OWN) b->turn = maker;
         if (b->turn != maker) may = over(b, limit_of(b, maker, so_far)) ? NP_MAY_GIVE_UP : NP_MAY_WAIT;
     }

@@ -7,12 +7,17 @@
  *
  * What is still being made (an answer on a worker) is charged before it is made, and is no reason to evict. The maker of a large answer
  * waits above half of the limit, but for one at a time whose turn it is, and gives up above three quarters; the rest is for small ones. Whoever
- * waits there has others evicted that do not read, never the connection that it makes the answer for.
+ * waits there has others evicted that hold large answers and do not read, never the connection that it makes the answer for.
+ *
+ * Large answers begin small, and many of them may fill the rest, too. Who wants to make a small one then has the share revoked that makes the
+ * most, if that is more than its own: the makers of that share give up when they next ask. Where nobody makes more it waits for room,
+ * and gives up what it holds: it is never refused for what others hold.
  *
  *   B1  the budget's total is the sum of its shares' bytes
  *   B2  a share is in the list exactly while it holds bytes
  *   B3  a share is evicted once, and only while it holds bytes that are made; until it gives them back they count as leaving
  *   B4  of a share's bytes at most all are in the making
+ *   B5  while a share is revoked, what it has in the making counts as leaving; it is revoked until nothing of it is in the making
  *
  * Any thread, each function as a whole; under one lock, so owners keep small change to themselves (NP_SHARE_SMALL).
  */
@@ -54,6 +59,7 @@ struct np_share {
     int64_t since_us; /* when it began to hold bytes */
     _Atomic int64_t moved_us; /* when the peer last took some of them, or it began */
     _Atomic bool evicted;
+    bool revoked;
 };
 
 void npi_budget_init(struct np_budget *b, const struct np_budget_options *o);
@@ -70,12 +76,16 @@ bool npi_share_is_behind(struct np_share *s);
 /* The peer took bytes, as of this time. */
 static inline void npi_share_moved(struct np_share *s, int64_t at_us) { atomic_store_explicit(&s->moved_us, at_us, memory_order_relaxed); }
 
-/* The maker, which holds so_far already, is going to make n bytes more; -1: there is no room for them, and nobody to be evicted for them. */
-int npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) MUST_CHECK;
+/* Whether a maker may go on. WAIT: it asks again later. GIVE_UP: what it holds is needed for others. */
+enum np_may { NP_MAY_GO_ON, NP_MAY_WAIT, NP_MAY_GIVE_UP };
+/* The maker, which holds so_far already, is going to make n bytes more. But for GO_ON there is no room for them, and nobody to go for them; WAIT: the
+ * answer is small so far, gives up what it holds and starts over when there is (npi_share_has_room). */
+enum np_may npi_share_make(struct np_share *s, const void *maker, size_t so_far, size_t n) MUST_CHECK;
 /* n of those are made, or given up: they are still held. */
 void npi_share_made(struct np_share *s, size_t n);
-/* The maker asks whether it may go on now. WAIT: it asks again later. GIVE_UP: what it holds is needed for small answers. Who gets the turn so
- * gives it back at its end; a connection that has not read what it was given before gets none. */
-enum np_may { NP_MAY_GO_ON, NP_MAY_WAIT, NP_MAY_GIVE_UP };
+/* The maker asks whether it may go on now. Who gets the turn so gives it back at its end; a connection that has not read what it was given
+ * before gets none. */
 enum np_may npi_share_may_make(struct np_share *s, const void *maker, size_t so_far);
+/* For a small answer that has not begun; who makes more than one may be revoked for it. */
+bool npi_share_has_room(struct np_share *s);
 void npi_budget_end_turn(struct np_budget *b, const void *maker);

@@ -6,3 +6,8 @@ void npi_call_forget(struct np_call *call) {
     res->prepared = NULL;
     cql_request_fini(&call->r);
 }
+
+void npi_call_unplan(struct np_call *call) {
+    npi_call_forget(call);
+    call->cost = (struct op_cost){.arena = &call->arena}; /* what it names may go meanwhile */
+}

@@ -67,6 +67,7 @@ struct np_call {
     /* offloaded only */
     bool offloaded;
     struct np_work work;
+    bool crowded_out;           /* there was no room for its answer: it started over */
     uint32_t n_parts;           /* that were run */
     struct cql_session session; /* a copy: the connection's stays with the loop */
     struct buf out;             /* rows are encoded here */
@@ -75,3 +76,5 @@ struct np_call {
 
 /* Drops the references a run took. */
 void npi_call_forget(struct np_call *call);
+/* The same of a run that is to start over: its plan goes, and what it holds. */
+void npi_call_unplan(struct np_call *call);

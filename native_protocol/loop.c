@@ -37,7 +37,7 @@ static void call_free(struct np_call *c) {
 
 void npi_call_give(struct np_loop *l, struct np_call *c) {
     c->conn = NULL;
-    c->offloaded = false;
+    c->offloaded = c->crowded_out = false;
     c->share.crowded = false;
     c->n_parts = 0;
     c->seq = 0;

@@ -86,32 +86,55 @@ static enum np_may may_go_on(struct np_call *call) {
         }
         return may;
     }
-    if ((class != WORK_READ && class != WORK_SCAN) || npi_share_bytes(unread) <= NP_SHARE_OWN) return NP_MAY_GO_ON;
-    set_deadline(call, class);
-    return NP_MAY_WAIT;
+    if (class != WORK_READ && class != WORK_SCAN) return NP_MAY_GO_ON;
+    if (npi_share_bytes(unread) > NP_SHARE_OWN) {
+        set_deadline(call, class);
+        return NP_MAY_WAIT;
+    }
+    return call->crowded_out && !npi_share_has_room(unread) ? NP_MAY_WAIT : NP_MAY_GO_ON;
+}
+
+static enum np_work_part wait(struct np_call *call) {
+    enum { LOOK_AGAIN_US = 10000 };
+    call->work.not_before_us = clock_machine_us(call->conn->loop->o->clock) + LOOK_AGAIN_US;
+    return NP_PART_LATER;
+}
+
+static void start_over(struct np_call *call) {
+    np_reply_cancel(&call->reply);
+    call->reply = (struct np_reply){0};
+    keep_request(call);
+    call->work.bytes = held_bytes(call);
+}
+
+/* Nothing of its answer is kept until there is room; its time goes on. */
+static enum np_work_part wait_for_room(struct np_call *call) {
+    int64_t deadline_us = call->work.deadline_us;
+    npi_call_unplan(call);
+    start_over(call);
+    call->work.deadline_us = call->r.deadline_us = deadline_us;
+    call->outcome = CQL_OFFLOAD;
+    call->crowded_out = true;
+    return wait(call);
 }
 
 static enum np_work_part give_up(struct np_call *call) {
+    if (call->reply.charged <= NP_SHARE_OWN) return wait_for_room(call);
     call->outcome = CQL_FAILED;
-    err_set(&call->err, ERR_OVERLOADED, "The server holds too many results that wait to be read; ask for smaller pages");
+    np_err_no_room(&call->err);
     return NP_PART_LAST;
 }
 
 /* By a fault: before it is applied it starts over then, on some thread; after, only its answer waits. */
 static enum np_work_part delay(struct np_call *call) {
     if (call->fault.applied) set_deadline(call, call->work.class);
-    else {
-        np_reply_cancel(&call->reply);
-        call->reply = (struct np_reply){0};
-        keep_request(call);
-    }
+    else start_over(call);
     call->work.bytes = held_bytes(call);
     call->work.not_before_us = call->fault.until_us;
     return NP_PART_LATER;
 }
 
 static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
-    enum { LOOK_AGAIN_US = 10000 };
     struct np_call *call = call_of(w);
     if (UNLIKELY(npi_fault_delays(call))) {
         w->not_before_us = call->fault.until_us;
@@ -120,10 +143,7 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     if (call->fault.applied) return NP_PART_LAST;
     enum np_may may = may_go_on(call);
     if (may == NP_MAY_GIVE_UP) return give_up(call);
-    if (may == NP_MAY_WAIT) {
-        w->not_before_us = clock_machine_us(call->conn->loop->o->clock) + LOOK_AGAIN_US;
-        return NP_PART_LATER;
-    }
+    if (may == NP_MAY_WAIT) return wait(call);
     call->n_parts++;
     if (call->outcome == CQL_AGAIN) npi_call_more(call, batch);
     else npi_call_run(call, batch, true);
@@ -137,6 +157,7 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
         return w->not_before_us ? NP_PART_LATER : NP_PART_MORE;
     }
     if (UNLIKELY(npi_fault_delays(call))) return delay(call);
+    if (call->outcome == CQL_OFFLOAD && call->reply.no_room) return wait_for_room(call);
     if (call->outcome == CQL_OFFLOAD) {
         call->outcome = CQL_FAILED;
         err_set(&call->err, ERR_SERVER, "The request could not run");
@@ -145,11 +166,12 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
 }
 
 static void say_why(struct np_call *call, enum np_work_end why) {
-    bool ddl = call->work.class == WORK_DDL;
+    bool ddl = call->work.class == WORK_DDL, waited_for_room = call->outcome == CQL_OFFLOAD && call->crowded_out;
     call->outcome = CQL_FAILED;
     switch (why) {
     case NP_WORK_STALE:
-        if (!cql_check_running(&call->r)) err_set(&call->err, ERR_SERVER, "The request could not run in time");
+        if (waited_for_room && !atomic_load(call->work.cancelled)) np_err_no_room(&call->err);
+        else if (!cql_check_running(&call->r)) err_set(&call->err, ERR_SERVER, "The request could not run in time");
         return;
     case NP_WORK_NO_ROOM:
         err_set(&call->err, ERR_OVERLOADED, "Too many requests wait for the storage, and this connection has the most of them");
@@ -165,6 +187,7 @@ static void say_why(struct np_call *call, enum np_work_end why) {
 static void ended(struct np_work *w, enum np_work_end why) {
     struct np_call *call = call_of(w);
     if (why != NP_WORK_DONE && !call->fault.applied) say_why(call, why);
+    if (call->outcome == CQL_FAILED) np_reply_drop(&call->reply); /* others may need what it holds before the loop comes to it */
     npi_loop_give_call(call->conn->loop, call);
 }
 

@@ -22,6 +22,7 @@ void np_reply_drop(struct np_reply *r) {
     if (LIKELY(!r->more.n && !r->tail.p && !r->charged)) return;
     np_blocks_fini(&r->more);
     buf_fini(&r->tail);
+    if (r->making > NP_SHARE_OWN) npi_budget_end_turn(r->share->budget, r);
     if (r->charged) {
         npi_share_made(r->share, r->making);
         npi_share_sub(r->share, r->charged);
@@ -67,14 +68,19 @@ void np_reply_restart(struct np_reply *r) {
     np_reply_drop(r);
 }
 
+int np_err_no_room(struct err *e) {
+    return err_set(e, ERR_OVERLOADED, "The server holds too many results that wait to be read; ask for smaller pages");
+}
+
 /* Charged before it is there. */
 static int open_block(struct np_reply *r, size_t n, struct err *e) {
     size_t cap = NP_BLOCK;
     while (cap < n) cap *= 2; /* what a buffer of n bytes will have */
     if (np_blocks_push(&r->more, &r->tail)) return err_nomem(e);
-    if (r->share && npi_share_make(r->share, r, r->charged, cap))
-        return err_set(e, ERR_OVERLOADED, "The server holds too many results that wait to be read; ask for smaller pages");
     if (r->share) {
+        enum np_may may = npi_share_make(r->share, r, r->charged, cap);
+        r->no_room = may == NP_MAY_WAIT;
+        if (may != NP_MAY_GO_ON) return np_err_no_room(e);
         r->charged += cap;
         r->making += cap;
     }

@@ -27,6 +27,7 @@ struct np_reply {
     struct np_blocks more; /* what goes behind out; at the end the tail, too */
     struct np_share *share; /* set by the caller after begin; NULL: blocks are not charged */
     size_t charged, making; /* for blocks; of it, as of an answer in the making */
+    bool no_room;           /* the room that it was refused is one to wait for */
 };
 
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge);
@@ -43,6 +44,8 @@ void np_reply_made(struct np_reply *r);
 void np_reply_restart(struct np_reply *r);
 /* Where the next n bytes of rows go, in one piece; the caller reserves them. NULL and e: no room for more answers, or no memory. */
 struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) MUST_CHECK;
+/* That there is none. -1. */
+int np_err_no_room(struct err *e);
 /* Bytes of the message so far. */
 static inline size_t np_reply_size(const struct np_reply *r) { return r->out->n - r->body + r->more.n + r->tail.n; }
 

@@ -30,7 +30,7 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,
         .stmt_kind = STMT_KINDS,
-        .noted = call->fault.rule != NULL,
+        .noted = call->fault.rule != NULL || call->crowded_out,
     };
     err_clear(&call->err);
     np_reply_begin(&call->reply, blocking ? &call->out : npi_conn_out(c), call->env.version, call->env.stream, NP_RESULT,
@@ -72,7 +72,18 @@ static enum cql_outcome refuse(struct np_call *call) {
 
 static bool is_planned(enum cql_outcome o) { return o == CQL_DONE || o == CQL_COMMIT; }
 
+/* A small answer that there is no room for waits for it on a worker, and holds nothing meanwhile: the read starts over. */
+static enum cql_outcome wait_for_room(struct np_call *call, enum cql_outcome planned) {
+    if (LIKELY(planned != CQL_FAILED) || !call->reply.no_room || call->r.stmt_kind != STMT_SELECT) return planned;
+    npi_call_unplan(call);
+    err_clear(&call->err);
+    call->crowded_out = true;
+    call->r.work_class = WORK_READ;
+    return CQL_OFFLOAD;
+}
+
 static void go_on(struct np_call *call, enum cql_outcome planned) {
+    planned = wait_for_room(call, planned);
     call->outcome = planned;
     if (planned == CQL_OFFLOAD) npi_trace_step(call, NP_TRACE_OFFLOAD, call->r.work_class);
     if (planned == CQL_AGAIN) npi_trace_step(call, NP_TRACE_PART, call->n_parts);

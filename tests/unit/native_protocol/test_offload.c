@@ -51,6 +51,7 @@ static struct world *world_new(const char *ddl_delay) {
     npi_peers_init(&w->bounds.peers, 1, 1);
     npi_budget_init(&w->bounds.unfinished, &budget);
     npi_budget_init(&w->bounds.unread, &budget);
+    w->bounds.work.limit = 16 << 20;
     assert_int_equal(npi_loop_init(w->loop, &w->options, &npi_dispatch_ops, &w->bounds, &e), 0);
     w->conn = calloc(1, sizeof(*w->conn));
     assert_non_null(w->conn);
@@ -199,12 +200,100 @@ static void test_call_of_a_client_that_went_ends_without_a_run(void **state) {
     world_free(w);
 }
 
+enum { KB = 1 << 10, VALUE = 300 * KB };
+
+/* With a row that needs a block of 512 KB. */
+static struct world *world_with_large_row(void) {
+    struct world *w = world_new("none");
+    struct buf insert;
+    buf_init(&insert, 0);
+    buf_put_str(&insert, "INSERT INTO k.t (p, v) VALUES (1, '");
+    memset(buf_reserve(&insert, VALUE), 'x', VALUE);
+    buf_advance(&insert, VALUE);
+    buf_put(&insert, "') IF NOT EXISTS", sizeof("') IF NOT EXISTS"));
+    run_to_end(w, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", WORK_DDL);
+    run_to_end(w, "CREATE TABLE k.t (p int PRIMARY KEY, v text)", WORK_DDL);
+    run_to_end(w, (const char *)insert.p, WORK_UPDATE);
+    buf_fini(&insert);
+    return w;
+}
+
+static void makes(struct world *w, struct np_share *s, size_t n) {
+    npi_share_init(s, &w->bounds.unread, NULL);
+    assert_int_equal(npi_share_make(s, s, 0, n), NP_MAY_GO_ON);
+}
+
+static void leaves(struct np_share *s) {
+    npi_share_made(s, s->making);
+    npi_share_sub(s, s->bytes);
+}
+
+static void answered(struct world *w, struct np_call *c) {
+    assert_int_equal(c->outcome, CQL_DONE);
+    assert_true(np_reply_size(&c->reply) > VALUE);
+    np_reply_drop(&c->reply);
+    end(w, c, NP_WORK_DONE);
+    call_free(w, c);
+}
+
+static void test_small_answer_without_room_waits_and_holds_nothing(void **state) {
+    (void)state;
+    struct world *w = world_with_large_row();
+    struct np_share others[2];
+    struct np_call *c = call_new(w, "SELECT v FROM k.t WHERE p = 1", WORK_READ, w->now_us + 1000000);
+    for (int i = 0; i < 2; i++) makes(w, &others[i], 450 * KB); /* of 1 MB; none makes more than the call needs */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(run(w, c), NP_PART_LATER);
+        assert_int_equal(c->work.deadline_us, 2000000); /* its time goes on */
+        assert_int_equal(w->conn->output.share.bytes, 0);
+        assert_int_equal(c->n_parts, 1); /* it looks for room before it runs again */
+        w->now_us = c->work.not_before_us;
+    }
+    for (int i = 0; i < 2; i++) leaves(&others[i]);
+    assert_int_equal(run(w, c), NP_PART_LAST);
+    answered(w, c);
+    world_free(w);
+}
+
+static void test_small_answer_that_found_no_room_in_time_says_so(void **state) {
+    (void)state;
+    struct world *w = world_with_large_row();
+    struct np_share others[2];
+    struct np_call *c = call_new(w, "SELECT v FROM k.t WHERE p = 1", WORK_READ, w->now_us + 1000000);
+    for (int i = 0; i < 2; i++) makes(w, &others[i], 450 * KB);
+    assert_int_equal(run(w, c), NP_PART_LATER);
+    w->now_us += 1000000;
+    end(w, c, NP_WORK_STALE);
+    assert_int_equal(c->outcome, CQL_FAILED);
+    assert_int_equal(c->err.code, ERR_OVERLOADED);
+    assert_non_null(strstr(c->err.text, "too many results that wait to be read"));
+    call_free(w, c);
+    for (int i = 0; i < 2; i++) leaves(&others[i]);
+    world_free(w);
+}
+
+static void test_small_answer_is_made_while_another_makes_all_that_there_may_be(void **state) {
+    (void)state;
+    struct world *w = world_with_large_row();
+    struct np_share guilty;
+    struct np_call *c = call_new(w, "SELECT v FROM k.t WHERE p = 1", WORK_READ, 0);
+    makes(w, &guilty, 1024 * KB);
+    assert_int_equal(run(w, c), NP_PART_LAST);
+    assert_true(guilty.revoked);
+    answered(w, c);
+    leaves(&guilty);
+    world_free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_call_that_ran_comes_back_committed),
         cmocka_unit_test(test_ddl_that_is_held_asks_for_a_later_part),
         cmocka_unit_test(test_call_that_could_not_run_says_why),
         cmocka_unit_test(test_call_of_a_client_that_went_ends_without_a_run),
+        cmocka_unit_test(test_small_answer_without_room_waits_and_holds_nothing),
+        cmocka_unit_test(test_small_answer_that_found_no_room_in_time_says_so),
+        cmocka_unit_test(test_small_answer_is_made_while_another_makes_all_that_there_may_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
