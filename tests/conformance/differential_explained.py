@@ -165,8 +165,8 @@ def list_of_a_row_beside_static_conditions(table, statement, tally, cassandra):
 
 @explains("Two faults of a select list: Cassandra finds the functions of all calls before it reads literals, Tally goes call by call")
 def literal_within_a_call_that_is_refused(table, statement, tally, cassandra):
-    masked = re.search(r"\(mask_replace\(.*, 'x'\)", statement.partition(" FROM ")[0])
-    return bool(masked and tally.error and re.search(r'"(Invalid call to function|Type error: |the . operation is not supported|Function system\.)', cassandra.error))
+    masked = re.search(r"\(mask_replace\(.*, 'x'\)|mask_replace\(.*, 'x'\) [-+]", statement.partition(" FROM ")[0])
+    return bool(masked and tally.error and re.search(r'"(Invalid call to function|Type error: |the \S+ operation is not supported|Function system\.)', cassandra.error))
 
 
 @explains("Cassandra puts a null that a column holds into a map of a select list, which no driver can read; Tally refuses it")

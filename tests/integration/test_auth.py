@@ -1,6 +1,7 @@
 """Logins and roles: passwords and AWS signatures through real drivers, and every statement about roles as Cassandra answered it."""
 import ast
 import os
+import random
 import socket
 import struct
 import subprocess
@@ -103,6 +104,47 @@ def test_identities_of_certificates_are_kept_as_cassandra_keeps_them(new_server)
     assert {r.identity for r in root.execute("SELECT identity FROM system_auth.identity_to_role")} == {"spiffe://two", "three"}
     cluster.shutdown()
     s.stop()
+
+
+def random_change_of_identities(rng, roles, identities):
+    """A statement and the words that refuse it, if any; what it changes is changed in the set and the map."""
+    role, identity, kind, careful = f"r{rng.randrange(3)}", f"spiffe://{rng.randrange(4)}", rng.choice(["add", "add", "drop", "create role", "drop role"]), rng.random() < 0.4
+    if kind == "create role":
+        roles.add(role)
+        return f"CREATE ROLE IF NOT EXISTS {role}", None
+    if kind == "drop role":  # takes its own along
+        roles.discard(role)
+        for i in [i for i, of in identities.items() if of == role]:
+            del identities[i]
+        return f"DROP ROLE IF EXISTS {role}", None
+    if kind == "drop":
+        known = identities.pop(identity, None)
+        return f"DROP IDENTITY {'IF EXISTS ' if careful else ''}'{identity}'", None if known or careful else f"identity '{identity}' doesn't exist"
+    statement = f"ADD IDENTITY {'IF NOT EXISTS ' if careful else ''}'{identity}' TO ROLE '{role}'"
+    if role not in roles:
+        return statement, f"Can not add identity for non-existent role '{role}'"
+    refused = identity in identities and not careful
+    identities.setdefault(identity, role)
+    return statement, f"{identity} already exists" if refused else None
+
+
+def test_random_changes_of_identities_are_those_of_a_map(new_server):
+    s, rng, roles, identities = new_server("--mode", "cassandra", "--auth", "password"), random.Random(1), set(), {}
+    for _ in range(3):
+        cluster, root = log_in(s, "cassandra", "cassandra")
+        for _ in range(60):
+            statement, refused = random_change_of_identities(rng, roles, identities)
+            if refused:
+                with pytest.raises(InvalidRequest, match=refused):
+                    root.execute(statement)
+            else:
+                root.execute(statement)
+        cluster.shutdown()
+        s.kill9()
+        s.start()
+        cluster, root = log_in(s, "cassandra", "cassandra")
+        assert {r.identity: r.role for r in root.execute("SELECT identity, role FROM system_auth.identity_to_role")} == identities
+        cluster.shutdown()
 
 
 def test_identities_need_a_login(cassandra_server):
