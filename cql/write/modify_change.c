@@ -156,18 +156,36 @@ static void measure(struct mutation *m, const struct eng_row *row) {
     if (row->kind == ENG_ROW) m->data_bytes += DATA_ROW + (row->live_ttl ? DATA_EXPIRING_ROW : 0);
 }
 
+static int run_times(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
+    uint32_t times = op->column->kind == COLUMN_STATIC && adds_to_list(op) ? static_times(w) : 1;
+    for (uint32_t k = 0; k < times; k++)
+        if (run_op(w, cw, op, current, k ? NULL : c)) return -1;
+    cw->unsorted = cw->unsorted || times > 1;
+    return 0;
+}
+
+/* Operations go column by column. Where several are refused for what lists hold, the first of the statement is told, which Cassandra goes by: after a
+ * refusal only those that stand before it in the statement are looked at. */
+static int run_ops(struct modify_write *w, struct cell_writer *cw, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c) {
+    const struct modify_op *refused = NULL;
+    struct err first;
+    for (uint32_t i = from; i < to; i++) {
+        const struct modify_op *op = &w->plan->ops[i];
+        if ((refused && op->turn > refused->turn) || run_times(w, cw, op, current, c) == 0) continue;
+        if (!w->plan->reads) return -1;
+        refused = op;
+        first = *w->r->err;
+        err_clear(w->r->err);
+    }
+    if (refused) *w->r->err = first;
+    return refused ? -1 : 0;
+}
+
 /* Cells of the operations from..to of the plan, for the static row or for a row. */
 static int make_cells(struct modify_write *w, uint32_t from, uint32_t to, const struct eng_row *current, struct op_write *c, struct eng_row *out) {
     struct cell_writer cw = {.arena = w->r->arena, .err = w->r->err, .eng = w->r->db->options.eng, .now_us = w->r->now_us, .ts = w->ts,
                              .overwrite_ts = w->ts - 1, .now = w->now, .ttl = w->ttl, .repeats = w->plan->repeats};
-    if (cells_init(&cw, to - from)) return -1;
-    for (uint32_t i = from; i < to; i++) {
-        const struct modify_op *op = &w->plan->ops[i];
-        uint32_t times = op->column->kind == COLUMN_STATIC && adds_to_list(op) ? static_times(w) : 1;
-        for (uint32_t k = 0; k < times; k++)
-            if (run_op(w, &cw, op, current, k ? NULL : c)) return -1;
-        cw.unsorted = cw.unsorted || times > 1;
-    }
+    if (cells_init(&cw, to - from) || run_ops(w, &cw, from, to, current, c)) return -1;
     cw.unsorted = cw.unsorted || (w->plan->repeats && !w->plan->counter);
     cells_finish(&cw, out);
     return 0;

@@ -55,20 +55,21 @@ static int begin(struct builder *b, struct compile *c, const struct ast_name *na
 }
 
 static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, const struct schema_column *col) {
-    struct modify_op *op = &b->plan->ops[b->plan->n_ops++];
+    struct modify_op *op = &b->plan->ops[b->plan->n_ops];
+    op->turn = b->plan->n_ops++;
     op->kind = kind;
     op->column = col;
     if (kind == MODIFY_LIST_SET || kind == MODIFY_LIST_DELETE || (kind == MODIFY_SUBTRACT && col->type->id == CQL_LIST)) b->plan->reads = true;
     return op;
 }
 
-/* Of two operations in one array: those on one column stay in their order. */
+/* Those on one column stay in their order. */
 static int by_place(const void *pa, const void *pb) {
     const struct modify_op *a = *(const struct modify_op *const *)pa, *b = *(const struct modify_op *const *)pb;
     bool sa = a->column->kind == COLUMN_STATIC, sb = b->column->kind == COLUMN_STATIC;
     if (sa != sb) return sa ? -1 : 1;
     if (a->column->id != b->column->id) return a->column->id < b->column->id ? -1 : 1;
-    return (a > b) - (a < b);
+    return (a->turn > b->turn) - (a->turn < b->turn);
 }
 
 /* Static columns first, then by column id, so that cells come in the engine's order; stable: operations on one column keep theirs. */

@@ -224,7 +224,7 @@ class Round:
     """One table on both sides."""
 
     def __init__(self, sides, server, keyspace, seed):
-        self.rng, self.fault_rng, self.sides, self.server, self.seed = random.Random(seed), random.Random(-seed), sides, server, seed
+        self.rng, self.beside, self.sides, self.server, self.seed = random.Random(seed), random.Random(-seed), sides, server, seed
         self.table = Table(self.rng, f"{keyspace}.t{seed}")
         self.history, self.kept = self.table.ddl(), []
         on_all(sides, lambda side: (side.speak(5 if seed % 2 else 4), [side.change(statement) for statement in self.history]))
@@ -241,7 +241,7 @@ class Round:
     def fault(self, send):
         """What is sent meets a fault: an error or the loss of its connection, before it is applied or after. What Tally answers from then on, where it is not to
         be sent again, or None."""
-        error, moment = self.fault_rng.choice(FAULTS), self.fault_rng.choice(["before", "after"])
+        error, moment = self.beside.choice(FAULTS), self.beside.choice(["before", "after"])
         what = f"error, message) VALUES ('f', 1, '{moment}', '{error}', 'injected')" if error else f"close) VALUES ('f', 1, '{moment}', true)"
         self.sides[0].session.execute(f"INSERT INTO system_control.faults (name, nth, moment, {what}")
         answer = send()
@@ -257,6 +257,8 @@ class Round:
 
     def next_statement(self):
         """A statement, what to bind if it is prepared, and the two sides' prepared statements if they were kept."""
+        if self.beside.random() < 0.01:
+            return self.table.description(self.beside), None, (None, None)
         if self.kept and self.rng.random() < 0.1:
             return self.rng.choice(self.kept)
         statement = self.table.statement()
@@ -273,16 +275,16 @@ class Round:
                 self.kept.append((statement, bound, prepared))
         return statement, bound, (None, None)
 
-    def disturb(self):
-        """What is done to Tally meanwhile: the function, or None."""
+    def disturb(self, statement):
+        """What is done to Tally meanwhile: the function, or None. Faults do not meet what drivers read for themselves."""
         if not self.server or self.rng.random() > 0.02:
-            return self.fault if self.server and self.fault_rng.random() < 0.02 else None
+            return self.fault if self.server and self.beside.random() < 0.02 and "system_schema." not in statement else None
         return self.rng.choice([self.restart, self.flush, self.flush])
 
     def answers(self, statement, bound, sizes, kept, disturb):
         """Of the two sides."""
         given = disturb(lambda: self.sides[0].run(statement, bound, sizes, kept[0])) if disturb and sizes == [None] else None
-        if not given or given.error == APPLIED and statement.startswith("SELECT"):
+        if not given or given.error == APPLIED and statement.startswith(("SELECT", "DESCRIBE")):
             return on_all(self.sides, lambda side, k: side.run(statement, bound, sizes, k, disturb if side is self.sides[0] else None), kept)
         other = self.sides[1].run(statement, bound, sizes, kept[1])
         return [other if given.error == APPLIED and not other.error else given, other]
@@ -291,11 +293,11 @@ class Round:
         """One statement on both sides: "agreed", "explained", "differs", "lost" where the two hold different rows now, "parted" where they do for a known
         reason (counted in reasons), or "failed" where Cassandra failed inside."""
         statement, bound, kept = self.next_statement()
-        reading = statement.startswith("SELECT")
+        reading = statement.startswith(("SELECT", "DESCRIBE"))
         sizes = self.page_sizes() if reading else [None]
         if " LIMIT " in statement:  # where a page is as large as the limit, Cassandra begins anew
             sizes = sizes[:1]
-        disturb = self.disturb()
+        disturb = self.disturb(statement)
         answers = self.answers(statement, bound, sizes, kept, disturb)
         shown = statement if bound is None else f"{statement}  -- {bound}{', kept' if kept[0] else ''}"
         for side, answer in zip(self.sides, answers):

@@ -556,6 +556,15 @@ class Table:
         self.added += 1
         return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}"
 
+    def description(self, rng):
+        """A statement that tells what the table and its types are."""
+        keyspace, name = self.name.split(".")
+        where = f"WHERE keyspace_name = '{keyspace}' AND"
+        return rng.choice([f"DESCRIBE TABLE {self.name}", f"DESCRIBE TYPE {keyspace}.{rng.choice(list(self.values.user_types))}",
+                           f"SELECT * FROM system_schema.columns {where} table_name = '{name}'", f"SELECT * FROM system_schema.types {where} type_name = '{self.types.outer}'",
+                           f"SELECT column_name, kind, type FROM system_schema.dropped_columns {where} table_name = '{name}'",
+                           f"SELECT * FROM system_schema.column_masks {where} table_name = '{name}'"])
+
     def truncate(self):
         return f"TRUNCATE {self.rng.choice(['', 'TABLE '])}{self.name}"
 
