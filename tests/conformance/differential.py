@@ -4,7 +4,7 @@
 usage: differential.py (--tally HOST:PORT | --tallyd PROGRAM) --cassandra HOST:PORT [--keyspace NAME] [--seed N] [--rounds N] [--statements N] [--jobs N]
 
 Each round has a seed, the next number, and makes one table with random key and column types, then writes and reads it: in some rounds with explicit timestamps of a
-small range, so that ties, tombstones and overlaps are common, in others with the servers' clocks and conditional updates. A part of
+small range, of statements and of requests, so that ties, tombstones and overlaps are common, in others with the servers' clocks and conditional updates. A part of
 the statements is prepared and bound; some of those are kept and executed again later, the table's columns and types changed between.
 Reads are paged, at sizes that change from page to page, and rows are compared page by page. Each statement is sent to both at once,
 with version 4 of the protocol where the seed is even and 5 where it is odd. A difference is printed with the
@@ -46,6 +46,7 @@ SERVER_ERROR = "server error"
 FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")  # of its own: Cassandra's pages of groups break at times
 TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
 NUMBER = re.compile(r"\d+")
+TIMESTAMP = re.compile(" USING TIMESTAMP \x01bigint\x02\\d+\x03(?! AND)")
 KEPT = 12  # prepared statements of a round that are executed again
 TABLES = 20  # in a keyspace, before it is dropped and made anew
 
@@ -146,7 +147,7 @@ class BatchMessage:
 
 class Side:
     def __init__(self, name, address):
-        self.name, self.host, self.port, self.protocol = name, *address.rsplit(":", 1), 5
+        self.name, self.host, self.port, self.protocol, self.time = name, *address.rsplit(":", 1), 5, None
         self.connect()
 
     def connect(self):
@@ -155,7 +156,11 @@ class Side:
         self.cluster = Cluster([self.host], port=int(self.port), execution_profiles={EXEC_PROFILE_DEFAULT: profile}, schema_metadata_enabled=False,
                                protocol_version=self.protocol, compression=False)
         self.session = self.cluster.connect()
-        self.session.use_client_timestamp = False
+        self.stamp(self.time)
+
+    def stamp(self, time):
+        """The time that requests bear from now on; None: none."""
+        self.time, self.session.use_client_timestamp, self.cluster.timestamp_generator = time, time is not None, lambda: time
 
     def reconnect(self):
         self.cluster.shutdown()
@@ -262,6 +267,8 @@ class Round:
         if self.kept and self.rng.random() < 0.1:
             return self.rng.choice(self.kept)
         statement = self.table.statement()
+        if self.beside.random() < 0.3:
+            statement = TIMESTAMP.sub("", statement)  # the request has one
         if statement.startswith("BEGIN") and "BATCH USING" not in statement and self.rng.random() < 0.4:
             parts = statement.partition("BATCH ")[2].removesuffix("; APPLY BATCH").split("; ")
             parts = [self.table.values.bound(part) if self.rng.random() < 0.5 else (as_text(part), None) for part in parts]
@@ -293,13 +300,16 @@ class Round:
         """One statement on both sides: "agreed", "explained", "differs", "lost" where the two hold different rows now, "parted" where they do for a known
         reason (counted in reasons), or "failed" where Cassandra failed inside."""
         statement, bound, kept = self.next_statement()
+        time = self.beside.randrange(1, 12) if self.table.clock == "explicit" and not self.table.counters else None
+        for side in self.sides:
+            side.stamp(time)
         reading = statement.startswith(("SELECT", "DESCRIBE"))
         sizes = self.page_sizes() if reading else [None]
         if " LIMIT " in statement:  # where a page is as large as the limit, Cassandra begins anew
             sizes = sizes[:1]
         disturb = self.disturb(statement)
         answers = self.answers(statement, bound, sizes, kept, disturb)
-        shown = statement if bound is None else f"{statement}  -- {bound}{', kept' if kept[0] else ''}"
+        shown = f"{statement}{f' -- at {time}' if time else ''}" + ("" if bound is None else f"  -- {bound}{', kept' if kept[0] else ''}")
         for side, answer in zip(self.sides, answers):
             if "Failed decoding" in answer.error:  # nulls where the driver takes none; it has given the connection up
                 side.reconnect()
