@@ -23,7 +23,7 @@ void kv_log_note(uint8_t note[KV_LOG_NOTE], uint64_t synced) {
 
 int kv_log_open(struct kv_log *l, const char *path, struct err *e) {
     struct stat st;
-    *l = (struct kv_log){.fd = open(path, O_RDONLY | O_CLOEXEC), .block_at = UINT64_MAX};
+    *l = (struct kv_log){.fd = open(path, O_RDONLY | O_CLOEXEC), .path = path, .block_at = UINT64_MAX};
     buf_init(&l->record, 0);
     if (l->fd < 0 || fstat(l->fd, &st)) {
         int why = errno;
@@ -54,7 +54,7 @@ static int load(struct kv_log *l, uint64_t at, struct err *e) {
     while (l->block_n < BLOCK && from + l->block_n < l->size) {
         ssize_t n = pread(l->fd, l->block + l->block_n, BLOCK - l->block_n, (off_t)(from + l->block_n));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return err_set(e, ERR_CONFIG, "a log cannot be read: %s", strerror(errno));
+        if (n < 0) return err_set(e, ERR_CONFIG, "cannot read %s: %s", l->path, strerror(errno));
         if (n == 0) break;
         l->block_n += (size_t)n;
     }

@@ -25,6 +25,7 @@ struct kv_log_record {
 
 struct kv_log {
     int fd;
+    const char *path;            /* the caller's, for errors */
     uint64_t size, at;           /* at: of the next piece */
     uint64_t block_at;           /* what is in block */
     size_t block_n;

@@ -1,24 +1,31 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test; ends with one line of totals.
-#   tools/test.sh [STEP...]    all steps when none is named:
+#   tools/test.sh [--preset PRESET] [STEP...]    all steps when none is named:
 #     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; docs/compatibility.md is what the tables of
 #                  rules say, and every rule has a test
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
 #     conformance  statements recorded from Apache Cassandra, replayed in both modes, on the release and the sanitised server
-#     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9
+#     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9; integration:tls is one file of them
+# --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 set +e
 cd "$tally_root" || exit 1
 
+preset=release
+[ "${1:-}" != --preset ] || { preset=${2:?a preset}; shift 2; }
 steps=("$@")
 [ ${#steps[@]} -gt 0 ] || steps=(layers unit threads replay conformance integration)
 passed=0 failed=0 skipped=0 rows=()
 work=build/test
+reports=$tally_root/$work/sanitizer # files of what sanitizers found, in servers that were killed, too
 mkdir -p "$work"
+rm -rf "$reports" && mkdir "$reports"
+export TALLY_PRESET=$preset
+[ "$preset" = release ] || export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="log_path=$reports/tsan suppressions=$tally_root/tests/tsan.supp"
 
 # count NAME PASSED FAILED SKIPPED SECONDS: adds a step to the table.
 count() {
@@ -40,6 +47,10 @@ counted() {
     s=$(grep -oE '[0-9]+ skipped' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     p=${p:-0} f=${f:-0} s=${s:-0}
     if [ $((p + f + s)) -eq 0 ] || { [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
+    if [ -n "$(ls "$reports")" ]; then
+        cat "$reports"/* >>"$log" && rm -f "$reports"/*
+        f=$((f + 1))
+    fi
     if [ "${CI:-}" = true ] && [ "$s" -gt 0 ]; then f=$((f + s)) s=0; fi
     [ "$f" -eq 0 ] || tail -n 120 "$log"
     grep -oE 'not run: .*' "$log" | sort -u
@@ -80,22 +91,23 @@ step_replay() {
     counted replay timeout 600 python3 tests/replay/replay.py build/asan/bin/tallyd
 }
 step_conformance() {
-    build_preset release || { count "conformance (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
-    build_preset asan tallyd || { count "conformance (build)" 0 1 0 0; return; }
-    local mode preset
-    for preset in release asan; do
+    local mode built
+    for built in $(printf '%s\n' release asan "$preset" | sort -ru); do
+        build_preset "$built" tallyd || { count "conformance (build)" 0 1 0 0; return; }
         for mode in keyspaces cassandra; do
-            counted "conformance $mode $preset" timeout 900 build/venv/bin/python tests/conformance/cqlt replay --server build/$preset/bin/tallyd --mode $mode
+            counted "conformance $mode $built" timeout 900 build/venv/bin/python tests/conformance/cqlt replay --server "build/$built/bin/tallyd" --mode $mode
         done
     done
 }
+# step_integration [NAME]: all files, or one.
 step_integration() {
-    build_preset release || { count "integration (build)" 0 1 0 0; return; }
+    build_preset "$preset" || { count "integration (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
-    local file
-    for file in tests/integration/test_*.py; do
-        counted "integration $(basename "$file" .py | sed 's/^test_//')" timeout 1200 build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$file"
+    local file limit=1200
+    [ "$preset" = release ] || limit=3600
+    for file in tests/integration/test_${1:-*}.py; do
+        counted "integration $(basename "$file" .py | sed 's/^test_//')" timeout $limit build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$file"
     done
 }
 
@@ -106,8 +118,9 @@ case " ${steps[*]} " in *" integration "*) # what the tests' programs download c
     ;;
 esac
 for step in "${steps[@]}"; do
-    declare -F "step_$step" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,10p' "$0" >&2; exit 2; }
-    "step_$step"
+    name=${step%%:*} only=${step#"${step%%:*}"}
+    declare -F "step_$name" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,11p' "$0" >&2; exit 2; }
+    "step_$name" ${only:+"${only#:}"}
 done
 
 printf '\n%-30s %8s %8s %8s %8s\n' step passed failed skipped time

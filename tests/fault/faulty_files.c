@@ -2,7 +2,7 @@
  *
  * FAULTY_FILES_FOLDER   the folder, as the server names it
  * FAULTY_FILES_STATE    a folder beside it, on the same file system, which holds:
- *   control    for each of WRITE, SYNC, OPEN, RENAME in this order four i64, shared with the test: calls so far | the first that fails (0: none) | how many fail |
+ *   control    for each of WRITE, SYNC, OPEN, RENAME, READ in this order four i64, shared with the test: calls so far | the first that fails (0: none) | how many fail |
  *              with which errno
  *   journal    a line for each call that succeeded and changes what is on disk, when it is over: microseconds of the monotonic clock, what, inode, then
  *              size and paths (file_faults.py reads them)
@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum call { WRITE, SYNC, OPEN, RENAME, CALLS };
+enum call { WRITE, SYNC, OPEN, RENAME, READ, CALLS };
 enum { FDS = 1 << 16, LINE = 3 * PATH_MAX };
 
 struct control {
@@ -116,10 +116,26 @@ int open(const char *path, int flags, ...) {
     return fd;
 }
 
-int close(int fd) {
+static void forget(int fd) {
     if (fd >= 0 && fd < FDS) atomic_store(&the.below[fd], false);
+}
+
+int close(int fd) {
+    forget(fd);
     return REAL(close)(fd);
 }
+
+int fclose(FILE *f) {
+    forget(fileno(f));
+    return REAL(fclose)(f);
+}
+
+ssize_t read(int fd, void *bytes, size_t n) { return is_below(fd) && fails(READ) ? -1 : REAL(read)(fd, bytes, n); }
+
+ssize_t pread(int fd, void *bytes, size_t n, off_t at) { return is_below(fd) && fails(READ) ? -1 : REAL(pread)(fd, bytes, n, at); }
+
+/* RocksDB's for what it reads from beginning to end: logs and lists of files. Less than was asked for is a failure where it is not the end of the file. */
+size_t(fread_unlocked)(void *bytes, size_t size, size_t n, FILE *f) { return is_below(fileno(f)) && fails(READ) ? 0 : REAL(fread_unlocked)(bytes, size, n, f); }
 
 ssize_t write(int fd, const void *bytes, size_t n) { return is_below(fd) && fails(WRITE) ? -1 : REAL(write)(fd, bytes, n); }
 

@@ -7,7 +7,7 @@ import subprocess
 
 from tally_server import ROOT, TALLYD, Server
 
-CALLS = ("write", "sync", "open", "rename")
+CALLS = ("write", "sync", "open", "rename", "read")
 
 
 def build_library(folder):

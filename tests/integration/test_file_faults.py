@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cassandra.cluster import NoHostAvailable
+from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.metadata import Murmur3Token
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
@@ -164,6 +166,188 @@ def fail_each(library, folder, call, error, times):
         return f"{call} {errno.errorcode[error]}: {n} calls in a round, {tripped} rounds with a failure, {len(work.refusals)} refusals, {healed} healed, {restarted} started anew"
     finally:
         cluster.shutdown()
+        server.kill9()
+
+
+# ---- reads that fail ----
+
+ROWS, WIDE, ROW_BYTES = 400, 8, 8 << 10  # 25 MB in all, and 8 MB of them in memory
+TRIES = 6  # until a statement meets what is not in memory
+VALUES = {}  # what is in f.rows, by key
+
+
+def content(p, c):
+    if (p, c) not in VALUES:
+        VALUES[p, c] = os.urandom(ROW_BYTES)
+    return VALUES[p, c]
+
+
+def fill(session):
+    prepare(session)
+    session.execute("CREATE TABLE f.rows (p int, c int, v blob, l list<int>, PRIMARY KEY (p, c))")
+    session.execute("CREATE TABLE f.counts (p int PRIMARY KEY, n counter)")
+    insert = session.prepare("INSERT INTO f.rows (p, c, v, l) VALUES (?, ?, ?, [1, 2])")
+    for c in range(WIDE):
+        execute_concurrent_with_args(session, insert, [(p, c, content(p, c)) for p in range(ROWS)])
+        session.execute("UPDATE f.counts SET n = n + 1 WHERE p = 0")
+        if c in (2, 5, 7):
+            save_state(session)  # three files that lie over each other, too few to be compacted
+
+
+class Reader:
+    """Statements that read, each of partitions that are not in memory; an answer is the whole truth, or an error that says what is wrong."""
+
+    def __init__(self, session):
+        self.session, self.p, self.at = session, 0, 0
+        self.errors = []
+
+    def next(self):
+        self.p = (self.p + 1) % (ROWS - 1)
+        return self.p
+
+    def ask(self, cql, *args):
+        """The rows, or None: an error."""
+        try:
+            return list(self.session.execute(SimpleStatement(cql, fetch_size=100, retry_policy=FallthroughRetryPolicy()), args))
+        except Exception as e:
+            assert "the store cannot be read" in str(e), f"{cql}: {e}"
+            self.errors.append(e)
+            return None
+
+    def row(self):
+        p = self.next()
+        got = self.ask("SELECT v FROM f.rows WHERE p = %s AND c = 3", p)
+        assert got is None or [r.v for r in got] == [content(p, 3)]
+
+    def partition(self, order="ASC"):
+        p = self.next()
+        got = self.ask(f"SELECT c, v FROM f.rows WHERE p = %s ORDER BY c {order}", p)
+        clusterings = range(WIDE) if order == "ASC" else reversed(range(WIDE))
+        assert got is None or [(r.c, r.v) for r in got] == [(c, content(p, c)) for c in clusterings]
+
+    def backwards(self):
+        self.partition("DESC")
+
+    def several(self):
+        p = self.next()
+        got = self.ask("SELECT p, v FROM f.rows WHERE p IN (%s, %s) AND c = 7", p, p + 1)
+        assert got is None or {r.p: r.v for r in got} == {q: content(q, 7) for q in (p, p + 1)}
+
+    def arc(self):
+        """A sixteenth of all tokens, and the partitions there."""
+        self.at = (self.at + 1) % 16
+        low, high = -(1 << 63) + (self.at << 60), -(1 << 63) + ((self.at + 1) << 60) - 1
+        return low, high, [p for p in range(ROWS) if low < Murmur3Token.hash_fn(p.to_bytes(4, "big")) <= high]
+
+    def counted(self):
+        low, high, there = self.arc()
+        got = self.ask("SELECT count(*) AS n FROM f.rows WHERE token(p) > %s AND token(p) <= %s AND c > 3 ALLOW FILTERING", low, high)
+        assert got is None or got[0].n == len(there) * (WIDE - 4)
+
+    def paged(self):
+        low, high, there = self.arc()
+        got = self.ask("SELECT p, c FROM f.rows WHERE token(p) > %s AND token(p) <= %s", low, high)
+        assert got is None or sorted((r.p, r.c) for r in got) == [(p, c) for p in there for c in range(WIDE)]
+
+    def condition(self):
+        p = self.next()
+        got = self.ask("UPDATE f.rows SET v = 0x00 WHERE p = %s AND c = 1 IF v = 0x01", p)
+        assert got is None or (not got[0].applied and got[0].v == content(p, 1))
+        got = self.ask("INSERT INTO f.rows (p, c, v) VALUES (%s, 1, 0x00) IF NOT EXISTS", p)
+        assert got is None or (not got[0].applied and got[0].v == content(p, 1))
+
+    def element(self):
+        """An error may leave the list as it was, or changed: not as something else."""
+        p = self.next()
+        self.ask("UPDATE f.rows SET l[1] = 2 WHERE p = %s AND c = 2", p)
+        got = self.ask("SELECT l FROM f.rows WHERE p = %s AND c = 2", p)
+        assert got is None or got[0].l == [1, 2]
+
+    def size(self):
+        """In keyspaces mode a write is charged by the row that it makes, so it is read."""
+        p = self.next()
+        self.ask("UPDATE f.rows SET l = [1, 2] WHERE p = %s AND c = 4", p)
+
+
+STATEMENTS = [Reader.row, Reader.partition, Reader.backwards, Reader.several, Reader.counted, Reader.paged, Reader.condition, Reader.element, Reader.size]
+
+
+def fails_once(server, reader, statement, nth, times):
+    """Whether the n-th read came; what was not answered is answered the next time."""
+    server.fail("read", nth, times, errno.EIO)
+    statement(reader)
+    tripped = server.failed("read") > 0
+    server.heal()
+    assert server.alive(), server.log_tail()
+    errors = len(reader.errors)
+    statement(reader)
+    assert len(reader.errors) == errors, f"{statement.__name__}, read {nth}: {reader.errors[-1]}"
+    return tripped
+
+
+def fail_reads(server, reader, statement, times):
+    """The first read of the statement fails, then the second, and so on (of many some), until there are no more. Returns how many rounds had a failure."""
+    nth, rounds = 1, 0
+    while any(fails_once(server, reader, statement, nth, times) for _ in range(TRIES)):
+        nth += 1 if ALL else 1 + nth // 2
+        rounds += 1
+    return rounds
+
+
+def test_nth_read_fails(library, tmp_path):
+    server = FaultyServer(tmp_path, library, "--mode", "keyspaces", "--ddl-delay", "none", "--control", "on", "--block-cache", "8", "--durability", "none").start()
+    try:
+        with server.cluster(schema_metadata_enabled=False) as cluster:
+            reader = Reader(cluster.connect())
+            fill(reader.session)
+            for statement in STATEMENTS:
+                errors = len(reader.errors)
+                rounds = [fail_reads(server, reader, statement, times) for times in (1, 1000)]
+                assert all(rounds) and len(reader.errors) > errors, f"{statement.__name__}: no read failed"
+                print(f"{statement.__name__}: {rounds} rounds with a failure, {len(reader.errors) - errors} errors")
+    finally:
+        server.kill9()
+
+
+def start_or_say_why(server):
+    """Whether it has started; if not, it ended by itself and said which file it was."""
+    try:
+        server.start()
+        return True
+    except AssertionError as e:
+        assert server.process.wait(timeout=30) > 0, e
+        words = str(e).strip().splitlines()[-1]
+        assert words.startswith("tallyd: ") and str(server.folder / "data") in words, words
+        return False
+
+
+def test_nth_read_fails_at_the_start(library, tmp_path):
+    """A server that cannot read its files does not start, or has everything: nothing that could not be read is taken for not there, or thrown away."""
+    server = FaultyServer(tmp_path, library, "--mode", "cassandra", "--control", "on").start()
+    nth, row, started, reads = 1, 0, [], None
+    try:
+        with server.cluster(schema_metadata_enabled=False) as cluster:
+            prepare(cluster.connect())
+            save_state(cluster.connect())
+        while reads is None or nth <= reads:
+            with server.cluster(schema_metadata_enabled=False) as cluster:  # rows that only the log has
+                session = cluster.connect()
+                insert(session, row := row + 1)
+            server.kill9()
+            before = server.calls("read")
+            server.fail("read", nth, 1, errno.EIO)
+            started.append(start_or_say_why(server))
+            server.heal()
+            if started[-1]:
+                server.kill9()
+            before = server.calls("read")
+            server.start()
+            reads = server.calls("read") - before
+            check(server, list(range(1, row + 1)))
+            nth += 1 if ALL else 1 + nth // 2
+        assert not all(started), "no read failed"
+        print(f"{reads} reads at a start, {len(started)} rounds with a failure, {sum(started)} of them started")
+    finally:
         server.kill9()
 
 

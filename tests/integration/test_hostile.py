@@ -2,7 +2,6 @@
 import contextlib
 import os
 import random
-import resource
 import socket
 import struct
 import sys
@@ -223,26 +222,6 @@ def test_connections_closed_while_their_requests_run(server, cql):
             c.close()
             if i % 20 == 0:
                 check()
-
-
-def test_thousands_of_idle_connections(server):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(4000, hard - 200)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, wanted + 200)), hard))
-    before = status(server, "VmRSS")
-    idle = []
-    try:
-        with others_served(server) as check:
-            for i in range(wanted):
-                idle.append(Raw(server))
-                if i % 1000 == 0:
-                    check()
-        grown = status(server, "VmRSS") - before
-        assert PRESET != "release" or grown < wanted * 8192, f"{grown // wanted} bytes each"
-    finally:
-        for c in idle:
-            c.close()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_connection_without_startup_is_closed_after_the_timeout(new_server):
