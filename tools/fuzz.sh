@@ -25,16 +25,16 @@ build_preset fuzz "${names[@]/%/_fuzzer}" || exit 1
 
 # fuzz NAME: one line of what was run; its log is build/fuzz/NAME.log.
 fuzz() {
-    local name=$1 found=build/fuzz/corpus/$1 findings=build/fuzz/findings/$1 log=build/fuzz/$1.log options=() rc
+    local name=$1 found=build/fuzz/corpus/$1 findings=build/fuzz/findings/$1 log=build/fuzz/$1.log options=() rc cpu TIMEFORMAT=%U
     mkdir -p "$found" "$findings"
     [ "$name" != parse ] || options=(-dict=build/fuzz/parse_fuzzer.dict)
-    nice -n 15 "build/fuzz/bin/${name}_fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$findings/" "${options[@]}" \
-        "$found" "tests/fuzz/corpus/${name}_fuzzer" >"$log" 2>&1
+    cpu=$({ time "build/fuzz/bin/${name}_fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$findings/" "${options[@]}" \
+        "$found" "tests/fuzz/corpus/${name}_fuzzer" >"$log" 2>&1; } 2>&1)
     rc=$?
-    awk -v name="$name" -v rc=$rc '
-        / (INITED|NEW|REDUCE|pulse|DONE|RELOAD) / { for (i = 1; i < NF; i++) if ($i == "cov:") { if (!first) first = $(i + 1); last = $(i + 1) } }
+    awk -v name="$name" -v rc=$rc -v cpu="$cpu" '
+        /(INITED|NEW|REDUCE|pulse|DONE|RELOAD) +cov:/ { for (i = 1; i < NF; i++) if ($i == "cov:") { if (!first) first = $(i + 1); last = $(i + 1) } }
         /number_of_executed_units/ { runs = $2 } /^Done/ { seconds = $(NF - 1) }
-        END { printf "%-12s %10d runs in %4d s, reached %d places at first and %d in the end: %s\n", name, runs, seconds, first, last, rc ? "A FINDING" : "no finding" }' "$log"
+        END { printf "%-12s %10d runs in %4d s (%d of CPU), reached %d places at first and %d in the end: %s\n", name, runs, seconds, cpu, first, last, rc ? "A FINDING" : "no finding" }' "$log"
     [ $rc -eq 0 ] || grep -aE 'ERROR|SUMMARY|Assertion|runtime error|Test unit written' "$log" | head -20
     return $rc
 }
