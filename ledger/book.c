@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void span_merge(struct span *to, const struct span *from) {
+void span_merge(struct span *to, const struct span *from) {
     if (!from->n) return;
     if (!to->n || from->min < to->min) to->min = from->min;
     if (from->max > to->max) to->max = from->max;

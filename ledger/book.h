@@ -28,6 +28,7 @@ static inline void span_add(struct span *s, uint64_t v) {
     if (v > s->max) s->max = v;
     s->n++;
 }
+void span_merge(struct span *to, const struct span *from);
 void cell_add(struct cell *to, const struct cell *from);
 
 enum { BOOK_GONE = 64 /* tables that are dropped, and whose minutes are kept */ };

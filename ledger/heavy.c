@@ -16,11 +16,18 @@ static uint64_t hash_of(uint64_t key) { return (key * UINT64_C(0x9E3779B97F4A7C1
 static uint32_t set_of(const struct heavy *h, uint64_t hash) { return (uint32_t)hash & (h->n_sets - 1); }
 static uint64_t *cell_of(struct heavy_set *s, uint64_t hash) { return &s->cells[hash >> 27 & (HEAVY_CELLS - 1)]; }
 
+/* Most keys are not: a loop would cost more than what it does. */
+static bool has(const uint64_t k[HEAVY_WAYS], uint64_t key) {
+    _Static_assert(HEAVY_WAYS == 8, "each of them is compared");
+    return k[0] == key || k[1] == key || k[2] == key || k[3] == key || k[4] == key || k[5] == key || k[6] == key || k[7] == key;
+}
+
 /* HEAVY_WAYS: it is not kept. */
 static unsigned find(const struct heavy_set *s, uint64_t key) {
     unsigned i = 0;
-    while (i < HEAVY_WAYS && s->keys[i] != key) i++;
-    return i == HEAVY_WAYS || s->loads[i] ? i : HEAVY_WAYS;
+    if (LIKELY(!has(s->keys, key))) return HEAVY_WAYS;
+    while (s->keys[i] != key) i++;
+    return s->loads[i] ? i : HEAVY_WAYS;
 }
 
 static unsigned lightest(const struct heavy_set *s) {
@@ -90,6 +97,20 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
         i = keep(s, key, *cell + load, *cell);
     }
     return h->last = set * HEAVY_WAYS + i;
+}
+
+bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) {
+    uint64_t hash = hash_of(key);
+    struct heavy_set *s = &h->sets[set_of(h, hash)];
+    uint64_t *cell = cell_of(s, hash);
+    if (UNLIKELY(*cell + load > s->least) || find(s, key) != HEAVY_WAYS) return false;
+    *cell += load;
+    return true;
+}
+
+bool heavy_keeps(const struct heavy *h, uint64_t key) {
+    uint64_t hash = hash_of(key);
+    return find(&h->sets[set_of(h, hash)], key) != HEAVY_WAYS;
 }
 
 uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load) {

@@ -45,19 +45,75 @@ static void turn_second(struct ledger *l, struct shard *s, uint32_t second) {
     s->second = second;
 }
 
-void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q) {
+/* ---- posting ---- */
+
+/* A table that another thread has taken from the shard is still in the book, or it is dropped. */
+static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) {
+    struct cell *cell = shard_cell(s, object, NULL, NULL);
+    if (LIKELY(cell)) return cell;
+    pthread_mutex_lock(&l->lock);
+    const struct book_table *t = book_find(&l->book, object);
+    cell = t ? shard_cell(s, object, t->keyspace, t->name) : NULL;
+    pthread_mutex_unlock(&l->lock);
+    return cell;
+}
+
+static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_tab *t) {
+    struct cell cell = {0};
+    shard_tab_post(s, second, t, &cell);
+    pthread_mutex_lock(&l->lock);
+    figures_add(&l->book.dropped, &cell.f);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Under the shard's lock, its owner. */
+static void settle(struct ledger *l, struct shard *s) {
+    for (uint32_t i = 0; i < s->n_tabs; i++) {
+        const struct shard_tab *t = &s->tabs[i];
+        uint32_t second = second_of(l, s, t->begin_us);
+        turn_second(l, s, second);
+        struct cell *cell = cell_of(l, s, t->object);
+        if (LIKELY(cell)) shard_tab_post(s, second, t, cell);
+        else post_of_dropped(l, s, second, t);
+    }
+    s->n_tabs = 0;
+}
+
+void ledger_settle(struct ledger *l, unsigned shard) {
     struct shard *s = &l->shards[shard];
+    if (!s->n_tabs) return;
+    pthread_mutex_lock(&s->lock);
+    settle(l, s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Who looks sees what it has posted itself. */
+static void settle_own(struct ledger *l) {
+    for (unsigned i = 0; i < l->n_shards; i++)
+        if (atomic_load_explicit(&l->shards[i].owner, memory_order_relaxed) == pthread_self()) ledger_settle(l, i);
+}
+
+static void post(struct ledger *l, struct shard *s, const struct ledger_request *q, bool partition) {
     pthread_mutex_lock(&s->lock);
     uint32_t second = second_of(l, s, q->now_us);
+    if (!partition || second != s->second) settle(l, s);
     turn_second(l, s, second);
-    shard_post(s, second, q);
+    if (partition) shard_tab_post_partition(s, second, q->cost->reads);
+    else shard_post(s, second, q);
     pthread_mutex_unlock(&s->lock);
+}
+
+void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q) {
+    struct shard *s = &l->shards[shard];
+    enum shard_tabbed tabbed = shard_tab_add(s, q);
+    if (UNLIKELY(tabbed != SHARD_TABBED)) post(l, s, q, tabbed == SHARD_TABBED_BUT_PARTITION);
 }
 
 void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open) {
     struct shard *s = &l->shards[shard];
     if (!claim->n) return;
     pthread_mutex_lock(&s->lock);
+    settle(l, s);
     uint32_t second = second_of(l, s, now_us);
     turn_second(l, s, second);
     pthread_mutex_lock(&l->lock);
@@ -91,6 +147,7 @@ void ledger_connect(struct ledger *l, unsigned shard, struct ledger_connection *
 void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connection *c) {
     struct shard *s = &l->shards[shard];
     pthread_mutex_lock(&s->lock);
+    settle(l, s);
     if (c->prev) c->prev->next = c->next;
     else s->connections = c->next;
     if (c->next) c->next->prev = c->prev;
@@ -103,6 +160,7 @@ void ledger_disconnect(struct ledger *l, unsigned shard, struct ledger_connectio
 /* ---- together ---- */
 
 static void collect(struct ledger *l) {
+    settle_own(l);
     for (unsigned i = 0; i < l->n_shards; i++) {
         struct shard *s = &l->shards[i];
         pthread_mutex_lock(&s->lock);
@@ -323,6 +381,7 @@ static size_t count_connections(struct shard *s) {
 struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
     struct ledger_connection *all = NULL;
     *n = 0;
+    settle_own(l);
     uint32_t second = running_second(l);
     for (unsigned i = 0; i < l->n_shards; i++) {
         struct shard *s = &l->shards[i];
@@ -541,6 +600,7 @@ void ledger_close(struct ledger *l) {
     pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);
     if (l->has_thread) pthread_join(l->thread, NULL);
+    for (unsigned i = 0; i < l->n_shards; i++) ledger_settle(l, i);
     collect(l);
     remember(l, true);
     write_changes(l);

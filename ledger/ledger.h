@@ -1,6 +1,7 @@
 /* The ledger: what was charged, to whom, and what was refused; kept across restarts.
  *
- * Every event loop has a shard and posts each request there when its outcome is known. Nobody waits for another loop: shards are
+ * Every event loop has a shard and posts each request there when its outcome is known; it settles before an answer leaves, so whoever has been answered is in the
+ * ledger. Nobody waits for another loop: shards are
  * brought together when somebody looks, and once a second by the ledger's thread, which writes what has changed to the ledger's file (journal.h): kill -9
  * costs the last second of the bill, a power cut the last minute. Memory is bounded: a table has some kilobytes, partitions and statements are the heaviest of very many
  * (heavy.h), connections are those that are open, roles the first LEDGER_ROLES.
@@ -26,8 +27,9 @@ struct ledger *ledger_open(const struct ledger_options *o, struct err *e) MUST_C
 /* Writes and syncs what has not been. */
 void ledger_close(struct ledger *l);
 
-/* Any thread; a shard is meant for one, so that nobody waits. */
+/* The shard's owner, one thread: what it posts may stand in tabs (shard.h) until it settles, which it does before others hear of what it did. It sees it itself at once. */
 void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
+void ledger_settle(struct ledger *l, unsigned shard);
 /* A write that was posted has failed after all: it is free, and an error of the system's. Every table, partition and statement that it was posted to gets it back, and its
  * connection, or, when that is not open any more, its role. */
 void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open);

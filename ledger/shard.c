@@ -1,5 +1,6 @@
 #include "ledger/shard.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -72,6 +73,12 @@ static inline struct shard_table *table_open(struct shard *s, uint32_t object, c
     return LIKELY(t && t->object == object && t->active) ? t : table_find(s, object, keyspace, name);
 }
 
+struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table) {
+    bool there = s->cap_tables && s->tables[place_of(s, object)];
+    struct shard_table *t = there || keyspace ? table_open(s, object, keyspace, table) : NULL;
+    return t ? &t->cell : NULL;
+}
+
 static void drain(struct shard *s, struct shard_table *t, struct book *b) {
     struct book_table *to = book_open(b, t->object, t->keyspace, t->name);
     if (to && book_add(to, s->second, &t->cell)) to = NULL;
@@ -136,7 +143,7 @@ static uint64_t load_of(const struct usage_window *u) {
     return load ? load : 1;
 }
 
-static void add_partition(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u) {
+void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u) {
     bool fresh;
     uint32_t at = heavy_add(&s->partitions, shard_partition_id(object, token), load_of(u), &fresh);
     if (at == HEAVY_NONE) return;
@@ -156,7 +163,7 @@ static void add_read(struct shard *s, uint32_t second, const struct ledger_reque
         t->cell.f.n[FIGURE_READ_UNITS] += u.n[USAGE_READ_HALVES];
         t->cell.f.n[FIGURE_ENTITIES] += u.n[USAGE_ENTITIES];
     }
-    if (r->one_partition) add_partition(s, second, r->object, r->token, r->key, &u);
+    if (r->one_partition) shard_partition_add(s, second, r->object, r->token, r->key, &u);
 }
 
 static void add_write(struct shard *s, uint32_t second, const struct ledger_request *q, const struct op_write *w, struct usage_window *all) {
@@ -173,7 +180,7 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
         if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
         order_add(&t->order, w->key);
     }
-    add_partition(s, second, w->object, w->token, w->key, &u);
+    shard_partition_add(s, second, w->object, w->token, w->key, &u);
 }
 
 static void add_class(struct cell *c, const struct op_cost *cost) {
@@ -214,11 +221,23 @@ static void add_outcome(struct cell *c, const struct ledger_request *q, const st
     of[OF_SYSTEM_ERRORS] += q->outcome == LEDGER_SYSTEM_ERROR;
 }
 
+/* One statement often comes again and again. */
+static uint32_t add_load(struct heavy *statements, uint64_t id, uint64_t load, bool *fresh) {
+    uint32_t at = heavy_again(statements, id, load);
+    *fresh = false;
+    return at != HEAVY_NONE ? at : heavy_add(statements, id, load, fresh);
+}
+
+struct shard_statement *shard_statement_add(struct shard *s, uint64_t id, uint64_t load) {
+    bool fresh;
+    uint32_t at = add_load(&s->statements, id, load, &fresh);
+    assert(at != HEAVY_NONE && !fresh);
+    return &s->statement_infos[at];
+}
+
 static void add_statement(struct shard *s, uint32_t second, const struct ledger_request *q, const struct usage_window *u) {
-    bool fresh = false;
-    uint64_t load = load_of(u);
-    uint32_t at = heavy_again(&s->statements, q->statement_id, load);
-    if (at == HEAVY_NONE) at = heavy_add(&s->statements, q->statement_id, load, &fresh);
+    bool fresh;
+    uint32_t at = add_load(&s->statements, q->statement_id, load_of(u), &fresh);
     if (at == HEAVY_NONE) return;
     struct shard_statement *st = &s->statement_infos[at];
     if (fresh) {

@@ -19,31 +19,42 @@ static void model_add(struct charge *c, enum size_model model, const struct size
 
 /* ---- reads ---- */
 
-static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, struct charge *c) {
-    uint64_t rows = 0, statics = 0;
-    if (r->rows.rows) {
-        rows = size_row_bytes(cost->size_model, cost->n_columns, &r->rows);
-        model_add(c, cost->size_model, &r->rows);
-    }
-    if (r->statics.rows) {
-        statics = size_static_bytes(&r->statics);
-        rule_add(c, RULE_SIZE_STATIC);
-        if (rows) rule_add(c, RULE_READ_STATIC);
-    }
-    if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
+/* What a read of rows alone, none of which was passed over, does not have. */
+static bool is_special(const struct op_read *r) {
+    return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers;
+}
+
+/* Bytes of its static data. */
+static uint64_t special_add(const struct op_read *r, struct charge *c) {
     if (r->filtered) rule_add(c, RULE_READ_PROCESSED);
     if (r->past_limit) rule_add(c, RULE_READ_LIMIT);
     if (r->at_bound) rule_add(c, RULE_READ_BOUND);
     if (r->expired) rule_add(c, RULE_READ_EXPIRED);
     if (r->markers) rule_add(c, RULE_READ_MARKERS);
-    c->row_bytes += rows;
+    if (!r->statics.rows) return 0;
+    rule_add(c, RULE_SIZE_STATIC);
+    if (r->rows.rows) rule_add(c, RULE_READ_STATIC);
+    uint64_t statics = size_static_bytes(&r->statics);
     c->static_bytes += statics;
-    return steps(rows + statics, READ_STEP);
+    return statics;
+}
+
+static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, struct charge *c) {
+    uint64_t bytes = 0;
+    if (r->rows.rows) {
+        bytes = size_row_bytes(cost->size_model, cost->n_columns, &r->rows);
+        c->row_bytes += bytes;
+        model_add(c, cost->size_model, &r->rows);
+    }
+    if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
+    if (UNLIKELY(is_special(r))) bytes += special_add(r, c);
+    return steps(bytes, READ_STEP);
 }
 
 static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
     uint64_t n = cost->empty_partitions, of_scan = n; /* the first read pays for them */
-    if (n) rule_add(c, RULE_SCAN_EMPTY);
+    uint64_t step = consistency == CHARGE_EVENTUAL ? 1 : 2; /* in halves */
+    if (UNLIKELY(n)) rule_add(c, RULE_SCAN_EMPTY);
     for (struct op_read *r = cost->reads; r; r = r->next) {
         uint64_t k = read_steps(cost, r, c);
         /* The empty storage partitions of a scan that met no row are its minimum already. */
@@ -52,14 +63,14 @@ static void charge_reads(const struct op_cost *cost, enum charge_consistency con
             rule_add(c, RULE_READ_MINIMUM);
         }
         n += k;
-        r->halves = (uint32_t)((k + of_scan) * (consistency == CHARGE_EVENTUAL ? 1 : 2));
+        r->halves = (uint32_t)((k + of_scan) * step);
         of_scan = 0;
     }
     if (!n) return;
     rule_add(c, RULE_READ_4K);
     if (cost->reads && cost->reads->next) rule_add(c, RULE_READ_IN);
     if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
-    c->read_units += (consistency == CHARGE_EVENTUAL ? 0.5 : 1.0) * (double)n;
+    c->read_units = 0.5 * (double)(int64_t)(n * step);
 }
 
 /* ---- writes ---- */
@@ -151,14 +162,18 @@ bool charge_write_size(const struct op_cost *cost, enum write_size by, struct ch
     return true;
 }
 
+static void charge_writes(const struct op_cost *cost, struct charge *c) {
+    for (struct op_write *w = cost->writes; w; w = w->next) tell_write(cost, w, c);
+    if (cost->writes->next) rule_add(c, RULE_WRITE_BATCH);
+}
+
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
     *out = (struct charge){0};
-    if (cost->is_system) {
+    if (UNLIKELY(cost->is_system)) {
         rule_add(out, RULE_SYSTEM_FREE);
         return;
     }
     charge_reads(cost, consistency, out);
-    for (struct op_write *w = cost->writes; w; w = w->next) tell_write(cost, w, out);
-    if (cost->writes && cost->writes->next) rule_add(out, RULE_WRITE_BATCH);
+    if (cost->writes) charge_writes(cost, out);
     out->total = out->read_units + out->write_units + out->static_write_units;
 }

@@ -297,6 +297,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     struct np_loop *l = w->data;
     l->ended_us = 0;
     l->handshakes = 0;
+    npi_loop_settle(l);
     commit(l);
     flush_dirty(l);
     fall_asleep(l);
@@ -572,6 +573,7 @@ static void drop_late(struct np_late *late) {
 }
 
 void npi_loop_close(struct np_loop *l) {
+    npi_loop_settle(l);
     while (l->conns) npi_conn_close(l->conns);
     drop_held(l->held);
     drop_held(l->held_now);

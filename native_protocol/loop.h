@@ -153,6 +153,10 @@ void npi_loop_stop(struct np_loop *l);
 void npi_loop_evict(void *owner);
 
 /* The loop's thread. */
+/* What was posted of its requests is in the ledger for everybody: before an answer leaves, and before a call goes to another thread. */
+static inline void npi_loop_settle(const struct np_loop *l) {
+    if (l->o->ledger) ledger_settle(l->o->ledger, l->number);
+}
 /* What its timer does every second: closes what is out of time. Public for tests with a clock of their own. */
 void npi_loop_tick(struct np_loop *l);
 struct np_call *npi_call_take(struct np_loop *l);

@@ -66,6 +66,7 @@ void npi_offload(struct np_call *call) {
         return;
     }
     call->work.bytes = held_bytes(call);
+    npi_loop_settle(c->loop);
     np_workers_submit(c->loop->workers, &call->work);
 }
 

@@ -35,17 +35,20 @@ void npi_post_name(struct np_call *call) {
     const struct cql_request *r = &call->r;
     struct slice text = {0};
     call->statement_id = 0;
+    if (LIKELY(r->kind == REQUEST_EXECUTE)) {
+        call->statement_text = r->fingerprint;
+        if (r->fingerprint.p) call->statement_id = load_u64(r->prepared_id.p);
+        return;
+    }
     if (!is_posted(call)) return;
     if (r->kind == REQUEST_BATCH && call->cost.table) {
         const char *batch = arena_printf(&call->arena, "BATCH of %u on %s.%s", r->n_items, call->cost.keyspace, call->cost.table);
         if (batch) text = slice_str(batch);
-    } else if (r->kind == REQUEST_EXECUTE && r->fingerprint.p) {
-        text = r->fingerprint;
     } else if (r->kind == REQUEST_QUERY && npi_operation_of(r->stmt_kind) != OPERATION_OTHER && !call->cost.is_system) {
         text = cql_fingerprint(&call->arena, r->query);
     }
     call->statement_text = text;
-    if (text.p) call->statement_id = r->kind == REQUEST_EXECUTE ? load_u64(r->prepared_id.p) : murmur3_hash(text);
+    if (text.p) call->statement_id = murmur3_hash(text);
 }
 
 static void note_verdict(const struct limit_verdict *v, const struct op_cost *cost, struct ledger_request *q) {
@@ -59,8 +62,9 @@ static void note_verdict(const struct limit_verdict *v, const struct op_cost *co
 
 static uint32_t count_statements(const struct op_cost *c) {
     uint32_t n = 0;
+    if (LIKELY(!c->reads || !c->reads->next)) return 1;
     for (const struct op_read *r = c->reads; r; r = r->next) n++;
-    return n ? n : 1;
+    return n;
 }
 
 /* Values of rows are nowhere in it: statements are told apart from those that differ in values, and text that could hold a password is not shown at all. */

@@ -90,6 +90,31 @@ static void test_bounds_hold_when_it_was_brought_back(void **state) {
     }
 }
 
+/* Two of one stream, the one of which lets pass what may: they come to the same. */
+static void test_what_passes_comes_to_what_was_added(void **state) {
+    (void)state;
+    struct heavy added, passed;
+    uint64_t seed = 17, light = 0;
+    bool fresh, fresh_too;
+    assert_int_equal(heavy_init(&added, SETS), 0);
+    assert_int_equal(heavy_init(&passed, SETS), 0);
+    for (int i = 0; i < 100000; i++) {
+        uint64_t key = random_next(&seed) % (random_next(&seed) % KEYS + 1), load = 1 + random_next(&seed) % 5;
+        uint32_t place = heavy_add(&added, hash_of(key), load, &fresh);
+        bool passes = heavy_pass(&passed, hash_of(key), load);
+        assert_int_equal(passes, place == HEAVY_NONE);
+        assert_int_equal(heavy_keeps(&passed, hash_of(key)), place != HEAVY_NONE && !fresh);
+        light += passes;
+        if (passes) heavy_passed(&passed, load);
+        else assert_int_equal(heavy_add(&passed, hash_of(key), load, &fresh_too), place);
+    }
+    assert_true(light > 50000);
+    assert_int_equal(passed.total, added.total);
+    assert_memory_equal(passed.sets, added.sets, SETS * sizeof(*added.sets));
+    heavy_fini(&added);
+    heavy_fini(&passed);
+}
+
 static void test_who_has_an_eighth_of_its_set_is_kept(void **state) {
     (void)state;
     struct heavy h;
@@ -138,6 +163,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_hold_on_random_streams),
         cmocka_unit_test(test_bounds_hold_when_it_was_brought_back),
+        cmocka_unit_test(test_what_passes_comes_to_what_was_added),
         cmocka_unit_test(test_who_has_an_eighth_of_its_set_is_kept),
         cmocka_unit_test(test_a_place_is_told_to_be_fresh_when_it_was_anothers),
     };

@@ -433,6 +433,180 @@ static void test_what_the_limiter_notes_is_kept_until_its_table_is_dropped(void 
     remove_all(path);
 }
 
+/* ---- tabs ---- */
+
+/* A read of one row, as a prepared statement's; of the n-th one all figures follow from n. */
+static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, bool tabbed) {
+    struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = true, .token = n % 2 ? n % 40 : n, .key = slice_str("key"),
+                        .rows.rows = 1 + (uint64_t)n % 2, .halves = 1 + (uint32_t)n % 3};
+    struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = object, .bytes_read = 100 + (uint64_t)n, .rows_read = r.rows.rows, .rows_returned = n % 4 > 0,
+                           .query_class = statement % 2 ? QUERY_POINT : QUERY_ROW_RANGE};
+    struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .took_us = 50 + n % 7, .connection = c, .statement_id = statement,
+                               .text = slice_str("SELECT"), .stands = !tabbed};
+    ledger_post(l, 0, &q);
+}
+
+/* Reads of two statements on two tables and two connections in runs of all lengths, time that goes on, and between them what is no such read. stands: no tab takes a request
+ * that a fault came after, and all else is posted the same of one that went well. */
+static void post_trace(struct ledger *l, struct ledger_connection c[2], bool tabbed) {
+    uint64_t seed = 11;
+    for (int n = 0; n < 20000; n++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
+        unsigned dice = (unsigned)(seed >> 40) % 64;
+        uint64_t statement = 1 + (seed >> 50) / 4 % 2;
+        if (dice == 0) now_us += S / 3;
+        else if (dice == 1) now_us -= S / 5;
+        else if (dice == 2) post(l, 0, 1, n % 40, 2);
+        else post_read(l, &c[(seed >> 54) % 2], statement, (uint32_t)statement, n, tabbed);
+    }
+}
+
+static int take_cells(void *arg, const struct book_table *t, uint32_t second) {
+    struct cell *cells = arg;
+    assert_in_range(t->object, 1, 2);
+    cells[t->object].f = t->total;
+    for (uint32_t m = second / 60 - BOOK_MINUTES + 1; m <= second / 60; m++)
+        if (book_minute(t, m)) cell_add(&cells[t->object], &book_minute(t, m)->cell);
+    return 0;
+}
+
+struct seen {
+    struct cell cells[3];
+    struct ledger_partition *partitions;
+    struct ledger_statement *statements;
+    struct ledger_connection *connections;
+    size_t n_partitions, n_statements, n_connections;
+};
+
+static struct seen see(struct ledger *l) {
+    struct seen s = {.n_partitions = 0};
+    assert_int_equal(ledger_tables(l, take_cells, s.cells), 0);
+    s.partitions = ledger_partitions(l, &s.n_partitions);
+    s.statements = ledger_statements(l, &s.n_statements);
+    s.connections = ledger_connections(l, &s.n_connections);
+    return s;
+}
+
+static void seen_free(struct seen *s) {
+    free(s->partitions);
+    free(s->statements);
+    free(s->connections);
+}
+
+static struct seen run_trace(bool tabbed) {
+    struct ledger_connection c[2] = {{.role = "alice"}, {.role = "bob"}};
+    now_us = (int64_t)17000000 * S;
+    struct ledger *l = open_ledger(1, NULL);
+    ledger_connect(l, 0, &c[0]);
+    ledger_connect(l, 0, &c[1]);
+    post_trace(l, c, tabbed);
+    now_us += 5 * S; /* where it has been before it went back */
+    struct seen s = see(l);
+    ledger_disconnect(l, 0, &c[0]);
+    ledger_disconnect(l, 0, &c[1]);
+    ledger_close(l);
+    return s;
+}
+
+static void test_reads_in_tabs_come_to_what_they_come_to_one_by_one(void **state) {
+    (void)state;
+    struct seen one_by_one = run_trace(false), tabbed = run_trace(true);
+    assert_memory_equal(tabbed.cells, one_by_one.cells, sizeof(tabbed.cells));
+    assert_true(tabbed.cells[1].spans[SPAN_READ_UNITS].n > 5000);
+    assert_int_equal(tabbed.n_partitions, one_by_one.n_partitions);
+    assert_true(tabbed.n_partitions > 100);
+    for (size_t i = 0; i < tabbed.n_partitions; i++) {
+        const struct ledger_partition *a = &tabbed.partitions[i], *b = &one_by_one.partitions[i];
+        assert_true(a->p.token == b->p.token && a->load == b->load && a->error == b->error && a->share == b->share); /* share: of the same total */
+        assert_memory_equal(&a->p.usage, &b->p.usage, sizeof(struct usage));
+    }
+    assert_int_equal(tabbed.n_statements, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct ledger_statement *a = &tabbed.statements[i], *b = &one_by_one.statements[i];
+        assert_true(a->id == b->id && a->load == b->load && a->s.rows_read == b->s.rows_read && a->s.rows_returned == b->s.rows_returned && a->s.class == b->s.class);
+        assert_memory_equal(&a->s.usage, &b->s.usage, sizeof(struct usage));
+    }
+    assert_int_equal(tabbed.n_connections, 2);
+    for (int i = 0; i < 2; i++) assert_memory_equal(&tabbed.connections[i].usage, &one_by_one.connections[i].usage, sizeof(struct usage));
+    seen_free(&one_by_one);
+    seen_free(&tabbed);
+}
+
+static uint64_t reads_of(struct ledger *l) { return of(l, 1).total.of[OPERATION_SELECT][OF_REQUESTS]; }
+
+/* Each of those who look, after a read that stands in a tab. */
+static void test_who_has_posted_sees_it_at_once(void **state) {
+    (void)state;
+    size_t n;
+    struct ledger_connection c = {.role = "alice"};
+    now_us = (int64_t)18000000 * S;
+    struct ledger *l = open_ledger(2, NULL);
+    ledger_connect(l, 0, &c);
+    for (int i = 0; i < 100; i++) {
+        post_read(l, &c, 7, 1, 0, true);
+        assert_int_equal(reads_of(l), 5 * i + 1);
+        post_read(l, &c, 7, 1, 0, true);
+        struct ledger_connection *all = ledger_connections(l, &n);
+        assert_int_equal(usage_all(&all[0].usage, USAGE_REQUESTS), 5 * i + 2);
+        free(all);
+        post_read(l, &c, 7, 1, 0, true);
+        struct ledger_statement *statements = ledger_statements(l, &n);
+        assert_int_equal(usage_all(&statements[0].s.usage, USAGE_REQUESTS), 5 * i + 3);
+        free(statements);
+        post_read(l, &c, 7, 1, 0, true);
+        struct roles *roles = ledger_roles(l);
+        assert_int_equal(usage_all(&roles->list[0].usage, USAGE_REQUESTS), 5 * i + 4);
+        free(roles);
+        post_read(l, &c, 7, 1, 0, true);
+        struct ledger_partition *partitions = ledger_partitions(l, &n);
+        assert_int_equal(usage_all(&partitions[0].p.usage, USAGE_REQUESTS), 5 * i + 5);
+        free(partitions);
+    }
+    ledger_disconnect(l, 0, &c);
+    ledger_close(l);
+}
+
+/* A tab may be open when its table is dropped, its connection closed, the ledger closed: what is in it is in the sums. */
+static void test_nothing_in_a_tab_is_lost(void **state) {
+    (void)state;
+    char path[64];
+    struct ledger_connection c = {.role = "alice"};
+    temporary(path);
+    now_us = (int64_t)19000000 * S;
+    struct ledger *l = open_ledger(1, path);
+    ledger_connect(l, 0, &c);
+    for (int i = 0; i < 10; i++) post_read(l, &c, 8, 2, 0, true);
+    ledger_drop(l, 2);
+    assert_int_equal(ledger_dropped(l).of[OPERATION_SELECT][OF_REQUESTS], 10);
+    for (int i = 0; i < 10; i++) post_read(l, &c, 8, 2, 0, true); /* of a table that nobody knows any more */
+    ledger_settle(l, 0);
+    assert_int_equal(ledger_dropped(l).of[OPERATION_SELECT][OF_REQUESTS], 20);
+    for (int i = 0; i < 10; i++) post_read(l, &c, 7, 1, 0, true);
+    ledger_disconnect(l, 0, &c);
+    assert_int_equal(c.usage.in_second.n[USAGE_REQUESTS], 30);
+    ledger_connect(l, 0, &c);
+    for (int i = 0; i < 10; i++) post_read(l, &c, 7, 1, 0, true);
+    ledger_close(l);
+    l = open_ledger(1, path);
+    assert_int_equal(reads_of(l), 20);
+    ledger_close(l);
+    remove_all(path);
+}
+
+/* More statements than there are tabs, and than the shard keeps: all are counted, whether anybody settles or not. */
+static void test_tabs_are_bounded_and_all_is_counted(void **state) {
+    (void)state;
+    struct ledger_connection c = {.role = "alice"};
+    now_us = (int64_t)20000000 * S;
+    struct ledger *l = open_ledger(1, NULL);
+    ledger_connect(l, 0, &c);
+    for (int i = 0; i < 50000; i++) post_read(l, &c, 1 + (uint64_t)i % (i < 25000 ? 2 * SHARD_TABS : 3 * SHARD_STATEMENT_SETS * HEAVY_WAYS), 1, i, true);
+    assert_int_equal(reads_of(l), 50000);
+    ledger_disconnect(l, 0, &c);
+    assert_int_equal(usage_all(&c.usage, USAGE_REQUESTS), 50000);
+    ledger_close(l);
+}
+
 struct poster {
     struct ledger *l;
     unsigned shard;
@@ -442,6 +616,46 @@ static void *post_many(void *arg) {
     struct poster *p = arg;
     for (int i = 0; i < 20000; i++) post(p->l, p->shard, 1 + i % 2, i % 50, 1);
     return NULL;
+}
+
+/* Each a reader of its own shard, which sees its own at once, and settles now and then. */
+static void *read_many(void *arg) {
+    struct poster *p = arg;
+    struct ledger_connection c = {.role = "reader"};
+    ledger_connect(p->l, p->shard, &c);
+    for (int i = 0; i < 20000; i++) {
+        struct op_read r = {.keyspace = "k", .table = "one", .object = 1, .one_partition = true, .token = i % 5000, .key = slice_str("key"), .rows.rows = 1, .halves = 1};
+        struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object, .rows_read = 1};
+        struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .connection = &c, .statement_id = 5, .text = slice_str("SELECT")};
+        ledger_post(p->l, p->shard, &q);
+        if (i % 50 == 0) ledger_settle(p->l, p->shard);
+        if (i % 5000 == 7) assert_true(of(p->l, 1).total.of[OPERATION_SELECT][OF_REQUESTS] > (uint64_t)i);
+    }
+    ledger_disconnect(p->l, p->shard, &c);
+    return NULL;
+}
+
+static void test_threads_read_while_others_look(void **state) {
+    (void)state;
+    enum { THREADS = 3 };
+    now_us = (int64_t)21000000 * S;
+    struct ledger *l = open_ledger(THREADS, NULL);
+    struct poster posters[THREADS];
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        posters[i] = (struct poster){l, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, read_many, &posters[i]), 0);
+    }
+    for (int i = 0; i < 50; i++) {
+        size_t n;
+        now_us += S / 4;
+        free(ledger_partitions(l, &n));
+        free(ledger_connections(l, &n));
+        (void)reads_of(l);
+    }
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(reads_of(l), THREADS * 20000);
+    ledger_close(l);
 }
 
 static void test_threads_post_while_others_look(void **state) {
@@ -484,7 +698,12 @@ int main(void) {
         cmocka_unit_test(test_partitions_and_statements_outlive_a_restart_with_fewer_threads_too),
         cmocka_unit_test(test_roles_outlive_a_restart),
         cmocka_unit_test(test_what_the_limiter_notes_is_kept_until_its_table_is_dropped),
+        cmocka_unit_test(test_reads_in_tabs_come_to_what_they_come_to_one_by_one),
+        cmocka_unit_test(test_who_has_posted_sees_it_at_once),
+        cmocka_unit_test(test_nothing_in_a_tab_is_lost),
+        cmocka_unit_test(test_tabs_are_bounded_and_all_is_counted),
         cmocka_unit_test(test_threads_post_while_others_look),
+        cmocka_unit_test(test_threads_read_while_others_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
