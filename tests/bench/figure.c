@@ -78,8 +78,7 @@ struct spread figure_growth_ratio(const struct report *r, enum growth_target t, 
 }
 
 bool figure_growth_holds(const struct report *r, enum growth_target t, enum growth what) {
-    double median = figure_growth_ratio(r, t, what).median, bound = growth_bound(what);
-    return growth_rows[what].follows == ALL ? median >= bound : median <= bound;
+    return growth_holds(what, figure_growth_ratio(r, t, what).median);
 }
 
 /* ---- promises ---- */

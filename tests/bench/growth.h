@@ -19,5 +19,7 @@ int growth_measure(const struct bench_options *o, growth_costs *costs);
 uint64_t growth_stored(const struct bench_options *o, int step);
 /* How often the CPU of the first step the last one takes, each in its best turn, which is the one that other programs disturbed least; 0: not measured. */
 double growth_ratio(const struct growth_cost c[GROWTH_STEPS]);
-/* What it may be; of what reads all that is there, what it must be at least. */
+/* What it may be; of what reads all that is there, what it must be at least. What follows nothing has a quarter of the growth for the logarithm, which a row that is
+ * passed downwards in memory pays each time. */
 double growth_bound(enum growth what);
+bool growth_holds(enum growth what, double ratio);
