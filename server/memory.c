@@ -114,8 +114,17 @@ static void on_no_memory(void) {
     log_warn("memory runs out: the reserve is given back");
 }
 
+/* The C library maps large pieces, and gives them back once they are free; but whenever one is freed, only what is larger than that is mapped from then on (mallopt(3),
+ * "dynamic mmap threshold"), up to 32 MB, and each of its arenas keeps twice as much at its end. After a few rows of 5 MB and more that is hundreds of MB. */
+static void give_large_pieces_back(void) {
+    enum { LARGE = 2, KEPT = 8 };
+    mallopt(M_MMAP_THRESHOLD, (int)(LARGE * MB));
+    mallopt(M_TRIM_THRESHOLD, (int)(KEPT * MB));
+}
+
 void memory_guard(void) {
     enum { RESERVE = 32, ARENAS = 2 };
+    give_large_pieces_back();
     if (address_space() != SIZE_MAX) mallopt(M_ARENA_MAX, ARENAS); /* each reserves 64 MB or more */
     atomic_store(&reserve, malloc(RESERVE * MB));
     _ZSt15set_new_handlerPFvvE(on_no_memory);
