@@ -48,8 +48,7 @@ static struct rowi_head merge_heads(const struct rowi_head *a, const struct rowi
     h.del_ts = del_b ? b->del_ts : a->del_ts;
     h.del_at = del_b ? b->del_at : a->del_at;
     if (h.live_ts <= h.del_ts) clear_live(&h);
-    bool image_b = b->key_image.p && (!a->key_image.p || slice_cmp(b->key_image, a->key_image) > 0);
-    h.key_image = image_b ? b->key_image : a->key_image;
+    h.key_image = a->key_image; /* a key stays as it was first written, here as there */
     h.n_cells = a->n_cells + b->n_cells;
     return h;
 }

@@ -82,7 +82,8 @@ void eng_row_encode(const struct eng_row *r, struct buf *out);
 int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struct err *e) MUST_CHECK;
 /* Sorts cells; of equal column and path the winner stays. */
 void eng_row_sort(struct eng_row *r);
-/* out = reconcile(a, b), straight from and to stored form. -1: damaged bytes. */
+/* out = reconcile(a, b), straight from and to stored form. In which order they came matters to the key's image alone: it is that of a, which was
+ * written first. -1: damaged bytes. */
 int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
 
 /* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion or by del_ts (the newest covering range or partition

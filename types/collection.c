@@ -121,5 +121,24 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     return 0;
 }
 
+/* As Java's equals has it of what Cassandra makes of the values. */
+static bool is_same(const struct cql_type *t, struct slice a, struct slice b) {
+    if (t->id == CQL_TUPLE || t->id == CQL_UDT) return slice_eq(a, b);
+    if (t->id == CQL_DECIMAL && a.n && b.n && memcmp(a.p, b.p, 4) != 0) return false;
+    if (!cql_type_is_collection(t)) return cql_value_compare(t, a, b) == 0;
+    struct cql_elems x, y;
+    struct value p, q;
+    if (cql_elems_open(t, a, &x) || cql_elems_open(t, b, &y) || x.left != y.left) return false;
+    for (uint32_t i = 0; cql_elems_next(&x, &p) && cql_elems_next(&y, &q); i++)
+        if (!is_same(item_type(t, i), value_slice(p), value_slice(q))) return false;
+    return true;
+}
+
+bool cql_collection_finds(const struct cql_type *collection, const struct cql_type *of, struct value element, struct value wanted) {
+    if (value_is_null(element)) return false;
+    struct slice a = value_slice(element), b = value_slice(wanted);
+    return collection->frozen ? is_same(of, a, b) : cql_value_compare(of, a, b) == 0;
+}
+
 const struct cql_family cqlt_collection = {
     .validate = validate, .compare = compare, .text = print, .print = print, .key_encode = key_encode, .key_decode = key_decode};

@@ -156,6 +156,9 @@ struct cql_elems {
 };
 int cql_elems_open(const struct cql_type *t, struct slice v, struct cql_elems *it); /* -1: malformed */
 bool cql_elems_next(struct cql_elems *it, struct value *item);
+/* Whether CONTAINS finds an element of a collection, or a value of a map: one that compares as equal, but in a frozen one the very same (decimals with
+ * their scales, tuples byte by byte), for Cassandra asks Java's collections there. */
+bool cql_collection_finds(const struct cql_type *collection, const struct cql_type *of, struct value element, struct value wanted);
 /* Header of a collection of n elements (map: n entries), to be followed by cql_elem_put for each item. */
 void cql_collection_begin(uint32_t n, struct buf *out);
 void cql_elem_put(struct value item, struct buf *out);

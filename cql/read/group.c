@@ -28,12 +28,25 @@ static int open_group(struct row_group *g) {
     return 0;
 }
 
+/* Equal bytes are equal values; of clustering columns other bytes may be, too (1.0 and 1.00). */
+static bool in_group(const struct row_group *g) {
+    if (slice_eq(buf_slice(&g->next_key), buf_slice(&g->key))) return true;
+    const struct schema_table *t = g->plan->table;
+    struct rd key = rd_of(buf_slice(&g->key));
+    for (uint32_t i = 0; i < g->plan->n_group; i++) {
+        struct slice mine = value_slice(g->row.values[i]), first = rd_bytes(&key, rd_u32(&key));
+        bool same = slice_eq(mine, first) || (i >= t->n_partition_key && cql_value_compare(t->columns[i].type, mine, first) == 0);
+        if (!same) return false;
+    }
+    return true;
+}
+
 /* The row is the first of another group than the open one. */
 static int compare_group(struct row_group *g, bool *other) {
     buf_clear(&g->next_key, KEY_KEEP);
     for (uint32_t i = 0; i < g->plan->n_group; i++) cql_elem_put(g->row.values[i], &g->next_key);
     if (buf_failed(&g->next_key)) return err_nomem(g->r->err);
-    *other = !g->open || !slice_eq(buf_slice(&g->next_key), buf_slice(&g->key));
+    *other = !g->open || !in_group(g);
     return 0;
 }
 

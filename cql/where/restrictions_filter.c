@@ -172,7 +172,7 @@ static bool collection_has(const struct cql_type *t, struct value collection, co
         item = k;
         if (t->id == CQL_MAP && !cql_elems_next(&it, &item)) return false;
         if (key && (value_is_null(k) || cql_value_compare(t->args[0], value_slice(k), value_slice(*key)))) continue;
-        if (value && (value_is_null(item) || cql_value_compare(of, value_slice(item), value_slice(*value)))) continue;
+        if (value && !cql_collection_finds(t, of, item, *value)) continue;
         return true;
     }
     return false;

@@ -237,7 +237,8 @@ static bool contains(const struct condition *c, struct value whole, struct value
             if (!cql_elems_next(&it, &other)) return false;
             if (c->op == OP_CONTAINS) a = other;
         }
-        if (cql_value_compare(c->type, value_slice(a), value_slice(wanted)) == 0) return true;
+        bool key = c->op == OP_CONTAINS_KEY && !value_is_null(a);
+        if (key ? cql_value_compare(c->type, value_slice(a), value_slice(wanted)) == 0 : cql_collection_finds(t, c->type, a, wanted)) return true;
     }
     return false;
 }

@@ -227,11 +227,18 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     return 0;
 }
 
+/* A decimal can be written in many ways, and a key stays as it was written first: what is stored must be read to know. */
+static bool keys_come_back(const struct schema_table *t) {
+    for (uint32_t i = 0; i < t->n_clustering; i++)
+        if (cql_type_contains(schema_clustering(t, i)->type, CQL_DECIMAL)) return false;
+    return true;
+}
+
 /* Whether an INSERT sets every regular column. (One with an image of its key may hide another way to write the same key.) */
 static bool is_whole(const struct modify_plan *p, const struct eng_row *row) {
     uint32_t columns = 0;
     for (uint32_t i = 0; i < row->n_cells; i++) columns += i == 0 || row->cells[i].column != row->cells[i - 1].column;
-    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p && !p->table->lacks_dropped;
+    return p->kind == OP_INSERT && columns == p->table->n_regular && !row->key_image.p && !p->table->lacks_dropped && keys_come_back(p->table);
 }
 
 static void set_liveness(const struct modify_write *w, struct eng_row *row) {
