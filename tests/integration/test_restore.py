@@ -1,4 +1,5 @@
 """RESTORE TABLE through a real driver: at each of several seconds while writes go on, after a drop, across ALTER, outside of the window, over kill -9."""
+import contextlib
 import threading
 import time
 from datetime import datetime, timedelta, timezone
@@ -385,5 +386,8 @@ def test_a_short_window_moves_on_and_what_it_passed_is_gone(new_server):
         since = properties(session, "t")["point_in_time_recovery"]["earliest_restorable_timestamp"]
         assert early < datetime.fromisoformat(since.replace("Z", "+00:00")) < now() - timedelta(seconds=2.5)
         time.sleep(0.1)
-        restore(session, "n", "t", now() - timedelta(seconds=1))
+        for turn in range(5):  # the window is short, and so a machine that pauses comes too late
+            with contextlib.suppress(InvalidRequest) if turn < 4 else contextlib.nullcontext():
+                restore(session, "n", "t", now() - timedelta(seconds=1))
+                break
         assert {(r.pk, r.v) for r in session.execute("SELECT * FROM r.n")} == {(1, 1), (2, 2)}
