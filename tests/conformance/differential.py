@@ -255,7 +255,8 @@ class Round:
         self.sides[0].session.execute("DELETE FROM system_control.faults WHERE name = 'f'")
         if not answer.error:
             return Answer(f"answered beside a fault with {hit} hits")
-        return Answer(APPLIED) if hit and moment == "after" else None
+        refused = answer.error.startswith("error") and "injected" not in answer.error  # in its own words, also a change of the schema that was hit
+        return Answer(APPLIED) if hit and moment == "after" and not refused else None
 
     def page_sizes(self):
         kind = self.rng.random()
@@ -306,6 +307,8 @@ class Round:
             side.stamp(time)
         reading = statement.startswith(("SELECT", "DESCRIBE"))
         sizes = self.page_sizes() if reading else [None]
+        if statement.startswith("DESCRIBE"):  # other rounds change Cassandra's schema, which it does not allow between pages
+            sizes = [None]
         if " LIMIT " in statement:  # where a page is as large as the limit, Cassandra begins anew
             sizes = sizes[:1]
         disturb = self.disturb(statement)
