@@ -202,8 +202,8 @@ enum eng_item_kind { ENG_ITEM_PARTITION, ENG_ITEM_ROW, ENG_ITEM_EXPIRED /* a row
 /* So many ranges that are deleted are counted of a partition; what lies side by side and was deleted at one moment is one. */
 enum { ENG_MARKERS_MAX = 256 };
 
-/* An item's bytes live until the next call on the scan. A partition item comes before its rows, also when it has only a
- * static row; a partition with nothing visible (no visible row in the slices and no visible static row) may still be
+/* An item's bytes live until the next call on the scan; all its calls are given the same item. A partition item comes before its rows, also when it
+ * has only a static row; a partition with nothing visible (no visible row in the slices and no visible static row) may still be
  * delivered, and its has_static and rows then say so by their absence. */
 struct eng_item {
     enum eng_item_kind kind;

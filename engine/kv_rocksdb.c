@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/hot.h"
 #include "base/log.h"
 #include "engine/kv_backup.h"
 #include "engine/kv_check.h"
@@ -394,6 +395,12 @@ static struct kv_iter *iter_new(struct kv *kv, const struct kv_iter_spec *spec, 
     return &it->it;
 }
 
+SELDOM static int iter_ended(rocksdb_iterator_t *i, struct err *e) {
+    char *text = NULL;
+    rocksdb_iter_get_error(i, &text);
+    return text ? read_failed(text, e) : 0;
+}
+
 static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, struct err *e) {
     rocksdb_iterator_t *i = ((struct rocks_iter *)iter)->i;
     if (injected(FAULT_KV_READ, "the store cannot be read", e)) return -1;
@@ -404,14 +411,10 @@ static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, 
     case KV_NEXT: rocksdb_iter_next(i); break;
     case KV_PREV: rocksdb_iter_prev(i); break;
     }
-    if (LIKELY(rocksdb_iter_valid(i))) {
-        iter->key.p = (const uint8_t *)rocksdb_iter_key(i, &iter->key.n);
-        iter->value.p = (const uint8_t *)rocksdb_iter_value(i, &iter->value.n);
-        return 1;
-    }
-    char *text = NULL;
-    rocksdb_iter_get_error(i, &text);
-    return text ? read_failed(text, e) : 0;
+    if (UNLIKELY(!rocksdb_iter_valid(i))) return iter_ended(i, e);
+    iter->key.p = (const uint8_t *)rocksdb_iter_key(i, &iter->key.n);
+    iter->value.p = (const uint8_t *)rocksdb_iter_value(i, &iter->value.n);
+    return 1;
 }
 
 static void iter_free(struct kv_iter *iter) {

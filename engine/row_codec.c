@@ -1,5 +1,7 @@
 #include "engine/row_codec.h"
 
+#include "base/hot.h"
+
 enum { VERSION = 1, HEAD_LIVE = 1, HEAD_LIVE_TTL = 2, HEAD_DELETED = 4, HEAD_KEY_IMAGE = 8, HEAD_ALL = 15, HEAD_MIN_BYTES = 10 };
 enum { CELL_KINDS = 15, CELL_SAME_TS = 16, CELL_SAME_TTL = 32, CELL_MIN_BYTES = 3 };
 
@@ -88,18 +90,20 @@ static void clear_values(struct eng_layout *to) {
     for (uint32_t i = to->from; i < to->to; i++) to->values[i] = value_null();
 }
 
-/* A cell is looked at with one load: [SAME_TS][step below 128][size below 128] and one byte more; an empty last one is left to others. */
-static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to) {
-    const uint32_t shape = 0xFF808000, plain = (uint32_t)CELL_SAME_TS << 24;
+/* A cell is looked at with one load: [SAME_TS][step below 128][size below 128] and one byte more; an empty last one is left to others. The shape is
+ * what it was found to be, if there is room for it, and every cell has a place. */
+static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to, struct rowi_shape *shape) {
+    const uint32_t form = 0xFF808000, plain = (uint32_t)CELL_SAME_TS << 24;
     const uint16_t *places = to->places;
     struct value *restrict values = to->values;
     uint32_t column = 0, n_ids = to->n_ids, taken = 0;
     uint64_t bytes = 0;
+    shape->n = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (UNLIKELY(end - p <= CELL_MIN_BYTES)) return false;
         uint32_t head = load_u32(p), size = head >> 8 & 0x7F;
         uint32_t step = head >> 16 & 0x7F;
-        if (UNLIKELY((head & shape) != plain || (!step && i))) return false;
+        if (UNLIKELY((head & form) != plain || (!step && i))) return false;
         column += step;
         p += CELL_MIN_BYTES;
         if (UNLIKELY(end - p < (ptrdiff_t)size)) return false;
@@ -110,14 +114,30 @@ static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, stru
             bytes += size;
             taken++;
         }
+        if (LIKELY(i < ROWI_SHAPE_CELLS)) {
+            shape->heads[i] = (uint16_t)(head >> 16);
+            shape->values[i] = &values[place];
+        }
         p += size;
     }
     to->n = taken;
     to->bytes = bytes;
-    return p == end;
+    if (p != end) return false;
+    shape->n = taken == n && n <= ROWI_SHAPE_CELLS ? n : 0;
+    return true;
 }
 
-bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct eng_row *r) {
+static bool lay_out_any(const uint8_t *p, const uint8_t *end, uint32_t n, struct eng_layout *to, struct rowi_shape *shape) {
+    uint32_t columns = to->to - to->from;
+    if (n != columns) clear_values(to);
+    if (!lay_out_cells(p, end, n, to, shape)) return false;
+    if (n != columns || to->n == columns) return true;
+    clear_values(to); /* some are of columns that are gone */
+    return lay_out_cells(p, end, n, to, shape);
+}
+
+/* Any row that is laid out at all. */
+SELDOM static bool lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *shape, struct eng_row *r) {
     const uint8_t *p = bytes.p, *end = p + bytes.n;
     if (UNLIKELY(bytes.n < HEAD_MIN_BYTES + 2 || p[0] != VERSION || p[1] & ~HEAD_LIVE)) return false;
     bool live = p[1] & HEAD_LIVE;
@@ -126,18 +146,40 @@ bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct eng_row *r) 
     if (live && *p++ != 0) return false;
     uint32_t n = *p++;
     if (UNLIKELY(n >= 0x80 || (!live && !n))) return false;
-    uint32_t columns = to->to - to->from;
-    if (n != columns) clear_values(to);
-    if (UNLIKELY(!lay_out_cells(p, end, n, to))) return false;
-    if (UNLIKELY(n == columns && to->n != columns)) { /* some are of columns that are gone */
-        clear_values(to);
-        if (!lay_out_cells(p, end, n, to)) return false;
-    }
+    shape->live = live;
+    if (!lay_out_any(p, end, n, to, shape)) return false;
     if (UNLIKELY(!r->laid_out)) {
         eng_row_init(r, r->kind, r->ck);
         r->laid_out = r->plain = true;
     }
     r->live_ts = live ? base : ENG_NO_TS;
+    return true;
+}
+
+/* A live row of the same columns as the one before, which is what most are: only the sizes are its own. */
+static inline bool lay_out_alike(struct slice bytes, struct eng_layout *to, const struct rowi_shape *shape) {
+    const uint8_t *p = bytes.p, *end = p + bytes.n;
+    uint32_t n = shape->n;
+    if (bytes.n < HEAD_MIN_BYTES + 2 || p[0] != VERSION || p[1] != HEAD_LIVE || p[HEAD_MIN_BYTES] != 0 || p[HEAD_MIN_BYTES + 1] != n) return false;
+    p += HEAD_MIN_BYTES + 2;
+    for (uint32_t i = 0; i < n; i++) {
+        if (UNLIKELY(end - p < CELL_MIN_BYTES)) return false;
+        uint32_t size = p[2];
+        if (UNLIKELY(load_u16(p) != shape->heads[i] || size >= 0x80)) return false;
+        struct value *v = shape->values[i];
+        p += CELL_MIN_BYTES;
+        v->p = p;
+        v->n = (int32_t)size;
+        p += size;
+    }
+    to->n = n;
+    to->bytes = bytes.n - HEAD_MIN_BYTES - 2 - (size_t)CELL_MIN_BYTES * n;
+    return p == end;
+}
+
+bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *shape, struct eng_row *r) {
+    if (UNLIKELY(!shape->n || !shape->live || !r->laid_out || !lay_out_alike(bytes, to, shape))) return lay_out(bytes, to, shape, r);
+    r->live_ts = (int64_t)load_u64(bytes.p + 2);
     return true;
 }
 

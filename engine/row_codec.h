@@ -42,9 +42,20 @@ int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) MUST_CHECK;
  * How many were read; rowi_next reads the rest. */
 uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 
+enum { ROWI_SHAPE_CELLS = 32 };
+
+/* The cells of the row that was laid out last: what each begins with, up to the size of its value, and where that went. */
+struct rowi_shape {
+    uint32_t n; /* 0: it says nothing */
+    bool live;
+    uint16_t heads[ROWI_SHAPE_CELLS];
+    struct value *values[ROWI_SHAPE_CELLS];
+};
+
 /* A row that has a marker without a TTL or none, is not deleted, and has plain cells: lays its values out, and fills in r. False: it is
- * another one, or damaged; the values are anything then. */
-bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct eng_row *r) MUST_CHECK;
+ * another one, or damaged; the values are anything then. Shape and r are those of the call before, to which the values were left as it laid them out, or r is not
+ * laid_out. */
+bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *shape, struct eng_row *r) MUST_CHECK;
 
 struct rowi_writer {
     struct buf *out;

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hot.h"
 #include "base/murmur3.h"
 #include "engine/row_codec.h"
 #include "engine/store.h"
@@ -36,6 +37,7 @@ struct eng_scan {
     struct kv_iter_spec kv;
     uint32_t heals; /* of the engine, before the iterator was opened */
     struct eng_row statics, row;
+    struct rowi_shape shape; /* of the row, where it is laid out */
     enum state state;
     uint32_t n_markers;  /* of the current partition, for who delivers deletions */
     bool static_expired; /* nothing of the static row is visible, and some of it has expired and is delivered */
@@ -155,7 +157,7 @@ static int move(struct eng_scan *s, enum kv_move move_kind, struct err *e) {
 }
 
 /* The bounds of a scan of one partition keep the iterator in it. */
-static bool in_partition(const struct eng_scan *s) {
+static inline bool in_partition(const struct eng_scan *s) {
     if (s->spec.part) return s->it->key.n > s->prefix.n;
     return s->it->key.n > s->prefix.n && memcmp(s->it->key.p, s->prefix.p, s->prefix.n) == 0;
 }
@@ -378,9 +380,11 @@ static enum kv_move slice_start(struct eng_scan *s, const struct engi_interval *
     return KV_SEEK_BACK;
 }
 
+static inline bool on_row(const struct eng_scan *s) { return in_partition(s) && s->it->key.p[s->prefix.n] == ENGI_ROW; }
+
 /* Whether the iterator stands on a row of the slice; it may stand on its excluded end, going back. */
 static bool in_slice(const struct eng_scan *s, const struct engi_interval *slice) {
-    if (!in_partition(s) || s->it->key.p[s->prefix.n] != ENGI_ROW) return false;
+    if (!on_row(s)) return false;
     struct slice ck = key_rest(s);
     if (s->spec.reverse && slice_cmp(ck, slice->from) < 0) return false; /* going forward, it has come from there */
     return slice->no_end || slice_cmp(ck, slice->to) < 0;
@@ -410,9 +414,9 @@ static int enter_slice(struct eng_scan *s, struct err *e) {
     return 0;
 }
 
-/* AT_NEXT */
-static int next_row(struct eng_scan *s, struct err *e) {
-    int got = move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e);
+/* AT_NEXT, after a move that answered got. */
+SELDOM static int pass_row(struct eng_scan *s, int got) {
+    s->on_key = got > 0;
     if (got < 0) return got;
     s->state = AT_ROW;
     if (got == 0 || !in_slice(s, current_slice(s))) {
@@ -421,6 +425,9 @@ static int next_row(struct eng_scan *s, struct err *e) {
     }
     return 0;
 }
+
+/* AT_NEXT */
+static int next_row(struct eng_scan *s, struct err *e) { return pass_row(s, move(s, s->spec.reverse ? KV_PREV : KV_NEXT, e)); }
 
 /* The settled pieces at the row, and the iterator back on it. */
 static int load_window(struct eng_scan *s, struct err *e) {
@@ -480,7 +487,7 @@ static int look_at_row(struct eng_scan *s, struct err *e) {
     if (settled_ts > del_ts) del_ts = settled_ts;
     s->expired = false;
     bool lays_out = s->spec.layout && !s->dropped && del_ts == ENG_NO_TS;
-    if (LIKELY(lays_out && rowi_lay_out(s->it->value, s->spec.layout, &s->row))) {
+    if (LIKELY(lays_out && rowi_lay_out(s->it->value, s->spec.layout, &s->shape, &s->row))) {
         count_row(s);
         s->state = AT_PENDING;
         return 0;
@@ -508,17 +515,22 @@ static int give_row(struct eng_scan *s, struct eng_item *item) {
 
 /* AT_NEXT on a plain row: what next_row, look_at_row and give_row come to there. 0: they go on from the state that it leaves. */
 static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) {
-    int got = next_row(s, e);
-    size_t n = s->it->value.n;
-    if (got || s->state != AT_ROW || s->rows_left == 0 || s->bytes_left < n) return got;
+    struct kv_iter *it = s->it;
+    int got = it->ops->iter_move(it, KV_NEXT, (struct slice){0}, e);
+    size_t n = it->value.n;
+    if (UNLIKELY(got <= 0 || !on_row(s))) return pass_row(s, got);
     s->row.kind = ENG_ROW;
     s->row.ck = key_rest(s);
-    if (UNLIKELY(!rowi_lay_out(s->it->value, s->spec.layout, &s->row))) return 0;
+    if (UNLIKELY(s->rows_left == 0 || s->bytes_left < n || !rowi_lay_out(it->value, s->spec.layout, &s->shape, &s->row))) {
+        s->state = AT_ROW;
+        return 0;
+    }
     s->rows_left--;
     s->bytes_left -= n;
     s->expired = false;
     count_row(s);
-    return give_row(s, item);
+    item->kind = ENG_ITEM_ROW; /* the rest is what the row before has put there */
+    return 1;
 }
 
 /* AT_PARTITION_END: 1 when the partition is given for its static row, or its markers, alone. After a resume inside it, the page before
@@ -539,8 +551,8 @@ void eng_scan_allow(struct eng_scan *s, size_t rows, size_t bytes) {
     s->bytes_left = bytes;
 }
 
-int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) {
-    int rc = LIKELY(s->state == AT_NEXT && s->plain) ? next_plain(s, item, e) : 0;
+SELDOM static int walk(struct eng_scan *s, struct eng_item *item, struct err *e) {
+    int rc = 0;
     while (rc == 0) {
         switch (s->state) {
         case AT_SEEK: rc = enter_partition(s, e); break;
@@ -553,4 +565,9 @@ int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) {
         }
     }
     return rc;
+}
+
+int eng_scan_next(struct eng_scan *s, struct eng_item *item, struct err *e) {
+    int rc = LIKELY(s->state == AT_NEXT && s->plain) ? next_plain(s, item, e) : 0;
+    return LIKELY(rc) ? rc : walk(s, item, e);
 }

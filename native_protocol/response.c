@@ -89,8 +89,7 @@ static int open_block(struct np_reply *r, size_t n, struct err *e) {
 }
 
 struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) {
-    enum { LATE = 4 << 10 }; /* what is inserted at the end should not make the buffer grow once more */
-    if (LIKELY(!r->tail.p && r->out->n - r->start + n <= NP_BLOCK - LATE)) return r->out;
+    if (LIKELY(!r->tail.p && r->out->n - r->start + n <= NP_BLOCK - NP_LATE)) return r->out;
     if (r->tail.p && r->tail.cap - r->tail.n >= n) return &r->tail;
     return open_block(r, n, e) ? NULL : &r->tail;
 }

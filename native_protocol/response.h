@@ -16,7 +16,7 @@
 #include "native_protocol/frame.h"
 #include "native_protocol/notation.h"
 
-enum { NP_BLOCK = 256 << 10 };
+enum { NP_BLOCK = 256 << 10, NP_LATE = 4 << 10 /* what is inserted at the end should not make the buffer grow once more */ };
 
 struct np_reply {
     struct buf *out;
@@ -42,6 +42,14 @@ int np_reply_gather(struct np_reply *r) MUST_CHECK;
 void np_reply_made(struct np_reply *r);
 /* Drops the message, not the envelope. */
 void np_reply_restart(struct np_reply *r);
+/* Where rows go, and how many bytes of them while nothing more is made. */
+static inline struct buf *np_reply_place(struct np_reply *r, size_t *room) {
+    struct buf *b = r->tail.p ? &r->tail : r->out;
+    size_t end = b->cap < b->limit ? b->cap : b->limit;
+    if (!r->tail.p && end > r->start + NP_BLOCK - NP_LATE) end = r->start + NP_BLOCK - NP_LATE;
+    *room = end > b->n && !b->failed ? end - b->n : 0;
+    return b;
+}
 /* Where the next n bytes of rows go, in one piece; the caller reserves them. NULL and e: no room for more answers, or no memory. */
 struct buf *np_reply_room(struct np_reply *r, size_t n, struct err *e) MUST_CHECK;
 /* That there is none. -1. */

@@ -1,5 +1,6 @@
 #include "native_protocol/rows.h"
 
+#include "base/hot.h"
 #include "native_protocol/metadata.h"
 
 static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
@@ -18,36 +19,38 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     return buf_failed(out) ? err_nomem(r->err) : 0;
 }
 
-/* Values are short mostly: two copies that overlap cost less than a call. */
-static inline void copy(uint8_t *to, const uint8_t *from, size_t n) {
-    if (LIKELY(n >= 16 && n <= 32)) {
-        memcpy(to, from, 16);
-        memcpy(to + n - 16, from + n - 16, 16);
-    } else if (n == 4) {
-        memcpy(to, from, 4);
-    } else if (n) {
-        memcpy(to, from, n);
+/* From p on; where they end. NULL: there is not room for all. Whatever is less than 0 is a null. */
+static inline uint8_t *put_values(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        size_t size = values[i].n < 0 ? 0 : (size_t)values[i].n;
+        if (UNLIKELY((size_t)(end - p) < 4 + size)) return NULL;
+        store_u32(p, values[i].n < 0 ? UINT32_MAX : (uint32_t)size);
+        copy_short(p + 4, values[i].p, size);
+        p += 4 + size;
     }
+    return p;
+}
+
+SELDOM static int put_in_new_room(struct np_rows *r, const struct value *values) {
+    size_t total = 4 * (size_t)r->meta->n;
+    for (uint32_t i = 0; i < r->meta->n; i++) total += values[i].n < 0 ? 0 : (size_t)values[i].n;
+    struct buf *out = np_reply_room(r->reply, total, r->err);
+    if (!out) return -1;
+    uint8_t *p = buf_reserve(out, total);
+    if (!p || !put_values(p, p + total, values, r->meta->n)) return err_nomem(r->err);
+    buf_advance(out, total);
+    return 0;
 }
 
 static int rows_row(struct row_sink *s, const struct value *values) {
     struct np_rows *r = (struct np_rows *)s;
-    uint32_t n = r->meta->n;
-    size_t total = 4 * (size_t)n;
-    for (uint32_t i = 0; i < n; i++) total += values[i].n < 0 ? 0 : (size_t)values[i].n;
-    struct buf *out = np_reply_room(r->reply, total, r->err);
-    if (!out) return -1;
-    uint8_t *p = buf_reserve(out, total);
-    if (!p) return err_nomem(r->err);
-    for (uint32_t i = 0; i < n; i++) {
-        size_t len = values[i].n < 0 ? 0 : (size_t)values[i].n;
-        store_u32(p, values[i].n < 0 ? UINT32_MAX : (uint32_t)len);
-        copy(p + 4, values[i].p, len);
-        p += 4 + len;
-    }
-    buf_advance(out, total);
+    size_t room;
+    struct buf *out = np_reply_place(r->reply, &room);
+    uint8_t *end = LIKELY(room) ? put_values(out->p + out->n, out->p + out->n + room, values, r->meta->n) : NULL;
+    if (LIKELY(end)) out->n = (size_t)(end - out->p);
+    else if (put_in_new_room(r, values)) return -1;
     r->count++;
-    if (np_reply_size(r->reply) > NP_RESPONSE_MAX)
+    if (UNLIKELY(np_reply_size(r->reply) > NP_RESPONSE_MAX))
         return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages", (unsigned)NP_RESPONSE_MAX);
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "cql/read/engine_source.h"
 
+#include "base/hot.h"
 #include "cql/read/select.h"
 #include "cql/request/db.h"
 
@@ -19,15 +20,17 @@ static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blo
 
 static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
 
-static int keep(struct buf *b, struct slice bytes, struct err *e) {
-    if (LIKELY(bytes.n && bytes.n <= b->cap && b->cap <= KEY_KEEP)) {
-        memcpy(b->p, bytes.p, bytes.n);
-        b->n = bytes.n;
-        return 0;
-    }
+SELDOM static int keep_anew(struct buf *b, struct slice bytes, struct err *e) {
     buf_clear(b, KEY_KEEP);
     buf_put_slice(b, bytes);
     return buf_failed(b) ? err_nomem(e) : 0;
+}
+
+static inline int keep(struct buf *b, struct slice bytes, struct err *e) {
+    if (UNLIKELY(!bytes.n || bytes.n > b->cap || b->cap > KEY_KEEP)) return keep_anew(b, bytes, e);
+    copy_short(b->p, bytes.p, bytes.n);
+    b->n = bytes.n;
+    return 0;
 }
 
 /* ---- partitions ---- */
@@ -89,7 +92,7 @@ static bool is_too_much(const struct engine_source *s) {
 }
 
 /* ROW, END when the page is full, GO_ON when the row is not wanted. */
-static int give_row(struct engine_source *s, const struct eng_row *row, struct read_row *out) {
+static inline int give_row(struct engine_source *s, const struct eng_row *row, struct read_row *out) {
     if (s->base.skip_partition || s->base.given >= s->base.partition_limit) {
         s->rows_seen++;
         s->base.skip_partition = true;
@@ -101,7 +104,7 @@ static int give_row(struct engine_source *s, const struct eng_row *row, struct r
     s->rows_seen++;
     s->row = row;
     s->row_out = true;
-    *out = (struct read_row){.values = s->view.values, .view = &s->view};
+    *out = (struct read_row){.values = s->view.values, .view = &s->view, .out = select_result(s->spec.plan, s->view.values)};
     return READ_ROW;
 }
 
@@ -161,7 +164,7 @@ static int get_row(struct engine_source *s, struct point *out) {
     return rc < 0 ? rc : 0;
 }
 
-static int read_point(struct engine_source *s, struct read_row *out) {
+SELDOM static int read_point(struct engine_source *s, struct read_row *out) {
     struct point at = {0};
     struct arena *a = s->spec.r->arena;
     s->state = AT_NEXT_PIECE;
@@ -264,7 +267,7 @@ static int pass_unwanted(struct engine_source *s) {
     return GO_ON;
 }
 
-static int take_item(struct engine_source *s, struct read_row *out) {
+SELDOM static int take_item(struct engine_source *s, struct read_row *out) {
     s->state = AT_SCAN;
     if (s->item.kind == ENG_ITEM_PARTITION) {
         if (!s->static_row_due) return start_partition(s, out);
@@ -282,6 +285,10 @@ static int take_item(struct engine_source *s, struct read_row *out) {
 
 static int read_scan(struct engine_source *s, struct read_row *out) {
     int rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
+    if (LIKELY(rc == 1 && s->item.kind == ENG_ITEM_ROW && !s->base.skip_partition)) {
+        s->static_row_due = false;
+        return give_row(s, s->item.row, out);
+    }
     if (rc == ENG_PAUSED) return READ_AGAIN;
     if (rc < 0) return rc;
     if (rc > 0) return take_item(s, out);
@@ -290,7 +297,7 @@ static int read_scan(struct engine_source *s, struct read_row *out) {
 }
 
 /* The first of the rows that match an excluded bound is read, and not returned. */
-static int read_bound(struct engine_source *s) {
+SELDOM static int read_bound(struct engine_source *s) {
     struct cql_request *r = s->spec.r;
     close_scan(s);
     s->state = AT_NEXT_PIECE;
@@ -312,7 +319,7 @@ static int read_bound(struct engine_source *s) {
 
 /* ---- pieces ---- */
 
-static int next_piece(struct engine_source *s) {
+SELDOM static int next_piece(struct engine_source *s) {
     struct piece *p = &s->piece;
     if (s->spec.r->blocking && s->points_left-- == 0) return READ_AGAIN;
     struct piece following = {0};

@@ -1,5 +1,6 @@
 #include "cql/read/meter.h"
 
+#include "base/hot.h"
 #include "cql/row/row_size.h"
 #include "metering/size/size.h"
 
@@ -10,6 +11,7 @@ static uint64_t encoded_bytes(const struct read_meter *m) {
 
 struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t, const struct eng_part *part) {
     if (m->read) m->earlier_bytes += encoded_bytes(m);
+    m->steady = false;
     m->read = op_cost_read(m->cost);
     if (!m->read) return NULL;
     m->read->keyspace = t->keyspace->name;
@@ -24,6 +26,7 @@ struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *
 static bool may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
 
 void read_meter_enter(struct read_meter *m) {
+    m->steady = false;
     if (!may_end(m)) return;
     m->entered.rows = m->read->rows;
     m->entered.statics = m->read->statics;
@@ -31,48 +34,84 @@ void read_meter_enter(struct read_meter *m) {
 }
 
 void read_meter_leave(struct read_meter *m) {
+    m->steady = false;
     m->read->rows = m->entered.rows;
     m->read->statics = m->entered.statics;
     m->read->markers = m->entered.markers;
 }
 
-void read_meter_static(struct read_meter *m, const struct row_view *v) { row_size_add_static(&m->read->statics, v); }
+void read_meter_static(struct read_meter *m, const struct row_view *v) {
+    m->steady = false;
+    row_size_add_static(&m->read->statics, v);
+}
 
 void read_meter_markers(struct read_meter *m, const struct row_view *v, uint32_t n) {
     if (m->cost->unmetered) return;
+    m->steady = false;
     row_size_add_markers(&m->read->rows, m->cost, v, n);
     m->read->markers += n;
 }
 
 void read_meter_bound(struct read_meter *m, const struct row_view *v) {
+    m->steady = false;
     row_size_add(&m->read->rows, m->cost, v);
     m->read->at_bound++;
 }
 
-static void forget(struct read_meter *m, uint64_t rows_read, uint64_t bytes_read) {
-    m->read->rows = m->rows_before;
-    m->cost->rows_read = rows_read;
-    m->cost->bytes_read = bytes_read;
+static bool is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
+
+/* What the page comes to with this row, and what each further one of the partition adds, if it is laid out, beside the bytes of its values. */
+static void settle(struct read_meter *m, const struct row_view *v, uint64_t bytes) {
+    const struct size_parts bare = {.rows = 1, .n_pk = v->layout->table->n_partition_key, .pk_bytes = v->key_bytes, .n_ck = 1};
+    m->steady = v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT && !m->cost->unmetered && !m->may_undo;
+    m->bytes = bytes;
+    m->bare_row = size_row_bytes(m->cost->size_model, m->cost->n_columns, &bare);
 }
 
-bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
+static bool end_page(struct read_meter *m) {
+    m->cost->rows_read = m->rows_read;
+    m->cost->bytes_read = m->bytes_read;
+    return false;
+}
+
+static void count(struct read_meter *m) {
+    m->page_rows++;
+    m->rows_read = m->cost->rows_read;
+    m->bytes_read = m->cost->bytes_read;
+}
+
+SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool has_row) {
     bool ends = may_end(m);
     if (ends || m->may_undo) m->rows_before = m->read->rows;
     if (has_row && !m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
-    if (ends && (m->rows_left == 0 || m->earlier_bytes + encoded_bytes(m) > READ_PAGE_BYTES)) {
-        forget(m, m->rows_read, m->bytes_read);
-        return false;
+    uint64_t bytes = m->earlier_bytes + encoded_bytes(m);
+    if (ends && is_full(m, bytes)) {
+        m->read->rows = m->rows_before;
+        return end_page(m);
     }
-    m->page_rows++;
+    m->steady = false;
+    if (has_row && v->row->laid_out) settle(m, v, bytes);
     m->rows_read_before = m->rows_read;
     m->bytes_read_before = m->bytes_read;
-    m->rows_read = m->cost->rows_read;
-    m->bytes_read = m->cost->bytes_read;
+    count(m);
+    return true;
+}
+
+/* Nearly every row of a slice: nothing but rows like it came since it was settled what each adds. */
+bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
+    if (UNLIKELY(!m->steady || !has_row || !v->row->laid_out)) return add_row(m, v, has_row);
+    uint64_t bytes = m->bytes + m->bare_row + row_size_sent(v);
+    if (UNLIKELY(may_end(m) && is_full(m, bytes))) return end_page(m);
+    m->bytes = bytes;
+    row_size_add_sent(&m->read->rows, v);
+    count(m);
     return true;
 }
 
 void read_meter_undo(struct read_meter *m) {
-    forget(m, m->rows_read_before, m->bytes_read_before);
+    m->read->rows = m->rows_before;
+    m->cost->rows_read = m->rows_read_before;
+    m->cost->bytes_read = m->bytes_read_before;
     m->page_rows--;
 }
 

@@ -28,6 +28,10 @@ struct read_meter {
     } entered; /* what was counted when the partition was entered, of which the page may end before the first row */
     uint64_t bytes_start;   /* of the cost, when the page began */
     uint64_t earlier_bytes; /* encoded, of this page's reads but the current one */
+    /* While rows follow one another that are laid out and sized as sent: */
+    bool steady;
+    uint64_t bytes;         /* encoded, of the page so far */
+    uint64_t bare_row;      /* encoded, of a row without the bytes of its clustering key and its values */
 };
 
 /* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range of tokens. NULL: no memory. */

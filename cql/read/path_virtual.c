@@ -104,7 +104,7 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
         if (s->base.skip_partition || s->base.given >= s->base.partition_limit) continue;
         s->view.values = row;
         s->at++;
-        *out = (struct read_row){.values = row, .view = &s->view};
+        *out = (struct read_row){.values = row, .view = &s->view, .out = select_result(s->spec.plan, row)};
         return READ_ROW;
     }
     s->base.exhausted = true;

@@ -26,10 +26,6 @@ static enum read_pull next(struct read_op *op, struct read_row *row) {
     enum read_pull pull = read_next(p->below, row);
     if (pull != READ_ROW) return pull;
     const struct select_plan *plan = p->plan;
-    if (plan->consecutive && row->values) {
-        row->out = row->values + plan->ordinals[0];
-        return READ_ROW;
-    }
     if (plan->ordinals && row->values) {
         const uint32_t *ordinals = plan->ordinals;
         const struct value *values = row->values;

@@ -35,5 +35,10 @@ struct select_plan {
     uint32_t salt; /* of paging states: what they are bound to */
 };
 
+/* What a row comes to that need not be projected: no more than columns in their order is asked for. NULL: it must be. */
+static inline const struct value *select_result(const struct select_plan *p, const struct value *values) {
+    return p->consecutive ? values + p->ordinals[0] : NULL;
+}
+
 int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
 extern const struct statement_ops select_ops;

@@ -90,6 +90,12 @@ static struct read_op *add_group(struct select_run *run, struct read_op *below, 
     return &run->group.op;
 }
 
+/* Rows come out of a source as they are asked for, or values are to be picked out of them, or computed. */
+static struct read_op *add_project(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
+    if (spec->plan->consecutive && !run->grouped) return below;
+    return row_project_init(&run->project, below, spec->r, spec->plan) ? NULL : &run->project.op;
+}
+
 static struct read_op *add_order(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
     const struct select_plan *p = spec->plan;
     bool several = p->several_partitions || (spec->as_keyspaces && p->where->clustering_in);
@@ -123,8 +129,9 @@ static int build(struct select_run *run, const struct access_path *path, const s
     if (!run->source) return -1;
     struct read_op *op = add_filter(run, &run->source->op, spec);
     if (op) op = add_group(run, op, spec);
-    if (!op || row_project_init(&run->project, op, spec->r, spec->plan)) return -1;
-    add_page(run, add_order(run, &run->project.op, spec), spec);
+    if (op) op = add_project(run, op, spec);
+    if (!op) return -1;
+    add_page(run, add_order(run, op, spec), spec);
     return 0;
 }
 

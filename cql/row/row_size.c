@@ -98,23 +98,9 @@ static bool is_plain(const struct row_view *v) {
     return v->row->laid_out || (v->measured && !(v->row_flags & ENG_CELL_EXPIRING) && !v->row->live_ttl && !v->row->marker_expired && !v->row->n_expired);
 }
 
-/* What row_size_add comes to for nearly every row. */
-static void add_as_sent(struct size_parts *p, const struct row_view *v) {
-    uint32_t n_partition_key = v->layout->table->n_partition_key;
-    uint64_t key = (uint64_t)v->values[n_partition_key].n; /* 4; an empty one, 0 */
-    p->rows++;
-    p->n_pk += n_partition_key;
-    p->pk_bytes += v->key_bytes;
-    p->n_ck++;
-    p->ck_bytes += key;
-    p->ck_fifths += (key + 4) / 5;
-    p->n_columns += v->n_regular;
-    p->column_bytes += v->regular_bytes;
-}
-
 void row_size_add(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
     if (LIKELY(v->layout->sized_as_sent && rules->size_model != SIZE_CURRENT && is_plain(v))) {
-        add_as_sent(p, v);
+        row_size_add_sent(p, v);
         return;
     }
     uint64_t columns = p->n_columns;

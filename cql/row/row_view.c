@@ -1,5 +1,6 @@
 #include "cql/row/row_view.h"
 
+#include "base/hot.h"
 #include "cql/row/cell_form.h"
 #include "cql/row/row_key.h"
 
@@ -132,16 +133,26 @@ static bool take_int_key(struct row_view *v, const struct eng_row *row, struct v
     return true;
 }
 
-int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
+SELDOM static int view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
     arena_rewind(v->arena, v->row_mark);
     v->row = row;
-    if (LIKELY(row && row->laid_out)) take_laid_out(v);
+    if (row && row->laid_out) take_laid_out(v);
     else if (take_row(v, row, e)) return -1;
     struct value *keys = v->values + t->n_partition_key;
     if (row && v->layout->key_is_int && take_int_key(v, row, keys)) return 0;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
     for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();
+    return 0;
+}
+
+/* Nearly every row of a slice: nothing of the arena was taken by the one before. */
+int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
+    const struct row_view_layout *l = v->layout;
+    bool quick = row && row->laid_out && l->key_is_int && v->arena->at == v->row_mark.at && v->arena->owned == v->row_mark.owned;
+    if (UNLIKELY(!quick || !take_int_key(v, row, v->values + l->table->n_partition_key))) return view_row(v, row, e);
+    v->row = row;
+    take_laid_out(v);
     return 0;
 }
 

@@ -279,27 +279,35 @@ static void test_plain_rows_resolve_as_all_others(void **state) {
     arena_fini(&arena);
 }
 
-/* Column ids to values: 1 is of no column any more, 2 and 3 change places, ids from 5 on are unknown. */
+/* Column ids to values: 1 is of no column any more for a while, then 0; 2 and 3 change places, ids from 5 on are unknown. Rows follow one another as in
+ * scans of some length. */
 static void test_rows_are_laid_out_as_they_are_decoded(void **state) {
     (void)state;
-    enum { ROUNDS = 20000, FROM = 1, TO = 5 };
-    static const uint16_t places[] = {1, UINT16_MAX, 3, 2, 4};
+    enum { ROUNDS = 20000, SCAN = 50, FROM = 1, TO = 5 };
+    static const uint16_t all_places[3][5] = {{1, UINT16_MAX, 3, 2, 4}, {UINT16_MAX, 1, 3, 2, 4}, {UINT16_MAX, 4, 1, 3, 2}};
     struct random r = {.s = 11};
     struct eng_cell cells[16];
     struct value values[TO + 1];
     struct err e = {0};
     struct arena arena;
-    uint32_t laid = 0;
+    uint32_t laid = 0, alike = 0;
     arena_init(&arena, 1024, 0);
     for (uint32_t i = 0; i <= TO; i++) values[i] = value_of("kept", 4);
     struct eng_row row, other;
-    eng_row_init(&other, ENG_ROW, slice_str(""));
+    struct rowi_shape shape;
     for (int round = 0; round < ROUNDS; round++) {
-        struct buf stored = nearly_plain_row(&r, cells, pick(&r, 8));
+        const uint16_t *places = all_places[round / SCAN % 3];
+        if (round % SCAN == 0) {
+            shape = (struct rowi_shape){0};
+            eng_row_init(&other, ENG_ROW, slice_str(""));
+        }
+        uint32_t before = other.laid_out ? shape.n : 0;
+        uint32_t usual = 1 + (uint32_t)(round / SCAN) % 4;
+        struct buf stored = nearly_plain_row(&r, cells, pick(&r, 4) ? usual : pick(&r, 8));
         if (pick(&r, 16) == 0) stored.p[pick(&r, (uint32_t)stored.n)] ^= (uint8_t)(1 << pick(&r, 8)); /* damaged */
         struct eng_layout to = {.places = places, .n_ids = 5, .values = values, .from = FROM, .to = TO};
         eng_row_init(&row, ENG_ROW, slice_str(""));
-        if (rowi_lay_out(buf_slice(&stored), &to, &other)) {
+        if (rowi_lay_out(buf_slice(&stored), &to, &shape, &other)) {
             struct value wanted[TO];
             uint32_t n = 0;
             uint64_t bytes = 0;
@@ -319,14 +327,17 @@ static void test_rows_are_laid_out_as_they_are_decoded(void **state) {
             assert_true(to.n == n && to.bytes == bytes);
             assert_true(values[0].n == 4 && values[TO].n == 4);
             laid++;
-        } else if (pick(&r, 2)) {
-            eng_row_init(&other, ENG_ROW, slice_str("")); /* as when it was decoded meanwhile */
+            alike += n && n == before && row.n_cells == n;
+        } else if (pick(&r, 2)) { /* as when it was decoded meanwhile */
+            eng_row_init(&other, ENG_ROW, slice_str(""));
+            for (uint32_t i = FROM; i < TO; i++) values[i] = value_of("else", 4);
         }
         err_clear(&e);
         buf_fini(&stored);
         arena_reset(&arena);
     }
     assert_in_range(laid, ROUNDS / 10, ROUNDS - ROUNDS / 10);
+    assert_in_range(alike, ROUNDS / 200, ROUNDS);
     arena_fini(&arena);
 }
 
