@@ -8,7 +8,8 @@ from cassandra.cluster import NoHostAvailable
 from tally_server import create_keyspace, create_table
 
 WRITERS = 8
-SECONDS = 10
+SECONDS, SECONDS_AT_MOST = 10, 120
+WRITTEN, READ = 50, 20  # at least, which a slow machine has more time for
 ROW_BYTES = 1 << 20
 
 
@@ -16,7 +17,12 @@ class Load:
     def __init__(self):
         self.written, self.refused, self.reads = 0, [], []
         self.lock = threading.Lock()
-        self.end = time.monotonic() + SECONDS
+        self.begun = time.monotonic()
+
+    def goes_on(self):
+        lasted = time.monotonic() - self.begun
+        enough = self.written > WRITTEN and len(self.reads) > READ
+        return lasted < (SECONDS if enough or self.refused else SECONDS_AT_MOST)
 
     def write(self, server, number):
         """A connection of its own each. ConnectionBusy is the driver's word for a socket that takes nothing more at the moment: it waits."""
@@ -25,7 +31,7 @@ class Load:
             session = cluster.connect()
             insert = session.prepare("INSERT INTO burst.t (pk, v) VALUES (?, ?)")
             row = number * 1_000_000
-            while time.monotonic() < self.end:
+            while self.goes_on():
                 futures = [session.execute_async(insert, (row + i, value)) for i in range(4)]
                 row += 4
                 for f in futures:
@@ -43,7 +49,7 @@ class Load:
         with server.cluster() as cluster:
             session = cluster.connect()
             select = session.prepare("SELECT pk FROM burst.t WHERE pk = ?")
-            while time.monotonic() < self.end:
+            while self.goes_on():
                 begun = time.monotonic()
                 session.execute(select, (-1,))
                 self.reads.append(time.monotonic() - begun)
@@ -63,6 +69,6 @@ def test_bursts_of_large_inserts_are_slowed_down_not_refused(new_server):
     for t in threads:
         t.join()
     assert not load.refused, f"{len(load.refused)} of {len(load.refused) + load.written}: {load.refused[0]}"
-    assert load.written > 50
-    assert len(load.reads) > 20, "the reader beside the writers was not served"
+    assert load.written > WRITTEN
+    assert len(load.reads) > READ, "the reader beside the writers was not served"
     server.stop()

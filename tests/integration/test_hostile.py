@@ -820,19 +820,28 @@ def read_times(c, n, seconds=30):
     return sorted(times)
 
 
+def holds_up_nobody(harm, innocent):
+    """Reads beside it take about what they take alone. Were their loop held up, each would take about as long as the harm itself does, however busy the machine is."""
+    alone, harms = read_times(innocent, 200), []
+    for _ in range(3):
+        t0 = time.monotonic()
+        harm()
+        harms.append(time.monotonic() - t0)
+    with background(harm) as wrong:
+        time.sleep(0.2)
+        beside = read_times(innocent, 200)
+    assert not wrong
+    assert len(beside) == 200, f"{len(beside)} of 200 reads were served"
+    assert beside[100] < max(20 * alone[100], min(harms) / 5), f"{1e3 * alone[100]:.2f} ms alone, {1e3 * beside[100]:.2f} ms beside what takes {1e3 * min(harms):.2f} ms"
+
+
 @pytest.mark.parametrize("shape", LONG_STATEMENTS)
 def test_long_statements_do_not_hold_up_their_loop(new_server, shape):
     """One loop, one client whose statements of 350 KB and more never end, and one who reads beside it."""
     s = own_server(new_server, "--threads", "1")
     with Raw(s) as guilty, Raw(s) as innocent:
         guilty.must("CREATE TABLE h.c (pk int PRIMARY KEY, l list<int>)")
-        alone = read_times(innocent, 200)
-        with background(lambda: guilty.query(LONG_STATEMENTS[shape])) as wrong:
-            time.sleep(0.2)
-            beside = read_times(innocent, 200)
-        assert not wrong
-        assert len(beside) == 200, f"{len(beside)} of 200 reads were served"
-        assert beside[100] < 20 * alone[100], f"{1e3 * alone[100]:.2f} ms alone, {1e3 * beside[100]:.2f} ms beside it"
+        holds_up_nobody(lambda: guilty.query(LONG_STATEMENTS[shape]), innocent)
 
 
 HUGE = b"\x7f" * (1 << 20)
@@ -853,10 +862,4 @@ def test_digits_of_huge_numbers_do_not_hold_up_their_loop(new_server, shape):
     with Raw(s) as guilty, Raw(s) as innocent:
         guilty.must("CREATE TABLE h.n (pk int PRIMARY KEY, v varint, d decimal, t text)")
         guilty.must("INSERT INTO h.n (pk, v, d) VALUES (1, ?, ?)", [HUGE, bytes(4) + HUGE])
-        alone = read_times(innocent, 200)
-        with background(lambda: guilty.must(*HUGE_NUMBERS[shape])) as wrong:
-            time.sleep(0.2)
-            beside = read_times(innocent, 200)
-        assert not wrong
-        assert len(beside) == 200, f"{len(beside)} of 200 reads were served"
-        assert beside[100] < 20 * alone[100], f"{1e3 * alone[100]:.2f} ms alone, {1e3 * beside[100]:.2f} ms beside it"
+        holds_up_nobody(lambda: guilty.must(*HUGE_NUMBERS[shape]), innocent)
