@@ -424,8 +424,9 @@ def test_power_cuts_at_many_points_of_flushes_and_a_compaction(library, tmp_path
         for _ in range(6):  # more than four files of level 0: they are compacted
             time.sleep(0.1)
             save_state(session)
-        eventually(lambda: any(line.endswith(".sst") and " U " in line for line in (server.state / "journal").read_text().splitlines()), 30)
+        eventually(lambda: any(line.endswith(".sst") and " U " in line for line in (server.state / "journal").read_text().splitlines()), 60)
         time.sleep(0.2)
+        eventually(lambda: len(writers.acknowledged) > 50, 60)  # long since, but where the machine is slow
         server.kill9()
         writers.end()
     disk = Disk(server)

@@ -6,7 +6,7 @@ import time
 import pytest
 from cassandra.query import BatchStatement, BatchType
 
-from tally_server import create_keyspace, create_table
+from tally_server import create_keyspace, create_table, eventually
 
 ROUNDS = 4
 WRITERS = 8
@@ -64,6 +64,7 @@ def test_every_acknowledged_write_survives_kill9(new_server, threads, durability
     for number in range(ROUNDS):
         writers = Writers(server, first_id=number * 1_000_000)
         time.sleep(random.uniform(0.5, 1.5))
+        eventually(lambda: len(writers.acknowledged) > 50, 60)
         server.kill9()
         acknowledged = writers.finish()
         assert len(acknowledged) > 50, f"round {number}: only {len(acknowledged)} writes were acknowledged"
@@ -191,7 +192,9 @@ def test_logged_batch_over_partitions_and_tables_is_whole_or_nothing_after_kill9
         writers = [threading.Thread(target=write_batches, args=(session, inserts, first + 1_000_000 * i, acknowledged, stop)) for i in range(WRITERS)]
         for w in writers:
             w.start()
+        before = len(acknowledged)
         time.sleep(0.6 + random.random() / 5)
+        eventually(lambda: len(acknowledged) > before + 20, 60)
         server.kill9()
         stop.set()
         for w in writers:

@@ -14,7 +14,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.query import SimpleStatement
 
-from tally_server import ROOT
+from tally_server import ROOT, eventually
 
 FOLDER = ROOT / "tests" / "integration" / "porcupine"
 BUILD = ROOT / "build" / "drivers" / "porcupine"
@@ -104,9 +104,11 @@ def run_clients(server, history, seed, seconds, kill):
     with connect(server) as cluster:
         session, stop = cluster.connect(), threading.Event()
         clients = [Client(session, seed * CLIENTS + i, seed * CLIENTS + i, history, stop) for i in range(CLIENTS)]
+        before = len(history.operations)
         for c in clients:
             c.start()
         time.sleep(seconds)
+        eventually(lambda: len(history.operations) > before + 80, 60)
         if kill:
             server.kill9()
         stop.set()

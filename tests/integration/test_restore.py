@@ -8,7 +8,7 @@ import pytest
 from cassandra import InvalidRequest
 from cassandra.protocol import SyntaxException
 
-from tally_server import await_active, create_keyspace, status_of
+from tally_server import await_active, create_keyspace, eventually, status_of
 
 PITR = "CUSTOM_PROPERTIES = {'point_in_time_recovery': {'status': 'enabled'}}"
 
@@ -79,6 +79,7 @@ def test_a_table_is_restored_to_each_of_several_seconds_while_writes_go_on(sessi
             moments.append(now())
         for n, moment in enumerate(moments):
             assert restore(session, f"at{n}", "t", moment)[0] in ("RESTORING", "ACTIVE")
+        eventually(lambda: len(acknowledged) > 100, 60)
     finally:
         stop = True
         writer.join()

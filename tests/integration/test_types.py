@@ -195,7 +195,12 @@ def test_a_truncation_takes_all_that_was_before_and_nothing_that_comes_after(cas
         start = time.monotonic()
         session.execute("TRUNCATE k.t")
         truncated.append((start, time.monotonic()))
-    time.sleep(0.3)
+
+    def written_since():
+        with lock:
+            return sum(began[p] > truncated[-1][1] for p in ended)
+
+    eventually(lambda: errors or written_since() > 100, 60)
     stop.set()
     for w in writers:
         w.join()
