@@ -76,6 +76,7 @@ class Server:
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30)
         options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
         options.setdefault("connect_timeout", 20)
+        options.setdefault("control_connection_timeout", 20)  # the driver's are two seconds
         return Cluster([contact or self.host], port=self.port, **options)
 
 

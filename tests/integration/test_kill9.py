@@ -139,7 +139,7 @@ def test_a_counter_batch_survives_kill9_whole_or_not_at_all(new_server):
         with server.cluster() as again:
             found = {(r.p, r.c): r.a for r in again.connect().execute("SELECT p, c, a FROM crash.n")}
         for p in range(partitions):
-            values = {found[p, c] for c in range(counters)}
+            values = {found.get((p, c), 0) for c in range(counters)}  # none yet where the kill came first
             assert len(values) == 1, f"round {number}: half a batch in partition {p}: {found}"
         total = sum(found[p, 0] for p in range(partitions))
         assert acknowledged <= total <= acknowledged + writers * (number + 1)

@@ -343,7 +343,7 @@ class Neighbour:
 
 def test_who_deletes_many_rows_holds_up_nobody_else(tmp_path):
     """Deletions of a partition of 20,000 rows that leave it as it is, so that each is sized by reading all of them; eight at a time."""
-    server, cluster = serve(tmp_path)
+    server, cluster = serve(tmp_path, "--write-timeout", "60000")  # the guilty wait for each other
     with cluster, server.cluster(protocol_version=4) as other:
         s, guilty = cluster.connect(), other.connect()
         create_keyspace(s, "w")
