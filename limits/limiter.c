@@ -192,31 +192,38 @@ static struct draw of_capacity(const struct limiter *l, const struct capacity *c
                          .behind = reads, .per_unit = c->per_unit};
 }
 
-static int draw_table(const struct asking *a, struct limit_table *t, const struct limit_part *p) {
-    struct limiter *l = a->l;
+enum { OF_TABLE = 4, OF_PARTITION = 2 };
+
+static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p, int64_t now_us, struct draw draws[OF_TABLE]) {
     int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW];
     t->touched = true;
-    capacity_add(&t->read, a->ask->now_us, 0, window, l->o.scales);
-    capacity_add(&t->write, a->ask->now_us, 0, window, l->o.scales);
-    const struct draw draws[] = {
-        second(l, LIMIT_TABLE_READ, &t->read_most, p->read_halves, true),
-        of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves),
-        second(l, LIMIT_TABLE_WRITE, &t->write_most, p->write_units, false),
-        of_capacity(l, &t->write, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units),
-    };
-    for (size_t i = 0; i < ARRAY_LEN(draws); i++)
+    capacity_add(&t->read, now_us, 0, window, l->o.scales);
+    capacity_add(&t->write, now_us, 0, window, l->o.scales);
+    draws[0] = second(l, LIMIT_TABLE_READ, &t->read_most, p->read_halves, true);
+    draws[1] = of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves);
+    draws[2] = second(l, LIMIT_TABLE_WRITE, &t->write_most, p->write_units, false);
+    draws[3] = of_capacity(l, &t->write, &t->write_bucket, LIMIT_TABLE_WRITE, p->write_units);
+}
+
+static void of_partition(const struct limiter *l, struct partition_bucket *b, const struct limit_part *p, struct draw draws[OF_PARTITION]) {
+    draws[0] = second(l, LIMIT_PARTITION_READ, &b->read, p->read_halves, true);
+    draws[1] = second(l, LIMIT_PARTITION_WRITE, &b->write, p->write_units, false);
+}
+
+static int draw_table(const struct asking *a, struct limit_table *t, const struct limit_part *p) {
+    struct draw draws[OF_TABLE];
+    of_table(a->l, t, p, a->ask->now_us, draws);
+    for (size_t i = 0; i < OF_TABLE; i++)
         if (draw(a, &draws[i], p)) return -1;
     return 0;
 }
 
 static int draw_partition(const struct asking *a, const struct limit_part *p) {
     struct partition_bucket *b = partition_bucket_open(&a->l->partitions, p->object, p->token, a->l->ask);
+    struct draw draws[OF_PARTITION];
     if (!b) return 0;
-    const struct draw draws[] = {
-        second(a->l, LIMIT_PARTITION_READ, &b->read, p->read_halves, true),
-        second(a->l, LIMIT_PARTITION_WRITE, &b->write, p->write_units, false),
-    };
-    for (size_t i = 0; i < ARRAY_LEN(draws); i++)
+    of_partition(a->l, b, p, draws);
+    for (size_t i = 0; i < OF_PARTITION; i++)
         if (draw(a, &draws[i], p)) return -1;
     return 0;
 }
@@ -369,6 +376,44 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
         }
     }
     if (!over) note_use(&a);
+}
+
+/* ---- giving back ---- */
+
+/* What was taken of a bucket that has filled since, up to its rim. */
+static void refill(const struct draw *d, int64_t now_us) {
+    if (!d->n || !d->bucket->at_us) return;
+    bucket_fill(d->bucket, now_us, d->rate, d->cap, d->start);
+    d->bucket->level += d->n * BUCKET_UNIT;
+    if (d->bucket->level > d->cap * BUCKET_UNIT) d->bucket->level = d->cap * BUCKET_UNIT;
+}
+
+static void refill_limits(struct limiter *l, struct limit_table *t, struct partition_bucket *b, const struct limit_part *p, int64_t now_us) {
+    struct draw draws[OF_TABLE + OF_PARTITION + 2];
+    size_t n = OF_TABLE;
+    of_table(l, t, p, now_us, draws);
+    if (b) {
+        of_partition(l, b, p, &draws[n]);
+        n += OF_PARTITION;
+    }
+    if (l->o.mode != LIMITS_OFF && t->read.provisioned) {
+        draws[n++] = second(l, LIMIT_ACCOUNT_READ, &l->account->read_bucket, p->read_halves, true);
+        draws[n++] = second(l, LIMIT_ACCOUNT_WRITE, &l->account->write_bucket, p->write_units, false);
+    }
+    for (size_t i = 0; i < n; i++) refill(&draws[i], now_us);
+}
+
+void limiter_give_back(struct limiter *l, int64_t now_us, const struct limit_part *p, struct limit_took took) {
+    struct limit_table *t = table_find(l, p->object);
+    struct partition_bucket *b = p->one_partition ? partition_bucket_find(&l->partitions, p->object, p->token) : NULL;
+    l->account->touched = true;
+    if (t && t->mode != LIMITS_OFF && took.of_limits) refill_limits(l, t, b, p, now_us);
+    if (l->o.guidance == GUIDANCE_OFF || !took.of_guidance) return;
+    struct draw of_account = second(l, LIMIT_ENTITIES_ACCOUNT, &l->account->entities, p->entities, false);
+    refill(&of_account, now_us);
+    if (!b) return;
+    struct draw of_entities = second(l, LIMIT_ENTITIES_PARTITION, &b->entities, p->entities, false);
+    refill(&of_entities, now_us);
 }
 
 /* Like draw, of nothing: is there any? */

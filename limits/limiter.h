@@ -79,6 +79,17 @@ void limiter_drop(struct limiter *l, uint32_t object);
 
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
 
+/* What a request has taken: of what it was over, be it let through, nothing was. */
+struct limit_took {
+    bool of_limits, of_guidance;
+};
+static inline struct limit_took limit_took(const struct limit_verdict *v) {
+    return (struct limit_took){.of_limits = v->over.limit == LIMITS, .of_guidance = v->guidance.limit == LIMITS};
+}
+/* A part of a request that was let through has failed after all, and is free: what it took comes back. That its connection made a statement, and what peaks and auto scaling
+ * go by, stays. */
+void limiter_give_back(struct limiter *l, int64_t now_us, const struct limit_part *p, struct limit_took took);
+
 /* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse it, for the account or the table is in debt; *out says so, as limiter_ask
  * would, and it is counted. Only where limits are enforced. */
 bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct limit_verdict *out) MUST_CHECK;

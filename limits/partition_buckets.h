@@ -23,5 +23,7 @@ struct partition_buckets {
 
 int partition_buckets_init(struct partition_buckets *p) MUST_CHECK;
 void partition_buckets_fini(struct partition_buckets *p);
+/* NULL: it is forgotten, and as good as full. */
+struct partition_bucket *partition_bucket_find(const struct partition_buckets *p, uint32_t object, int64_t token);
 /* NULL: this ask has used up all places of the set. */
 struct partition_bucket *partition_bucket_open(struct partition_buckets *p, uint32_t object, int64_t token, uint64_t ask);

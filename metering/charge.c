@@ -19,13 +19,14 @@ static void model_add(struct charge *c, enum size_model model, const struct size
 
 /* ---- reads ---- */
 
-/* What a read of rows alone, none of which was passed over, does not have. */
+/* What a read of one row, which was not passed over, does not have. */
 static bool is_special(const struct op_read *r) {
     return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers;
 }
 
 /* Bytes of its static data. */
 static uint64_t special_add(const struct op_read *r, struct charge *c) {
+    if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
     if (r->filtered) rule_add(c, RULE_READ_PROCESSED);
     if (r->past_limit) rule_add(c, RULE_READ_LIMIT);
     if (r->at_bound) rule_add(c, RULE_READ_BOUND);
@@ -46,8 +47,7 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
         c->row_bytes += bytes;
         model_add(c, cost->size_model, &r->rows);
     }
-    if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
-    if (UNLIKELY(is_special(r))) bytes += special_add(r, c);
+    if (UNLIKELY(r->rows.rows > 1 || is_special(r))) bytes += special_add(r, c);
     return steps(bytes, READ_STEP);
 }
 

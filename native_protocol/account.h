@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ledger/shard.h"
+#include "limits/limiter.h"
 #include "metering/charge.h"
 #include "native_protocol/metric.h"
 
@@ -13,6 +14,7 @@ struct np_account {
     uint64_t read_halves, write_halves; /* half units: of reads; of writes, static ones too */
     uint64_t trace; /* of the session that tells of it (catalog_trace_add); 0: it is not traced */
     struct ledger_claim claim; /* of a write whose answer waits: should it fail */
+    struct limit_took took;    /* of it */
 };
 
 /* The account of a request that succeeds. */

@@ -133,6 +133,14 @@ static void held_insert(struct np_loop *l, struct np_held *h) {
     }
 }
 
+static void take_back(struct np_loop *l, const struct np_ack *a) {
+    const struct np_options *o = l->o;
+    struct np_conn *c = a->conn;
+    int64_t now_us = clock_wall_us(o->clock);
+    if (o->ledger) ledger_take_back(o->ledger, l->number, now_us, &a->account.claim, &c->account, c->state != NP_CONN_CLOSED);
+    if (o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, now_us, &a->account.claim, a->account.took);
+}
+
 /* The outcome is known now: it is told and counted, also when nobody hears it any more. */
 static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     struct np_conn *c = a->conn;
@@ -147,8 +155,7 @@ static void ack_send(struct np_held *h, struct np_ack *a, const struct err *e) {
     const struct np_options *o = c->loop->o;
     if (!e && a->account.trace)
         catalog_trace_more(o->catalog, a->account.trace, clock_machine_us(o->clock), "The log is on disk: acknowledged", "event-loop");
-    bool open = c->state != NP_CONN_CLOSED;
-    if (e && o->ledger) ledger_take_back(o->ledger, c->loop->number, clock_wall_us(o->clock), &a->account.claim, &c->account, open);
+    if (e) take_back(c->loop, a);
     ledger_claim_fini(&a->account.claim);
     npi_conn_answered(c);
     npi_conn_unref(c);

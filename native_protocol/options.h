@@ -3,6 +3,7 @@
 
 #include "cql/cql.h"
 #include "ledger/ledger.h"
+#include "limits/limiter.h"
 #include "native_protocol/tls.h"
 
 struct access_keys;
@@ -18,6 +19,10 @@ struct np_options { /* what it points to must outlive the front */
     struct catalog *catalog;
     struct clock *clock;
     struct ledger *ledger; /* with a shard for every loop; NULL: nothing is posted */
+    struct { /* told of each write that was admitted and has failed; any thread. NULL: nobody is */
+        void (*fn)(void *arg, int64_t now_us, const struct ledger_claim *claim, struct limit_took took);
+        void *arg;
+    } write_failed;
     struct capture_recorder *capture; /* capture/recorder.h; NULL: there is none */
     struct faults *faults; /* faults/faults.h: that hit requests; NULL: there are none */
     enum size_model size_model;

@@ -64,6 +64,19 @@ static enum cql_outcome apply(struct np_call *call, enum cql_outcome planned) {
     return outcome;
 }
 
+static struct limit_took took(const struct np_call *call) {
+    return call->r.verdict ? limit_took(call->r.verdict) : (struct limit_took){.of_limits = true, .of_guidance = true};
+}
+
+/* It was admitted, and could not be applied. */
+static void give_back(const struct np_call *call) {
+    const struct np_options *o = call->conn->loop->o;
+    if (!o->write_failed.fn) return;
+    struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), 0);
+    o->write_failed.fn(o->write_failed.arg, clock_wall_us(o->clock), &claim, took(call));
+    ledger_claim_fini(&claim);
+}
+
 static enum cql_outcome refuse(struct np_call *call) {
     npi_trace_step(call, NP_TRACE_REFUSED, 0);
     cql_abandon(&call->r);
@@ -95,6 +108,7 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     bool admitted = admit(call);
     if (admitted) npi_trace_step(call, NP_TRACE_ADMITTED, 0);
     call->outcome = admitted ? apply(call, planned) : refuse(call);
+    if (UNLIKELY(admitted && call->outcome == CQL_FAILED)) give_back(call);
     if (UNLIKELY(call->fault.rule != NULL) && is_planned(call->outcome)) npi_fault_after(call);
 }
 
@@ -139,8 +153,10 @@ static void fill_account(struct np_call *call) {
     call->account.schema_changed = call->r.result.kind == RESULT_SCHEMA_CHANGE;
     call->account.failed = call->fault.applied && call->err.set;
     if (call->account.failed) call->account.failure = call->err.code;
-    if (call->outcome == CQL_COMMIT && call->conn->loop->o->ledger)
+    if (call->outcome == CQL_COMMIT && call->conn->loop->o->ledger) {
         call->account.claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), call->statement_id);
+        call->account.took = took(call);
+    }
 }
 
 /* Of a response that waits to be durable the loop does both, when it is. -1: the connection cannot be answered, or is not to be. */

@@ -222,6 +222,21 @@ static int begin(void *arg, struct cql_request *r, const struct schema_table *t,
     return may ? 0 : answer(r, &v, e);
 }
 
+static void give_back_part(struct admission *a, int64_t now_us, const struct ledger_claim_part *p, struct limit_took took) {
+    const struct limit_part part = {.object = p->object, .one_partition = true, .token = p->token, .read_halves = p->read_halves,
+                                    .write_units = (int64_t)p->write_units + p->static_units, .entities = p->entities};
+    limiter_give_back(a->limiter, now_us, &part, took);
+}
+
+void admission_give_back(void *arg, int64_t now_us, const struct ledger_claim *claim, struct limit_took took) {
+    struct admission *a = arg;
+    if (!claim->n) return;
+    pthread_mutex_lock(&a->lock);
+    give_back_part(a, now_us, &claim->first, took);
+    for (uint32_t i = 0; i + 1 < claim->n; i++) give_back_part(a, now_us, &claim->others[i], took);
+    pthread_mutex_unlock(&a->lock);
+}
+
 /* ---- what outlives a restart ---- */
 
 struct restoring {

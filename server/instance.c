@@ -95,6 +95,7 @@ static int open_front(struct instance *in, struct err *e) {
         .clock = &in->clock.clock,
         .ledger = s->unmetered ? NULL : in->ledger,
         .unmetered = s->unmetered,
+        .write_failed = {.fn = admission_give_back, .arg = in->admission},
         .capture = in->capture,
         .faults = in->faults,
         .access = in->access,

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cassandra import WriteTimeout
 from cassandra.cluster import NoHostAvailable
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.metadata import Murmur3Token
@@ -460,3 +461,37 @@ def test_periodic_loses_at_most_its_window(periodic, tmp_path):
     finally:
         again.kill9()
     assert lost > 0, "nothing was lost: what was not synced was not cut off"
+
+
+# ---- what a write that fails is charged ----
+
+@pytest.mark.parametrize("condition", ["", "IF NOT EXISTS"])
+def test_what_a_write_took_of_its_limits_comes_back_when_it_fails(library, tmp_path, condition):
+    """Of 10 units in the second at which the clock stands still: 4 that are written, 6 that fail and are free, 6 that are written, and then none is left."""
+    server = FaultyServer(tmp_path, library, "--ddl-delay", "none", "--control", "on", "--limits", "enforce", "--limit-values", "on-demand-write=10").start()
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        prepare(session)
+        session.execute("UPDATE system_control.clock SET state = 'frozen', now = '2026-05-06 12:00:00+0000' WHERE name = 'server'")
+
+        def write(p, units):
+            text = f"INSERT INTO f.t (p, v) VALUES (%s, %s) {condition}"
+            session.execute(SimpleStatement(text, retry_policy=FallthroughRetryPolicy()), (p, "x" * (1024 * (units - 1) + 800)))
+
+        def is_written(p, units):
+            """Else the disk has failed, and no limit has refused it."""
+            try:
+                write(p, units)
+            except Exception as e:
+                assert "on-demand-write" not in str(e), e
+                return False
+            return True
+
+        write(1, 4)
+        server.fail("write", 1, 1000, errno.ENOSPC)
+        assert not is_written(2, 6)
+        server.heal()
+        eventually(lambda: is_written(3, 6), seconds=60)
+        with pytest.raises(WriteTimeout, match="on-demand-write"):
+            write(4, 1)
+    server.stop()

@@ -69,6 +69,51 @@ static void test_a_second_holds_exactly_its_rate(void **state) {
     limiter_free(w.l);
 }
 
+static void give_back(struct world *w, int64_t token, int64_t units) {
+    struct limit_part p = {.object = 1, .one_partition = true, .token = token, .write_units = units, .entities = 1};
+    limiter_give_back(w->l, w->now_us, &p, limit_took(&w->v));
+}
+
+/* Table, partition and entities have it again, and no more than they had. */
+static void test_what_a_write_took_that_failed_comes_back(void **state) {
+    (void)state;
+    static const char *const values[] = {"on-demand-write=10", "partition-write=10", "table-write=10"};
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        struct limiter_options o = options(values[i]);
+        struct world w;
+        open_world(&w, &o);
+        assert_true(writes(&w, 1, 1));
+        assert_true(writes(&w, 1, 9));
+        give_back(&w, 1, 9);
+        assert_false(writes(&w, 1, 10));
+        assert_true(writes(&w, 1, 9));
+        assert_false(writes(&w, 1, 1));
+        give_back(&w, 1, 9); /* of the one that was refused: it took nothing */
+        assert_false(writes(&w, 1, 1));
+        w.now_us += S / 2;
+        assert_true(writes(&w, 1, 5));
+        w.now_us += 10 * S;
+        give_back(&w, 1, 5); /* which has filled since */
+        assert_true(writes(&w, 1, 10));
+        assert_false(writes(&w, 1, 1));
+        limiter_free(w.l);
+    }
+}
+
+static void test_entities_of_a_write_that_failed_come_back(void **state) {
+    (void)state;
+    struct limiter_options o = options("entities-partition=1");
+    struct world w;
+    o.mode = LIMITS_OFF;
+    o.guidance = GUIDANCE_ENFORCE;
+    open_world(&w, &o);
+    assert_true(writes(&w, 1, 1));
+    give_back(&w, 1, 1);
+    assert_true(writes(&w, 1, 1));
+    assert_false(writes(&w, 1, 1));
+    limiter_free(w.l);
+}
+
 static void test_a_write_larger_than_the_bucket_waits_until_it_is_full(void **state) {
     (void)state;
     struct limiter_options o = options("on-demand-write=10");
@@ -510,6 +555,8 @@ static void test_damaged_state_is_no_trouble(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_second_holds_exactly_its_rate),
+        cmocka_unit_test(test_what_a_write_took_that_failed_comes_back),
+        cmocka_unit_test(test_entities_of_a_write_that_failed_come_back),
         cmocka_unit_test(test_a_write_larger_than_the_bucket_waits_until_it_is_full),
         cmocka_unit_test(test_reads_run_into_debt_and_those_after_pay),
         cmocka_unit_test(test_a_read_may_begin_unless_its_table_is_in_debt),
