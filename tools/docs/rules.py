@@ -97,6 +97,20 @@ UNNAMED = {
 }
 
 
+# By number: the refusal of what is beyond it, where that is not called the same; and the number that nothing is refused for.
+REFUSED_AS = {
+    "NAME_LENGTH": "NAME", "FIELD_NAME_LENGTH": "FIELD_NAME", "REGIONS_MIN": "REGIONS", "REGIONS_MAX": "REGIONS", "WRITTEN_COLUMNS": "COLUMNS",
+    "WRITTEN_COLUMNS_TTL": "COLUMNS", "FROZEN_NESTING": "NESTING", "RANGE_DELETE_ROWS": "RANGE_DELETE", "TIMESTAMP_PAST_SECONDS": "TIMESTAMP_WINDOW",
+    "TIMESTAMP_AHEAD_SECONDS": "TIMESTAMP_WINDOW", "VARINT_DIGITS": "VARINT",
+}
+NOT_REFUSED = {"IN_PAGE_SUBQUERIES": "`tests/integration/test_metering.py`: `test_in_breaks_a_page_after_ten_subqueries`"}
+
+
+def number_test(number, refusals, tests):
+    """Where the number is tested; refusals: their names by id; tests: those of refusals by name."""
+    return NOT_REFUSED.get(number) or tests.get(refusals.get(REFUSED_AS.get(number, number)), ("",))[0]
+
+
 def tests_of(names, quoted=False):
     """By name of a rule: the first test that names it, or the file that does; quoted: where the name is a common word."""
     found = {name: test for name, test in UNNAMED.items() if name in names}
@@ -154,7 +168,9 @@ def page():
                      [[f"`{n}`", checks, f"{codes[code]}: {words_of(words, instead, tests.get(n, ('', None))[1])}", instead, pages[at], confidence, since,
                        tests.get(n, ("",))[0]] for _, n, checks, words, instead, code, at, confidence, since in refusals]))
     out.append("## Numbers\n")
-    out.append(table(["number", "what", "source"], [[f"{int(v):,}", what, pages[at]] for _, v, what, at in rows(ROOT / "keyspaces" / "quota.def", "QUOTA")]))
+    numbers = [(row, number_test(row[0], {r[0]: r[1] for r in refusals}, tests)) for row in rows(ROOT / "keyspaces" / "quota.def", "QUOTA")]
+    out.append(table(["number", "what", "source", "test"], [[f"{int(v):,}", what, pages[at], test] for (_, v, what, at), test in numbers]))
+    missing += [row[0] for row, test in numbers if not test]
     charges = rows(ROOT / "metering" / "rule.def", "RULE")
     tests = tests_of([r[1] for r in charges])
     out.append("## Charged\n")
