@@ -238,7 +238,7 @@ static int write_stamp(struct rocks *r, struct err *e) {
     r->stamped_us = clock_machine_us(&clock_real);
     if (kv_stamp_take(r->rows, &now, e)) return -1;
     snprintf(now.rows, sizeof(now.rows), "%s", strrchr(r->rows, '/') + 1);
-    if ( sync_manifest(r, now.manifest, e) || flush_log(r, true, e)) return -1;
+    if (sync_manifest(r, now.manifest, e) || flush_log(r, true, e)) return -1;
     if (kv_stamp_write(r->stamp_path, &now, e)) return -1;
     r->stamp = now;
     r->stamped = atomic_load_explicit(&r->synced, memory_order_relaxed);

@@ -19,7 +19,7 @@
 
 enum { ENGI_STRIPES = 1024 };
 
-#define ENGI_STRIPE_OF_BATCH ((pthread_t)-1)
+#define ENGI_STRIPE_OF_BATCH ((pthread_t)(-1))
 
 struct engi_stripe {
     pthread_mutex_t lock; /* of owner and n_waiting */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test; ends with one line of totals.
 #   tools/test.sh [--preset PRESET] [STEP...]    all steps when none is named:
-#     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; docs/compatibility.md is what the tables of
+#     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; C is laid out as .clang-format says; docs/compatibility.md is what the tables of
 #                  rules say, and every rule has a test
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
@@ -75,6 +75,8 @@ ctests() {
 
 step_layers() {
     counted layers python3 tests/layer/check_layers.py
+    python_env format tests/layer/requirements.txt
+    counted layout build/format/bin/python tests/layer/check_format.py
     counted "rules" python3 tools/docs/rules.py --check
 }
 step_unit() {

@@ -177,7 +177,8 @@ int where_key_values(const struct where_plan *w, struct cql_request *r, struct w
 }
 
 static bool is_outside(int64_t token, int64_t from, int64_t to, bool wraps) {
-    bool low = token < from, high = token > to;
+    bool low = token < from;
+    bool high = token > to;
     return wraps ? low && high : low || high;
 }
 

@@ -40,7 +40,7 @@ static void put(void *arg, const struct flight_slot *slot, uint8_t version, uint
     struct drive *l = arg;
     (void)version;
     if (l->fill) {
-        fill_put(out, stream, l->fill, slot->a, (const uint8_t(*)[16])l->ids, l->large);
+        fill_put(out, stream, l->fill, slot->a, (const uint8_t (*)[16])l->ids, l->large);
         return;
     }
     enum statement s = workload_pick(l->request, slot->a);

@@ -75,27 +75,27 @@ static int parse(int argc, char **argv, struct bench_options *o) {
     };
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
-            case 't': o->tallyd = optarg; break;
-            case 'a': o->against = optarg; break;
-            case 'c': o->connections = (unsigned)atoi(optarg); break;
-            case 'f': o->in_flight = (unsigned)atoi(optarg); break;
-            case 's': o->seconds = atof(optarg); break;
-            case 'w': o->workloads = optarg; break;
-            case 'p': o->pid = atoi(optarg); break;
-            case 'n': o->name = optarg; break;
-            case 'm': o->metering = optarg; break;
-            case 'z': o->write_size = optarg; break;
-            case 'g': o->growth = strtoull(optarg, NULL, 10); break;
-            case 'l': o->rows = strtoull(optarg, NULL, 10); break;
-            case 'd': o->data_dir = optarg; break;
-            case 'r': o->runs = (unsigned)atoi(optarg); break;
-            case 'o': o->report = optarg; break;
-            case 'j': o->json = true; break;
-            case 'h': return usage(stdout), 1;
-            case 'b':
-                if (parse_beside(o, optarg)) return -1;
-                break;
-            default: return -1;
+        case 't': o->tallyd = optarg; break;
+        case 'a': o->against = optarg; break;
+        case 'c': o->connections = (unsigned)atoi(optarg); break;
+        case 'f': o->in_flight = (unsigned)atoi(optarg); break;
+        case 's': o->seconds = atof(optarg); break;
+        case 'w': o->workloads = optarg; break;
+        case 'p': o->pid = atoi(optarg); break;
+        case 'n': o->name = optarg; break;
+        case 'm': o->metering = optarg; break;
+        case 'z': o->write_size = optarg; break;
+        case 'g': o->growth = strtoull(optarg, NULL, 10); break;
+        case 'l': o->rows = strtoull(optarg, NULL, 10); break;
+        case 'd': o->data_dir = optarg; break;
+        case 'r': o->runs = (unsigned)atoi(optarg); break;
+        case 'o': o->report = optarg; break;
+        case 'j': o->json = true; break;
+        case 'h': return usage(stdout), 1;
+        case 'b':
+            if (parse_beside(o, optarg)) return -1;
+            break;
+        default: return -1;
         }
     }
     if (optind != argc) return wrong("there are no arguments beside options");

@@ -59,7 +59,7 @@ static void put_workloads(const struct report *r, const struct sheet *s) {
             snprintf(cells[1], CELL, "%s", target_name(r->options, (enum target)t));
             for (size_t i = 0; i < ARRAY_LEN(metrics); i++) put_spread(cells[2 + i], figure_of(r, (enum workload)w, (enum target)t, metrics[i]));
             put_spread(cells[7], t == TALLYD ? figure_of_ceiling(r, (enum workload)w, TALLYD) : (struct spread){0});
-            put_row(s, (const char(*)[CELL])cells, ARRAY_LEN(heads));
+            put_row(s, (const char (*)[CELL])cells, ARRAY_LEN(heads));
         }
     end_table(s);
 }
@@ -88,7 +88,7 @@ static void put_growth(const struct report *r, const struct sheet *s) {
             snprintf(cells[6], CELL, "%s %.3g", growth_rows[what].follows == ALL ? "at least" : "at most", growth_bound((enum growth)what));
             put_pair(cells[7], c[0].rows_read, c[GROWTH_STEPS - 1].rows_read);
             put_pair(cells[8], c[0].bytes_read, c[GROWTH_STEPS - 1].bytes_read);
-            put_row(s, (const char(*)[CELL])cells, ARRAY_LEN(heads));
+            put_row(s, (const char (*)[CELL])cells, ARRAY_LEN(heads));
         }
     end_table(s);
 }
@@ -103,7 +103,7 @@ static void put_promises(const struct report *r, const struct sheet *s) {
         snprintf(cells[0], CELL, "%s", p.what);
         put_spread(cells[2], p.value);
         snprintf(cells[3], CELL, "%.3g", p.bar);
-        put_row(s, (const char(*)[CELL])cells, ARRAY_LEN(heads));
+        put_row(s, (const char (*)[CELL])cells, ARRAY_LEN(heads));
     }
     end_table(s);
 }

@@ -103,7 +103,8 @@ def drive(args, server, folder):
     profile, samples = folder / "soak.yaml", []
     profile.write_text(PROFILE)
     command = [Path(args.binary).parent / "tally", "stress", "--server", f"{server.host}:{server.port}", "--file", profile, "--seconds", args.seconds, "--rate", args.rate, "--json"]
-    stress = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with open(folder / "report.json", "w") as out:
+        stress = subprocess.Popen([str(c) for c in command], stdout=out, stderr=subprocess.DEVNULL)
     began = time.monotonic()
     time.sleep(min(args.interval / 2, 5))  # tables are made
     while stress.poll() is None:
@@ -115,7 +116,7 @@ def drive(args, server, folder):
             stress.wait(max(0, began + len(samples) * args.interval - time.monotonic()))
         except subprocess.TimeoutExpired:
             pass
-    return samples, json.loads(stress.stdout.read())
+    return samples, json.loads((folder / "report.json").read_text())
 
 
 def main():

@@ -10,7 +10,8 @@ static void check_delay(const struct ddl_delay *d) {
     uint64_t random = 7;
     for (int i = 0; i < 4; i++) {
         int64_t us = ddl_delay_draw(d, "CREATE TABLE", &random);
-        if (us < 0 ? d->kind != DDL_HELD || us != -1 : us > (int64_t)DDL_DELAY_MAX_MS * 1000) abort();
+        if (us < 0 && (d->kind != DDL_HELD || us != -1)) abort();
+        if (us > (int64_t)DDL_DELAY_MAX_MS * 1000) abort();
     }
 }
 

@@ -130,7 +130,8 @@ static int64_t sample_zipf(const struct dist *d, double share) {
 
 static int64_t sample_normal(const struct dist *d, struct dist_random *r) {
     double x = round(d->p + d->q * standard_normal(r));
-    return x < (double)d->low ? d->low : x > (double)d->high ? d->high : (int64_t)x;
+    if (x < (double)d->low) return d->low;
+    return x > (double)d->high ? d->high : (int64_t)x;
 }
 
 int64_t dist_sample(const struct dist *d, struct dist_random *r, const struct dist_moment *m) {
