@@ -3,6 +3,7 @@
  * canned: parses the frame header and answers a constant. rocksdb: the same loop, and the RocksDB work that the
  * statement needs (get, write batch, seek and 100 next) on keys and values of the size that tallyd stores; writes are
  * gathered per wake-up into one batch; with fsync, a thread flushes the log while anybody waits and only then answers.
+ * RocksDB's options are tallyd's where the work does not hang on them.
  */
 #pragma once
 
