@@ -97,7 +97,7 @@ def test_the_life_of_a_table(client, keyspace, session):
         capacitySpecification={"throughputMode": "PROVISIONED", "readCapacityUnits": 5, "writeCapacityUnits": 6},
         autoScalingSpecification={"readCapacityAutoScaling": {"autoScalingDisabled": False, "minimumUnits": 5, "maximumUnits": 50, "scalingPolicy": TARGET}})
     assert made["resourceArn"] == arn
-    assert await_status(client, keyspace, "Orders")[0] == "CREATING"
+    assert await_status(client, keyspace, "Orders")[0] in ("CREATING", "ACTIVE")  # of 100 ms; who asks later sees the end
     t = client.get_table(keyspaceName=keyspace, tableName="Orders")
     assert t["resourceArn"] == arn and t["comment"] == {"message": "of the shop"} and t["defaultTimeToLive"] == 3600 and t["ttl"] == {"status": "ENABLED"}
     assert t["capacitySpecification"] == {"throughputMode": "PROVISIONED", "readCapacityUnits": 5, "writeCapacityUnits": 6}
@@ -127,7 +127,7 @@ def test_the_life_of_a_table(client, keyspace, session):
                                     restoreTimestamp=datetime.datetime.now(), tagsOverride=[{"key": "of", "value": "restore"}],
                                     capacitySpecificationOverride={"throughputMode": "PROVISIONED", "readCapacityUnits": 1, "writeCapacityUnits": 2})
     assert restored["restoredTableARN"] == arn.replace("Orders", "Again")
-    assert await_status(client, keyspace, "Again")[0] == "RESTORING"
+    assert await_status(client, keyspace, "Again")[0] in ("RESTORING", "ACTIVE")
     assert client.get_table(keyspaceName=keyspace, tableName="Again")["capacitySpecification"]["writeCapacityUnits"] == 2
     assert session.execute(f'SELECT note FROM "{keyspace}"."Again" WHERE id = 1').one() == ("x",)
     for table in ("Again", "Orders"):
