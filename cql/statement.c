@@ -42,6 +42,9 @@ static const struct statement_ops *const ops_of_kind[STMT_KINDS] = {
     [STMT_DROP_FUNCTION] = &drop_function_ops,
     [STMT_CREATE_AGGREGATE] = &create_aggregate_ops,
     [STMT_DROP_AGGREGATE] = &drop_function_ops,
+    [STMT_DROP_INDEX] = &drop_thing_ops,
+    [STMT_DROP_VIEW] = &drop_thing_ops,
+    [STMT_DROP_TRIGGER] = &drop_thing_ops,
 };
 
 static const struct {

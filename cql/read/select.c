@@ -270,18 +270,17 @@ static int compile_group(struct compile *c, struct select_plan *p, const struct 
     return 0;
 }
 
+static int check_partition_limit(struct compile *c, const struct select_plan *p, const struct ast_select *ast) {
+    bool beside = ast->per_partition_limit && p->n_aggregates && !p->grouped;
+    return beside ? err_invalid(c->err, "PER PARTITION LIMIT is not allowed with aggregate queries.") : 0;
+}
+
 static int compile_limits(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
     const struct schema_table *t = p->table;
-    struct receiver to = {.keyspace = t->keyspace->name, .table = t->name, .name = "[per_partition_limit]", .type = cql_type_scalar(CQL_INT)};
-    if (ast->per_partition_limit) {
-        p->partition_limit = term_compile(c, ast->per_partition_limit, &to);
-        if (!p->partition_limit) return -1;
-        if (p->n_aggregates && !p->grouped) return err_invalid(c->err, "PER PARTITION LIMIT is not allowed with aggregate queries.");
-    }
-    to.name = "[limit]";
-    if (!ast->limit) return 0;
-    p->limit = term_compile(c, ast->limit, &to);
-    return p->limit ? 0 : -1;
+    struct receiver to = {.keyspace = t->keyspace->name, .table = t->name, .name = "[limit]", .type = cql_type_scalar(CQL_INT)};
+    if (ast->limit && !(p->limit = term_compile(c, ast->limit, &to))) return -1;
+    to.name = "[per_partition_limit]";
+    return ast->per_partition_limit && !(p->partition_limit = term_compile(c, ast->per_partition_limit, &to)) ? -1 : 0;
 }
 
 static bool asks_for_times(const struct term *t) {
@@ -377,8 +376,9 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     }
     p->several_partitions = has_partition_in(p);
     if (p->distinct && check_distinct(c, p, ast, wanted)) return -1;
-    if (compile_group(c, p, ast) || compile_limits(c, p, ast) || compile_order(c, p, ast)) return -1;
+    if (compile_group(c, p, ast) || check_partition_limit(c, p, ast) || compile_order(c, p, ast)) return -1;
     if (p->where->needs_filtering) return where_refuse_filtering(c);
+    if (compile_limits(c, p, ast)) return -1;
     want_ordering(p, wanted);
     if (plan_reading(c, p, wanted)) return -1;
     out->n_pk = p->where->n_pk_binds;

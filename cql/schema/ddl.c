@@ -59,6 +59,13 @@ const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
 
 int ddl_refuse(struct compile *c, const char *feature) { return err_invalid(c->err, "%s is not yet supported.", feature); }
 
+/* Told before what else is wrong. The replicated system keyspaces are guarded by permissions, and the catalogue says so. */
+int ddl_refuse_system(struct compile *c, const char *keyspace) {
+    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, keyspace);
+    if (!ks || !ks->is_system || strcmp(keyspace, "system_traces") == 0) return 0;
+    return err_set(c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", keyspace);
+}
+
 int ddl_refuse_mask(struct compile *c) {
     return err_invalid(c->err, "Cannot mask columns because dynamic data masking is not enabled. You can enable it with the dynamic_data_masking_enabled property on cassandra.yaml");
 }
@@ -138,9 +145,9 @@ int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool a
 }
 
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) {
-    if (col->mask) return ddl_refuse_mask(c);
     out->name = col->name;
     out->kind = col->is_static ? COLUMN_STATIC : COLUMN_REGULAR;
     out->type = ddl_type(c, keyspace, col->type);
-    return out->type ? 0 : -1;
+    if (!out->type) return -1;
+    return col->mask ? ddl_refuse_mask(c) : 0;
 }

@@ -16,6 +16,7 @@ enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s);
 /* The keyspace that a statement names or the session's; NULL and Cassandra's ERR_INVALID when there is neither. */
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
 int ddl_refuse(struct compile *c, const char *feature); /* -1, "<feature> is not yet supported." */
+int ddl_refuse_system(struct compile *c, const char *keyspace); /* -1: one of the server's own that nobody may change */
 int ddl_refuse_mask(struct compile *c);                 /* -1, as a Cassandra without dynamic data masking, which is how it comes */
 
 /* ---- properties ---- */
@@ -68,4 +69,5 @@ int ddl_check_nested(struct compile *c, const struct catalog_column *col, bool a
 int ddl_column(struct compile *c, const char *keyspace, const struct ast_column *col, struct catalog_column *out) MUST_CHECK;
 
 extern const struct statement_ops create_keyspace_ops, alter_keyspace_ops, drop_keyspace_ops, create_table_ops, alter_table_ops, drop_table_ops, restore_table_ops, describe_ops;
-extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops, truncate_ops, create_function_ops, create_aggregate_ops, drop_function_ops;
+extern const struct statement_ops create_type_ops, alter_type_ops, drop_type_ops, truncate_ops, create_function_ops, create_aggregate_ops, drop_function_ops,
+    drop_thing_ops;

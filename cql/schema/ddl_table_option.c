@@ -188,24 +188,38 @@ static int refuse_newer(struct compile *c, const struct table_option *o) {
     return o->defaults[0] ? 0 : compat_refuse(&c->compat, REFUSE_TABLE_OPTION, c->err, o->name);
 }
 
+/* The order in which Cassandra reads the options (TableAttributes.build) and then looks at their ranges (TableParams.validate), whatever order the
+ * statement has. */
+static const char *const reading_order[] = {"bloom_filter_fp_chance", "caching", "comment", "compaction", "compression", "memtable", "default_time_to_live",
+                                            "gc_grace_seconds", "max_index_interval", "memtable_flush_period_in_ms", "min_index_interval", "speculative_retry",
+                                            "additional_write_policy", "crc_check_chance", "cdc", "read_repair"};
+static const char *const range_order[] = {"bloom_filter_fp_chance", "crc_check_chance", "default_time_to_live", "gc_grace_seconds", "min_index_interval"};
+
+/* Behind all of them: what is not among them. */
+static size_t place_in(const char *const *order, size_t n, const char *name) {
+    size_t i = 0;
+    while (i < n && strcmp(order[i], name) != 0) i++;
+    return i;
+}
+
+static int add_prop(struct compile *c, const struct ast_prop *prop, struct option_list *out) {
+    const struct table_option *o = find(c, prop->name);
+    if (is_keyspaces_map(c, prop->name)) return add_keyspaces_map(c, prop, out);
+    if (!o) return 0; /* table_id's */
+    if (refuse_newer(c, o)) return -1;
+    if (o->kind == OPTION_MAP) return add_map(c, o, prop->value, out);
+    const char *text = prop_text(c, o->name, prop->value);
+    return !text || add_scalar(c, o, text, out) ? -1 : 0;
+}
+
 int table_props_options(struct compile *c, const struct ast_props *p, const struct schema_table *altered, struct option_list *out) {
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct ast_prop *prop = &p->props[i];
-        const struct table_option *o = find(c, prop->name);
-        if (strcmp(prop->name, "id") == 0) continue; /* table_id's */
-        if (is_keyspaces_map(c, prop->name)) {
-            if (add_keyspaces_map(c, prop, out)) return -1;
-        } else if (!o) {
-            return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", prop->name);
-        } else if (refuse_newer(c, o)) {
-            return -1;
-        } else if (o->kind == OPTION_MAP) {
-            if (add_map(c, o, prop->value, out)) return -1;
-        } else {
-            const char *text = prop_text(c, o->name, prop->value);
-            if (!text || add_scalar(c, o, text, out)) return -1;
-        }
+        const char *name = p->props[i].name;
+        if (strcmp(name, "id") && !is_keyspaces_map(c, name) && !find(c, name)) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
     }
+    for (size_t place = 0; place <= ARRAY_LEN(range_order); place++)
+        for (uint32_t i = 0; i < p->n; i++)
+            if (place_in(range_order, ARRAY_LEN(range_order), p->props[i].name) == place && add_prop(c, &p->props[i], out)) return -1;
     int64_t least = atoi(effective(out, altered, "min_index_interval", c->schema->cassandra_mode));
     int64_t most = atoi(effective(out, altered, "max_index_interval", c->schema->cassandra_mode));
     if (most < least)
@@ -214,22 +228,22 @@ int table_props_options(struct compile *c, const struct ast_props *p, const stru
     return 0;
 }
 
+static int read_kind(struct compile *c, const struct ast_prop *prop, struct option_list *scratch) {
+    const struct table_option *o = find(c, prop->name);
+    if (!o) return 0;
+    if (o->kind == OPTION_MAP) return add_map(c, o, prop->value, scratch);
+    const char *text = prop_text(c, o->name, prop->value);
+    return !text || check_kind(c, o, text) || (o->kind == OPTION_TEXT && !settle_text(c, o->name, text)) ? -1 : 0;
+}
+
 /* Sub-options and policies are read where the kinds are, so that their errors come before the table's existence. */
 int table_props_kinds(struct compile *c, const struct ast_props *p) {
     struct option_list *scratch = ARENA_NEW(c->arena, struct option_list);
     if (!scratch) return err_nomem(c->err);
     scratch->arena = c->arena;
     scratch->err = c->err;
-    for (uint32_t i = 0; i < p->n; i++) {
-        const struct table_option *o = find(c, p->props[i].name);
-        if (!o) continue;
-        const struct ast_prop_value *v = p->props[i].value;
-        if (o->kind == OPTION_MAP) {
-            if (add_map(c, o, v, scratch)) return -1;
-            continue;
-        }
-        const char *text = prop_text(c, o->name, v);
-        if (!text || check_kind(c, o, text) || (o->kind == OPTION_TEXT && !settle_text(c, o->name, text))) return -1;
-    }
+    for (size_t place = 0; place <= ARRAY_LEN(reading_order); place++)
+        for (uint32_t i = 0; i < p->n; i++)
+            if (place_in(reading_order, ARRAY_LEN(reading_order), p->props[i].name) == place && read_kind(c, &p->props[i], scratch)) return -1;
     return 0;
 }

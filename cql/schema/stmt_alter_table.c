@@ -39,9 +39,9 @@ static int beside(struct compile *c, const struct ast_beside *b, struct option_l
 static int with(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
     struct option_list *l = list_new(c);
     if (!l) return -1;
-    if (table_id(c, &a->props, change)) return -1;
+    if (table_props_options(c, &a->props, table, l) || table_id(c, &a->props, change)) return -1;
     if (change->has_id) return err_set(c->err, ERR_CONFIG, "Cannot alter table id.");
-    if (table_props_options(c, &a->props, table, l) || settings_refuse_several(c, l) || beside(c, &a->beside, l, change)) return -1;
+    if (settings_refuse_several(c, l) || beside(c, &a->beside, l, change)) return -1;
     change->n_options = l->n;
     change->options = l->items;
     return 0;
@@ -102,6 +102,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     if (!change || !(change->keyspace = ddl_keyspace(c, &a->table))) return -1;
     change->name = a->table.name;
     change->conditional = a->if_exists;
+    if (ddl_refuse_system(c, change->keyspace)) return -1;
     if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
     if (a->op == ALTER_TABLE_WITH && table_props_kinds(c, &a->props)) return -1;
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);

@@ -31,6 +31,27 @@ static int check_name(const struct create *t) {
     return 0;
 }
 
+/* What Cassandra finds while it reads the statement. These errors name the table as the statement does. */
+static int check_read(struct create *t) {
+    const struct ast_create_table *a = t->ast;
+    struct err *e = t->c->err;
+    struct name_tree ordered = {.arena = t->c->arena};
+    const char *name = a->table.keyspace ? arena_printf(t->c->arena, "%s.%s", a->table.keyspace, t->name) : t->name;
+    if (!name) return err_nomem(e);
+    t->by_name.arena = t->c->arena;
+    for (uint32_t i = 0; i < a->n_columns; i++) {
+        int rc = name_tree_put(&t->by_name, slice_str(a->columns[i].name), i);
+        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, name);
+    }
+    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", name);
+    for (uint32_t i = 0; i < a->props.n_order; i++) {
+        const char *column = a->props.order[i].column;
+        int rc = name_tree_put(&ordered, slice_str(column), i);
+        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s'", column, name);
+    }
+    return a->n_primary_keys ? 0 : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
+}
+
 /* Told here as well as by the catalogue, because Cassandra tells it before anything about columns. */
 static int check_existence(const struct create *t) {
     struct err *e = t->c->err;
@@ -47,20 +68,10 @@ static int check_existence(const struct create *t) {
 static int declare_columns(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
-    /* These errors name the table as the statement does. */
-    const char *name = a->table.keyspace ? arena_printf(t->c->arena, "%s.%s", a->table.keyspace, t->name) : t->name;
-    if (!name) return err_nomem(e);
-    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", name);
-    if (a->n_primary_keys == 0) return err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
     t->declared = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
     if (!t->declared || !t->ordered || !t->used) return err_nomem(e);
-    t->by_name.arena = t->c->arena;
-    for (uint32_t i = 0; i < a->n_columns; i++) {
-        int rc = name_tree_put(&t->by_name, slice_str(a->columns[i].name), i);
-        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, name);
-    }
     for (uint32_t i = 0; i < a->n_columns; i++)
         if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
     return 0;
@@ -118,18 +129,6 @@ static bool names(const char *name, const struct ast_ordering *order, uint32_t n
 static bool is_clustering(const struct create *t, const char *name) {
     const uint32_t *at = name_tree_find(&t->by_name, slice_str(name));
     return at && t->declared[*at].kind == COLUMN_CLUSTERING;
-}
-
-static int check_order_unique(const struct create *t) {
-    const struct ast_props *p = &t->ast->props;
-    struct name_tree named = {.arena = t->c->arena};
-    for (uint32_t i = 0; i < p->n_order; i++) {
-        const char *column = p->order[i].column;
-        int rc = name_tree_put(&named, slice_str(column), i);
-        if (rc < 0) return err_nomem(t->c->err);
-        if (rc) return err_invalid(t->c->err, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s.%s'", column, t->keyspace, t->name);
-    }
-    return 0;
 }
 
 /* A clustering column of a reversed class is in descending order. */
@@ -191,9 +190,13 @@ static int take_options(struct create *t, struct catalog_change *change) {
     if (table_props_options(t->c, &t->ast->props, NULL, l)) return -1;
     change->n_options = l->n;
     change->options = l->items;
+    return 0;
+}
+
+static int check_counter_options(const struct create *t, const struct catalog_change *change) {
     bool is_counter = t->ordered[t->n_ordered - 1].type->id == CQL_COUNTER;
-    for (uint32_t i = 0; i < l->n && is_counter; i++)
-        if (strcmp(l->items[i].name, "default_time_to_live") == 0 && strcmp(l->items[i].value, "0") != 0)
+    for (uint32_t i = 0; i < change->n_options && is_counter; i++)
+        if (strcmp(change->options[i].name, "default_time_to_live") == 0 && strcmp(change->options[i].value, "0") != 0)
             return err_invalid(t->c->err, "Cannot set default_time_to_live on a table with counters");
     return 0;
 }
@@ -205,12 +208,13 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     change->keyspace = t.keyspace;
     change->name = t.name;
     change->conditional = t.ast->if_not_exists;
-    for (uint32_t i = 0; i < t.ast->n_columns && t.ast->n_primary_keys == 1; i++)
+    if (check_read(&t) || ddl_refuse_system(c, t.keyspace) || table_props_kinds(c, &t.ast->props)) return -1;
+    for (uint32_t i = 0; i < t.ast->n_columns; i++)
         if (t.ast->columns[i].mask) return ddl_refuse_mask(c);
-    if (check_order_unique(&t) || table_props_kinds(c, &t.ast->props) || check_existence(&t)) return -1;
-    if (declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
+    if (check_existence(&t)) return -1;
+    if (take_options(&t, change) || declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
-    if (table_id(t.c, &t.ast->props, change) || take_options(&t, change) || check_name(&t)) return -1;
+    if (table_id(t.c, &t.ast->props, change) || check_counter_options(&t, change) || check_name(&t)) return -1;
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;
     return 0;

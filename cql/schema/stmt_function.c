@@ -1,5 +1,5 @@
 /* CREATE and DROP of functions and aggregates of users: none can be made, since functions are switched off, as they are in a Cassandra as it comes
- * (user_defined_functions_enabled). */
+ * (user_defined_functions_enabled). And DROP of indexes, views and triggers, of which there are none. */
 #include <strings.h>
 
 #include "cql/expr/term.h"
@@ -99,6 +99,18 @@ static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cq
     return rc;
 }
 
+static int compile_drop_thing(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    bool trigger = ast->kind == STMT_DROP_TRIGGER, index = ast->kind == STMT_DROP_INDEX;
+    const struct ast_name *name = trigger ? &ast->other->trigger.table : &ast->drop.name;
+    const char *keyspace = keyspace_of(c, name);
+    (void)out;
+    if (!keyspace) return -1;
+    if (trigger ? ast->other->trigger.if_exists : ast->drop.if_exists) return 0;
+    if (trigger) return err_invalid(c->err, "Trigger '%s' on '%s.%s' doesn't exist", ast->other->trigger.name, keyspace, name->name);
+    return index ? err_invalid(c->err, "Index '%s.%s' doesn't exist'", keyspace, name->name)
+                 : err_invalid(c->err, "Materialized view '%s.%s' doesn't exist", keyspace, name->name);
+}
+
 static enum cql_outcome run_nothing(struct cql_request *r, const struct cql_statement *s) {
     (void)r;
     (void)s;
@@ -108,3 +120,4 @@ static enum cql_outcome run_nothing(struct cql_request *r, const struct cql_stat
 const struct statement_ops create_function_ops = {compile_create_function, run_nothing, NULL};
 const struct statement_ops create_aggregate_ops = {compile_create_aggregate, run_nothing, NULL};
 const struct statement_ops drop_function_ops = {compile_drop, run_nothing, NULL};
+const struct statement_ops drop_thing_ops = {compile_drop_thing, run_nothing, NULL};

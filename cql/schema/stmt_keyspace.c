@@ -15,6 +15,10 @@ static int check_name(struct compile *c, const char *name) {
     return 0;
 }
 
+static int refuse_without_class(struct compile *c) {
+    return c->err->set ? -1 : err_set(c->err, ERR_CONFIG, "Missing replication strategy class");
+}
+
 /* 'class' first, as the catalogue wants it; names without "replication." before them. */
 static int take_replication(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
     struct option_list *l = ARENA_NEW(c->arena, struct option_list);
@@ -31,8 +35,7 @@ static int take_replication(struct compile *c, const struct ast_prop_value *v, s
     }
     change->n_replication = l->n;
     change->replication = l->items;
-    if (l->n == 0) return err_set(c->err, ERR_CONFIG, "Missing replication strategy class");
-    return 0;
+    return l->n && strcmp(l->items[0].name, "class") ? refuse_without_class(c) : 0;
 }
 
 static int take_tags(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
@@ -46,23 +49,49 @@ static int take_tags(struct compile *c, const struct ast_prop_value *v, struct c
     return 0;
 }
 
-static int take_props(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+static const struct ast_prop *prop_of(const struct ast_props *p, const char *name) {
+    for (uint32_t i = 0; i < p->n; i++)
+        if (strcmp(p->props[i].name, name) == 0) return &p->props[i];
+    return NULL;
+}
+
+static int check_known(struct compile *c, const struct ast_props *p) {
+    static const char *const ours[] = {"tags", "client_side_timestamps"};
     for (uint32_t i = 0; i < p->n; i++) {
         const char *name = p->props[i].name;
-        const struct ast_prop_value *v = p->props[i].value;
-        if (strcmp(name, "replication") == 0) {
-            if (take_replication(c, v, change)) return -1;
-        } else if (strcmp(name, "durable_writes") == 0) {
-            bool durable;
-            const char *text = prop_text(c, name, v);
-            if (!text || prop_bool(c, name, text, &durable)) return -1;
-            change->durable_writes = durable;
-        } else if (strcmp(name, "tags") == 0 && !c->schema->cassandra_mode) {
-            if (take_tags(c, v, change)) return -1;
-        } else if (strcmp(name, "client_side_timestamps") != 0 || c->schema->cassandra_mode) {
-            return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
-        }
+        bool known = strcmp(name, "replication") == 0 || strcmp(name, "durable_writes") == 0;
+        for (size_t k = 0; k < ARRAY_LEN(ours) && !c->schema->cassandra_mode; k++) known = known || strcmp(name, ours[k]) == 0;
+        if (!known) return err_set(c->err, ERR_SYNTAX, "Unknown property '%s'", name);
     }
+    return 0;
+}
+
+/* What is looked at before the keyspace is: names, and how it is replicated. */
+static int take_first(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+    const struct ast_prop *replication = prop_of(p, "replication"), *tags = prop_of(p, "tags");
+    if (check_known(c, p) || (replication && take_replication(c, replication->value, change))) return -1;
+    return tags ? take_tags(c, tags->value, change) : 0;
+}
+
+static int take_writes(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+    const struct ast_prop *writes = prop_of(p, "durable_writes");
+    const char *text = writes ? prop_text(c, writes->name, writes->value) : NULL;
+    bool durable;
+    if (!writes) return 0;
+    if (!text || prop_bool(c, writes->name, text, &durable)) return -1;
+    change->durable_writes = durable;
+    return 0;
+}
+
+/* Whether there is such a keyspace, which the catalogue says in its turn, goes before what else is wrong. */
+static int take_rest(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
+    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
+    bool creates = change->op == CATALOG_CREATE_KEYSPACE;
+    struct err untold = {0};
+    struct compile quiet = *c;
+    if ((ks != NULL) != creates) return take_writes(c, p, change) || (creates && !change->n_replication) ? refuse_without_class(c) : 0;
+    quiet.err = &untold;
+    (void)!take_writes(&quiet, p, change);
     return 0;
 }
 
@@ -72,9 +101,11 @@ static int compile_create(struct compile *c, const struct ast_stmt *ast, struct 
     if (!change) return -1;
     change->keyspace = k->name;
     change->conditional = k->if_not_exists;
-    if (check_name(c, k->name) || take_props(c, &k->props, change)) return -1;
-    if (!change->n_replication) return err_invalid(c->err, "Missing mandatory option 'replication'");
-    return 0;
+    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, k->name);
+    if (ks && ks->is_system) return 0;
+    if (check_name(c, k->name) || take_first(c, &k->props, change)) return -1;
+    if (!prop_of(&k->props, "replication")) return err_invalid(c->err, "Missing mandatory option 'replication'");
+    return take_rest(c, &k->props, change);
 }
 
 static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -83,7 +114,11 @@ static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct c
     if (!change) return -1;
     change->keyspace = k->name;
     change->conditional = k->if_exists;
-    if (!k->add_tags && !k->drop_tags) return take_props(c, &k->props, change);
+    if (ddl_refuse_system(c, k->name)) return -1;
+    if (!k->add_tags && !k->drop_tags) {
+        if (take_first(c, &k->props, change)) return -1;
+        return take_rest(c, &k->props, change);
+    }
     if (c->schema->cassandra_mode) return ddl_refuse(c, "TAGS");
     if (take_tags(c, k->tags, change)) return -1;
     if (k->add_tags) return 0;

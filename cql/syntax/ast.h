@@ -174,6 +174,7 @@ struct ast_select {
 struct ast_insert {
     struct ast_name table;
     uint32_t n_columns; /* as many values; both 0 for INSERT JSON */
+    bool unmatched;     /* there were more of one than of the other */
     const char **columns;
     struct ast_expr **values;
     struct ast_expr *json; /* INSERT JSON: a string literal or a bind marker */

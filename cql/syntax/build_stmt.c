@@ -91,9 +91,8 @@ struct ast_props *cqli_prop_add(struct parse *p, struct ast_props *props, const 
 }
 
 void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *order) {
-    if (props->n_order) cqli_refuse(p, "Multiple definitions of CLUSTERING ORDER BY");
-    props->n_order = order->n;
-    props->order = order->p;
+    for (uint32_t i = 0; i < order->n; i++)
+        props->order = cqli_append(p, props->order, &props->n_order, sizeof *props->order, (const struct ast_ordering *)order->p + i);
 }
 
 /* ---- statements ---- */

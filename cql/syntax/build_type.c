@@ -30,8 +30,17 @@ struct ast_name cqli_user_type(struct parse *p, const char *keyspace, struct tok
 
 struct ast_type *cqli_type_class(struct parse *p, struct token t) {
     struct ast_type *x = NEW(p, struct ast_type);
+    struct err e = {0};
     *x = (struct ast_type){.name = cqli_exact(p, t), .quoted_class = true, .source = t.text};
+    if (p->failed || p->rejected || cql_type_by_class(p->arena, slice_str(x->name), &e)) return x;
+    if (e.code == ERR_SYNTAX) cqli_refuse(p, "%s", e.text);
     return x;
+}
+
+/* Cassandra tells it while it reads: before all that needs the schema. */
+static void check_frozen(struct parse *p, const struct ast_type *inner) {
+    bool scalar = inner && !inner->keyspace && !inner->quoted_class && !inner->n_args && cqli_type_is_native(inner->name);
+    if (scalar) cqli_refuse(p, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)", inner->name);
 }
 
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {
@@ -53,6 +62,7 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
         if (!a[i].type) cqli_reject(p, a[i].number);
         x->args[x->n_args++] = a[i].type;
     }
+    if (frozen && x->n_args) check_frozen(p, x->args[0]);
     if (generic != CQL_VECTOR || p->failed || p->rejected) return x;
     if (a[want].type) {
         cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source});
@@ -62,7 +72,6 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
     uint64_t n = 0;
     for (size_t i = 0; i < number.n && n <= INT32_MAX; i++) n = number.p[i] == '-' ? n : n * 10 + (number.p[i] - '0');
     if (n > INT32_MAX) cqli_refuse(p, "For input string: \"%.*s\"", SLICE_FMT(number));
-    if (number.p[0] == '-' || n == 0) cqli_invalid(p, "vectors may only have positive dimensions; given %.*s", SLICE_FMT(number));
-    x->dimension = (uint32_t)n;
+    x->dimension = number.p[0] == '-' ? -(uint32_t)n : (uint32_t)n; /* one that is none is told with what else is wrong in the type */
     return x;
 }

@@ -354,7 +354,8 @@ dml(A) ::= INSERT(T) INTO table(N) LP cnames(C) RP VALUES LP terms(V) RP if_not_
     A = cqli_stmt(p, STMT_INSERT, T);
     A->insert = (struct ast_insert){.table = N, .n_columns = C->n, .columns = C->p, .values = V->p, .using = *U};
     A->insert.conditions.if_not_exists = I;
-    if (C->n != V->n) cqli_invalid(p, "Unmatched column names/values");
+    A->insert.unmatched = C->n != V->n;
+    if (V->n < C->n) A->insert.n_columns = V->n;
 }
 dml(A) ::= INSERT(T) INTO table(N) JSON json_value(V) default_opt(D) if_not_exists(I) using_opt(U). {
     A = cqli_stmt(p, STMT_INSERT, T);

@@ -498,7 +498,8 @@ static int check_clustering_modify(struct where_builder *b) {
         return err_invalid(b->c->err, "Slice restrictions are not supported on the clustering columns in %s statements", what);
     if (b->o->purpose == WHERE_UPDATE && !b->o->only_statics && b->plan->rows != WHERE_ROW_KEYS)
         return missing_columns(b, "Some clustering keys are missing", t->n_partition_key, t->n_clustering);
-    return 0;
+    bool of_columns = b->o->purpose == WHERE_DELETE && !b->o->whole_rows && !b->o->only_statics;
+    return of_columns ? check_clustering_select(b) : 0;
 }
 
 static bool is_seek(const struct where_plan *w, const struct where_step *s) {

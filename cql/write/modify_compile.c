@@ -30,15 +30,10 @@ static const struct schema_column *find_column(struct builder *b, const char *na
     return col;
 }
 
-/* Cassandra's own keyspaces of virtual tables: what is written there is refused by the table, when it is executed. */
-static bool is_virtual_keyspace(const char *name) { return !strcmp(name, "system_views") || !strcmp(name, "system_virtual_schema"); }
-
 static int begin(struct builder *b, struct compile *c, const struct ast_name *name, enum op_write_kind kind, uint32_t n_ops,
                  struct cql_statement *out) {
     const struct schema_table *t = statement_table(c, name);
     if (!t) return -1;
-    if (t->keyspace->is_system && !(t->virt && (t->virt->write || is_virtual_keyspace(t->keyspace->name))))
-        return err_set(c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
     struct modify_plan *p = ARENA_NEW(c->arena, struct modify_plan);
     if (!p || !(p->ops = ARENA_ARRAY(c->arena, (size_t)n_ops + 1, struct modify_op))) return err_nomem(c->err);
     p->kind = kind;
@@ -145,6 +140,16 @@ static int check_attributes(struct builder *b) {
     return 0;
 }
 
+/* Cassandra's own keyspaces of virtual tables: what is written there is refused by the table, when it is executed. */
+static bool is_virtual_keyspace(const char *name) { return !strcmp(name, "system_views") || !strcmp(name, "system_virtual_schema"); }
+
+/* Told last: who may write is asked of a statement that is right. */
+static int check_system(const struct builder *b) {
+    const struct schema_table *t = b->table;
+    if (!t->keyspace->is_system || (t->virt && (t->virt->write || is_virtual_keyspace(t->keyspace->name)))) return 0;
+    return err_set(b->c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
+}
+
 /* Of a system table that may be written: whole rows and whole values, here and now. The words are Cassandra's (ModificationStatement,
  * AbstractMutableVirtualTable). */
 static int check_virtual(struct builder *b) {
@@ -166,9 +171,11 @@ static int check_virtual(struct builder *b) {
 
 /* ---- INSERT ---- */
 
-static int insert_column(struct builder *b, const char *name, const struct ast_expr *value) {
+/* The key's values are looked at behind those of the other columns. */
+static int insert_column(struct builder *b, const char *name, const struct ast_expr *value, bool of_key) {
     const struct schema_column *col = find_column(b, name);
     if (!col) return -1;
+    if (schema_column_is_key(col) != of_key) return 0;
     struct receiver to = receiver_of(b->table, col->name, col->type);
     const struct term *t = term_compile(b->c, value, &to);
     if (!t) return -1;
@@ -244,8 +251,10 @@ static int insert_values(struct builder *b, const struct ast_insert *ast, struct
     }
     b->plan->keys = ARENA_ARRAY(b->c->arena, b->table->n_columns, const struct term *);
     if (!b->plan->keys) return err_nomem(e);
-    for (uint32_t i = 0; i < ast->n_columns; i++)
-        if (insert_column(b, ast->columns[i], ast->values[i])) return -1;
+    for (uint32_t i = 0; i < 2 * ast->n_columns; i++) {
+        uint32_t at = i % ast->n_columns;
+        if (insert_column(b, ast->columns[at], ast->values[at], i >= ast->n_columns)) return -1;
+    }
     return sort_ops(b->c, b->plan) || check_insert_keys(b) || note_insert_binds(b, out) ? -1 : 0;
 }
 
@@ -257,9 +266,10 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
     struct modify_plan *p = b.plan;
     if (compile_attributes(&b, &ast->using, &ast->conditions)) return -1;
     if (p->counter) return err_invalid(c->err, "INSERT statements are not allowed on counter tables, use UPDATE instead");
+    if (ast->unmatched) return err_invalid(c->err, "Unmatched column names/values");
     if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
     find_whole(p);
-    return check_attributes(&b) || check_virtual(&b) ? -1 : 0;
+    return check_attributes(&b) || check_system(&b) || check_virtual(&b) ? -1 : 0;
 }
 
 /* ---- WHERE, common to UPDATE and DELETE ---- */
@@ -388,9 +398,9 @@ static int update_field(struct builder *b, const struct ast_assignment *a, const
 }
 
 static int update_set(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
-    if (col->type->id == CQL_COUNTER)
-        return err_invalid(b->c->err, "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)", col->name);
-    return set_value(b, new_op(b, MODIFY_SET, col), a->value, col->name, col->type);
+    if (set_value(b, new_op(b, MODIFY_SET, col), a->value, col->name, col->type)) return -1;
+    if (col->type->id != CQL_COUNTER) return 0;
+    return err_invalid(b->c->err, "Cannot set the value of counter column %s (counters can only be incremented/decremented, not set)", col->name);
 }
 
 static int update_prepend(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
@@ -425,7 +435,7 @@ int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct
     if (sort_ops(c, p)) return -1;
     if (compile_where(&b, &ast->where, WHERE_UPDATE, out)) return -1;
     find_whole(p);
-    return check_attributes(&b) || check_virtual(&b) ? -1 : 0;
+    return check_attributes(&b) || check_system(&b) || check_virtual(&b) ? -1 : 0;
 }
 
 /* ---- DELETE ---- */
@@ -468,5 +478,5 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
     for (uint32_t i = 0; i < ast->n_deletions; i++)
         if (delete_column(&b, &ast->deletions[i])) return -1;
     if (sort_ops(c, p)) return -1;
-    return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) || check_virtual(&b) ? -1 : 0;
+    return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) || check_system(&b) || check_virtual(&b) ? -1 : 0;
 }
