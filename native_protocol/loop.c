@@ -218,7 +218,10 @@ int npi_hold_call(struct np_loop *l, struct np_call *call) {
 /* The batch is committed, or has failed. */
 static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq, const struct err *e) {
     np_metric_add(&l->metrics, NP_METRIC_COMMITS, 1);
-    if (!h) return;
+    if (!h) { /* nobody waits for it; others read it already */
+        if (!rc) eng_want_durable(l->o->eng, seq);
+        return;
+    }
     if (rc) {
         held_release(l, h, e);
         return;

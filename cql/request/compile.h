@@ -40,6 +40,7 @@ struct compile {
     struct bind_specs *binds;
     struct compat compat;  /* whose use it is: the statement, once its table is known that, too */
     struct table_use *tables; /* those that statement_table found */
+    bool in_batch;         /* what is compiled is a statement of a batch, which checks some of it when it has all (cql/write/batch.c) */
     struct err *err;
     int64_t now_us; /* the timestamp literal "now": of when the statement is compiled, as in Cassandra */
     struct term_scope *scope; /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */

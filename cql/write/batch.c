@@ -64,6 +64,7 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
     p->batch.kind = ast->kind;
     if (ast->using.ttl) return err_invalid(c->err, "Global TTL on the BATCH statement is not supported.");
     if (modify_compile_using(c, NULL, &ast->using, &p->batch.timestamp, &ttl)) return -1;
+    c->in_batch = true;
     for (uint32_t i = 0; i < ast->n; i++) {
         const struct cql_statement *s = statement_compile(c, ast->stmts[i], write_ops(ast->stmts[i]->kind));
         if (!s) return -1;
@@ -72,7 +73,10 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
     }
     out->plan = p;
     note_partition_key(out, p, &traits);
-    return check(&traits, p->batch.kind, p->batch.timestamp, c->err);
+    if (check(&traits, p->batch.kind, p->batch.timestamp, c->err)) return -1;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (modify_check_counter(modify_plan_of(p->statements[i]), c->err)) return -1;
+    return 0;
 }
 
 /* ---- running ---- */

@@ -102,6 +102,8 @@ struct modify_times {
 
 /* Is what the timestamp is bound to one at all? */
 int modify_check_timestamp(struct cql_request *r, const struct modify_plan *p) MUST_CHECK;
+/* A counter has no time of its own and does not expire. Cassandra looks at that when it has compiled the whole statement, which a batch is, too. */
+int modify_check_counter(const struct modify_plan *p, struct err *e) MUST_CHECK;
 /* modify_bind.c: partitions, then rows, then timestamp and TTL, as Cassandra looks at them. The request's values are those of the statement while
  * they run. */
 int modify_bind(struct cql_request *r, const struct modify_plan *p, struct modify_write *w) MUST_CHECK;

@@ -130,14 +130,18 @@ static int compile_attributes(struct builder *b, const struct ast_using *using, 
     return modify_compile_using(b->c, p, using, &p->timestamp, &p->ttl) || compile_conditions(b, conditions) ? -1 : 0;
 }
 
+int modify_check_counter(const struct modify_plan *p, struct err *e) {
+    if (p->timestamp && p->counter) return err_invalid(e, "Cannot provide custom timestamp for counter updates");
+    if (p->ttl && p->counter) return err_invalid(e, "Cannot provide custom TTL for counter updates");
+    return 0;
+}
+
 static int check_attributes(struct builder *b) {
     const struct modify_plan *p = b->plan;
     struct err *e = b->c->err;
     if (p->conditional && p->counter) return err_invalid(e, "Conditional updates are not supported on counter tables");
     if (check_timestamp(b)) return -1;
-    if (p->timestamp && p->counter) return err_invalid(e, "Cannot provide custom timestamp for counter updates");
-    if (p->ttl && p->counter) return err_invalid(e, "Cannot provide custom TTL for counter updates");
-    return 0;
+    return b->c->in_batch ? 0 : modify_check_counter(p, e);
 }
 
 /* Cassandra's own keyspaces of virtual tables: what is written there is refused by the table, when it is executed. */

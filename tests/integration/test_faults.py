@@ -284,6 +284,23 @@ def test_a_closed_connection_is_opened_again(faulty, moment, delay):
     assert server.alive()
 
 
+@pytest.mark.parametrize("condition", ["", " IF NOT EXISTS"])
+def test_what_a_lost_connection_has_written_is_kept_though_nobody_waits_for_it(faulty, condition):
+    """Others read it at once, so that it must not stay in the memory of a process until somebody else's write is synced."""
+    server, session = faulty()
+    set_fault(session, "f", close=True, moment="after", statement="INSERT", times=1)
+    with pytest.raises((ConnectionShutdown, NoHostAvailable)):
+        session.execute(once(f"INSERT INTO k.t (p, v) VALUES (1, 'x'){condition}"))
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        other = cluster.connect()
+        assert other.execute("SELECT v FROM k.t").one() == ("x",)
+        time.sleep(0.5)  # a sync takes milliseconds
+    server.kill9()
+    server.start()
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        assert cluster.connect().execute("SELECT v FROM k.t").one() == ("x",)
+
+
 def test_after_a_protocol_error_the_driver_connects_anew(faulty):
     _, session = faulty()
     set_fault(session, "f", error="ProtocolError", message="told to", nth=1, statement="INSERT")
