@@ -104,7 +104,7 @@ static int emit_objects(struct row_out *ro, struct catalog *c) {
     struct entry **all = ARENA_ARRAY(ro->ctx->arena, c->n_entries + 1, struct entry *);
     int rc = all ? 0 : err_nomem(ro->ctx->err);
     if (rc) return rc;
-    memcpy(all, c->entries, c->n_entries * sizeof(struct entry *));
+    if (c->n_entries) memcpy(all, c->entries, c->n_entries * sizeof(struct entry *));
     qsort(all, c->n_entries, sizeof *all, by_key);
     for (uint32_t k = 0; k < c->n_entries && rc == 0; k++) {
         if (all[k]->kind != &keyspace_kind) continue;

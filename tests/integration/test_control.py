@@ -22,6 +22,11 @@ def test_it_is_not_there_unless_asked_for(new_server):
         assert "system_control" not in names
 
 
+def test_before_there_is_any_object_none_is_shown(controlled):
+    _, session = controlled()
+    assert list(session.execute("SELECT * FROM system_control.objects")) == []
+
+
 def test_a_table_is_held_in_creating_and_released(controlled):
     _, session = controlled("--ddl-delay", "none")
     create_keyspace(session, "k")
