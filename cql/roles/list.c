@@ -38,7 +38,6 @@ static int compile_list(struct compile *c, const struct ast_stmt *ast, struct cq
     switch (p->ast->kind) {
     case LIST_ROLES: return take_columns(c, "roles", role_columns, ARRAY_LEN(role_columns), out);
     case LIST_USERS: return take_columns(c, "users", user_columns, ARRAY_LEN(user_columns), out);
-    case LIST_SUPERUSERS: return err_invalid(c->err, "LIST SUPERUSERS is not supported: LIST ROLES says who is one");
     case LIST_PERMISSIONS: break;
     }
     if (named_permissions(c, &p->ast->permissions, &p->ast->resource, true, &p->permissions)) return -1;

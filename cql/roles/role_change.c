@@ -19,7 +19,6 @@ static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cq
     const struct ast_role_options *o = &role->options;
     out->plan = (void *)role;
     if (o->given & ROLE_OPTIONS) return err_invalid(c->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS");
-    if (o->given & ROLE_GENERATED_PASSWORD) return err_invalid(c->err, "Generated passwords are not supported: give the role a PASSWORD");
     if (o->given & ROLE_DATACENTERS && !o->all_datacenters)
         return refuse_list(c, "Invalid value(s) for DATACENTERS '[", o->n_datacenters, o->datacenters, "]',All values must be valid datacenters");
     if (o->given & ROLE_CIDRS && !o->all_cidrs) return refuse_list(c, "Invalid CIDR group(s): [", o->n_cidrs, o->cidrs, "]. Available CIDR Groups are: []");
@@ -55,7 +54,8 @@ static int alter(struct asker *a, const struct ast_role *role, const char *hash)
 static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change, const struct ast_role_options *o) {
     struct asker nobody;
     if (change == alter && o->given & ROLE_SUPERUSER) err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
-    else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD)) err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD");
+    else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
+        err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s", o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
     return r->err->set || asker_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
 }
 

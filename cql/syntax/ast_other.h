@@ -90,8 +90,8 @@ struct ast_trigger {
 };
 
 enum ast_role_option {
-    ROLE_PASSWORD = 1, ROLE_HASHED_PASSWORD = 2, ROLE_GENERATED_PASSWORD = 4, ROLE_SUPERUSER = 8, ROLE_LOGIN = 16, ROLE_OPTIONS = 32,
-    ROLE_DATACENTERS = 64, ROLE_CIDRS = 128,
+    ROLE_PASSWORD = 1, ROLE_HASHED_PASSWORD = 2, ROLE_SUPERUSER = 4, ROLE_LOGIN = 8, ROLE_OPTIONS = 16,
+    ROLE_DATACENTERS = 32, ROLE_CIDRS = 64,
 };
 struct ast_role_options {
     uint32_t given; /* of ast_role_option */
@@ -134,7 +134,7 @@ struct ast_grant { /* GRANT and REVOKE: of a role when granted_role is set, else
     const char *grantee;
 };
 
-enum ast_list_kind { LIST_PERMISSIONS, LIST_ROLES, LIST_USERS, LIST_SUPERUSERS };
+enum ast_list_kind { LIST_PERMISSIONS, LIST_ROLES, LIST_USERS };
 struct ast_list {
     enum ast_list_kind kind;
     struct ast_permissions permissions;

@@ -175,7 +175,6 @@ static void print_role_option(const struct ast_role_options *o, uint32_t option,
         buf_put_str(out, option == ROLE_PASSWORD ? "PASSWORD = " : "HASHED PASSWORD = ");
         cqli_print_string(o->password, out);
         break;
-    case ROLE_GENERATED_PASSWORD: buf_put_str(out, "GENERATED PASSWORD"); break;
     case ROLE_SUPERUSER: buf_printf(out, "SUPERUSER = %s", o->superuser ? "true" : "false"); break;
     case ROLE_LOGIN: buf_printf(out, "LOGIN = %s", o->login ? "true" : "false"); break;
     case ROLE_OPTIONS:
@@ -194,9 +193,7 @@ static void print_role_option(const struct ast_role_options *o, uint32_t option,
 }
 
 static void print_user_options(const struct ast_role_options *o, struct buf *out) {
-    if (o->given & ROLE_GENERATED_PASSWORD) {
-        buf_put_str(out, " WITH GENERATED PASSWORD");
-    } else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD)) {
+    if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD)) {
         buf_put_str(out, o->given & ROLE_PASSWORD ? " WITH PASSWORD " : " WITH HASHED PASSWORD ");
         cqli_print_string(o->password, out);
     }
@@ -273,7 +270,7 @@ static void print_grant(enum stmt_kind kind, const struct ast_grant *g, struct b
 }
 
 static void print_list(const struct ast_list *l, struct buf *out) {
-    static const char *const words[] = {[LIST_PERMISSIONS] = "", [LIST_ROLES] = "ROLES", [LIST_USERS] = "USERS", [LIST_SUPERUSERS] = "SUPERUSERS"};
+    static const char *const words[] = {[LIST_PERMISSIONS] = "", [LIST_ROLES] = "ROLES", [LIST_USERS] = "USERS"};
     buf_printf(out, "LIST %s", words[l->kind]);
     if (l->kind == LIST_PERMISSIONS) print_permissions(&l->permissions, out);
     if (l->resource.kind != RESOURCE_NONE) {

@@ -1,5 +1,6 @@
 /* What all builders stand on: memory of the parse, refusals, names. */
 #include "cql/syntax/build.h"
+#include "cql/syntax/grammar.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -102,6 +103,17 @@ const char *cqli_ident(struct parse *p, struct token t) {
     }
     low[t.text.n] = 0;
     return low;
+}
+
+void cqli_no_word(struct parse *p, struct token t) {
+    if (t.word && t.code != T_RESTORE) cqli_reject(p, t); /* RESTORE is Amazon Keyspaces' */
+}
+
+bool cqli_is_no_function(struct slice name) {
+    static const char *const words[] = {"ttl", "writetime", "maxwritetime", "key", "cast", "json", "distinct"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (cqli_token_is((struct token){.text = name}, words[i])) return true;
+    return false;
 }
 
 struct ast_name cqli_name(const char *keyspace, const char *name) { return (struct ast_name){.keyspace = keyspace, .name = name}; }

@@ -69,6 +69,8 @@ const char *cqli_exact(struct parse *p, struct token t); /* without folding */
 struct slice cqli_token_text(struct parse *p, struct token t);
 struct ast_name cqli_name(const char *keyspace, const char *name);
 bool cqli_token_is(struct token t, const char *word);
+void cqli_no_word(struct parse *p, struct token t); /* Rejects words of CQL, which are names elsewhere: of users, identities, languages. */
+bool cqli_is_no_function(struct slice name);        /* One of the words that are names, but not of functions or types, without quotes. */
 
 /* ---- expressions ---- */
 struct ast_expr *cqli_literal(struct parse *p, enum cql_literal kind, struct token t);
@@ -85,8 +87,6 @@ struct function_at {
     struct ast_name name;
     const uint8_t *at; /* in the text */
 };
-/* A call among values, where WRITETIME and TTL are keywords. */
-struct ast_expr *cqli_value_call(struct parse *p, struct function_at f, struct token paren, struct seq *args);
 struct ast_expr *cqli_call(struct parse *p, struct ast_name f, const uint8_t *first, struct seq *args);
 /* A call on what must be a chain of one or two names. */
 struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct seq *args, struct token paren);
@@ -109,6 +109,7 @@ struct type_arg {
     struct token number, comma; /* comma: before it */
 };
 struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *name, struct token t);
+struct ast_type *cqli_native_type(struct parse *p, struct token t); /* of CAST */
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open);
 /* int, text, ...: a type without arguments that is built in. */
 bool cqli_type_is_native(const char *name);

@@ -132,25 +132,19 @@ static void check_time(struct parse *p, const struct ast_expr *call) {
     if (call->n_args != 1 || !is_part_of_column(call->args[0])) cqli_reject(p, p->prev);
 }
 
-struct ast_expr *cqli_value_call(struct parse *p, struct function_at f, struct token paren, struct seq *args) {
-    if (*f.at != '"' && !f.name.keyspace && is_time(f.name.name)) cqli_reject(p, paren);
-    return cqli_call(p, f.name, f.at, args);
-}
-
 struct ast_expr *cqli_call_chain(struct parse *p, struct ast_expr *chain, struct seq *args, struct token paren) {
     const uint8_t *first = chain->source.p;
     if (chain->kind == EXPR_NAME) {
         struct ast_expr *x = cqli_call(p, cqli_name(NULL, chain->name), first, args);
         x->quoted = *first == '"';
         if (!p->failed && !x->quoted && is_time(x->name)) check_time(p, x);
+        else if (!x->quoted && cqli_is_no_function(slice_str(x->name))) cqli_reject(p, paren);
         return x;
     }
-    if (chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME && is_time(chain->name) && chain->source.p[chain->source.n - 1] != '"')
-        cqli_reject(p, paren);
-    if (chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME)
-        return cqli_call(p, cqli_name(chain->args[0]->name, chain->name), first, args);
-    cqli_reject(p, paren);
-    return chain;
+    bool qualified = chain->kind == EXPR_FIELD && chain->n_args == 1 && chain->args[0]->kind == EXPR_NAME;
+    bool quoted = chain->source.p[chain->source.n - 1] == '"';
+    if (!qualified || (!quoted && cqli_is_no_function(slice_str(chain->name)))) cqli_reject(p, paren);
+    return qualified ? cqli_call(p, cqli_name(chain->args[0]->name, chain->name), first, args) : chain;
 }
 
 struct ast_expr *cqli_call_star(struct parse *p, struct ast_expr *chain, struct token star) {
@@ -172,8 +166,6 @@ struct ast_expr *cqli_field(struct parse *p, struct ast_expr *of, const char *fi
 struct ast_expr *cqli_cast(struct parse *p, struct token first, struct ast_expr *x, struct ast_type *t) {
     struct ast_expr *c = cqli_expr1(p, EXPR_CAST, first.text.p, x);
     c->type = t;
-    if (!p->failed && (t->quoted_class || t->keyspace || t->n_args || !cqli_type_is_native(t->name)))
-        cqli_reject(p, (struct token){.code = 1, .text = t->source});
     return c;
 }
 
@@ -186,12 +178,12 @@ struct ast_expr *cqli_hint(struct parse *p, struct token first, struct ast_type 
 struct ast_expr *cqli_hint_expr(struct parse *p, struct token first, struct seq *exprs, struct ast_expr *x) {
     if (p->failed) return x;
     const struct ast_expr *only = exprs->n == 1 ? *(struct ast_expr *const *)exprs->p : NULL;
-    struct token at = {.code = 1, .text = x->source};
+    struct token at = {.code = 1, .text = x->source}, type_at = {.code = 1, .text = only ? only->source : x->source};
     struct ast_type *t;
     if (only && only->kind == EXPR_NAME) {
-        t = cqli_type(p, NULL, only->name, at);
+        t = cqli_type(p, NULL, only->name, type_at);
     } else if (only && only->kind == EXPR_FIELD && only->args[0]->kind == EXPR_NAME) {
-        t = cqli_type(p, only->args[0]->name, only->name, at);
+        t = cqli_type(p, only->args[0]->name, only->name, type_at);
     } else if (only && only->kind == EXPR_LITERAL && only->literal == LIT_STRING) {
         t = cqli_type_class(p, (struct token){.code = 1, .text = only->source});
     } else {

@@ -216,20 +216,12 @@ struct ast_role_options *cqli_role_option(struct parse *p, enum ast_role_option 
 }
 
 struct ast_role_options *cqli_role_options(struct parse *p, struct ast_role_options *all, const struct ast_role_options *one) {
-    static const struct {
-        uint32_t bits;
-        const char *words;
-    } exclusive[] = {
-        {ROLE_PASSWORD | ROLE_HASHED_PASSWORD, "'password' and 'hashed password'"},
-        {ROLE_PASSWORD | ROLE_GENERATED_PASSWORD, "'password' and 'generated password'"},
-        {ROLE_HASHED_PASSWORD | ROLE_GENERATED_PASSWORD, "'hashed password' and 'generated password'"},
-    };
-    static const char *const names[] = {"PASSWORD", "HASHED_PASSWORD", "GENERATED_PASSWORD", "SUPERUSER", "LOGIN", "OPTIONS"};
+    const uint32_t passwords = ROLE_PASSWORD | ROLE_HASHED_PASSWORD;
+    static const char *const names[] = {"PASSWORD", "HASHED_PASSWORD", "SUPERUSER", "LOGIN", "OPTIONS"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (all->given & one->given & 1u << i) cqli_refuse(p, "Multiple definition for property '%s'", names[i]);
     all->given |= one->given;
-    for (size_t i = 0; i < ARRAY_LEN(exclusive); i++)
-        if ((all->given & exclusive[i].bits) == exclusive[i].bits) cqli_refuse(p, "Options %s are mutually exclusive", exclusive[i].words);
+    if ((all->given & passwords) == passwords) cqli_refuse(p, "Options 'password' and 'hashed password' are mutually exclusive");
     switch (one->given) {
     case ROLE_PASSWORD:
     case ROLE_HASHED_PASSWORD: all->password = one->password; break;

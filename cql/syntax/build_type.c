@@ -10,21 +10,33 @@ static bool is_reserved_type(const char *name) {
     return false;
 }
 
+/* The name of a user type: without quotes not every word is one. */
+static void check_user_type(struct parse *p, const char *name, struct token t) {
+    static const char *const taken[] = {"ttl", "count", "writetime", "maxwritetime", "json", "cast", "distinct"};
+    if (t.text.n && t.text.p[t.text.n - 1] == '"') return;
+    bool is_taken = cqli_type_is_native(name);
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) is_taken = is_taken || !strcmp(taken[i], name);
+    if (is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
+    if (is_taken) cqli_reject(p, t);
+}
+
 struct ast_type *cqli_type(struct parse *p, const char *keyspace, const char *name, struct token t) {
     struct ast_type *x = NEW(p, struct ast_type);
     *x = (struct ast_type){.name = name, .keyspace = keyspace, .source = t.text};
-    bool quoted = t.text.n && t.text.p[0] == '"';
-    if (!quoted && is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
+    if (keyspace || !cqli_type_is_native(name)) check_user_type(p, name, t);
+    return x;
+}
+
+struct ast_type *cqli_native_type(struct parse *p, struct token t) {
+    struct ast_type *x = NEW(p, struct ast_type);
+    *x = (struct ast_type){.name = cqli_ident(p, t), .source = t.text};
+    if (!cqli_type_is_native(x->name) || *t.text.p == '"') cqli_reject(p, t);
     return x;
 }
 
 struct ast_name cqli_user_type(struct parse *p, const char *keyspace, struct token t) {
-    static const char *const taken[] = {"ttl", "count", "writetime", "maxwritetime", "json", "cast", "distinct"};
     const char *name = cqli_ident(p, t);
-    bool quoted = t.text.n && t.text.p[0] == '"', is_taken = cqli_type_is_native(name);
-    for (size_t i = 0; i < ARRAY_LEN(taken); i++) is_taken = is_taken || !strcmp(taken[i], name);
-    if (!quoted && is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
-    if (!quoted && is_taken) cqli_reject(p, t);
+    check_user_type(p, name, t);
     return cqli_name(keyspace, name);
 }
 

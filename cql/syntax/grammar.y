@@ -24,10 +24,10 @@
 %stack_overflow { cqli_refuse(p, "The statement is nested too deeply"); }
 
 %fallback IDENT ACCESS AGGREGATE AGGREGATES ALL ANN AS CALLED CAST CIDRS CLUSTER CLUSTERING COMPACT
-  CONTAINS COUNTER CUSTOM DATACENTERS DEFAULT DISTINCT EXISTS FILTERING FINALFUNC FUNCTION FUNCTIONS GENERATED
+  CONTAINS COUNTER CUSTOM DATACENTERS DEFAULT DISTINCT EXISTS FILTERING FINALFUNC FUNCTION FUNCTIONS
   GROUP HASHED IDENTITY INITCOND INPUT INTERNALS JSON KEY KEYSPACES LANGUAGE LIKE LIST LOGIN MASKED MBEAN
   MBEANS NOSUPERUSER ONLY OPTIONS PARTITION PASSWORD PER PERMISSION PERMISSIONS REPLACE RESTORE RETURNS ROLE
-  ROLES SELECT_MASKED SFUNC STATIC STORAGE STYPE SUPERUSER SUPERUSERS TABLES TIMESTAMP TRIGGER TTL TYPE TYPES
+  ROLES SELECT_MASKED SFUNC STATIC STORAGE STYPE SUPERUSER TABLES TIMESTAMP TRIGGER TTL TYPE TYPES
   UNMASK UNSET USER USERS VALUES.
 
 %token ENTRIES FULL NORECURSIVE EXPR EMPTY_NAME.
@@ -147,9 +147,11 @@ simple_term(A) ::= LBRACE(T) terms_opt(B) RBRACE. { A = cqli_seq_expr(p, EXPR_SE
 simple_term(A) ::= LBRACE(T) map_terms(B) RBRACE. { A = cqli_seq_expr(p, EXPR_MAP, T, B); }
 simple_term(A) ::= LBRACE(T) udt_fields(B) RBRACE. { A = cqli_udt(p, T, B); }
 simple_term(A) ::= tuple(B). { A = B; }
-simple_term(A) ::= function_at(F) LP(T) terms_opt(B) RP. { A = cqli_value_call(p, F, T, B); }
+simple_term(A) ::= function_at(F) LP terms_opt(B) RP. { A = cqli_call(p, F.name, F.at, B); }
 simple_term(A) ::= LP(T) hint_type(B) RP simple_term(C). { A = cqli_hint(p, T, B, C); }
-simple_term(A) ::= CAST(T) LP term(B) AS type(C) RP. { A = cqli_cast(p, T, B, C); }
+simple_term(A) ::= CAST(T) LP term(B) AS cast_type(C) RP. { A = cqli_cast(p, T, B, C); }
+%type cast_type {struct ast_type *}
+cast_type(A) ::= nm(B). { A = cqli_native_type(p, B); }
 tuple(A) ::= LP(T) terms(B) RP. { A = cqli_seq_expr(p, EXPR_TUPLE, T, B); }
 %type hint_type {struct ast_type *}
 hint_type(A) ::= nm(B). { A = cqli_type(p, NULL, cqli_ident(p, B), B); }
@@ -160,7 +162,7 @@ function_at(A) ::= nm(B) DOT plain_function(C). {
     A = (struct function_at){.name = {cqli_ident(p, B), cqli_ident(p, C)}, .at = B.text.p};
 }
 function_name(A) ::= function_at(B). { A = B.name; }
-plain_function(A) ::= nm(B). { A = B; }
+plain_function(A) ::= nm(B). { A = B; if (cqli_is_no_function(B.text)) cqli_reject(p, B); }
 plain_function(A) ::= TOKEN(B). { A = B; }
 terms(A) ::= term(B). { A = cqli_push(p, SEQ(p, struct ast_expr *), &B); }
 terms(A) ::= terms(B) COMMA term(C). { A = cqli_push(p, B, &C); }
@@ -168,11 +170,14 @@ terms_opt(A) ::= . { A = SEQ(p, struct ast_expr *); }
 terms_opt(A) ::= terms(B). { A = B; }
 map_terms(A) ::= term(B) COLON term(C). { A = cqli_push(p, cqli_push(p, SEQ(p, struct ast_expr *), &B), &C); }
 map_terms(A) ::= map_terms(B) COMMA term(C) COLON term(D). { A = cqli_push(p, cqli_push(p, B, &C), &D); }
-udt_fields(A) ::= name(B) COLON term(C). {
+%type field_name {const char *}
+field_name(A) ::= name(B). { A = B; }
+field_name(A) ::= CAST(B). { A = cqli_ident(p, B); }
+udt_fields(A) ::= field_name(B) COLON term(C). {
     struct udt_field f = {.name = B, .value = C};
     A = cqli_push(p, SEQ(p, struct udt_field), &f);
 }
-udt_fields(A) ::= udt_fields(B) COMMA name(C) COLON term(D). {
+udt_fields(A) ::= udt_fields(B) COMMA field_name(C) COLON term(D). {
     struct udt_field f = {.name = C, .value = D};
     A = cqli_push(p, B, &f);
 }
@@ -206,7 +211,8 @@ sel_simple(A) ::= LP(T) generic(B) RP sel_simple(C). { A = cqli_hint(p, T, B, C)
 sel_simple(A) ::= CAST(B). { A = cqli_column(p, "cast", B); }
 sel_chain(A) ::= nm(B). { A = cqli_column(p, cqli_ident(p, B), B); }
 sel_chain(A) ::= TOKEN(T) LP sels_opt(B) RP. { A = cqli_call(p, cqli_name(NULL, "token"), T.text.p, B); }
-sel_chain(A) ::= CAST(T) LP sel(B) AS type(C) RP. { A = cqli_cast(p, T, B, C); }
+sel_chain(A) ::= CAST(B) DOT name(C). { A = cqli_field(p, cqli_column(p, "cast", B), C); }
+sel_chain(A) ::= CAST(T) LP sel(B) AS cast_type(C) RP. { A = cqli_cast(p, T, B, C); }
 sel_chain(A) ::= LBRACKET(T) sels_opt(B) RBRACKET. { A = cqli_seq_expr(p, EXPR_LIST, T, B); }
 sel_chain(A) ::= LBRACE(T) sels_opt(B) RBRACE. { A = cqli_seq_expr(p, EXPR_SET, T, B); }
 sel_chain(A) ::= LBRACE(T) map_sels(B) RBRACE. { A = cqli_seq_expr(p, EXPR_MAP, T, B); }
@@ -433,13 +439,16 @@ conditions_opt(A) ::= IF EXISTS. { A = NEW(p, struct ast_conditions); A->if_exis
 conditions_opt(A) ::= IF conditions(B). { A = NEW(p, struct ast_conditions); A->n = B->n; A->relations = B->p; }
 conditions(A) ::= condition(B). { A = cqli_push(p, SEQ(p, struct ast_relation *), &B); }
 conditions(A) ::= conditions(B) AND condition(C). { A = cqli_push(p, B, &C); }
+%type condition_column {const char *}
+condition_column(A) ::= cname(B). { A = B; }
+condition_column(A) ::= EXISTS(B). { A = cqli_ident(p, B); }
 %type condition_lhs {struct ast_relation *}
-condition_lhs(A) ::= cname(B). { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), OP_EQ, NULL); }
-condition_lhs(A) ::= cname(B) LBRACKET term(E) RBRACKET. {
+condition_lhs(A) ::= condition_column(B). { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), OP_EQ, NULL); }
+condition_lhs(A) ::= condition_column(B) LBRACKET term(E) RBRACKET. {
     A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), OP_EQ, NULL);
     A->element = E;
 }
-condition_lhs(A) ::= cname(B) DOT name(F). {
+condition_lhs(A) ::= condition_column(B) DOT name(F). {
     A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), OP_EQ, NULL);
     A->field = F;
 }

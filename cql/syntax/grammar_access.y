@@ -39,6 +39,7 @@ describe_what(A) ::= name(K) DOT name(N). { A = (struct ast_describe){.kind = DE
 describe_kind(A) ::= TYPE(B). { A = B; }
 describe_kind(A) ::= FUNCTION(B). { A = B; }
 describe_kind(A) ::= AGGREGATE(B). { A = B; }
+describe_kind(A) ::= ONLY(B). { A = B; }
 %type keyspace_opt {const char *}
 keyspace_opt(A) ::= . { A = NULL; }
 keyspace_opt(A) ::= name(B). { A = B; }
@@ -57,7 +58,7 @@ keyspace_opt(A) ::= name(B). { A = B; }
 role_name(A) ::= name(B). { A = B; }
 role_name(A) ::= STRING(B). { A = cqli_ident(p, B); }
 role_name(A) ::= QMARK(B). { A = cqli_ident(p, B); cqli_refuse(p, "Bind variables cannot be used for role names"); }
-user_name(A) ::= IDENT(B). { A = cqli_exact(p, B); }
+user_name(A) ::= IDENT(B). { A = cqli_exact(p, B); cqli_no_word(p, B); }
 user_name(A) ::= STRING(B). { A = cqli_ident(p, B); }
 user_name(A) ::= QNAME(B). {
     A = cqli_ident(p, B);
@@ -90,7 +91,6 @@ access(A) ::= DROP(T) USER if_exists(I) user_name(N). {
 user_options(A) ::= user_super(B). { A = B; }
 user_options(A) ::= WITH PASSWORD STRING(S) user_super(B). { A = B; A->given |= ROLE_PASSWORD; A->password = cqli_token_text(p, S); }
 user_options(A) ::= WITH HASHED PASSWORD STRING(S) user_super(B). { A = B; A->given |= ROLE_HASHED_PASSWORD; A->password = cqli_token_text(p, S); }
-user_options(A) ::= WITH GENERATED PASSWORD user_super(B). { A = B; A->given |= ROLE_GENERATED_PASSWORD; }
 user_super(A) ::= . { A = NEW(p, struct ast_role_options); }
 user_super(A) ::= SUPERUSER. { A = NEW(p, struct ast_role_options); A->given = ROLE_SUPERUSER; A->superuser = true; }
 user_super(A) ::= NOSUPERUSER. { A = NEW(p, struct ast_role_options); A->given = ROLE_SUPERUSER; }
@@ -100,7 +100,6 @@ role_options(A) ::= role_option(B). { A = cqli_role_options(p, NEW(p, struct ast
 role_options(A) ::= role_options(B) AND role_option(C). { A = cqli_role_options(p, B, C); }
 role_option(A) ::= PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_PASSWORD); A->password = cqli_token_text(p, S); }
 role_option(A) ::= HASHED PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_HASHED_PASSWORD); A->password = cqli_token_text(p, S); }
-role_option(A) ::= GENERATED PASSWORD. { A = cqli_role_option(p, ROLE_GENERATED_PASSWORD); }
 role_option(A) ::= OPTIONS EQ prop_map(M). { A = cqli_role_option(p, ROLE_OPTIONS); A->options = M; }
 role_option(A) ::= SUPERUSER EQ BOOLEAN(B). { A = cqli_role_option(p, ROLE_SUPERUSER); A->superuser = cqli_token_is(B, "true"); }
 role_option(A) ::= LOGIN EQ BOOLEAN(B). { A = cqli_role_option(p, ROLE_LOGIN); A->login = cqli_token_is(B, "true"); }
@@ -169,11 +168,16 @@ access(A) ::= REVOKE(T) permission_list(L) ON resource(R) FROM role_name(N). {
     A = cqli_other(p, STMT_REVOKE, T);
     A->other->grant = (struct ast_grant){.permissions = L, .resource = R, .grantee = N};
 }
-access(A) ::= GRANT(T) role_name(G) TO role_name(N). {
+%type granted_role {const char *}
+granted_role(A) ::= role_name(B). { A = B; }
+granted_role(A) ::= ALL(B). { A = cqli_ident(p, B); }
+granted_role(A) ::= UNMASK(B). { A = cqli_ident(p, B); }
+granted_role(A) ::= SELECT_MASKED(B). { A = cqli_ident(p, B); }
+access(A) ::= GRANT(T) granted_role(G) TO role_name(N). {
     A = cqli_other(p, STMT_GRANT, T);
     A->other->grant = (struct ast_grant){.granted_role = G, .grantee = N};
 }
-access(A) ::= REVOKE(T) role_name(G) FROM role_name(N). {
+access(A) ::= REVOKE(T) granted_role(G) FROM role_name(N). {
     A = cqli_other(p, STMT_REVOKE, T);
     A->other->grant = (struct ast_grant){.granted_role = G, .grantee = N};
 }
@@ -189,7 +193,6 @@ access(A) ::= LIST(T) ROLES of_opt(O) norecursive(N). {
     A->other->list = (struct ast_list){.kind = LIST_ROLES, .of = O, .norecursive = N};
 }
 access(A) ::= LIST(T) USERS. { A = cqli_other(p, STMT_LIST, T); A->other->list.kind = LIST_USERS; }
-access(A) ::= LIST(T) SUPERUSERS. { A = cqli_other(p, STMT_LIST, T); A->other->list.kind = LIST_SUPERUSERS; }
 on_opt(A) ::= . { A = (struct ast_resource){0}; }
 on_opt(A) ::= ON resource(B). { A = B; }
 of_opt(A) ::= . { A = NULL; }
@@ -198,7 +201,7 @@ norecursive(A) ::= . { A = false; }
 norecursive(A) ::= NORECURSIVE. { A = true; }
 
 %type identity {struct token}
-identity(A) ::= IDENT(B). { A = B; }
+identity(A) ::= IDENT(B). { A = B; cqli_no_word(p, B); }
 identity(A) ::= STRING(B). { A = B; }
 identity(A) ::= QNAME(B). { A = B; cqli_refuse(p, "Quoted strings are are not supported for identity"); }
 access(A) ::= ADD(T) IDENTITY if_not_exists(I) identity(U) TO ROLE identity(R). {

@@ -68,12 +68,16 @@ prop_item(A) ::= marker(B). { A = cqli_prop_bind(p, B); }
 %type table_props {struct ast_props *}
 %type clusterings {struct seq *}
 %type clustering {struct ast_ordering}
+%type table_prop_name {const char *}
+table_prop_name(A) ::= name(B). { A = B; }
+table_prop_name(A) ::= COMPACT(B). { A = cqli_ident(p, B); }
+table_prop_name(A) ::= CLUSTERING(B). { A = cqli_ident(p, B); }
 table_props_opt(A) ::= . { A = cqli_props(p); }
 table_props_opt(A) ::= WITH table_props(B). { A = B; }
-table_props(A) ::= name(B) EQ prop_value(C). { A = cqli_prop_add(p, cqli_props(p), B, C); }
+table_props(A) ::= table_prop_name(B) EQ prop_value(C). { A = cqli_prop_add(p, cqli_props(p), B, C); }
 table_props(A) ::= COMPACT STORAGE. { A = cqli_props(p); A->compact_storage = true; }
 table_props(A) ::= CLUSTERING ORDER BY LP clusterings(B) RP. { A = cqli_props(p); cqli_table_props(p, A, B); }
-table_props(A) ::= table_props(B) AND name(C) EQ prop_value(D). { A = cqli_prop_add(p, B, C, D); }
+table_props(A) ::= table_props(B) AND table_prop_name(C) EQ prop_value(D). { A = cqli_prop_add(p, B, C, D); }
 table_props(A) ::= table_props(B) AND COMPACT STORAGE. { A = B; A->compact_storage = true; }
 table_props(A) ::= table_props(B) AND CLUSTERING ORDER BY LP clusterings(C) RP. { A = B; cqli_table_props(p, A, C); }
 clusterings(A) ::= clustering(B). { A = cqli_push(p, SEQ(p, struct ast_ordering), &B); }
@@ -117,6 +121,7 @@ is_primary(A) ::= PRIMARY KEY. { A = true; }
 mask_opt(A) ::= . { A = NULL; }
 mask_opt(A) ::= mask(B). { A = B; }
 mask(A) ::= MASKED WITH DEFAULT. { A = cqli_mask(p, cqli_name(NULL, "mask_default"), NULL); }
+mask(A) ::= MASKED WITH DEFAULT(F) LP terms_opt(B) RP. { A = cqli_mask(p, cqli_name(NULL, cqli_ident(p, F)), B); }
 mask(A) ::= MASKED WITH function_name(F) LP terms_opt(B) RP. { A = cqli_mask(p, F, B); }
 key_columns(A) ::= PRIMARY KEY LP partition_key(B) clustering_key(C) RP. { A = cqli_key(p, B, C); }
 %type partition_key {struct seq *}
@@ -271,6 +276,7 @@ index_targets_opt(A) ::= index_targets(B). { A = B; }
 index_targets(A) ::= index_target(B). { A = cqli_push(p, SEQ(p, struct ast_index_target), &B); }
 index_targets(A) ::= index_targets(B) COMMA index_target(C). { A = cqli_push(p, B, &C); }
 index_target(A) ::= cname(B). { A = (struct ast_index_target){.column = B}; }
+index_target(A) ::= VALUES(B). { A = (struct ast_index_target){.column = cqli_ident(p, B)}; }
 index_target(A) ::= VALUES LP cname(B) RP. { A = (struct ast_index_target){.kind = INDEX_VALUES, .column = B}; }
 index_target(A) ::= nm(K) LP cname(B) RP. {
     A = (struct ast_index_target){.kind = INDEX_KEYS, .column = B};
@@ -321,6 +327,7 @@ ddl(A) ::= DROP(T) TRIGGER if_exists(I) name(X) ON table(N). {
 function_id(A) ::= plain_function(B). { A = cqli_ident(p, B); }
 ddl(A) ::= CREATE(T) or_replace(R) FUNCTION if_not_exists(I) function_name(N) LP function_args_opt(L) RP on_null(O) ON NULL INPUT
            RETURNS type(Y) LANGUAGE IDENT(G) AS STRING(S). {
+    cqli_no_word(p, G);
     A = cqli_other(p, STMT_CREATE_FUNCTION, T);
     struct ast_create_function *f = &A->other->create_function;
     *f = (struct ast_create_function){

@@ -83,17 +83,6 @@ def compare(addresses, statements, found):
         client.close()
 
 
-def make_schema(addresses, schema):
-    for address in addresses:
-        client = Client(*address, 4)
-        for statement in [f"DROP KEYSPACE IF EXISTS {KEYSPACE}",
-                          f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}", f"USE {KEYSPACE}"] + schema:
-            a = client.query(statement)
-            if a.kind == "error":
-                raise SystemExit(f"{statement}: {a.text}")
-        client.close()
-
-
 def write_cases(path, faults, each):
     """One case for each kind of statement; outcomes are recorded by cqlt."""
     def named(text):
@@ -127,14 +116,13 @@ def main():
     addresses = [(host, int(port)) for host, port in (a.rsplit(":", 1) for a in (o.tally, o.cassandra))]
     statements = all_statements(faults["kinds"], o.only, o.single)
     found = {"passed": [], "explained": [], "failed": []}
-    make_schema(addresses, faults["schema"])
+    syntax_mutants.make_schema(addresses, KEYSPACE, faults["schema"])
     threads = [threading.Thread(target=compare, args=(addresses, statements[i::o.jobs], found)) for i in range(o.jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for address in addresses:
-        connect(address).query(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
+    syntax_mutants.drop_schema(addresses, KEYSPACE)
     syntax_mutants.report(sorted(found["failed"]), o.examples)
     print(f"{len(found['passed'])} passed, {len(found['explained'])} explained, {len(found['failed'])} failed")
     return 1 if found["failed"] else 0

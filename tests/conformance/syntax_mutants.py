@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Breaks valid statements of every production, one token at a time, and prints where Tally and a Cassandra answer differently.
 
-usage: syntax_mutants.py --tally HOST:PORT --cassandra HOST:PORT [--only TEXT] [--seed N] [--random N] [--all] [--examples N] [FILE...]
+usage: syntax_mutants.py --tally HOST:PORT --cassandra HOST:PORT [--words] [--only TEXT] [--seed N] [--random N] [--all] [--examples N] [FILE...]
 
 Every statement of syntax_mutants.cql (or of FILE: one a line, # begins a comment) is cut off behind each of its tokens; each token is
 left out, doubled, and swapped with the next; and with --random N each token is replaced by, and each gap filled with, N of the words and
-signs of CQL. What comes of it is only prepared, so nothing is changed. Both servers must run in the same keyspace of their own, which is
+signs of CQL. With --words the statements are those of syntax_words.cql, with every word of keyword.def in the place of %s. What comes of it is only prepared, so nothing is changed. Both servers must run in the same keyspace of their own, which is
 made for it and dropped again. Answers are compared where either says that the syntax is wrong, with --all everywhere. Differences are
 printed by class: what the two said, with the words of the statement taken out. Where Cassandra's parser fails inside (a null pointer behind its
 own recovery), the difference is counted as explained. Ends with "N passed, N explained, N failed"; exits non-zero when one failed.
@@ -28,6 +28,8 @@ KEYSPACE = "syntax_mutants"
 SCHEMA = ["CREATE TYPE u (a int, b text)",
           "CREATE TABLE t (k int, c int, v int, w text, s int STATIC, l list<int>, m map<int, int>, e set<int>, f frozen<tuple<int, int>>, u u, PRIMARY KEY (k, c))",
           "CREATE TABLE n (k int PRIMARY KEY, v counter)"]
+KEYWORDS = HERE.parents[1] / "cql" / "syntax" / "keyword.def"
+OTHER_WORDS = "byte complex enum interval macaddr bitstring between generated superusers empty nosuch".split()
 WORDS = ("a k t select from where and in is not null token as if exists values set with using timestamp distinct json cast count ttl contains key like "
          "limit per partition group by order primary create table on to of all role user type function keyspace desc drop add alter rename "
          "batch apply begin static frozen list map static or replace 1 -2 1.5 'x' \"q\" ? : . .. , ; ( ) [ ] { } < > = != += - + * / % true "
@@ -61,6 +63,12 @@ def mutants(statement, chance, each):
             yield joined(tokens[:i] + [(gap, word)] + tokens[i + 1:])
         for word in chance.sample(WORDS, each):
             yield joined(tokens[:i] + [(gap or " ", word), (" ", text)] + tokens[i + 1:])
+
+
+def worded(template):
+    """The statement with every word of CQL in the place of %s, and some that are none."""
+    words = re.findall(r'^KEYWORD\("(\w+)"', KEYWORDS.read_text(), re.MULTILINE)
+    return [template.replace("%s", word) for word in [*words, *OTHER_WORDS]]
 
 
 class Pair:
@@ -113,21 +121,22 @@ def compare(addresses, statements, everything, found):
     pair.close()
 
 
-def make_schema(addresses):
+def make_schema(addresses, keyspace, schema):
+    """The keyspace anew, with what is in it, on both servers."""
     for address in addresses:
         client = Client(*address, 4)
-        for statement in [f"DROP KEYSPACE IF EXISTS {KEYSPACE}",
-                          f"CREATE KEYSPACE {KEYSPACE} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}", f"USE {KEYSPACE}"] + SCHEMA:
+        for statement in [f"DROP KEYSPACE IF EXISTS {keyspace}",
+                          f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}", f"USE {keyspace}"] + schema:
             answer = client.query(statement)
             if answer.kind == "error":
                 raise SystemExit(f"{statement}: {answer.text}")
         client.close()
 
 
-def drop_schema(addresses):
+def drop_schema(addresses, keyspace):
     for address in addresses:
         client = Client(*address, 4)
-        client.query(f"DROP KEYSPACE IF EXISTS {KEYSPACE}")
+        client.query(f"DROP KEYSPACE IF EXISTS {keyspace}")
         client.close()
 
 
@@ -150,6 +159,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tally", required=True)
     parser.add_argument("--cassandra", required=True)
+    parser.add_argument("--words", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--random", type=int, default=0)
@@ -160,15 +170,16 @@ def main():
     o = parser.parse_args()
     addresses = [(host, int(port)) for host, port in (a.rsplit(":", 1) for a in (o.tally, o.cassandra))]
     chance = random.Random(o.seed)
-    broken = list(dict.fromkeys(m for s in read_statements(o.files or [HERE / "syntax_mutants.cql"], o.only) for m in [s, *mutants(s, chance, o.random)]))
+    given = read_statements(o.files or [HERE / ("syntax_words.cql" if o.words else "syntax_mutants.cql")], o.only)
+    broken = list(dict.fromkeys(m for s in given for m in (worded(s) if o.words else [s, *mutants(s, chance, o.random)])))
     found = {"passed": [], "explained": [], "failed": []}
-    make_schema(addresses)
+    make_schema(addresses, KEYSPACE, SCHEMA)
     threads = [threading.Thread(target=compare, args=(addresses, broken[i::o.jobs], o.all, found)) for i in range(o.jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    drop_schema(addresses)
+    drop_schema(addresses, KEYSPACE)
     report(sorted(found["failed"]), o.examples)
     print(f"{len(found['passed'])} passed, {len(found['explained'])} explained, {len(found['failed'])} failed")
     return 1 if found["failed"] else 0
