@@ -96,7 +96,7 @@ static void answer_ready(struct admin *a, const struct http_request *q, struct h
 
 static void answer_version(struct admin *a, const struct http_request *q, struct http_answer *out) {
     (void)a, (void)q;
-    answer(out, 200, "{\"name\":\"tallyd\",\"version\":\"" TALLY_VERSION "\",\"commit\":\"" TALLY_COMMIT "\"}\n");
+    answer(out, 200, "{\"name\":\"tallyd\",\"version\":\"" TALLY_VERSION "\",\"commit\":\"" TALLY_COMMIT "\",\"rocksdb\":\"" TALLY_ROCKSDB_VERSION "\"}\n");
     out->type = "application/json";
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/engine.h"
+#include "server/cgroup.h"
 
 #define MB ((size_t)1 << 20)
 
@@ -22,23 +23,13 @@ static size_t address_space(void) {
     return getrlimit(RLIMIT_AS, &r) || r.rlim_cur == RLIM_INFINITY ? SIZE_MAX : (size_t)r.rlim_cur;
 }
 
-/* Of the control group, where it has one (cgroup v2, memory.max). */
-static size_t group_limit(void) {
-    unsigned long long limit = 0;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    if (!f) return SIZE_MAX;
-    int got = fscanf(f, "%llu", &limit);
-    fclose(f);
-    return got == 1 && limit ? (size_t)limit : SIZE_MAX;
-}
-
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t between(size_t v, size_t low, size_t high) { return v < low ? low : v > high ? high : v; }
 
 static size_t available(void) {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     size_t machine = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 1024 * MB;
-    return least(machine, least(address_space(), group_limit()));
+    return least(machine, least(address_space(), cgroup_memory_limit("/sys/fs/cgroup", "/proc/self/cgroup")));
 }
 
 static unsigned cores(void) {
@@ -93,7 +84,7 @@ static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
 }
 
 int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct err *e) {
-    enum { SHARE = 4, MOST = 6144, JOBS_LEAST = 2, JOBS_MOST = 8 };
+    enum { SHARE = 4, MOST = 32768, JOBS_LEAST = 2, JOBS_MOST = 8 };
     size_t need = least_memory(w), usual = least(available() / SHARE, MOST * MB);
     if (w->memory && w->memory < need)
         return err_set(e, ERR_CONFIG, "--memory must be %zu or more, not %zu: so much the least of its parts come to", (need + MB - 1) / MB, w->memory / MB);

@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "tallyd: %s\n", e.text);
         rc = EXIT_USAGE;
     } else if (c.help) config_print_help(c.format);
-    else if (c.version) printf("tallyd %s (%s)\n", TALLY_VERSION, TALLY_COMMIT);
+    else if (c.version) printf("tallyd %s (%s), RocksDB %s\n", TALLY_VERSION, TALLY_COMMIT, TALLY_ROCKSDB_VERSION);
     else if (c.check || c.print) rc = look(&c);
     else rc = serve(&c, argc, argv);
     config_fini(&c);

@@ -150,6 +150,6 @@ void figure_machine(char *out, size_t cap) {
     read_field("/proc/cpuinfo", "model name", cpu, sizeof(cpu));
     read_field("/proc/meminfo", "MemTotal", memory, sizeof(memory));
     bool named = !uname(&u);
-    snprintf(out, cap, "%ld cores (%s), %.0f GiB, %s %s; RocksDB " BENCH_ROCKSDB_VERSION, sysconf(_SC_NPROCESSORS_ONLN), *cpu ? cpu : "unknown", atof(memory) / (1 << 20),
+    snprintf(out, cap, "%ld cores (%s), %.0f GiB, %s %s; RocksDB " TALLY_ROCKSDB_VERSION, sysconf(_SC_NPROCESSORS_ONLN), *cpu ? cpu : "unknown", atof(memory) / (1 << 20),
              named ? u.sysname : "unknown", named ? u.release : "");
 }

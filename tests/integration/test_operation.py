@@ -131,7 +131,8 @@ def test_the_admin_port_says_that_it_lives_and_what_it_is(new_server):
     assert get("/live") == (200, "live\n")
     status, text = get("/version")
     version = json.loads(text)
-    assert run("--version").stdout == f"tallyd {version['version']} ({version['commit']})\n"
+    assert run("--version").stdout == f"tallyd {version['version']} ({version['commit']}), RocksDB {version['rocksdb']}\n"
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version["rocksdb"])
     with pytest.raises(urllib.error.HTTPError) as e:
         get("/else")
     assert e.value.read().decode() == "/health /live /ready /metrics /version\n"

@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
         return EXIT_DONE;
     }
     if (!strcmp(name, "--version")) {
-        printf("tally %s (%s)\n", TALLY_VERSION, TALLY_COMMIT);
+        printf("tally %s (%s), RocksDB %s\n", TALLY_VERSION, TALLY_COMMIT, TALLY_ROCKSDB_VERSION);
         return EXIT_DONE;
     }
     int s = find(&program, argc - 1, argv + 1, &words);

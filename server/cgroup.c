@@ -1,0 +1,54 @@
+#include "server/cgroup.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "max", where there is no limit, is no number. */
+static size_t limit_in(const char *path) {
+    unsigned long long limit = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return SIZE_MAX;
+    int got = fscanf(f, "%llu", &limit);
+    fclose(f);
+    return got == 1 && limit ? (size_t)limit : SIZE_MAX;
+}
+
+/* A limit holds for all groups below it. What a container does not see of its own path lies above the group that is mounted as its root. */
+static size_t least_upwards(const char *root, char *group, const char *file) {
+    size_t least = SIZE_MAX;
+    for (char *slash;; *slash = 0) {
+        char path[PATH_MAX];
+        if (snprintf(path, sizeof(path), "%s%s/%s", root, group, file) < (int)sizeof(path)) {
+            size_t limit = limit_in(path);
+            if (limit < least) least = limit;
+        }
+        if (!(slash = strrchr(group, '/'))) return least;
+    }
+}
+
+static int names_memory(const char *controllers) {
+    for (const char *c = controllers; *c; c += strcspn(c, ","), c += *c == ',')
+        if (strcspn(c, ",") == strlen("memory") && !strncmp(c, "memory", strlen("memory"))) return 1;
+    return 0;
+}
+
+/* Lines of "number:controllers:/path"; those of version 2 name no controllers (cgroups(7), /proc/PID/cgroup). */
+size_t cgroup_memory_limit(const char *root, const char *self) {
+    char line[PATH_MAX], memory[PATH_MAX];
+    size_t least = SIZE_MAX;
+    FILE *f = fopen(self, "re");
+    snprintf(memory, sizeof(memory), "%s/memory", root);
+    while (f && fgets(line, sizeof(line), f)) {
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group) continue;
+        *group++ = 0;
+        group[strcspn(group, "\n")] = 0;
+        size_t limit = !controllers[1] ? least_upwards(root, group, "memory.max")
+                       : names_memory(controllers + 1) ? least_upwards(memory, group, "memory.limit_in_bytes") : SIZE_MAX;
+        if (limit < least) least = limit;
+    }
+    if (f) fclose(f);
+    return least;
+}
