@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cql/request/db.h"
+#include "cql/write/locked.h"
 
 int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) {
     *c = (struct cas){.r = r, .table = t, .batch = batch};
@@ -141,8 +142,8 @@ static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
     struct eng_row *row = ARENA_NEW(c->r->arena, struct eng_row);
     if (!row) return err_nomem(c->r->err);
     struct slice ck = kind == ENG_STATIC ? slice_of("", 0) : to->ck;
-    int rc = eng_row_get(c->r->db->options.eng, ENG_TIER_ANY, c->part, kind, ck, c->now, c->r->arena, row, c->r->cost, c->r->err);
-    if (rc < 0) return -1;
+    int rc = locked_row_get(c->r, c->part, kind, ck, c->now, c->r->arena, row, c->r->cost);
+    if (rc < 0) return rc;
     to->read = true;
     to->newest_ts = row->newest_ts;
     to->stored = rc ? row : NULL;
@@ -150,9 +151,10 @@ static int read_row(struct cas *c, enum eng_row_kind kind, struct cas_row *to) {
     return 0;
 }
 
-/* With conditions on static columns only, the first row tells whether the partition is there at all. */
+/* With conditions on static columns only, the first row tells whether the partition is there at all. Which one that is, a loop cannot know. */
 static int read_first_row(struct cas *c) {
     struct cql_request *r = c->r;
+    if (!r->blocking) return ENG_INCOMPLETE;
     struct eng_scan_spec spec = {.part = c->part, .table = c->part->table, .rows = true, .now = c->now};
     struct eng_scan *scan = eng_scan_open(r->db->options.eng, ENG_TIER_ANY, &spec, r->cost, r->err);
     if (!scan) return -1;
@@ -179,13 +181,13 @@ static int read_first_row(struct cas *c) {
 }
 
 static int read_rows(struct cas *c) {
+    int rc = 0;
     widen_reads(c);
-    if (reads_kind(c, COLUMN_STATIC) && read_row(c, ENG_STATIC, &c->statics)) return -1;
-    if (c->n_rows == 0) return read_first_row(c);
-    qsort(c->rows, c->n_rows, sizeof *c->rows, by_key);
-    for (uint32_t i = 0; i < c->n_rows; i++)
-        if (read_row(c, ENG_ROW, &c->rows[i])) return -1;
-    return 0;
+    if (reads_kind(c, COLUMN_STATIC)) rc = read_row(c, ENG_STATIC, &c->statics);
+    if (!rc && c->n_rows == 0) return read_first_row(c);
+    if (!rc) qsort(c->rows, c->n_rows, sizeof *c->rows, by_key);
+    for (uint32_t i = 0; !rc && i < c->n_rows; i++) rc = read_row(c, ENG_ROW, &c->rows[i]);
+    return rc;
 }
 
 static int holds(struct cas *c, const struct cas_row *row) {
@@ -205,10 +207,11 @@ static void mark_false(struct cas *c, struct cas_row *row) {
 }
 
 int cas_check(struct cas *c, const struct eng_part *part) {
-    assert(eng_holds(c->r->db->options.eng, part));
+    assert(locked_holds(c->r, part));
     c->part = part;
-    if (read_rows(c)) return -1;
-    int rc = holds(c, &c->statics);
+    int rc = read_rows(c);
+    if (rc) return rc;
+    rc = holds(c, &c->statics);
     for (uint32_t i = 0; rc == 1 && i < c->n_rows; i++) rc = holds(c, &c->rows[i]);
     if (rc) return rc;
     mark_false(c, &c->statics);
@@ -233,9 +236,9 @@ static const struct eng_row *pay(struct cas_row *row) {
 /* The row that a write with conditions on static columns alone addresses. */
 static int read_unasked(struct cas *c, struct slice ck, const struct eng_row **out) {
     struct cas_row row = {.ck = ck};
-    if (read_row(c, ENG_ROW, &row)) return -1;
+    int rc = read_row(c, ENG_ROW, &row);
     *out = row.stored;
-    return 0;
+    return rc;
 }
 
 int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_row **row, const struct eng_row **statics) {
@@ -250,8 +253,8 @@ int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_ro
     if (asked && known->charged && (!of_statics || c->statics.charged)) return 0;
     if (of_statics) *statics = pay(&c->statics);
     if (asked) *row = pay(known);
-    else if (!p->static_only && w->n_keys && read_unasked(c, w->keys[0].ck, row)) return -1;
-    return 1;
+    int rc = !asked && !p->static_only && w->n_keys ? read_unasked(c, w->keys[0].ck, row) : 0;
+    return rc ? rc : 1;
 }
 
 /* ---- what is above all that is there ---- */
@@ -261,7 +264,8 @@ static int raise_newest(const struct cas *c, const struct cas_row *known, enum e
     struct eng_row row;
     int64_t ts = known ? known->newest_ts : ENG_NO_TS;
     if (!known || !known->read) {
-        if (eng_row_get(c->r->db->options.eng, ENG_TIER_ANY, c->part, kind, ck, c->now, c->r->arena, &row, NULL, c->r->err) < 0) return -1;
+        int rc = locked_row_get(c->r, c->part, kind, ck, c->now, c->r->arena, &row, NULL);
+        if (rc < 0) return rc;
         ts = row.newest_ts;
     }
     if (ts > *newest) *newest = ts;
@@ -269,11 +273,9 @@ static int raise_newest(const struct cas *c, const struct cas_row *known, enum e
 }
 
 int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) {
-    if (w->plan->n_static_ops && raise_newest(c, &c->statics, ENG_STATIC, slice_of("", 0), newest)) return -1;
-    for (uint32_t k = 0; k < w->n_keys; k++) {
-        if (raise_newest(c, find_row(c, w->keys[k].ck), ENG_ROW, w->keys[k].ck, newest)) return -1;
-    }
-    return 0;
+    int rc = w->plan->n_static_ops ? raise_newest(c, &c->statics, ENG_STATIC, slice_of("", 0), newest) : 0;
+    for (uint32_t k = 0; !rc && k < w->n_keys; k++) rc = raise_newest(c, find_row(c, w->keys[k].ck), ENG_ROW, w->keys[k].ck, newest);
+    return rc;
 }
 
 /* ---- the answer ---- */

@@ -1,7 +1,8 @@
 /* Compare and set within one partition: the conditions of one statement or of a batch, decided together, and their answer.
  *
- * Life, on a blocking thread: cas_init, cas_add for every statement, cas_bind; with the partition locked cas_check reads the rows and decides,
+ * Life: cas_init, cas_add for every statement, cas_bind; with the partition locked cas_check reads the rows and decides,
  * cas_answer gives the sink [applied] and, when it is false, the rows as they are. Everything lives in the request's arena.
+ * On a loop whatever reads may answer ENG_INCOMPLETE (cql/write/locked.h).
  */
 #pragma once
 

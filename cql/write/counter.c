@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "cql/request/db.h"
+#include "cql/write/locked.h"
 #include "cql/write/multicell.h"
 
 /* One increment. */
@@ -68,9 +68,10 @@ static int settle_row(struct cql_request *r, struct mutations *m, struct mutatio
     struct eng_row *before = ARENA_NEW(m->arena, struct eng_row);
     struct change *c = mutation_add(m, of, CHANGE_ROW);
     if (!before || !c) return err_nomem(m->err);
-    assert(eng_holds(r->db->options.eng, &of->part));
-    int rc = eng_row_get(r->db->options.eng, ENG_TIER_ANY, &of->part, delta->kind, delta->ck, now, m->arena, before, r->cost, m->err);
-    if (rc < 0 || mutation_note_read(m, of, delta->kind, delta->ck, rc ? before : NULL)) return -1;
+    assert(locked_holds(r, &of->part));
+    int rc = locked_row_get(r, &of->part, delta->kind, delta->ck, now, m->arena, before, r->cost);
+    if (rc < 0) return rc;
+    if (mutation_note_read(m, of, delta->kind, delta->ck, rc ? before : NULL)) return -1;
     if (before->newest_ts > *newest) *newest = before->newest_ts;
     note_summed(c, all, n);
     c->row = *delta;
@@ -97,7 +98,8 @@ static int settle_partition(struct cql_request *r, struct mutations *m, struct m
     while (from < n) {
         size_t to = from + 1;
         while (to < n && compare_rows(&all[from].change->row, &all[to].change->row) == 0) to++;
-        if (settle_row(r, m, of, all + from, to - from, now, newest)) return -1;
+        int rc = settle_row(r, m, of, all + from, to - from, now, newest);
+        if (rc) return rc;
         from = to;
     }
     return 0;
@@ -113,8 +115,10 @@ static void order(const struct mutation *m, int64_t newest) {
 
 int counter_settle(struct cql_request *r, struct mutations *m, int64_t now) {
     int64_t newest = ENG_NO_TS;
-    for (uint32_t i = 0; i < m->n; i++)
-        if (settle_partition(r, m, &m->list[i], now, &newest)) return -1;
+    for (uint32_t i = 0; i < m->n; i++) {
+        int rc = settle_partition(r, m, &m->list[i], now, &newest);
+        if (rc) return rc;
+    }
     for (uint32_t i = 0; i < m->n; i++) order(&m->list[i], newest);
     return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "cql/request/db.h"
 #include "cql/row/row_size.h"
+#include "cql/write/locked.h"
 #include "keyspaces/quota.h"
 #include "metering/size/size.h"
 
@@ -119,12 +120,7 @@ static int load(struct footprint *f, const struct eng_row *address) {
     struct cql_request *r = f->r;
     struct eng_row row;
     arena_reset(&f->rows);
-    if (!r->blocking && eng_batch_has_written(r->batch, &f->m->part, address->kind, address->ck)) {
-        f->work->incomplete = true;
-        return -1;
-    }
-    enum eng_tier tier = r->blocking ? ENG_TIER_ANY : ENG_TIER_CACHE;
-    int rc = eng_row_get(r->db->options.eng, tier, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, &row, NULL, r->err);
+    int rc = locked_row_get(r, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, &row, NULL);
     f->work->incomplete = rc == ENG_INCOMPLETE;
     if (rc < 0) return -1;
     if (rc == 0) {
@@ -340,7 +336,7 @@ static const struct row_view_layout *layout_of(struct cql_request *r, const stru
 static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k, struct work *work) {
     struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
-    assert(r->blocking ? eng_holds(r->db->options.eng, &m->part) : eng_batch_holds(r->batch, &m->part));
+    assert(locked_holds(r, &m->part));
     const struct row_view_layout *layout = layout_of(r, m->table);
     if (!layout || collect(&f)) return err_nomem(r->err);
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);

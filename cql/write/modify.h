@@ -81,7 +81,7 @@ struct write_item {
 };
 
 static inline const struct modify_plan *modify_plan_of(const struct cql_statement *s) { return s->plan; }
-/* What needs the partition's lock and a thread that may block. */
+/* What needs the partition's lock. */
 static inline bool modify_needs_lock(const struct modify_plan *p) { return p->conditional || p->reads || p->counter; }
 static inline bool modify_writes_rows(const struct modify_plan *p) { return !p->static_only && (p->kind != OP_UPDATE || p->n_ops > p->n_static_ops); }
 

@@ -146,7 +146,8 @@ static int refuse(struct write *w, struct cas *c) {
         const struct eng_row *row, *statics;
         if (!w->writes[i].plan->conditional) continue;
         int rc = cas_refused(c, &w->writes[i], &row, &statics);
-        if (rc < 0 || (rc && modify_cost_failed(&w->writes[i], &w->m.list[0].part, row, statics))) return -1;
+        if (rc < 0) return rc;
+        if (rc && modify_cost_failed(&w->writes[i], &w->m.list[0].part, row, statics)) return -1;
     }
     return 0;
 }
@@ -159,18 +160,24 @@ static int note_reads(struct write *w, const struct cas *c) {
     return 0;
 }
 
-/* 1: go on and write, 0: refused and answered, -1. */
+static int find_newest(struct write *w, int64_t *newest) {
+    int rc = 0;
+    for (uint32_t i = 0; !rc && i < w->n; i++) {
+        use_values(w, i);
+        rc = modify_bind_times(&w->writes[i], &w->times) ? -1 : cas_newest(w->cas, &w->writes[i], newest);
+    }
+    return rc;
+}
+
+/* 1: go on and write, 0: refused and answered, -1, ENG_INCOMPLETE. */
 static int decide(struct write *w, int64_t *newest) {
     struct cas *c = w->cas;
     if (!w->conditional) return 1;
-    int rc = cas_check(c, &w->m.list[0].part);
-    if (rc < 0 || note_reads(w, c)) return -1;
-    if (cas_answer(c, rc == 1) || (rc == 0 && refuse(w, c))) return -1;
-    for (uint32_t i = 0; rc == 1 && i < w->n; i++) {
-        use_values(w, i);
-        if (modify_bind_times(&w->writes[i], &w->times) || cas_newest(c, &w->writes[i], newest)) return -1;
-    }
-    return rc;
+    int held = cas_check(c, &w->m.list[0].part);
+    if (held < 0) return held;
+    if (note_reads(w, c) || cas_answer(c, held == 1)) return -1;
+    int rc = held ? find_newest(w, newest) : refuse(w, c);
+    return rc ? rc : held;
 }
 
 /* ---- changing ---- */
@@ -182,10 +189,11 @@ static int change_all(struct write *w) {
         if (modify_add(&w->writes[i], &w->m)) return -1;
     }
     if (reach_all(w)) return -1;
-    if (w->counters && counter_settle(w->r, &w->m, w->writes[0].now)) return -1;
+    int rc = w->counters ? counter_settle(w->r, &w->m, w->writes[0].now) : 0;
+    if (rc) return rc;
     const struct compat *compat = &w->items[0].statement->compat;
     if (weigh_write(w->r, &w->m)) return -1;
-    int rc = w->sized_by_row ? footprint_size(w->r, &w->m, compat) : 0;
+    rc = w->sized_by_row ? footprint_size(w->r, &w->m, compat) : 0;
     if (rc) return rc;
     if (write_rules_sized(w->r, compat)) return -1;
     return w->batch ? weigh_batch(w->r, &w->m, w->batch->kind, w->conditional) : 0;
@@ -220,11 +228,11 @@ static bool is_one_row(const struct modify_plan *p) {
     return !where->partition_in && !where->clustering_in && (p->static_only || where->rows == WHERE_ROW_KEYS);
 }
 
-/* What only looks at a row or a few to be sized may be done where nobody waits, as long as they are in memory and nobody else writes them. */
+/* What only looks at a row or a few (conditions, counters, to be sized) may be done where nobody waits, as long as they are in memory and nobody else writes them. */
 static bool is_short(const struct write *w) {
     enum { ROWS_MAX = 8 };
     for (uint32_t i = 0; i < w->n; i++)
-        if (modify_needs_lock(plan_of(w, i)) || !is_one_row(plan_of(w, i))) return false;
+        if (plan_of(w, i)->reads || !is_one_row(plan_of(w, i))) return false;
     return w->n <= ROWS_MAX;
 }
 
@@ -276,11 +284,18 @@ static enum cql_outcome wait_for_reason(struct cql_request *r) {
     return CQL_COMMIT;
 }
 
+/* Nothing was done: on another thread the request starts over. A refusal may have been answered, before what it costs was known. */
+static enum cql_outcome give_up(struct cql_request *r, int rc) {
+    if (rc != ENG_INCOMPLETE) return CQL_FAILED;
+    r->sink->restart(r->sink);
+    return CQL_OFFLOAD;
+}
+
 static enum cql_outcome plan_locked(struct write *w) {
     struct cql_request *r = w->r;
     int64_t newest = ENG_NO_TS;
     int go = decide(w, &newest);
-    if (go < 0) return CQL_FAILED;
+    if (go < 0) return give_up(r, go);
     if (go == 0) {
         r->apply = wait_for_reason;
         return CQL_COMMIT;
@@ -289,7 +304,7 @@ static enum cql_outcome plan_locked(struct write *w) {
     int64_t ts = eng_ts_above(eng_write_us(r->db->options.eng, r->now_us), newest);
     for (uint32_t i = 0; i < w->n; i++) modify_order(&w->writes[i], w->conditional, ts);
     int rc = change_all(w);
-    if (rc) return rc == ENG_INCOMPLETE ? CQL_OFFLOAD : CQL_FAILED;
+    if (rc) return give_up(r, rc);
     r->apply = apply;
     return CQL_COMMIT;
 }

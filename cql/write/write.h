@@ -1,9 +1,9 @@
 /* The one path of everything that writes rows: a statement is a batch of one.
  *
  * Life: the statements are bound, the partitions they address opened as mutations; when something reads before it writes (a condition, a
- * counter, a list index, the size of the row that it leaves) that is done on a blocking thread with all partitions locked until the commit; conditions are decided
- * together; every statement adds its changes; the whole is weighed. That is the plan, with which write_run ends; cql_apply hands it to the
- * engine at once. Nothing is handed over before everything was decided, so a write that fails or is refused leaves nothing behind.
+ * counter, a list index, the size of the row that it leaves) that is done with all partitions locked until the commit, on a worker or, when little is read
+ * and all of it is in memory, on the loop (cql/write/locked.h); conditions are decided together; every statement adds its changes; the whole is weighed. That is the
+ * plan, with which write_run ends; cql_apply hands it to the engine at once. Nothing is handed over before everything was decided, so a write that fails or is refused leaves nothing behind.
  */
 #pragma once
 

@@ -460,12 +460,14 @@ def test_concurrent_updates_of_a_row_are_sized_one_after_the_other(tmp_path):
 
 
 def test_an_update_of_a_row_in_memory_leaves_no_loop(tmp_path):
-    """What waits for a worker is a condition, a range, a partition."""
+    """Nor does one that decides by it: a condition, a count. What waits for a worker is a range, a partition, a place in a list, a condition on whatever row there is."""
     server, cluster = serve(tmp_path, "--admin-port", str(free_port()))
     with cluster:
         s = cluster.connect()
         create_keyspace(s, "w")
         t = table(s, "near")
+        s.execute("CREATE TABLE w.counts (pk int PRIMARY KEY, n counter)")
+        s.execute("CREATE TABLE w.lists (pk int PRIMARY KEY, l list<int>)")
 
         def offloaded():
             with urllib.request.urlopen(f"http://{server.admin}/metrics") as answer:
@@ -477,10 +479,15 @@ def test_an_update_of_a_row_in_memory_leaves_no_loop(tmp_path):
             s.execute(f"UPDATE {t} SET s = 0x00 WHERE pk = 1")
             s.execute(f"DELETE a FROM {t} WHERE pk = 1 AND ck = {ck}")
             s.execute(batch_of(BatchType.UNLOGGED, f"INSERT INTO {t} (pk, ck, b) VALUES (1, {ck}, 0x01)", f"DELETE FROM {t} WHERE pk = 1 AND ck = {ck}"))
+            assert s.execute(f"INSERT INTO {t} (pk, ck, b) VALUES (1, {ck}, 0x01) IF NOT EXISTS").was_applied
+            assert not s.execute(f"UPDATE {t} SET a = 0x00 WHERE pk = 1 AND ck = {ck} IF b = 0x00").was_applied
+            s.execute("UPDATE w.counts SET n = n + 1 WHERE pk = 1")
         assert offloaded() == before
+        assert s.execute("SELECT n FROM w.counts").one().n == 20
         s.execute(f"DELETE FROM {t} WHERE pk = 1 AND ck > 5")
         s.execute(f"DELETE FROM {t} WHERE pk = 1")
-        s.execute(f"UPDATE {t} SET a = 0x00 WHERE pk = 1 AND ck = 1 IF EXISTS")
+        s.execute(f"UPDATE {t} SET a = 0x00 WHERE pk = 1 AND ck = 1 IF s = null")
         s.execute(f"UPDATE {t} SET a = 0x00 WHERE pk IN (1, 2) AND ck = 1")
-        assert offloaded() == before + 4
+        s.execute("UPDATE w.lists SET l = l - [1] WHERE pk = 1")
+        assert offloaded() == before + 5
     server.stop()

@@ -162,6 +162,76 @@ static void test_batch_warns_of_many_partitions(void **state) {
     buf_fini(&b);
 }
 
+/* On a loop, whose batch is not committed before the test says so. */
+static enum cql_outcome run_on_loop(struct harness *h, const char *cql) {
+    h->on_loop = true;
+    enum cql_outcome outcome = harness_run(h, cql, 0, NULL);
+    h->on_loop = false;
+    return outcome;
+}
+
+static void assert_on_loop(struct harness *h, const char *cql, enum cql_outcome outcome, const char *rows) {
+    assert_int_equal(run_on_loop(h, cql), outcome);
+    assert_string_equal((const char *)h->rows.p, rows);
+}
+
+static void commit(struct harness *h) {
+    uint64_t seq;
+    assert_int_equal(eng_batch_commit(h->batch, &seq, &h->err), 0);
+}
+
+static void test_a_loop_decides_on_rows_that_its_batch_has_not_written(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "INSERT INTO so (pk, ck, v, s) VALUES (1, 1, 1, 1)");
+    assert_on_loop(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 1 IF v = 1", CQL_COMMIT, "true");
+    assert_on_loop(h, "UPDATE so SET v = 3 WHERE pk = 1 AND ck = 1 IF v = 1", CQL_OFFLOAD, "");
+    assert_on_loop(h, "UPDATE so SET v = 7, s = 3 WHERE pk = 1 AND ck = 2 IF v = null AND s = 1", CQL_COMMIT, "true");
+    assert_on_loop(h, "INSERT INTO so (pk, ck, v) VALUES (1, 4, 8) IF NOT EXISTS", CQL_COMMIT, "true");
+    assert_on_loop(h, "UPDATE so SET v = 3 WHERE pk = 1 AND ck = 3 IF EXISTS", CQL_COMMIT, "false");
+    assert_on_loop(h, "UPDATE so SET v = 3 WHERE pk = 1 AND ck = 3 IF v = null AND s = 1", CQL_OFFLOAD, "");
+    commit(h);
+    assert_on_loop(h, "UPDATE so SET v = 3 WHERE pk = 1 AND ck = 1 IF v = 1", CQL_COMMIT, "false,2");
+    assert_true(eng_batch_empty(h->batch));
+    assert_rows(h, "SELECT * FROM so", "1,1,3,2;1,2,3,7;1,4,3,8");
+}
+
+/* The lock of a refusal on a loop is given back: else the worker of the next one, which is this thread, would wait for ever. */
+static void test_a_refusal_on_a_loop_leaves_no_lock(void **state) {
+    struct harness *h = *state;
+    assert_on_loop(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 1 IF EXISTS", CQL_COMMIT, "false");
+    assert_rows(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 1 IF EXISTS", "false");
+    assert_on_loop(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 1 IF s = 1", CQL_OFFLOAD, "");
+    assert_rows(h, "UPDATE so SET v = 2 WHERE pk = 1 AND ck = 1 IF s = 1", "false");
+}
+
+static void test_a_large_row_is_decided_on_by_a_worker(void **state) {
+    struct harness *h = *state;
+    struct buf b;
+    buf_init(&b, 0);
+    buf_put_str(&b, "INSERT INTO c (pk, v, l) VALUES (1, 1, [0");
+    for (int i = 0; i < 2000; i++) buf_put_str(&b, ",0");
+    buf_put_str(&b, "])");
+    buf_u8(&b, 0);
+    run_ok(h, (const char *)b.p);
+    run_ok(h, "INSERT INTO c (pk, v) VALUES (2, 1)");
+    assert_on_loop(h, "UPDATE c SET v = 2 WHERE pk = 1 IF v = 1", CQL_OFFLOAD, "");
+    assert_on_loop(h, "UPDATE c SET v = 2 WHERE pk = 2 IF v = 1", CQL_COMMIT, "true");
+    commit(h);
+    buf_fini(&b);
+}
+
+static void test_a_loop_counts_what_its_batch_has_not_counted(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "CREATE TABLE n (pk int PRIMARY KEY, n counter)");
+    assert_on_loop(h, "UPDATE n SET n = n + 1 WHERE pk = 1", CQL_COMMIT, "");
+    assert_on_loop(h, "UPDATE n SET n = n + 1 WHERE pk = 1", CQL_OFFLOAD, "");
+    assert_on_loop(h, "UPDATE n SET n = n + 5 WHERE pk = 2", CQL_COMMIT, "");
+    commit(h);
+    assert_on_loop(h, "UPDATE n SET n = n + 1 WHERE pk = 1", CQL_COMMIT, "");
+    commit(h);
+    assert_rows(h, "SELECT * FROM n WHERE pk IN (1, 2)", "1,2;2,5");
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, harness_teardown)
 
 int main(void) {
@@ -176,6 +246,10 @@ int main(void) {
         CASE(test_batch_refuses_mixtures),
         CASE(test_batch_conditional_answers),
         CASE(test_batch_warns_of_many_partitions),
+        CASE(test_a_loop_decides_on_rows_that_its_batch_has_not_written),
+        CASE(test_a_refusal_on_a_loop_leaves_no_lock),
+        CASE(test_a_large_row_is_decided_on_by_a_worker),
+        CASE(test_a_loop_counts_what_its_batch_has_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
