@@ -5,7 +5,7 @@
 #include "cql/syntax/production_tables.h"
 
 /* Bounds of the work for one fault; beyond them the fault is worded without it. A statement of a few hundred tokens takes some ten thousand steps. */
-enum { TOKENS_MAX = 4096, STEPS_MAX = 1000000, GUARDS_DEEP_MAX = 24, ALTERNATIVES_MAX = 64, GUARD_CACHE = 2048, CONTEXTS_MAX = 1024, SPOTS_MAX = 4096 };
+enum { TOKENS_MAX = 4096, STEPS_MAX = 1000000, GUARDS_DEEP_MAX = 24, ALTERNATIVES_MAX = 64, GUARD_CACHE = 2048, DECISIONS = 1024, CONTEXTS_MAX = 1024, SPOTS_MAX = 4096 };
 enum { SET_BLANK = 0xffff };
 
 /* The production that is being read, and where its caller goes on. */
@@ -21,6 +21,15 @@ struct guard_seen {
     bool can;
 };
 
+/* What a choice came to, told by its first token alone (second: SET_BLANK) or by two. Nothing but these goes into a decision that asks no guard, so it is made once. */
+struct decision {
+    uint16_t choice; /* its node + 1; 0: free */
+    uint16_t first, second;
+    int16_t alternative; /* or NONE, or UNDECIDED: it takes more tokens */
+};
+
+enum { NONE = -1, UNDECIDED = -2 };
+
 struct walk {
     struct arena *arena;
     struct token_reader reader;
@@ -32,6 +41,7 @@ struct walk {
     uint32_t steps, depth;
     bool ended, given_up;
     struct guard_seen *guards;
+    struct decision *decisions;
     struct lookahead *levels[GUARDS_DEEP_MAX + 1]; /* by depth */
 };
 
@@ -135,7 +145,7 @@ struct context {
     uint16_t next, up;
 };
 
-enum { SEEN_ROOM = SPOTS_MAX };
+enum { SEEN_SHIFT = 20, SEEN_ROOM = 1 << (32 - SEEN_SHIFT) };
 
 struct lookahead {
     struct walk *w;
@@ -146,6 +156,7 @@ struct lookahead {
     struct spot_seen seen[SEEN_ROOM]; /* open addressing */
     uint32_t round, n_seen;
     bool out[ALTERNATIVES_MAX]; /* alternatives that are given up, though they fit */
+    bool guarded;               /* a guard was asked */
 };
 
 static uint16_t enter(struct lookahead *l, uint16_t next, uint16_t up) {
@@ -166,7 +177,7 @@ static void push(struct lookahead *l, struct spots *to, struct spot s) {
 
 /* Where the spot is or belongs. */
 static struct spot_seen *find_seen(struct lookahead *l, struct spot s) {
-    uint32_t i = (s.node * 2654435761u + s.context * 40503u + s.alternative * 97u) % SEEN_ROOM;
+    uint32_t i = (s.node + s.context * 31u * 1024u + s.alternative * 131u) * 2654435761u >> SEEN_SHIFT;
     for (; l->seen[i].round == l->round; i = (i + 1) % SEEN_ROOM)
         if (l->seen[i].spot.node == s.node && l->seen[i].spot.context == s.context && l->seen[i].spot.alternative == s.alternative) break;
     return &l->seen[i];
@@ -259,45 +270,78 @@ static struct lookahead *lookahead_at(struct walk *w) {
     if (!l) {
         l = w->levels[w->depth] = arena_alloc(w->arena, sizeof(*l));
         if (!l) return NULL;
-        memset(l, 0, sizeof(*l));
+        memset(l->seen, 0, sizeof(l->seen)); /* the rest is large, and mostly never used */
         l->w = w;
+        l->round = 0;
     }
     l->n_contexts = 1;
     l->work.n = 0;
+    l->guarded = false;
     memset(l->out, 0, sizeof(l->out));
     return l;
 }
 
-/* The alternative of a choice that the tokens from `at` on ask for; -1: none, *fail is where that shows. */
-static int look_ahead(struct lookahead *l, const struct production_node *choice, uint32_t at, uint32_t *fail) {
+/* The alternative of a choice that the tokens from `at` on ask for, or NONE; *last is the token that tells. */
+static int look_ahead(struct lookahead *l, const struct production_node *choice, uint32_t at, uint32_t *last) {
     struct walk *w = l->w;
     const struct production_alternative *alternatives = &production_alternatives[choice->arg];
-    int first = 0, leave = choice->flags & PRODUCTION_OPTIONAL && !(choice->flags & PRODUCTION_BY_TABLE) ? choice->n - 1 : -1;
+    int first = 0, leave = choice->flags & PRODUCTION_OPTIONAL && !(choice->flags & PRODUCTION_BY_TABLE) ? choice->n - 1 : NONE;
     for (uint8_t i = 0; i < choice->n; i++) push(l, &l->work, (struct spot){alternatives[i].node, 0, i});
     for (uint32_t i = at; !w->given_up; i++) {
+        *last = i;
         close_spots(l);
         drop_ambiguous(l);
         step(l, terminal_at(w, i));
         int n = alive(l, &first);
         while (n > 1 && alternatives[first].guard && !w->given_up) {
+            l->guarded = true;
             if (guard_holds(w, (uint16_t)(alternatives[first].guard - 1), at)) n = 1;
             else l->out[first] = true, n = alive(l, &first);
             look(w, i + 2); /* the token behind is read for the guard, and one more, as by any table */
         }
-        if (n == 1 && choice->flags & PRODUCTION_BY_TABLE) look(w, i + 1);
         if (n == 1) return first;
-        if (!n && leave >= 0) return leave;
-        *fail = i;
-        if (!n || terminal_at(w, i) == PRODUCTION_EOF) return -1;
+        if (!n) return leave;
+        if (terminal_at(w, i) == PRODUCTION_EOF) return NONE;
     }
-    return -1;
+    return NONE;
 }
 
-static int choose(struct walk *w, const struct production_node *choice, uint32_t at, uint32_t *fail) {
-    struct lookahead *l = lookahead_at(w);
-    if (l) return look_ahead(l, choice, at, fail);
-    give_up(w);
-    return -1;
+static struct decision *decision_at(struct walk *w, struct decision key) {
+    return &w->decisions[(key.choice * 31u + key.first * 7u + key.second) % DECISIONS];
+}
+
+/* The decision that was made before at such tokens; UNDECIDED: none. Looks at no token that making it would not look at. */
+static int recall(struct walk *w, uint16_t choice, uint32_t at, uint32_t *last) {
+    struct decision key = {.choice = choice, .first = terminal_at(w, at), .second = SET_BLANK};
+    for (*last = at;; key.second = terminal_at(w, ++*last)) {
+        const struct decision *d = decision_at(w, key);
+        if (d->choice != choice || d->first != key.first || d->second != key.second) return UNDECIDED;
+        if (d->alternative != UNDECIDED || *last > at) return d->alternative;
+    }
+}
+
+static void remember(struct walk *w, uint16_t choice, uint32_t at, uint32_t last, int alternative) {
+    struct decision d = {.choice = choice, .first = terminal_at(w, at), .second = SET_BLANK, .alternative = UNDECIDED};
+    if (last > at + 1) return;
+    if (last > at) {
+        *decision_at(w, d) = d;
+        d.second = terminal_at(w, last);
+    }
+    d.alternative = (int16_t)alternative;
+    *decision_at(w, d) = d;
+}
+
+static int choose(struct walk *w, const struct production_node *choice, uint32_t at, uint32_t *last) {
+    uint16_t key = (uint16_t)(choice - production_nodes + 1);
+    int chosen = recall(w, key, at, last);
+    if (chosen == UNDECIDED) {
+        struct lookahead *l = lookahead_at(w);
+        if (!l) return give_up(w), NONE;
+        chosen = look_ahead(l, choice, at, last);
+        if (!l->guarded && !w->given_up) remember(w, key, at, *last, chosen);
+    }
+    if (chosen >= 0 && choice->flags & PRODUCTION_BY_TABLE) look(w, *last + 1);
+    return chosen;
 }
 
 /* ---- going through ---- */
@@ -321,7 +365,7 @@ static bool go_through(struct walk *w, uint16_t production, uint32_t at, struct 
     uint16_t node = production_starts[production];
     for (look(w, at); !w->given_up; w->steps++) {
         const struct production_node *x = &production_nodes[node];
-        uint32_t fail = at;
+        uint32_t last = at;
         int chosen;
         switch ((enum production_kind)x->kind) {
         case PRODUCTION_EMPTY: node = x->next; break;
@@ -349,9 +393,9 @@ static bool go_through(struct walk *w, uint16_t production, uint32_t at, struct 
             node = x->next;
             break;
         case PRODUCTION_CHOICE:
-            chosen = choose(w, x, at, &fail);
+            chosen = choose(w, x, at, &last);
             if (chosen < 0) {
-                *r = (struct walk_result){.fault = WALK_NO_WAY, .place = at, .seen = fail};
+                *r = (struct walk_result){.fault = WALK_NO_WAY, .place = at, .seen = last};
                 return false;
             }
             node = production_alternatives[x->arg + chosen].node;
@@ -383,7 +427,8 @@ void cqli_walk(struct arena *a, struct slice text, struct walk_result *r) {
     w.terminals = arena_alloc(a, TOKENS_MAX * sizeof(*w.terminals));
     w.visible = arena_alloc(a, TOKENS_MAX * sizeof(*w.visible));
     w.guards = arena_alloc(a, GUARD_CACHE * sizeof(*w.guards));
-    if (!w.items || !w.terminals || !w.visible || !w.guards) return;
+    w.decisions = arena_zalloc(a, DECISIONS * sizeof(*w.decisions));
+    if (!w.items || !w.terminals || !w.visible || !w.guards || !w.decisions) return;
     memset(w.guards, 0, GUARD_CACHE * sizeof(*w.guards));
     token_reader_init(&w.reader, text, &r->why);
     bool whole = go_through(&w, 0, 0, &found);
