@@ -385,6 +385,7 @@ static int fill(struct eng_batch *b, struct ceilings *ceilings) {
         if (w->step != SHARED) continue;
         if (UNLIKELY(w->newest >= ceiling) && is_far(b->eng, w->newest)) w->marks |= 1 << ENGI_MARK_FAR;
         else if (w->newest > newest) newest = w->newest;
+        engi_row_cache_forget(b->eng, w->hash, key_of(b, w));
         if (hand_over(b, w)) return -1;
     }
     if (UNLIKELY(!b->eng->kv->one_writer) && take_turns(b)) return -1;

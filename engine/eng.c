@@ -122,15 +122,22 @@ int engi_load_marks(struct eng *eng, struct err *e) {
     return engi_scan_keys(eng, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
 }
 
+static int drop_rows(struct eng *eng, struct engi_table *t, struct slice from, struct slice to, struct err *e) {
+    engi_row_cache_shut(t);
+    int rc = eng->kv->ops->drop_range(eng->kv, from, to, e);
+    engi_row_cache_open(t);
+    return rc;
+}
+
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
+    struct engi_table *t = engi_table(eng, table);
     uint8_t ends[2][8];
     for (uint32_t i = 0; i < 2; i++) {
         store_u32(ends[i], ENGI_TABLE_MARKS);
         store_u32(ends[i] + 4, table + i);
     }
-    if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e)) return -1;
+    if (drop_rows(eng, t, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e)) return -1;
     if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e)) return -1;
-    struct engi_table *t = engi_table(eng, table);
     for (int i = 0; t && i < ENGI_MARK_WORDS; i++) {
         atomic_store(&t->marks.recorded[i], 0);
         if (eng->kv->one_writer) atomic_store(&t->marks.set[i], 0);
@@ -139,8 +146,20 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     return eng_wait_durable(eng, engi_commit_next_seq(eng), e);
 }
 
+/* What the row cache counts itself. */
+static uint64_t row_cache_stat(const struct eng *eng, enum eng_stat stat) {
+    struct engi_row_cache_stats s = engi_row_cache_stats(eng->row_cache);
+    switch (stat) {
+    case ENG_STAT_ROW_CACHE_HITS: return s.hits;
+    case ENG_STAT_ROW_CACHE_MISSES: return s.misses;
+    case ENG_STAT_ROW_CACHE_ROWS: return s.rows;
+    case ENG_STAT_ROW_CACHE_BYTES: return s.bytes;
+    default: return 0;
+    }
+}
+
 uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
-    uint64_t n = atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
+    uint64_t n = row_cache_stat(eng, stat) + atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
     for (int i = 0; i < ENGI_GATES && (stat == ENG_STAT_PUTS || stat == ENG_STAT_MERGES); i++)
         n += atomic_load_explicit(stat == ENG_STAT_PUTS ? &eng->gate.gates[i].puts : &eng->gate.gates[i].merges, memory_order_relaxed);
     if (stat == ENG_STAT_SLOT_WAITS) n += atomic_load_explicit(&eng->slots.waits, memory_order_relaxed);
@@ -277,6 +296,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     eng->kv_options = kv;
     eng->kv = open_kv(o, &kv, e);
     assert(!eng->kv || eng->kv->one_writer == !eng->shared);
+    if (!eng->shared && o->row_cache_bytes) eng->row_cache = engi_row_cache_new(o->row_cache_bytes); /* without memory for it, none */
     if (eng->kv && !engi_load_marks(eng, e) && !engi_commit_start(eng, e)) {
         engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
         if (!engi_reclaim_start(eng, e)) return eng;
@@ -290,6 +310,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->notice_lock);
+    engi_row_cache_free(eng->row_cache);
     engi_tables_free(eng);
     free(eng);
     return NULL;
@@ -308,6 +329,7 @@ void eng_close(struct eng *eng) {
     engi_histories_fini(&eng->histories);
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->notice_lock);
+    engi_row_cache_free(eng->row_cache);
     engi_tables_free(eng);
     engi_stripes_fini(eng->stripes);
     free(eng);

@@ -83,7 +83,9 @@ int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t f
     if (!rc) rc = copy(&in, from, at, false, from_table, e);
     engi_table_forget(eng, table);
     if (!rc) rc = write_marks(&in, e);
+    engi_row_cache_shut(engi_table(eng, table));
     if (!rc) rc = in.rows->ops->load_finish(in.rows, e);
+    engi_row_cache_open(engi_table(eng, table));
     engi_changed_all(eng, table);
     if (in.rows) in.rows->ops->load_free(in.rows);
     in.marks->ops->batch_free(in.marks);

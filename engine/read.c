@@ -242,13 +242,26 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     return got;
 }
 
+/* From the row cache, or from the store and into it. 1, 0, -1, INCOMPLETE */
+static int get_stored(struct eng *eng, enum eng_tier tier, struct slice key, struct arena *a, struct stored *out, struct err *e) {
+    struct kv_value value;
+    struct engi_row_look look;
+    int got = eng->row_cache ? engi_row_cache_find(eng, key, a, &look, &out->bytes) : ENGI_ROW_CACHE_MISS;
+    if (got != ENGI_ROW_CACHE_MISS) {
+        out->cells = a;
+        return got;
+    }
+    got = eng->kv->ops->get(eng->kv, tier, key, &value, e);
+    if (got < 0 || (got && keep_value(eng, &value, a, out, e))) return got < 0 ? got : -1;
+    if (eng->row_cache) engi_row_cache_fill(eng, &look, key, got ? &out->bytes : NULL);
+    return got;
+}
+
 static int get_plain(struct eng *eng, enum eng_tier tier, struct slice key, int64_t now, struct arena *a, struct eng_row *row,
                      struct op_cost *cost, struct err *e) {
-    struct kv_value value;
-    int got = eng->kv->ops->get(eng->kv, tier, key, &value, e);
-    if (got <= 0) return got;
     struct stored stored;
-    if (keep_value(eng, &value, a, &stored, e)) return -1;
+    int got = get_stored(eng, tier, key, a, &stored, e);
+    if (got <= 0) return got;
     stored.dropped = engi_dropped_of(eng, load_u32(key.p));
     return resolve(&stored, key.n, ENG_NO_TS, now, row, cost, e);
 }
@@ -303,28 +316,73 @@ static int resolve_pair(struct walk *w, struct stored *row, int64_t now, struct 
     return got == 0 ? resolve_expired(row, w->del_ts, out, e) : got < 0 ? got : 0;
 }
 
+/* What the row cache may know of both. */
+struct pair_look {
+    struct engi_row_look row, statics;
+    uint8_t key[ENGI_ROW_CACHE_KEY_MAX];
+    struct slice statics_key;
+};
+
+/* Both as they were at one moment, or false; *got: whether there is a row. */
+static bool find_pair(struct walk *w, struct arena *a, struct pair_look *l, struct stored *row, int *got) {
+    struct eng *eng = w->eng;
+    struct slice statics;
+    l->row.table = l->statics.table = NULL;
+    if (!eng->row_cache || w->prefix.n >= sizeof(l->key)) return false;
+    memcpy(l->key, w->prefix.p, w->prefix.n);
+    l->key[w->prefix.n] = ENGI_STATIC;
+    l->statics_key = slice_of(l->key, w->prefix.n + 1);
+    *got = engi_row_cache_find(eng, w->key, a, &l->row, &row->bytes);
+    int has_statics = engi_row_cache_find(eng, l->statics_key, a, &l->statics, &statics);
+    if (*got == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(eng, &l->row)) return false;
+    row->cells = a;
+    if (has_statics) w->statics = (struct stored){.bytes = statics, .cells = a};
+    w->statics_key_n = l->statics_key.n;
+    return true;
+}
+
+static void fill_pair(const struct walk *w, const struct pair_look *l, const struct stored *row) {
+    engi_row_cache_fill(w->eng, &l->row, w->key, row ? &row->bytes : NULL);
+    engi_row_cache_fill(w->eng, &l->statics, l->statics_key, w->statics.bytes.p ? &w->statics.bytes : NULL);
+}
+
+static int pair_from_store(struct walk *w, struct arena *a, int64_t now, struct eng_pair *out, struct op_cost *cost, struct pair_look *l, struct err *e) {
+    uint8_t stack[KEY_ON_STACK], *end = memory(stack, w->prefix.n + 1, a);
+    struct stored stored;
+    if (!end) return err_nomem(e);
+    if (!(w->it = partition_iter(w->eng, w->tier, w->key, end, e))) return -1;
+    buf_init(&w->seek, 0);
+    int got = take_row(w, walk_to_row(w, e), a, &stored, e);
+    out->row.newest_ts = w->del_ts;
+    out->row.n_markers = markers_met(w);
+    out->statics.newest_ts = w->partition_ts;
+    if (got >= 0) fill_pair(w, l, got ? &stored : NULL);
+    if (got >= 0) got = resolve_pair(w, got > 0 ? &stored : NULL, now, out, cost, e);
+    end_walk(w->eng, w, got, cost, e);
+    return got;
+}
+
 int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part, struct slice ck, int64_t now, struct arena *a,
                  struct eng_pair *out, struct op_cost *cost, struct err *e) {
-    uint8_t stack[2][KEY_ON_STACK];
+    uint8_t stack[KEY_ON_STACK];
     *out = (struct eng_pair){.has_row = false};
     eng_row_init(&out->row, ENG_ROW, ck);
     eng_row_init(&out->statics, ENG_STATIC, slice_of("", 0));
-    struct stored stored;
-    struct slice key = row_key(stack[0], part, ENG_ROW, ck, a, e);
+    struct slice key = row_key(stack, part, ENG_ROW, ck, a, e);
     if (!key.p) return -1;
-    size_t prefix = engi_prefix_len(key);
-    uint8_t *end = memory(stack[1], prefix + 1, a);
-    if (!end) return err_nomem(e);
-    struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, prefix), .ck = ck, .del_ts = ENG_NO_TS,
+    struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, engi_prefix_len(key)), .ck = ck, .del_ts = ENG_NO_TS,
                      .partition_ts = ENG_NO_TS, .statics_arena = a};
-    if (!(w.it = partition_iter(eng, tier, key, end, e))) return -1;
-    buf_init(&w.seek, 0);
-    int got = take_row(&w, walk_to_row(&w, e), a, &stored, e);
-    out->row.newest_ts = w.del_ts;
-    out->row.n_markers = markers_met(&w);
-    out->statics.newest_ts = w.partition_ts;
-    if (got >= 0) got = resolve_pair(&w, got > 0 ? &stored : NULL, now, out, cost, e);
-    end_walk(eng, &w, got, cost, e);
+    struct pair_look look;
+    struct stored row;
+    int got;
+    /* As in get_any: a tombstone of this moment may have come with what was found. */
+    bool deleted = engi_table_deleted(eng, part->table, part->token), found = find_pair(&w, a, &look, &row, &got);
+    if (found && !deleted && !engi_table_deleted(eng, part->table, part->token)) {
+        got = resolve_pair(&w, got ? &row : NULL, now, out, cost, e);
+    } else {
+        w.statics = (struct stored){.dropped = NULL};
+        got = pair_from_store(&w, a, now, out, cost, &look, e);
+    }
     if (cost && got != ENG_INCOMPLETE) cost->partitions++;
     return got;
 }

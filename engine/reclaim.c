@@ -117,7 +117,7 @@ static int write_one(struct pass *p, struct slice key, const struct slice *value
 }
 
 /* Under the claim (invariant 3): the whole row as it is now. */
-static int rewrite(struct pass *p, struct slice key, struct engi_purged *purged, struct err *e) {
+static int rewrite(struct pass *p, struct slice key, uint64_t hash, struct engi_purged *purged, struct err *e) {
     const struct kv_ops *ops = p->eng->kv->ops;
     struct kv_value value;
     *purged = (struct engi_purged){.empty = true, .newest_ts = ENG_NO_TS};
@@ -126,6 +126,7 @@ static int rewrite(struct pass *p, struct slice key, struct engi_purged *purged,
     p->value.n = 0;
     int rc = engi_purge_row(&p->limits, value.bytes, &p->value, purged) ? err_set(e, ERR_SERVER, "a stored row is damaged") : 0;
     struct slice left = buf_slice(&p->value);
+    if (!rc && purged->dropped) engi_row_cache_forget(p->eng, hash, key);
     if (!rc && purged->dropped) rc = write_one(p, key, purged->empty ? NULL : &left, e);
     if (!rc && purged->expired) engi_tell_expiry(p->eng, key, value.bytes, p->limits.covered_ts);
     ops->release(p->eng->kv, &value);
@@ -139,7 +140,7 @@ static int clean_row(struct pass *p, struct slice key, struct err *e) {
         p->skipped = p->left[ENGI_MARK_ROWS] = p->left[ENGI_MARK_DEAD] = p->left[ENGI_MARK_FAR] = true;
         return 0;
     }
-    int rc = rewrite(p, key, &purged, e);
+    int rc = rewrite(p, key, hash, &purged, e);
     engi_slot_release(&p->eng->slots, hash);
     note_left(p, &purged);
     return rc;

@@ -2,7 +2,12 @@
 
 #include <assert.h>
 
-enum { CLAIMED = 1u << 31, SPINS = 64 };
+enum { SPINS = 64 };
+
+#define CLAIMED ((uint64_t)1 << 31)
+#define TAKEN ((uint64_t)1 << 32) /* once more */
+
+static uint32_t holders(uint64_t state) { return (uint32_t)state; }
 
 void engi_slots_init(struct engi_slots *s) {
     pthread_mutex_init(&s->lock, NULL);
@@ -15,9 +20,9 @@ void engi_slots_fini(struct engi_slots *s) {
 }
 
 static bool try_share(struct engi_slot *slot) {
-    uint32_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    uint64_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
     while (!(seen & CLAIMED))
-        if (atomic_compare_exchange_weak_explicit(&slot->state, &seen, seen + 1, memory_order_acquire, memory_order_relaxed)) return true;
+        if (atomic_compare_exchange_weak_explicit(&slot->state, &seen, seen + TAKEN + 1, memory_order_acquire, memory_order_relaxed)) return true;
     return false;
 }
 
@@ -44,25 +49,30 @@ void engi_slot_share(struct engi_slots *s, uint64_t hash) {
 }
 
 void engi_slot_leave(struct engi_slots *s, uint64_t hash) {
-    uint32_t before = atomic_fetch_sub_explicit(&engi_slot(s, hash)->state, 1, memory_order_release);
-    assert(before && !(before & CLAIMED));
+    uint64_t before = atomic_fetch_sub_explicit(&engi_slot(s, hash)->state, 1, memory_order_release);
+    assert(holders(before) && !(before & CLAIMED));
 }
 
 bool engi_slot_claim(struct engi_slots *s, uint64_t hash) {
-    uint32_t mine = 1;
-    return atomic_compare_exchange_strong_explicit(&engi_slot(s, hash)->state, &mine, CLAIMED, memory_order_acquire, memory_order_relaxed);
+    struct engi_slot *slot = engi_slot(s, hash);
+    uint64_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    if (holders(seen) != 1) return false;
+    return atomic_compare_exchange_strong_explicit(&slot->state, &seen, seen - 1 + CLAIMED, memory_order_acquire, memory_order_relaxed);
 }
 
 bool engi_slot_claim_free(struct engi_slots *s, uint64_t hash) {
-    uint32_t nobody = 0;
-    return atomic_compare_exchange_strong_explicit(&engi_slot(s, hash)->state, &nobody, CLAIMED, memory_order_acquire, memory_order_relaxed);
+    struct engi_slot *slot = engi_slot(s, hash);
+    uint64_t seen = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    if (holders(seen)) return false;
+    return atomic_compare_exchange_strong_explicit(&slot->state, &seen, seen + TAKEN + CLAIMED, memory_order_acquire, memory_order_relaxed);
 }
 
 /* Nobody else changes a slot that is claimed. */
 void engi_slot_end_claim(struct engi_slots *s, uint64_t hash) {
     struct engi_slot *slot = engi_slot(s, hash);
-    assert(atomic_load_explicit(&slot->state, memory_order_relaxed) == CLAIMED);
-    atomic_store_explicit(&slot->state, 0, memory_order_release);
+    uint64_t mine = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    assert(holders(mine) == CLAIMED);
+    atomic_store_explicit(&slot->state, mine - CLAIMED, memory_order_release);
 }
 
 void engi_slots_wake(struct engi_slots *s) {
@@ -112,7 +122,7 @@ void engi_slot_release(struct engi_slots *s, uint64_t hash) {
 
 void engi_slot_raise(struct engi_slots *s, uint64_t hash, int64_t ts) {
     struct engi_slot *slot = engi_slot(s, hash);
-    assert(atomic_load_explicit(&slot->state, memory_order_relaxed));
+    assert(holders(atomic_load_explicit(&slot->state, memory_order_relaxed)));
     int64_t seen = atomic_load_explicit(&slot->newest, memory_order_relaxed);
     while (seen < ts && !atomic_compare_exchange_weak_explicit(&slot->newest, &seen, ts, memory_order_relaxed, memory_order_relaxed)) {}
 }

@@ -10,6 +10,9 @@
  *
  * Invariant 3: a put that replaces a row, by a commit, a fold or the reclaimer, is written under a claim of the row's slot, taken before
  * what proves or makes the put was read.
+ *
+ * A slot counts how often it was taken, too: who finds it free, reads the store, and finds it as it was, knows that nobody has begun to write a row of
+ * it meanwhile (engine/row_cache.h).
  */
 #pragma once
 
@@ -24,7 +27,7 @@ enum { ENGI_SLOTS = 65536 };
 
 struct engi_slot {
     _Atomic int64_t newest;
-    _Atomic uint32_t state; /* ENGI_SLOT_CLAIMED, or how many commits share it */
+    _Atomic uint64_t state; /* [u32 how often it was taken, shared or claimed][u32 claimed, or how many commits share it] */
 };
 
 /* Who has met a claim and goes on with something else until one ends. */
@@ -50,6 +53,11 @@ void engi_slots_init(struct engi_slots *s);
 void engi_slots_fini(struct engi_slots *s);
 /* Slots may be shared several times. False: it is claimed. */
 bool engi_slot_try_share(struct engi_slots *s, uint64_t hash) MUST_CHECK;
+/* As it is now; what the reader sees of the store from here on is not older than what was written while it was taken before. */
+static inline uint64_t engi_slot_state(const struct engi_slots *s, uint64_t hash) {
+    return atomic_load_explicit(&s->slots[hash % ENGI_SLOTS].state, memory_order_acquire);
+}
+static inline bool engi_slot_is_free(uint64_t state) { return !(uint32_t)state; }
 /* May wait for a claim of another thread; the caller holds none. */
 void engi_slot_share(struct engi_slots *s, uint64_t hash);
 void engi_slot_leave(struct engi_slots *s, uint64_t hash);

@@ -37,7 +37,9 @@ static void put_engine(const struct eng *eng, struct buf *out) {
 #undef STAT
     };
     for (int i = 0; i < ENG_STATS; i++) {
-        put_header(out, rows[i].name, "counter", rows[i].help);
+        size_t n = strlen(rows[i].name);
+        bool grows = n > 6 && !strcmp(rows[i].name + n - 6, "_total");
+        put_header(out, rows[i].name, grows ? "counter" : "gauge", rows[i].help);
         buf_printf(out, "%s %.15g\n", rows[i].name, (double)eng_stat(eng, (enum eng_stat)i) * rows[i].scale);
     }
 }

@@ -10,7 +10,7 @@
 static int open_engine(struct instance *in, struct err *e) {
     const struct settings *s = &in->settings;
     struct eng_options o = {.data_dir = s->data_dir, .durability = s->durability, .cut_damage = s->cut_damage, .reclaim_rows_per_second = s->reclaim_rate,
-                            .clock = &in->clock.clock, .block_cache_bytes = s->memory.parts[MEMORY_CACHE], .memtable_bytes = s->memory.parts[MEMORY_MEMTABLES] / ENG_MEMTABLES,
+                            .clock = &in->clock.clock, .block_cache_bytes = s->memory.parts[MEMORY_CACHE], .row_cache_bytes = s->memory.parts[MEMORY_ROW_CACHE], .memtable_bytes = s->memory.parts[MEMORY_MEMTABLES] / ENG_MEMTABLES,
                             .background_jobs = s->memory.background_jobs};
     if (s->data_dir) {
         in->lock_fd = data_dir_open(s->data_dir, e);

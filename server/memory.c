@@ -73,10 +73,11 @@ static void divide(const struct memory_wishes *w, struct memory_plan *plan) {
     size_t cache = plan->memory;
     size_t spare = plan->memory - least_memory(w); /* what shares may take beyond the least */
     for (int i = 0; i < MEMORY_CACHE; i++) {
-        size_t least = least_of(w, i), share = plan->memory / 64 * parts[i].of_64;
-        size_t more = share > least ? between(share, least, parts[i].most * MB > least ? parts[i].most * MB : least) - least : 0;
+        size_t low = least_of(w, i), share = plan->memory / 64 * parts[i].of_64;
+        size_t more = share > low ? between(share, low, parts[i].most * MB > low ? parts[i].most * MB : low) - low : 0;
         if (more > spare) more = spare;
-        plan->parts[i] = w->parts[i] ? w->parts[i] : least + more;
+        if (i == MEMORY_ROW_CACHE) more = w->no_row_cache ? 0 : least(more, spare / 2); /* the other half is for blocks */
+        plan->parts[i] = w->parts[i] ? w->parts[i] : low + more;
         if (!w->parts[i]) spare -= more;
         cache -= plan->parts[i];
     }
@@ -91,7 +92,7 @@ int memory_plan(const struct memory_wishes *w, struct memory_plan *plan, struct 
     plan->memory = w->memory ? w->memory : usual > need ? usual : need;
     divide(w, plan);
     plan->background_jobs = w->background_jobs ? w->background_jobs : (unsigned)between(cores(), JOBS_LEAST, JOBS_MOST);
-    return check_limit(w, plan->parts[MEMORY_CACHE] + plan->parts[MEMORY_MEMTABLES], e);
+    return check_limit(w, plan->parts[MEMORY_CACHE] + plan->parts[MEMORY_MEMTABLES] + plan->parts[MEMORY_ROW_CACHE], e);
 }
 
 /* ---- when there is none left ---- */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -28,6 +29,7 @@ struct memory_plan {
 /* What is 0 (in bytes, and jobs) is decided by memory and cores. frame_max: of a request, which must fit into what is unfinished, and what waits. */
 struct memory_wishes {
     size_t memory, parts[MEMORY_PARTS], frame_max;
+    bool no_row_cache;
     unsigned background_jobs, threads;
 };
 

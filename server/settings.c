@@ -140,7 +140,9 @@ static int read_memory(struct settings *s, const struct config *c, struct err *e
     unsigned long memory, jobs, n;
     if (number(c, CONFIG_MEMORY, 0, 1ul << (LARGEST_SHIFT - MB_SHIFT), &memory, e) || number(c, CONFIG_BACKGROUND_JOBS, 0, 64, &jobs, e)) return -1;
     struct memory_wishes w = {.memory = (size_t)memory << MB_SHIFT, .frame_max = s->frame_max, .background_jobs = (unsigned)jobs, .threads = s->threads};
+    w.no_row_cache = !strcmp(c->values[CONFIG_ROW_CACHE], "0");
     for (int i = 0; i < MEMORY_PARTS; i++) {
+        if (!*c->values[parts[i].option]) continue;
         if (number(c, parts[i].option, 0, 1ul << (LARGEST_SHIFT - parts[i].shift), &n, e)) return -1;
         w.parts[i] = (size_t)n << parts[i].shift;
         if (n && w.parts[i] < 1 << MB_SHIFT)

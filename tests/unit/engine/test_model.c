@@ -60,7 +60,7 @@ static struct eng_part part_at(uint32_t i) {
 
 static void open_engine(struct model *m) {
     struct eng_options o = {.data_dir = m->rocks ? m->path : NULL, .durability = ENG_PERIODIC, .clock = &m->clock.clock, .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20};
+                            .block_cache_bytes = 1 << 20, .row_cache_bytes = 48 << 10};
     m->eng = eng_open(&o, &m->e);
     if (!m->eng) fail_msg("%s", m->e.text);
     eng_table_set(m->eng, TABLE, GC_GRACE);

@@ -195,6 +195,22 @@ static void test_parts_of_memory_come_to_it(void **state) {
     assert_int_equal(large.parts[MEMORY_CACHE] - set.parts[MEMORY_CACHE], 1024ul * MB - large.parts[MEMORY_UNREAD]);
 }
 
+static void test_the_row_cache_leaves_blocks_as_much_and_may_be_none(void **state) {
+    (void)state;
+    struct memory_plan plan;
+    struct err e = {0};
+    for (size_t mb = 344; mb < 1 << 13; mb += mb / 5) {
+        plan_of(&plan, mb * MB, MEMORY_ROW_CACHE, 0);
+        assert_true(plan.parts[MEMORY_ROW_CACHE] <= plan.parts[MEMORY_CACHE]);
+    }
+    assert_int_equal(plan.parts[MEMORY_ROW_CACHE], plan.memory / 64 * 8);
+    struct memory_wishes none = {.memory = 8192ul * MB, .frame_max = 16 * MB, .no_row_cache = true};
+    assert_int_equal(memory_plan(&none, &plan, &e), 0);
+    assert_int_equal(plan.parts[MEMORY_ROW_CACHE], 0);
+    plan_of(&plan, 8192ul * MB, MEMORY_ROW_CACHE, 5 * MB);
+    assert_int_equal(plan.parts[MEMORY_ROW_CACHE], 5 * MB);
+}
+
 static void test_data_dir_is_private_and_locked(void **state) {
     (void)state;
     char base[] = "/tmp/tally_test_dir_XXXXXX", path[64], lock[96];
@@ -228,6 +244,7 @@ int main(void) {
         cmocka_unit_test(test_settings_of_limits_are_named),
         cmocka_unit_test(test_settings_refuse_logins_that_nobody_could_have),
         cmocka_unit_test(test_parts_of_memory_come_to_it),
+        cmocka_unit_test(test_the_row_cache_leaves_blocks_as_much_and_may_be_none),
         cmocka_unit_test(test_data_dir_is_private_and_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
