@@ -17,7 +17,7 @@ static uint32_t set_of(const struct heavy *h, uint64_t hash) { return (uint32_t)
 static uint64_t *cell_of(struct heavy_set *s, uint64_t hash) { return &s->cells[hash >> 27 & (HEAVY_CELLS - 1)]; }
 
 /* Most keys are not: a loop would cost more than what it does. */
-static bool has(const uint64_t k[HEAVY_WAYS], uint64_t key) {
+static inline bool has(const uint64_t k[HEAVY_WAYS], uint64_t key) {
     _Static_assert(HEAVY_WAYS == 8, "each of them is compared");
     return k[0] == key || k[1] == key || k[2] == key || k[3] == key || k[4] == key || k[5] == key || k[6] == key || k[7] == key;
 }
@@ -103,9 +103,18 @@ bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) {
     uint64_t hash = hash_of(key);
     struct heavy_set *s = &h->sets[set_of(h, hash)];
     uint64_t *cell = cell_of(s, hash);
-    if (UNLIKELY(*cell + load > s->least) || find(s, key) != HEAVY_WAYS) return false;
+    if (UNLIKELY(*cell + load > s->least || has(s->keys, key))) return false;
     *cell += load;
+    h->total += load;
     return true;
+}
+
+void heavy_prefetch(const struct heavy *h, uint64_t key) {
+    uint64_t hash = hash_of(key);
+    struct heavy_set *s = &h->sets[set_of(h, hash)];
+    __builtin_prefetch(s->keys);
+    __builtin_prefetch(&s->least);
+    __builtin_prefetch(cell_of(s, hash), 1);
 }
 
 bool heavy_keeps(const struct heavy *h, uint64_t key) {

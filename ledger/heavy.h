@@ -10,10 +10,7 @@
  *
  * Most keys are light and touch their cell alone: a pass through very many costs little.
  *
- * Thread-safe as far as H4 goes:
- *
- * H4. the cells are of the one thread that adds; it alone reads keys without a lock, for it alone writes them. So what a light key is given (heavy_pass) needs no lock;
- * who adds to keys that are kept, and who looks at those, holds the caller's.
+ * Not thread-safe: the caller's lock.
  */
 #pragma once
 
@@ -45,11 +42,10 @@ void heavy_fini(struct heavy *h);
 uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh);
 /* The same of the key that was added last, where keys often come again; HEAVY_NONE, and nothing is added: it is not that one. */
 uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load);
-/* What nearly all keys of very many come to, without a lock (H4): true, and the load is in its cell, if the key is not kept and will not be. Else false, and nothing is
- * added. The total is not moved: the caller sums up what has passed, and adds it (heavy_passed). */
+/* heavy_add for what nearly all keys of very many come to: true, and the load is in its cell, if the key is not kept and will not be. Else false, and nothing is added. */
 bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) MUST_CHECK;
-static inline void heavy_passed(struct heavy *h, uint64_t load) { h->total += load; }
-/* Without a lock, likewise. */
+/* The key is going to be added soon. */
+void heavy_prefetch(const struct heavy *h, uint64_t key);
 bool heavy_keeps(const struct heavy *h, uint64_t key);
 /* Adds what is known of the key from elsewhere, where others had as much as the least and are not known: a load that may be wrong by error. It is kept. The total stays the
  * caller's. */

@@ -58,9 +58,9 @@ static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) 
     return cell;
 }
 
-static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_tab *t) {
+static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_read *first, uint32_t n) {
     struct cell cell = {0};
-    shard_tab_post(s, second, t, &cell);
+    shard_reads_post(s, second, first, n, &cell);
     pthread_mutex_lock(&l->lock);
     figures_add(&l->book.dropped, &cell.f);
     pthread_mutex_unlock(&l->lock);
@@ -68,20 +68,21 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 
 /* Under the shard's lock, its owner. */
 static void settle(struct ledger *l, struct shard *s) {
-    for (uint32_t i = 0; i < s->n_tabs; i++) {
-        const struct shard_tab *t = &s->tabs[i];
-        uint32_t second = second_of(l, s, t->begin_us);
+    for (uint32_t i = 0, n; i < s->n_reads; i += n) {
+        const struct shard_read *first = &s->reads[i];
+        uint32_t second = second_of(l, s, first->now_us);
+        n = shard_reads_alike(s, i);
         turn_second(l, s, second);
-        struct cell *cell = cell_of(l, s, t->object);
-        if (LIKELY(cell)) shard_tab_post(s, second, t, cell);
-        else post_of_dropped(l, s, second, t);
+        struct cell *cell = cell_of(l, s, first->object);
+        if (LIKELY(cell)) shard_reads_post(s, second, first, n, cell);
+        else post_of_dropped(l, s, second, first, n);
     }
-    s->n_tabs = 0;
+    s->n_reads = 0;
 }
 
 void ledger_settle(struct ledger *l, unsigned shard) {
     struct shard *s = &l->shards[shard];
-    if (!s->n_tabs) return;
+    if (!s->n_reads) return;
     pthread_mutex_lock(&s->lock);
     settle(l, s);
     pthread_mutex_unlock(&s->lock);
@@ -93,20 +94,22 @@ static void settle_own(struct ledger *l) {
         if (atomic_load_explicit(&l->shards[i].owner, memory_order_relaxed) == pthread_self()) ledger_settle(l, i);
 }
 
-static void post(struct ledger *l, struct shard *s, const struct ledger_request *q, bool partition) {
+void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q) {
+    struct shard *s = &l->shards[shard];
     pthread_mutex_lock(&s->lock);
+    settle(l, s);
     uint32_t second = second_of(l, s, q->now_us);
-    if (!partition || second != s->second) settle(l, s);
     turn_second(l, s, second);
-    if (partition) shard_tab_post_partition(s, second, q->cost->reads);
-    else shard_post(s, second, q);
+    shard_post(s, second, q);
     pthread_mutex_unlock(&s->lock);
 }
 
-void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q) {
+bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
     struct shard *s = &l->shards[shard];
-    enum shard_tabbed tabbed = shard_tab_add(s, q);
-    if (UNLIKELY(tabbed != SHARD_TABBED)) post(l, s, q, tabbed == SHARD_TABBED_BUT_PARTITION);
+    if (LIKELY(shard_read_put(s, c, statement_id, cost, now_us, took_us))) return true;
+    if (s->n_reads < SHARD_READS) return false;
+    ledger_settle(l, shard);
+    return shard_read_put(s, c, statement_id, cost, now_us, took_us);
 }
 
 void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open) {

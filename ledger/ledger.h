@@ -27,8 +27,12 @@ struct ledger *ledger_open(const struct ledger_options *o, struct err *e) MUST_C
 /* Writes and syncs what has not been. */
 void ledger_close(struct ledger *l);
 
-/* The shard's owner, one thread: what it posts may stand in tabs (shard.h) until it settles, which it does before others hear of what it did. It sees it itself at once. */
+/* The shard's owner, one thread. */
 void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *q);
+/* The same of a SELECT that went well, by a prepared statement, of which there is nothing to say but its cost: one read, of no system table. It may stand in a queue
+ * (shard.h) until the owner settles, which it does before others hear of what it did. It sees it itself at once. False: it is not posted, and is for ledger_post. */
+bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us,
+                      int64_t took_us) MUST_CHECK;
 void ledger_settle(struct ledger *l, unsigned shard);
 /* A write that was posted has failed after all: it is free, and an error of the system's. Every table, partition and statement that it was posted to gets it back, and its
  * connection, or, when that is not open any more, its role. */

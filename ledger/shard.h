@@ -3,8 +3,9 @@
  * Written by the loop's thread, its owner, read by whoever looks, both under the shard's lock, which nobody else holds for long: a request is posted with about a dozen
  * additions. Counts of tables go to the book when their second is over (book.h).
  *
- * Nearly all requests are reads of one row or some by a prepared statement, many of them one behind the other on their connection. Those are summed up in tabs, without the
- * lock, and posted together: when the tabs are full, when the owner settles (before an answer leaves), when a request of another kind is posted, when the owner looks.
+ * Nearly all requests are reads by a prepared statement, many of them one behind the other on their connection. Those stand in a queue, without the lock, and are posted
+ * together, when the code and the cells that it takes are at hand: when the queue is full, when the owner settles (before an answer leaves), when a request of another kind
+ * is posted, when the owner looks.
  */
 #pragma once
 
@@ -92,19 +93,19 @@ struct shard_statement {
     char *text;
 };
 
-/* Reads of one statement that a connection has run one behind the other in one second, and that are not posted yet. */
-struct shard_tab {
+/* A read by a prepared statement that went well and about which there is nothing else to say, until it is posted. Two lines of the cache. */
+struct shard_read {
     struct ledger_connection *connection;
     uint64_t statement_id; /* which the shard keeps */
-    uint32_t object;
-    enum query_class class;
-    int64_t begin_us, end_us; /* of the second */
-    uint64_t halves, entities, bytes_read, rows_read, rows_returned, took_us;
-    struct span units, returned, latency;
-    uint64_t passed; /* load that has passed the partitions (heavy_pass) */
+    int64_t now_us, token;
+    uint32_t object, halves, entities, took_us, bytes_read, rows_read, rows_returned;
+    uint8_t class;
+    bool one_partition;
+    uint16_t key_n;
+    uint8_t key[64]; /* its beginning */
 };
 
-enum { SHARD_TABS = 16 };
+enum { SHARD_READS = 64 };
 enum { SHARD_PARTITION_SETS = 64, SHARD_STATEMENT_SETS = 32, SHARD_TEXT = 1000 };
 
 struct shard {
@@ -119,10 +120,10 @@ struct shard {
     struct shard_partition *partition_infos;
     struct shard_statement *statement_infos;
     struct ledger_connection *connections;
-    _Atomic pthread_t owner; /* who opened a tab last */
+    _Atomic pthread_t owner; /* who queued last */
     /* the owner's alone */
-    uint32_t n_tabs;
-    struct shard_tab tabs[SHARD_TABS];
+    uint32_t n_reads;
+    struct shard_read reads[SHARD_READS];
 };
 
 static inline uint64_t shard_partition_id(uint32_t object, int64_t token) { return (uint64_t)token * 31 + object; }
@@ -131,14 +132,13 @@ int shard_init(struct shard *s) MUST_CHECK;
 void shard_fini(struct shard *s);
 /* Under the lock. A request whose memory cannot be had is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
-/* Without the lock, the owner (shard_tab.c). NOT_TABBED: it is no request that can be, or there is no room, and nothing is added. BUT_PARTITION: its partition is one that is, or
- * is going to be kept, and has still to be posted, under the lock. */
-enum shard_tabbed { SHARD_NOT_TABBED, SHARD_TABBED, SHARD_TABBED_BUT_PARTITION };
-enum shard_tabbed shard_tab_add(struct shard *s, const struct ledger_request *q) MUST_CHECK;
-/* Under the lock, the owner. cell: of the tab's table. The tab is the caller's to throw away. */
-void shard_tab_post(struct shard *s, uint32_t second, const struct shard_tab *t, struct cell *cell);
-void shard_tab_post_partition(struct shard *s, uint32_t second, const struct op_read *r);
-/* Under the lock, for those two. The table's cell, which is going to be added to; NULL: it is not here and has no name (keyspace NULL), or there is no memory. */
+/* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else. False: it is not queued, and has to be posted. */
+bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) MUST_CHECK;
+/* The owner: how many from there on are of one connection, statement, table, class and second. */
+uint32_t shard_reads_alike(const struct shard *s, uint32_t from);
+/* Under the lock, the owner: n that are alike. cell: of their table. They are the caller's to throw away. */
+void shard_reads_post(struct shard *s, uint32_t second, const struct shard_read *first, uint32_t n, struct cell *cell);
+/* Under the lock, for that. The table's cell, which is going to be added to; NULL: it is not here and has no name (keyspace NULL), or there is no memory. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u);
 /* Of a statement that is kept. */

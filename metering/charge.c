@@ -1,6 +1,8 @@
 /* Units of one request: its reads, its writes, and the rules that made the sum (rule.def names the page of each). */
 #include "metering/charge.h"
 
+#include "base/hot.h"
+
 enum { READ_STEP = 4096 };
 
 _Static_assert(RULES <= 64, "struct charge keeps rules in 64 bits");
@@ -11,7 +13,7 @@ static uint64_t steps(uint64_t bytes, uint64_t step) { return bytes ? (bytes - 1
 
 static uint64_t at_least_1(uint64_t n) { return n ? n : 1; }
 
-static void model_add(struct charge *c, enum size_model model, const struct size_parts *p) {
+static inline void model_add(struct charge *c, enum size_model model, const struct size_parts *p) {
     rule_add(c, model == SIZE_CURRENT ? RULE_SIZE_CURRENT : RULE_SIZE_2022);
     if (model == SIZE_CURRENT && p->ttl_rows + p->ttl_cells) rule_add(c, RULE_SIZE_TTL);
     if (p->timestamp_bytes) rule_add(c, RULE_SIZE_TIMESTAMPS);
@@ -25,7 +27,7 @@ static bool is_special(const struct op_read *r) {
 }
 
 /* Bytes of its static data. */
-static uint64_t special_add(const struct op_read *r, struct charge *c) {
+SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
     if (r->rows.rows + r->statics.rows > 1) rule_add(c, RULE_READ_SUM);
     if (r->filtered) rule_add(c, RULE_READ_PROCESSED);
     if (r->past_limit) rule_add(c, RULE_READ_LIMIT);
@@ -51,7 +53,25 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
     return steps(bytes, READ_STEP);
 }
 
-static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
+/* One row that was read, and nothing beside it: what nearly all requests are. */
+static bool is_of_one_row(const struct op_cost *cost) {
+    const struct op_read *r = cost->reads;
+    return r && !r->next && r->rows.rows == 1 && !is_special(r) && !cost->writes && !cost->empty_partitions && !cost->is_system;
+}
+
+/* As charge_reads has it, and no more. */
+static void charge_one_row(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
+    uint64_t bytes = size_row_bytes(cost->size_model, cost->n_columns, &cost->reads->rows);
+    uint64_t halves = steps(bytes, READ_STEP) << (consistency == CHARGE_STRONG);
+    c->row_bytes = bytes;
+    c->read_units = c->total = 0.5 * (double)(int64_t)halves;
+    cost->reads->halves = (uint32_t)halves;
+    model_add(c, cost->size_model, &cost->reads->rows);
+    rule_add(c, RULE_READ_4K);
+    if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
+}
+
+SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
     uint64_t n = cost->empty_partitions, of_scan = n; /* the first read pays for them */
     uint64_t step = consistency == CHARGE_EVENTUAL ? 1 : 2; /* in halves */
     if (UNLIKELY(n)) rule_add(c, RULE_SCAN_EMPTY);
@@ -167,13 +187,18 @@ static void charge_writes(const struct op_cost *cost, struct charge *c) {
     if (cost->writes->next) rule_add(c, RULE_WRITE_BATCH);
 }
 
-void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
-    *out = (struct charge){0};
-    if (UNLIKELY(cost->is_system)) {
+SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
+    if (cost->is_system) {
         rule_add(out, RULE_SYSTEM_FREE);
         return;
     }
     charge_reads(cost, consistency, out);
     if (cost->writes) charge_writes(cost, out);
     out->total = out->read_units + out->write_units + out->static_write_units;
+}
+
+void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
+    *out = (struct charge){0};
+    if (LIKELY(is_of_one_row(cost))) charge_one_row(cost, consistency, out);
+    else charge_all(cost, consistency, out);
 }

@@ -68,18 +68,23 @@ static uint32_t count_statements(const struct op_cost *c) {
 }
 
 /* Values of rows are nowhere in it: statements are told apart from those that differ in values, and text that could hold a password is not shown at all. */
-static void tell_slow(const struct np_call *call, const struct ledger_request *q) {
+static void tell_slow(const struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
     const char *kind = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind) : np_opcode_name(call->env.opcode);
-    log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s", (double)q->took_us / 1000, c->read_units,
+    log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s", (double)took_us / 1000, c->read_units,
              c->write_units, c->static_write_units, call->err.set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
-             SLICE_FMT(q->text.p ? q->text : slice_str(kind)));
+             SLICE_FMT(call->statement_text.p ? call->statement_text : slice_str(kind)));
 }
 
-void npi_post(struct np_call *call) {
+/* A prepared SELECT of one read that went well, and nothing more to say. */
+static bool is_plain_read(const struct np_call *call) {
+    const struct op_cost *cost = &call->cost;
+    bool more = call->err.set | call->fault.applied | cost->is_system | (call->r.verdict != NULL) | (cost->writes != NULL);
+    return call->r.stmt_kind == STMT_SELECT && call->r.kind == REQUEST_EXECUTE && call->statement_id && !more && cost->reads && !cost->reads->next;
+}
+
+static void post(struct np_call *call, int64_t took_us) {
     struct np_conn *c = call->conn;
-    const struct np_options *o = c->loop->o;
-    if (!is_posted(call)) return;
     struct ledger_request q = {
         .cost = &call->cost,
         .operation = npi_operation_of(call->r.stmt_kind),
@@ -87,6 +92,7 @@ void npi_post(struct np_call *call) {
         .stands = call->fault.applied,
         .statements = count_statements(&call->cost),
         .now_us = call->r.now_us,
+        .took_us = took_us,
         .connection = call->r.kind == REQUEST_PREPARE ? NULL : &c->account,
         .statement_id = call->statement_id,
         .text = call->statement_text,
@@ -95,10 +101,17 @@ void npi_post(struct np_call *call) {
         q.operation = OPERATION_OTHER;
         q.outcome = LEDGER_OK;
     }
-    c->loop->ended_us = clock_wall_us(o->clock);
-    q.took_us = c->loop->ended_us > q.now_us ? c->loop->ended_us - q.now_us : 0;
-    int64_t slow_us = o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0;
-    if (UNLIKELY(slow_us && q.took_us >= slow_us)) tell_slow(call, &q);
-    if (UNLIKELY(call->r.verdict != NULL)) note_verdict(call->r.verdict, &call->cost, &q);
-    ledger_post(o->ledger, c->loop->number, &q);
+    if (call->r.verdict) note_verdict(call->r.verdict, &call->cost, &q);
+    ledger_post(c->loop->o->ledger, c->loop->number, &q);
+}
+
+void npi_post(struct np_call *call) {
+    struct np_loop *l = call->conn->loop;
+    int64_t begun_us = call->r.now_us, slow_us = l->o->slow_us ? atomic_load_explicit(l->o->slow_us, memory_order_relaxed) : 0;
+    if (!is_posted(call)) return;
+    l->ended_us = clock_wall_us(l->o->clock);
+    int64_t took_us = l->ended_us > begun_us ? l->ended_us - begun_us : 0;
+    if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
+    if (LIKELY(is_plain_read(call)) && ledger_post_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost, begun_us, took_us)) return;
+    post(call, took_us);
 }

@@ -138,28 +138,6 @@ static void end_turn(struct measure *m, const struct measure *before, uint64_t c
     m->turns[m->n_turns++].per_second = requests / seconds;
 }
 
-static int run(const struct bench_options *o, enum target t, const struct proc *p, enum workload w, double seconds, struct measure *m) {
-    unsigned config = workload_rows[w].config;
-    bool few = config & FEW, eight = config & (FEW | EIGHT), beside = config & BESIDE_SCANS;
-    struct drive_result *warm = calloc(1, sizeof(*warm));
-    struct drive *l = drive_open(p, eight ? FEW_CONNECTIONS : o->connections, few ? 1 : o->in_flight, t >= TALLYD);
-    pid_t scanners = l && beside ? start_scanners(p) : 0;
-    if (!warm || !l || scanners < 0) exit(1);
-    drive_run(l, w, large_of(o, config), seconds / 5, warm);
-    double waited_before = waited(p);
-    struct measure before = {.cpu_ns = p->pid ? proc_cpu_ns(p->pid) : 0, .r = {.requests = m->r.requests, .seconds = m->r.seconds}};
-    drive_run(l, w, large_of(o, config), seconds, &m->r);
-    uint64_t cpu_ns = p->pid && !beside ? proc_cpu_ns(p->pid) - before.cpu_ns : 0; /* of these requests alone, or not told */
-    end_turn(m, &before, cpu_ns);
-    m->waited += waited(p) - waited_before;
-    stop_scanners(scanners);
-    drive_close(l);
-    free(warm);
-    if (!m->r.failed) return 0;
-    fprintf(stderr, "    %s: %" PRIu64 " of %" PRIu64 " failed: %s\n", workload_rows[w].name, m->r.failed, m->r.requests, m->r.first_error);
-    return -1;
-}
-
 /* ---- in turns ---- */
 
 /* Who is measured on what. */
@@ -167,18 +145,66 @@ struct lane {
     enum target target;
     const struct proc *p;
     enum workload w;
+    struct drive *drive;
+    uint32_t large;
 };
 
-/* One after the other, and back: so each is as often the first. One alone has nobody to take turns with. */
-static int take_turns(const struct bench_options *o, const struct lane *lanes, unsigned n, measures m) {
-    unsigned turns = n > 1 ? MEASURE_TURNS : 1;
+/* Its clients stay for all turns: one that begins with new connections is longer in beginning than a turn takes. */
+static int open_lane(const struct bench_options *o, struct lane *l, double warm_s) {
+    unsigned config = workload_rows[l->w].config;
+    struct drive_result *warm = calloc(1, sizeof(*warm));
+    l->large = large_of(o, config);
+    l->drive = drive_open(l->p, config & (FEW | EIGHT) ? FEW_CONNECTIONS : o->connections, config & FEW ? 1 : o->in_flight, l->target >= TALLYD);
+    progress(o, l->target, workload_rows[l->w].name);
+    if (warm && l->drive) drive_run(l->drive, l->w, l->large, warm_s, warm);
+    free(warm);
+    return warm && l->drive ? 0 : -1;
+}
+
+/* Scanners scan for a while before a turn begins. */
+static pid_t scan_beside(const struct lane *l, double seconds) {
+    struct drive_result *ignored = calloc(1, sizeof(*ignored));
+    pid_t scanners = ignored ? start_scanners(l->p) : -1;
+    if (scanners < 0) exit(1);
+    drive_run(l->drive, l->w, l->large, seconds, ignored);
+    free(ignored);
+    return scanners;
+}
+
+static int take_turn(const struct lane *l, double seconds, struct measure *m) {
+    bool beside = workload_rows[l->w].config & BESIDE_SCANS;
+    pid_t pid = l->p->pid, scanners = beside ? scan_beside(l, seconds / 5) : 0;
+    double waited_before = waited(l->p);
+    struct measure before = {.cpu_ns = pid ? proc_cpu_ns(pid) : 0, .r = {.requests = m->r.requests, .seconds = m->r.seconds}};
+    drive_run(l->drive, l->w, l->large, seconds, &m->r);
+    uint64_t cpu_ns = pid && !beside ? proc_cpu_ns(pid) - before.cpu_ns : 0; /* of these requests alone, or not told */
+    end_turn(m, &before, cpu_ns);
+    m->waited += waited(l->p) - waited_before;
+    stop_scanners(scanners);
+    if (!m->r.failed) return 0;
+    fprintf(stderr, "    %s: %" PRIu64 " of %" PRIu64 " failed: %s\n", workload_rows[l->w].name, m->r.failed, m->r.requests, m->r.first_error);
+    return -1;
+}
+
+/* One alone has nobody to take turns with; who scans beside takes its time to begin. */
+static unsigned turns_of(const struct lane *lanes, unsigned n) {
+    enum { TURNS_OF_FEW = 10 };
+    if (n < 2) return 1;
+    return workload_rows[lanes[0].w].config & FEW ? TURNS_OF_FEW : MEASURE_TURNS;
+}
+
+/* One after the other, and back: so each is as often the first. */
+static int take_turns(const struct bench_options *o, struct lane *lanes, unsigned n, measures m) {
+    unsigned turns = turns_of(lanes, n);
     int rc = 0;
+    for (unsigned i = 0; i < n && !rc; i++) rc = open_lane(o, &lanes[i], o->seconds / 5);
     for (unsigned turn = 0; turn < turns && !rc; turn++)
         for (unsigned i = 0; i < n && !rc; i++) {
             const struct lane *l = &lanes[turn & 1 ? n - 1 - i : i];
-            if (!turn) progress(o, l->target, workload_rows[l->w].name);
-            rc = run(o, l->target, l->p, l->w, o->seconds / turns, &m[l->w][l->target]);
+            rc = take_turn(l, o->seconds / turns, &m[l->w][l->target]);
         }
+    for (unsigned i = 0; i < n; i++)
+        if (lanes[i].drive) drive_close(lanes[i].drive);
     return rc;
 }
 

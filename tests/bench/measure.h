@@ -30,7 +30,7 @@ struct bench_options {
     bool json;
 };
 
-enum { MEASURE_TURNS = 10 };
+enum { MEASURE_TURNS = 40 };
 
 struct measure {
     struct drive_result r;

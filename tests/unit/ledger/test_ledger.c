@@ -433,22 +433,24 @@ static void test_what_the_limiter_notes_is_kept_until_its_table_is_dropped(void 
     remove_all(path);
 }
 
-/* ---- tabs ---- */
+/* ---- the queue of reads ---- */
 
-/* A read of one row, as a prepared statement's; of the n-th one all figures follow from n. */
-static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, bool tabbed) {
-    struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = true, .token = n % 2 ? n % 40 : n, .key = slice_str("key"),
-                        .rows.rows = 1 + (uint64_t)n % 2, .halves = 1 + (uint32_t)n % 3};
+/* A read of one row, as a prepared statement's; of the n-th one all figures follow from n, and of its partition the length of the key, which may be more than is kept. */
+static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, bool queued) {
+    static const char key[] = "a key that is longer than what a partition is known by, and whose end is said nowhere";
+    int token = n % 2 ? n % 40 : n;
+    struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = true, .token = token,
+                        .key = slice_of(key, (size_t)token % sizeof(key)), .rows.rows = 1 + (uint64_t)n % 2, .halves = 1 + (uint32_t)n % 3};
     struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = object, .bytes_read = 100 + (uint64_t)n, .rows_read = r.rows.rows, .rows_returned = n % 4 > 0,
                            .query_class = statement % 2 ? QUERY_POINT : QUERY_ROW_RANGE};
-    struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .took_us = 50 + n % 7, .connection = c, .statement_id = statement,
-                               .text = slice_str("SELECT"), .stands = !tabbed};
-    ledger_post(l, 0, &q);
+    int64_t took_us = n % 100 == 99 ? (int64_t)UINT32_MAX + n : 50 + n % 7; /* longer than the queue can say */
+    struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .took_us = took_us, .connection = c, .statement_id = statement,
+                               .text = slice_str("SELECT")};
+    if (!queued || !ledger_post_read(l, 0, c, statement, &cost, now_us, took_us)) ledger_post(l, 0, &q);
 }
 
-/* Reads of two statements on two tables and two connections in runs of all lengths, time that goes on, and between them what is no such read. stands: no tab takes a request
- * that a fault came after, and all else is posted the same of one that went well. */
-static void post_trace(struct ledger *l, struct ledger_connection c[2], bool tabbed) {
+/* Reads of two statements on two tables and two connections in runs of all lengths, time that goes on, and between them what is no such read. */
+static void post_trace(struct ledger *l, struct ledger_connection c[2], bool queued) {
     uint64_t seed = 11;
     for (int n = 0; n < 20000; n++) {
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
@@ -457,7 +459,7 @@ static void post_trace(struct ledger *l, struct ledger_connection c[2], bool tab
         if (dice == 0) now_us += S / 3;
         else if (dice == 1) now_us -= S / 5;
         else if (dice == 2) post(l, 0, 1, n % 40, 2);
-        else post_read(l, &c[(seed >> 54) % 2], statement, (uint32_t)statement, n, tabbed);
+        else post_read(l, &c[(seed >> 54) % 2], statement, (uint32_t)statement, n, queued);
     }
 }
 
@@ -493,13 +495,13 @@ static void seen_free(struct seen *s) {
     free(s->connections);
 }
 
-static struct seen run_trace(bool tabbed) {
+static struct seen run_trace(bool queued) {
     struct ledger_connection c[2] = {{.role = "alice"}, {.role = "bob"}};
     now_us = (int64_t)17000000 * S;
     struct ledger *l = open_ledger(1, NULL);
     ledger_connect(l, 0, &c[0]);
     ledger_connect(l, 0, &c[1]);
-    post_trace(l, c, tabbed);
+    post_trace(l, c, queued);
     now_us += 5 * S; /* where it has been before it went back */
     struct seen s = see(l);
     ledger_disconnect(l, 0, &c[0]);
@@ -508,33 +510,35 @@ static struct seen run_trace(bool tabbed) {
     return s;
 }
 
-static void test_reads_in_tabs_come_to_what_they_come_to_one_by_one(void **state) {
+static void test_reads_in_the_queue_come_to_what_they_come_to_one_by_one(void **state) {
     (void)state;
-    struct seen one_by_one = run_trace(false), tabbed = run_trace(true);
-    assert_memory_equal(tabbed.cells, one_by_one.cells, sizeof(tabbed.cells));
-    assert_true(tabbed.cells[1].spans[SPAN_READ_UNITS].n > 5000);
-    assert_int_equal(tabbed.n_partitions, one_by_one.n_partitions);
-    assert_true(tabbed.n_partitions > 100);
-    for (size_t i = 0; i < tabbed.n_partitions; i++) {
-        const struct ledger_partition *a = &tabbed.partitions[i], *b = &one_by_one.partitions[i];
+    struct seen one_by_one = run_trace(false), queued = run_trace(true);
+    assert_memory_equal(queued.cells, one_by_one.cells, sizeof(queued.cells));
+    assert_true(queued.cells[1].spans[SPAN_READ_UNITS].n > 5000);
+    assert_int_equal(queued.n_partitions, one_by_one.n_partitions);
+    assert_true(queued.n_partitions > 100);
+    for (size_t i = 0; i < queued.n_partitions; i++) {
+        const struct ledger_partition *a = &queued.partitions[i], *b = &one_by_one.partitions[i];
         assert_true(a->p.token == b->p.token && a->load == b->load && a->error == b->error && a->share == b->share); /* share: of the same total */
         assert_memory_equal(&a->p.usage, &b->p.usage, sizeof(struct usage));
+        assert_int_equal(a->p.key_n, b->p.key_n);
+        assert_memory_equal(a->p.key, b->p.key, sizeof(a->p.key));
     }
-    assert_int_equal(tabbed.n_statements, 2);
+    assert_int_equal(queued.n_statements, 2);
     for (size_t i = 0; i < 2; i++) {
-        const struct ledger_statement *a = &tabbed.statements[i], *b = &one_by_one.statements[i];
+        const struct ledger_statement *a = &queued.statements[i], *b = &one_by_one.statements[i];
         assert_true(a->id == b->id && a->load == b->load && a->s.rows_read == b->s.rows_read && a->s.rows_returned == b->s.rows_returned && a->s.class == b->s.class);
         assert_memory_equal(&a->s.usage, &b->s.usage, sizeof(struct usage));
     }
-    assert_int_equal(tabbed.n_connections, 2);
-    for (int i = 0; i < 2; i++) assert_memory_equal(&tabbed.connections[i].usage, &one_by_one.connections[i].usage, sizeof(struct usage));
+    assert_int_equal(queued.n_connections, 2);
+    for (int i = 0; i < 2; i++) assert_memory_equal(&queued.connections[i].usage, &one_by_one.connections[i].usage, sizeof(struct usage));
     seen_free(&one_by_one);
-    seen_free(&tabbed);
+    seen_free(&queued);
 }
 
 static uint64_t reads_of(struct ledger *l) { return of(l, 1).total.of[OPERATION_SELECT][OF_REQUESTS]; }
 
-/* Each of those who look, after a read that stands in a tab. */
+/* Each of those who look, after a read that stands in the queue. */
 static void test_who_has_posted_sees_it_at_once(void **state) {
     (void)state;
     size_t n;
@@ -566,8 +570,8 @@ static void test_who_has_posted_sees_it_at_once(void **state) {
     ledger_close(l);
 }
 
-/* A tab may be open when its table is dropped, its connection closed, the ledger closed: what is in it is in the sums. */
-static void test_nothing_in_a_tab_is_lost(void **state) {
+/* Reads may be queued when their table is dropped, their connection closed, the ledger closed: they are in the sums. */
+static void test_nothing_in_the_queue_is_lost(void **state) {
     (void)state;
     char path[64];
     struct ledger_connection c = {.role = "alice"};
@@ -593,14 +597,14 @@ static void test_nothing_in_a_tab_is_lost(void **state) {
     remove_all(path);
 }
 
-/* More statements than there are tabs, and than the shard keeps: all are counted, whether anybody settles or not. */
-static void test_tabs_are_bounded_and_all_is_counted(void **state) {
+/* More reads than the queue has room for, of more statements than the shard keeps: all are counted, whether anybody settles or not. */
+static void test_the_queue_is_bounded_and_all_is_counted(void **state) {
     (void)state;
     struct ledger_connection c = {.role = "alice"};
     now_us = (int64_t)20000000 * S;
     struct ledger *l = open_ledger(1, NULL);
     ledger_connect(l, 0, &c);
-    for (int i = 0; i < 50000; i++) post_read(l, &c, 1 + (uint64_t)i % (i < 25000 ? 2 * SHARD_TABS : 3 * SHARD_STATEMENT_SETS * HEAVY_WAYS), 1, i, true);
+    for (int i = 0; i < 50000; i++) post_read(l, &c, 1 + (uint64_t)i % (i < 25000 ? 20 : 3 * SHARD_STATEMENT_SETS * HEAVY_WAYS), 1, i, true);
     assert_int_equal(reads_of(l), 50000);
     ledger_disconnect(l, 0, &c);
     assert_int_equal(usage_all(&c.usage, USAGE_REQUESTS), 50000);
@@ -627,7 +631,7 @@ static void *read_many(void *arg) {
         struct op_read r = {.keyspace = "k", .table = "one", .object = 1, .one_partition = true, .token = i % 5000, .key = slice_str("key"), .rows.rows = 1, .halves = 1};
         struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = r.object, .rows_read = 1};
         struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .connection = &c, .statement_id = 5, .text = slice_str("SELECT")};
-        ledger_post(p->l, p->shard, &q);
+        if (!ledger_post_read(p->l, p->shard, &c, 5, &cost, now_us, 1)) ledger_post(p->l, p->shard, &q);
         if (i % 50 == 0) ledger_settle(p->l, p->shard);
         if (i % 5000 == 7) assert_true(of(p->l, 1).total.of[OPERATION_SELECT][OF_REQUESTS] > (uint64_t)i);
     }
@@ -698,10 +702,10 @@ int main(void) {
         cmocka_unit_test(test_partitions_and_statements_outlive_a_restart_with_fewer_threads_too),
         cmocka_unit_test(test_roles_outlive_a_restart),
         cmocka_unit_test(test_what_the_limiter_notes_is_kept_until_its_table_is_dropped),
-        cmocka_unit_test(test_reads_in_tabs_come_to_what_they_come_to_one_by_one),
+        cmocka_unit_test(test_reads_in_the_queue_come_to_what_they_come_to_one_by_one),
         cmocka_unit_test(test_who_has_posted_sees_it_at_once),
-        cmocka_unit_test(test_nothing_in_a_tab_is_lost),
-        cmocka_unit_test(test_tabs_are_bounded_and_all_is_counted),
+        cmocka_unit_test(test_nothing_in_the_queue_is_lost),
+        cmocka_unit_test(test_the_queue_is_bounded_and_all_is_counted),
         cmocka_unit_test(test_threads_post_while_others_look),
         cmocka_unit_test(test_threads_read_while_others_look),
     };
