@@ -129,11 +129,14 @@ enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct er
     return KV_LOG_RECORD;
 }
 
+/* Whether the rest of the first sector or all of another is zeros. What was synced ends with a record, mostly in the middle of a sector: where that is
+ * not written again, but those behind it are, its rest stays as it was. */
 static bool zero_sector(const struct kv_log *l, uint64_t from, uint64_t to) {
     static const uint8_t zeros[SECTOR];
-    for (uint64_t at = from / SECTOR * SECTOR; at < to; at += SECTOR) {
-        size_t o = (size_t)(at - l->block_at);
-        if (o + SECTOR <= l->block_n && !memcmp(l->block + o, zeros, SECTOR)) return true;
+    for (uint64_t at = from, end; at < to; at = end) {
+        end = (at / SECTOR + 1) * SECTOR;
+        size_t o = (size_t)(at - l->block_at), n = (size_t)(end - at);
+        if (o + n <= l->block_n && !memcmp(l->block + o, zeros, n)) return true;
     }
     return false;
 }

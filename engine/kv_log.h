@@ -39,8 +39,8 @@ void kv_log_close(struct kv_log *l);
 enum kv_log_got { KV_LOG_RECORD, KV_LOG_END, KV_LOG_BAD, KV_LOG_FAILED };
 /* BAD: there is no whole record at r->at; the file goes on. FAILED: it cannot be read. */
 enum kv_log_got kv_log_next(struct kv_log *l, struct kv_log_record *r, struct err *e);
-/* After BAD: goes to the next piece that is whole. 1: there is one, 0: none, -1. hole: what is between may be pages that never
- * reached the disk (a sector of zeros is in it). */
+/* After BAD: goes to the next piece that is whole. 1: there is one, 0: none, -1. hole: what is between may be sectors that never
+ * reached the disk (one of zeros is in it, or the zeros behind what the first one held before). */
 int kv_log_resync(struct kv_log *l, bool *hole, struct err *e) MUST_CHECK;
 
 /* The bytes of a note. */

@@ -129,9 +129,8 @@ static int open_front(struct instance *in, struct err *e) {
         in->options.workers[i] = s->workers[i];
         in->options.timeout_us[i] = (int64_t)s->timeout_ms[i] * 1000;
     }
-    if (np_front_start(&in->options, &in->front, e)) return -1;
-    states_init(&in->states, in->eng, in->catalog, in->access, in->front);
-    return 0;
+    states_init(&in->states, in->eng, in->catalog, in->access, &in->front);
+    return np_front_start(&in->options, &in->front, e);
 }
 
 /* It is Amazon Keyspaces': there is none in cassandra mode. */
@@ -143,7 +142,7 @@ static int open_control_plane(struct instance *in, struct err *e) {
         .tls_cert = s->tls.cert, .tls_key = s->tls.key, .metrics = {.arg = &in->metering, .each = metering_each_metric}};
     if (s->mode == MODE_CASSANDRA) return 0;
     if (control_plane_start(&in->control_plane, &o, e)) return -1;
-    in->states.control_plane = in->control_plane;
+    states_set_control_plane(&in->states, in->control_plane);
     return 0;
 }
 
@@ -165,7 +164,10 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
 
 void instance_close(struct instance *in) {
     if (in->local) local_socket_stop(in->local);
-    if (in->control_plane) control_plane_stop(in->control_plane);
+    if (in->control_plane) {
+        states_set_control_plane(&in->states, NULL);
+        control_plane_stop(in->control_plane);
+    }
     if (in->admin) admin_stop(in->admin);
     if (in->front) np_front_stop(in->front);
     if (in->capture) capture_recorder_free(in->capture);

@@ -7,13 +7,13 @@
 /* The API first: nobody of it waits for the front. */
 static int pause_all(struct states *s, struct err *e) {
     control_plane_pause(s->control_plane);
-    if (np_front_pause(s->front, e) == 0) return 0;
+    if (np_front_pause(*s->front, e) == 0) return 0;
     control_plane_go_on(s->control_plane);
     return -1;
 }
 
 static void go_on(struct states *s) {
-    np_front_go_on(s->front);
+    np_front_go_on(*s->front);
     control_plane_go_on(s->control_plane);
 }
 
@@ -88,8 +88,14 @@ static int remove_state(void *arg, const char *name, struct err *e) {
     return rc;
 }
 
-void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *front) {
+void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *const *front) {
     *s = (struct states){.eng = eng, .catalog = c, .access = access, .front = front, .ops = {.arg = s, .save = save, .put_back = put_back_named, .remove = remove_state}};
     pthread_mutex_init(&s->turn, NULL);
     catalog_set_states(c, &s->ops);
+}
+
+void states_set_control_plane(struct states *s, struct control_plane *cp) {
+    pthread_mutex_lock(&s->turn);
+    s->control_plane = cp;
+    pthread_mutex_unlock(&s->turn);
 }

@@ -12,10 +12,13 @@ struct states {
     struct eng *eng;
     struct catalog *catalog;
     struct access_control *access; /* NULL: nobody is asked for a login */
-    struct np_front *front;
-    struct control_plane *control_plane; /* NULL: there is none, or not yet */
+    struct np_front *const *front; /* its threads may save states as soon as they run, so states are there before it is */
     pthread_mutex_t turn;
+    struct control_plane *control_plane; /* NULL: there is none, or not yet; whose turn it is may look */
     struct catalog_states ops;
 };
 
-void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *front);
+/* *front is read when a state is saved or put back. */
+void states_init(struct states *s, struct eng *eng, struct catalog *c, struct access_control *access, struct np_front *const *front);
+/* It, too, stops from now on; NULL: it is going, and is not touched any more. */
+void states_set_control_plane(struct states *s, struct control_plane *cp);

@@ -25,7 +25,7 @@ reports=$tally_root/$work/sanitizer # files of what sanitizers found, in servers
 mkdir -p "$work"
 rm -rf "$reports" && mkdir "$reports"
 export TALLY_PRESET=$preset
-[ "$preset" = release ] || export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan TSAN_OPTIONS="log_path=$reports/tsan suppressions=$tally_root/tests/tsan.supp"
+[ "$preset" = release ] || export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan TSAN_OPTIONS="log_path=$reports/tsan history_size=7 suppressions=$tally_root/tests/tsan.supp"
 
 # count NAME PASSED FAILED SKIPPED SECONDS: adds a step to the table.
 count() {

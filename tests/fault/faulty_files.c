@@ -5,10 +5,10 @@
  *   control    for each of WRITE, SYNC, OPEN, RENAME, READ in this order four i64, shared with the test: calls so far | the first that fails (0: none) | how many fail |
  *              with which errno
  *   journal    a line for each call that succeeded and changes what is on disk, when it is over: microseconds of the monotonic clock, what, inode, then
- *              size and paths (file_faults.py reads them)
+ *              size and paths (file_faults.py reads them); of a write the size that the file then has
  *   grave/     hard links to files that were removed or renamed over, named by their inodes: a power cut may bring them back
  *
- * Files are taken for append-only: their bytes up to a length are on disk once they were synced at that length.
+ * Files are taken for append-only: their bytes up to a length are on disk once they were synced at that length, of those behind it any sectors may be.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -137,18 +137,45 @@ ssize_t pread(int fd, void *bytes, size_t n, off_t at) { return is_below(fd) && 
 /* RocksDB's for what it reads from beginning to end: logs and lists of files. Less than was asked for is a failure where it is not the end of the file. */
 size_t(fread_unlocked)(void *bytes, size_t size, size_t n, FILE *f) { return is_below(fileno(f)) && fails(READ) ? 0 : REAL(fread_unlocked)(bytes, size, n, f); }
 
-ssize_t write(int fd, const void *bytes, size_t n) { return is_below(fd) && fails(WRITE) ? -1 : REAL(write)(fd, bytes, n); }
+/* The name of an open file below the folder, or NULL; path has room for it. */
+static const char *name_of(int fd, char path[PATH_MAX]) {
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, PATH_MAX - 1);
+    if (n <= 0) return NULL;
+    path[n] = 0;
+    return under(path);
+}
 
-ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) { return is_below(fd) && fails(WRITE) ? -1 : REAL(pwrite)(fd, bytes, n, at); }
+static void note_size(const char *what, int fd, const struct stat *st) {
+    char path[PATH_MAX];
+    const char *name = name_of(fd, path);
+    if (name) note("%s %llu %lld %s", what, (unsigned long long)st->st_ino, (long long)st->st_size, name);
+}
+
+static ssize_t written(int fd, ssize_t n) {
+    struct stat st;
+    int saved = errno;
+    if (n > 0 && !fstat(fd, &st)) note_size("W", fd, &st);
+    errno = saved;
+    return n;
+}
+
+ssize_t write(int fd, const void *bytes, size_t n) {
+    if (!is_below(fd)) return REAL(write)(fd, bytes, n);
+    return fails(WRITE) ? -1 : written(fd, REAL(write)(fd, bytes, n));
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
+    if (!is_below(fd)) return REAL(pwrite)(fd, bytes, n, at);
+    return fails(WRITE) ? -1 : written(fd, REAL(pwrite)(fd, bytes, n, at));
+}
 
 /* fopen's files, too, come here only to be synced. */
 static int sync_with(int (*sync)(int), int fd) {
-    char link[64], path[PATH_MAX];
+    char path[PATH_MAX];
     struct stat before;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof(path) - 1);
-    if (n > 0) path[n] = 0;
-    const char *name = n > 0 ? under(path) : NULL;
+    const char *name = name_of(fd, path);
     if (!name || fstat(fd, &before)) return sync(fd);
     if (fails(SYNC)) return -1;
     int rc = sync(fd);

@@ -7,6 +7,7 @@ import botocore.session
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from cassandra.auth import PlainTextAuthProvider
 
 from tally_server import ROOT, Server, free_port
 
@@ -15,12 +16,19 @@ PROTOCOLS = {"json": "json", "cbor": "smithy-rpc-v2-cbor", "query": "query"}
 
 
 class Api:
-    """A server with its API, and clients of it."""
+    """A server with its API, and clients of it. As a context it is alive at the end, and stops."""
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder, *flags, make=Server):
         self.port = free_port()
-        self.server = Server(folder, "--api-port", str(self.port), "--region", REGION, "--compatibility", "strict", *flags).start()
+        self.server = make(folder, "--api-port", str(self.port), "--region", REGION, "--compatibility", "strict", *flags).start()
         self.url = f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        assert self.server.alive(), f"tallyd died:\n{self.server.log_tail()}"
+        self.server.stop()
 
     def client(self, protocol="json", key="any", secret="any", token=None, region=REGION, service="keyspaces", **config):
         """boto3's, which speaks several protocols: protocol is the one that the model offers it."""
@@ -48,6 +56,23 @@ class Api:
         c.close()
         return r.status, r.getheader("x-amzn-ErrorType"), answer
 
+
+def key_flags(folder, *lines):
+    """The flags of a server whose clients sign with the keys of these lines of a credentials file."""
+    file = folder / "credentials"
+    file.write_text("".join(f"{line}\n" for line in lines))
+    file.chmod(0o600)
+    return "--auth", "sigv4", "--credentials", str(file)
+
+
+def make_roles(folder, *statements):
+    """In a server's folder: roles are made by statements, in cassandra mode."""
+    server = Server(folder, "--mode", "cassandra", "--auth", "password").start()
+    with server.cluster(auth_provider=PlainTextAuthProvider("cassandra", "cassandra")) as cluster:
+        session = cluster.connect()
+        for statement in statements:
+            session.execute(statement)
+    server.stop()
 
 
 def refused(call, error, status, text=""):

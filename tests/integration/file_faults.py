@@ -60,7 +60,8 @@ class FaultyServer(Server):
 
 
 class Disk:
-    """What a power cut leaves at any moment of a run that began with an empty folder: names that their folder was synced with, and of each file what was synced."""
+    """What a power cut leaves at any moment of a run that began with an empty folder: names that their folder was synced with, and of each file what was synced.
+    With luck (a random.Random) some of the rest has reached the disk, too, in any order."""
 
     def __init__(self, server):
         self.folder, self.state = server.folder / "data", server.state
@@ -81,25 +82,49 @@ class Disk:
     def first_after(self, moment):
         return bisect.bisect_left(self.times, moment * 1e6)
 
-    def build(self, index, to):
-        """The folder as the power cut behind the record leaves it."""
+    def build(self, index, to, luck=None):
+        """The folder as the power cut behind the record leaves it. Returns how many sectors are missing in front of others of their file that are there."""
         tree = Tree()
         for _, what, inode, *rest in self.records[:index + 1]:
             tree.follow(what, inode, rest)
-        self._write(tree, ".", to)
+        names = tree.now if luck and luck.random() < 0.5 else tree.durable  # a file system brings names to the disk in order
+        return self._write(tree, names, ".", to, luck)
 
-    def _write(self, tree, folder, to):
+    def _write(self, tree, names, folder, to, luck):
         os.makedirs(to, mode=0o700, exist_ok=True)
-        for name, node in tree.durable[folder].items():
+        holes = 0
+        for name, node in names[folder].items():
             path = os.path.join(to, name)
             if node in tree.durable:
-                self._write(tree, node, path)
+                holes += self._write(tree, names, node, path, luck)
                 continue
             size, source = tree.synced.get(node, 0), self.content.get(int(node))
+            written = max(size, tree.written.get(node, 0)) if luck else size
+            content = bytearray()
+            if source and written:
+                with open(source, "rb") as f:
+                    content = bytearray(f.read(written))
+            holes += tear(content, size, luck) if luck else 0
             with open(path, "wb") as out:
-                if source and size:
-                    with open(source, "rb") as f:
-                        out.write(f.read(size))
+                out.write(content)
+        return holes
+
+
+def tear(content, synced, luck):
+    """Some sectors of what was not synced are as they were before, zeros; or the end is missing. Returns how many of them are holes."""
+    sector, kept, at, gone, holes = luck.choice((512, 4096)), luck.choice((0.2, 0.5, 0.9)), synced, 0, 0
+    if luck.random() < 0.25:
+        del content[luck.randint(min(synced, len(content)), len(content)):]
+    while at < len(content):
+        end = min(len(content), (at // sector + 1) * sector)
+        if luck.random() < kept:
+            holes += gone
+            gone = 0
+        else:
+            content[at:end] = bytes(end - at)
+            gone += 1
+        at = end
+    return holes
 
 
 class Tree:
@@ -107,7 +132,7 @@ class Tree:
 
     def __init__(self):
         self.now, self.durable = {".": {}}, {".": {}}  # folder: {name: file or folder}
-        self.synced = {}
+        self.synced, self.written = {}, {}  # sizes
         self.folders = {}  # inode: number
 
     def _place(self, path):
@@ -140,8 +165,11 @@ class Tree:
             if rest[-1] != "(deleted)":  # it may have been made where the library does not look
                 folder, name = self._place(rest[1])
                 folder[name] = inode
+        elif what == "W":
+            self.written[inode] = max(int(rest[0]), self.written.get(inode, 0))
         elif what == "T":
             self.synced[inode] = min(int(rest[0]), self.synced.get(inode, 0))
+            self.written[inode] = int(rest[0])
         elif what == "R":
             folder, name = self._place(rest[0])
             folder.pop(name, None)

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 from cassandra import Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 
-from aws_api import REGION, Api, refused
+from aws_api import REGION, Api, key_flags, make_roles, refused
 from control import drop_rule, release, set_clock, set_rule
-from tally_server import Server, eventually
+from tally_server import eventually
 
 PLAIN = {"allColumns": [{"name": "p", "type": "int"}], "partitionKeys": [{"name": "p"}]}
 PROVISIONED = "CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}"
@@ -29,27 +29,16 @@ HOUR = {"StartTime": 0, "EndTime": 3600}
 def signed(tmp_path_factory):
     """A server whose roles were made by statements, in cassandra mode: `nobody` may do nothing, `some` a little; and which are logged in to by keys."""
     folder = tmp_path_factory.mktemp("access")
-    first = Server(folder, "--mode", "cassandra", "--auth", "password").start()
-    with first.cluster(auth_provider=PlainTextAuthProvider("cassandra", "cassandra")) as cluster:
-        root = cluster.connect()
-        root.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-        root.execute("CREATE TABLE k.t (p int PRIMARY KEY)")
-        root.execute("CREATE TYPE k.y (a int)")
-        for role in ("nobody", "some"):
-            root.execute(f"CREATE ROLE {role} WITH PASSWORD = 'pw' AND LOGIN = true")
-        for grant in ("SELECT ON ALL KEYSPACES", "ALTER ON k.t", "CREATE ON KEYSPACE k"):
-            root.execute(f"GRANT {grant} TO some")
-    first.stop()
-    file = folder / "credentials"
-    file.write_text("user root pw\nuser nobody pw\nuser some pw\nkey ROOT SECRET root\nkey NOBODY SECRET nobody\nkey SOME SECRET some\n")
-    file.chmod(0o600)
-    api = Api(folder, "--auth", "sigv4", "--credentials", str(file), "--ddl-delay", "none")
-    root = api.client(key="ROOT", secret="SECRET")
-    root.update_table(keyspaceName="k", tableName="t", pointInTimeRecovery={"status": "ENABLED"})
-    root.update_table(keyspaceName="k", tableName="t", capacitySpecification={"throughputMode": "PROVISIONED", "readCapacityUnits": 10, "writeCapacityUnits": 20})
-    yield api
-    assert api.server.alive(), f"tallyd died:\n{api.server.log_tail()}"
-    api.server.stop()
+    roles = [f"CREATE ROLE {role} WITH PASSWORD = 'pw' AND LOGIN = true" for role in ("nobody", "some")]
+    grants = [f"GRANT {grant} TO some" for grant in ("SELECT ON ALL KEYSPACES", "ALTER ON k.t", "CREATE ON KEYSPACE k")]
+    make_roles(folder, "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", "CREATE TABLE k.t (p int PRIMARY KEY)",
+               "CREATE TYPE k.y (a int)", *roles, *grants)
+    keys = key_flags(folder, "user root pw", "user nobody pw", "user some pw", "key ROOT SECRET root", "key NOBODY SECRET nobody", "key SOME SECRET some")
+    with Api(folder, *keys, "--ddl-delay", "none") as api:
+        root = api.client(key="ROOT", secret="SECRET")
+        root.update_table(keyspaceName="k", tableName="t", pointInTimeRecovery={"status": "ENABLED"})
+        root.update_table(keyspaceName="k", tableName="t", capacitySpecification={"throughputMode": "PROVISIONED", "readCapacityUnits": 10, "writeCapacityUnits": 20})
+        yield api
 
 
 @functools.lru_cache(maxsize=None)
@@ -134,13 +123,10 @@ def test_cql_says_the_same(signed):
 
 @pytest.fixture(scope="module")
 def ruled(tmp_path_factory):
-    api = Api(tmp_path_factory.mktemp("rules"), "--control", "on", "--ddl-delay", "none")
-    with api.server.cluster() as cluster:
+    with Api(tmp_path_factory.mktemp("rules"), "--control", "on", "--ddl-delay", "none") as api, api.server.cluster() as cluster:
         api.s, api.keyspaces = cluster.connect(), api.client("cbor")
         api.s.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
         yield api
-    assert api.server.alive(), f"tallyd died:\n{api.server.log_tail()}"
-    api.server.stop()
 
 
 def status_by_cql(api, table):
@@ -211,10 +197,8 @@ SECOND = 1
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory):
-    api = Api(tmp_path_factory.mktemp("bounds"), "--request-timeout", str(SECOND))
-    yield api
-    assert api.server.alive(), f"tallyd died:\n{api.server.log_tail()}"
-    api.server.stop()
+    with Api(tmp_path_factory.mktemp("bounds"), "--request-timeout", str(SECOND)) as api:
+        yield api
 
 
 def innocent(api):

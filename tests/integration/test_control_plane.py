@@ -1,5 +1,6 @@
 """Amazon Keyspaces' control plane, as boto3 and the AWS CLI call it: unmodified, with another endpoint."""
 import datetime
+import errno
 import http.client
 import json
 import re
@@ -14,8 +15,9 @@ import botocore.auth
 import pytest
 from botocore.exceptions import ClientError
 
-from aws_api import ACCOUNT, REGION, Api, compare_with_model, refused
-from tally_server import ROOT, Server, await_active, create_keyspace, free_port
+from aws_api import ACCOUNT, REGION, Api, compare_with_model, key_flags, refused
+from file_faults import FaultyServer, build_library
+from tally_server import ROOT, Server, await_active, create_keyspace, eventually, free_port
 
 SCHEMA = {"allColumns": [{"name": "id", "type": "int"}, {"name": "at", "type": "timestamp"}, {"name": "note", "type": "text"},
                          {"name": "tags", "type": "map<text, frozen<list<int>>>"}, {"name": "shared", "type": "text"}],
@@ -41,10 +43,8 @@ def without_metadata(answer):
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory):
-    a = Api(tmp_path_factory.mktemp("api"), "--ddl-delay", "100")
-    yield a
-    assert a.server.alive(), f"tallyd died:\n{a.server.log_tail()}"
-    a.server.stop()
+    with Api(tmp_path_factory.mktemp("api"), "--ddl-delay", "100") as a:
+        yield a
 
 
 @pytest.fixture(scope="module", params=["json", "cbor"])
@@ -152,6 +152,35 @@ def test_types(client, keyspace):
     refused(lambda: client.delete_type(keyspaceName=keyspace, typeName="first"), "ValidationException", 400, "first")
     assert client.delete_type(keyspaceName=keyspace, typeName="outer")["typeName"] == "outer"
     refused(lambda: client.get_type(keyspaceName=keyspace, typeName="none"), "ResourceNotFoundException", 404, "The type none does not exist")
+
+
+def test_a_disk_that_fails_is_an_error_of_the_server(tmp_path):
+    """Keyspaces and Application Auto Scaling each name it in their way. What only reads goes on, and what was refused is not there."""
+    library = build_library(tmp_path)
+    with Api(tmp_path, "--ddl-delay", "none", make=lambda folder, *flags: FaultyServer(folder, library, *flags)) as api:
+        c, scaling = api.client(), api.client(service="application-autoscaling")
+        c.create_keyspace(keyspaceName="k")
+        await_keyspace(c, "k")
+        c.create_table(keyspaceName="k", tableName="t", schemaDefinition=PLAIN, capacitySpecification={
+            "throughputMode": "PROVISIONED", "readCapacityUnits": 5, "writeCapacityUnits": 5})
+        await_status(c, "k", "t")
+        before = c.list_keyspaces()["keyspaces"]
+        api.server.fail("write", 1, 1_000_000, errno.ENOSPC)
+        for refuses in (c, api.client("cbor")):
+            refused(lambda: refuses.create_keyspace(keyspaceName="more"), "InternalServerException", 500, "the log could not be synced")
+        refused(lambda: c.create_table(keyspaceName="k", tableName="more", schemaDefinition=PLAIN), "InternalServerException", 500)
+        refused(lambda: scaling.register_scalable_target(
+            ServiceNamespace="cassandra", ResourceId="keyspace/k/table/t", ScalableDimension="cassandra:table:ReadCapacityUnits", MinCapacity=1, MaxCapacity=9),
+            "InternalServiceException", 500)
+        assert c.list_keyspaces()["keyspaces"] == before and [t["tableName"] for t in c.list_tables(keyspaceName="k")["tables"]] == ["t"]
+        api.server.heal()
+
+        def is_made():
+            try:
+                return c.create_keyspace(keyspaceName="more")["resourceArn"]
+            except c.exceptions.InternalServerException:
+                return None
+        eventually(is_made, 60)
 
 
 def test_a_keyspace_is_there_when_it_can_be_used(tmp_path):
@@ -400,10 +429,7 @@ def test_half_requests_hold_nobody_up(api, client):
 
 @pytest.mark.parametrize("protocol", ["json", "cbor"])
 def test_signatures_are_verified_where_logins_are_asked_for(tmp_path, protocol):
-    file = tmp_path / "credentials"
-    file.write_text("user alice pw\nkey AKID SECRET alice\nkey TEMP OTHER alice a-token\n")
-    file.chmod(0o600)
-    api = Api(tmp_path, "--auth", "sigv4", "--credentials", str(file))
+    api = Api(tmp_path, *key_flags(tmp_path, "user alice pw", "key AKID SECRET alice", "key TEMP OTHER alice a-token"))
     good = api.client(protocol, "AKID", "SECRET")
     assert good.list_keyspaces()["keyspaces"]
     assert good.create_keyspace(keyspaceName="mine")["resourceArn"]
@@ -417,10 +443,7 @@ def test_signatures_are_verified_where_logins_are_asked_for(tmp_path, protocol):
 
 
 def test_an_old_signature_is_refused(tmp_path, monkeypatch):
-    file = tmp_path / "credentials"
-    file.write_text("user alice pw\nkey AKID SECRET alice\n")
-    file.chmod(0o600)
-    api = Api(tmp_path, "--auth", "sigv4", "--credentials", str(file))
+    api = Api(tmp_path, *key_flags(tmp_path, "user alice pw", "key AKID SECRET alice"))
     real = botocore.auth.get_current_datetime
     for minutes, fits in ((-14, True), (14, True), (-16, False), (16, False)):
         monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda *a, m=minutes, **k: real(*a, **k) + datetime.timedelta(minutes=m))

@@ -207,7 +207,15 @@ def test_damaged_table_file_refuses(server, damage):
     assert table.stem.lstrip("0") in server.log_tail(), server.log_tail()
 
 
-@pytest.mark.parametrize("tail", ["torn", "zeroed", "garbage", "zeros and garbage", "whole block of garbage"])
+def whole_record(block):
+    """Of a block of the log, which is pieces behind each other, one that is a record."""
+    at = 0
+    while block[at + 6] != 1:
+        at += 7 + int.from_bytes(block[at + 4:at + 6], "little")
+    return block[at:at + 7 + int.from_bytes(block[at + 4:at + 6], "little")]
+
+
+@pytest.mark.parametrize("tail", ["torn", "zeroed", "garbage", "zeros and garbage", "whole block of garbage", "rest of a sector missing"])
 def test_tail_that_a_crash_leaves_is_accepted(server, tail):
     log = newest(server, "*.log")
     r = random.Random(7)
@@ -219,6 +227,7 @@ def test_tail_that_a_crash_leaves_is_accepted(server, tail):
         "garbage": r.randbytes(500),
         "zeros and garbage": bytes(5000) + r.randbytes(3000),
         "whole block of garbage": r.randbytes(100_000),
+        "rest of a sector missing": bytes(512 - log.stat().st_size % 512) + whole_record(block),
     }[tail])
     server.start()
     assert count_rows(server) == ROWS

@@ -3,6 +3,7 @@
 TALLY_ALL_FAULTS=1 takes every call and every moment instead of some of them."""
 import errno
 import os
+import random
 import shutil
 import threading
 import time
@@ -34,7 +35,8 @@ def prepare(session):
 
 
 def value_of(row):
-    return f"value {row} " + "x" * 200
+    """Of some hundred bytes, and some of many sectors."""
+    return f"value {row} " + "x" * (200 if row % 4 else 8000)
 
 
 def insert(session, row):
@@ -387,16 +389,22 @@ def start_from(disk, index, folder):
     return server.start()
 
 
-def cut_power(disk, index, acknowledged, folder, window=0.0):
-    """Behind the record everything that was acknowledged before it (a window before it) is there; what is there is whole."""
+def cut_power(disk, index, acknowledged, folder, window=0.0, luck=None):
+    """Behind the record everything that was acknowledged before it (a window before it) is there; what is there is whole. Returns what Disk.build does."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    server = start_from(disk, index, folder)
+    server = Server(folder, "--mode", "cassandra", "--control", "on")
+    holes = disk.build(index, folder / "data", luck)
     try:
+        server.start()
         moment = disk.moment(index) - window
         check(server, [row for at, row in acknowledged if at <= moment])
+    except AssertionError as e:
+        raise AssertionError(f"power cut behind record {index} of {len(disk.records)}, {disk.records[index]}: {e}") from e
     finally:
-        server.kill9()
+        if server.process:
+            server.kill9()
+    return holes
 
 
 def some_of(candidates, n):
@@ -415,8 +423,10 @@ def periodic(library, tmp_path_factory):
     server.kill9()
 
 
-def test_power_cuts_at_many_points_of_flushes_and_a_compaction(library, tmp_path, periodic):
-    server = FaultyServer(tmp_path, library, "--mode", "cassandra", "--control", "on").start()
+@pytest.fixture(scope="module")
+def flushed(library, tmp_path_factory, periodic):
+    """The disk of a server with flushes and a compaction under writes, its records behind the first statement, and what was acknowledged."""
+    server = FaultyServer(tmp_path_factory.mktemp("flushed"), library, "--mode", "cassandra", "--control", "on").start()
     with server.cluster(schema_metadata_enabled=False) as cluster:
         session = cluster.connect()
         prepare(session)
@@ -431,16 +441,32 @@ def test_power_cuts_at_many_points_of_flushes_and_a_compaction(library, tmp_path
         server.kill9()
         writers.end()
     disk = Disk(server)
-    first = disk.first_after(created)
-    structural = [i for i in range(first, len(disk.records)) if disk.records[i][1] != "S" or ".log" not in disk.records[i][-1]]
-    points = some_of(structural, 8) + some_of([i for i in range(first, len(disk.records)) if i not in set(structural)], 2)
-    assert len(writers.acknowledged) > 50 and len(structural) > 50, (len(writers.acknowledged), len(structural))
+    return disk, range(disk.first_after(created), len(disk.records)), writers.acknowledged
+
+
+def of_log(record):
+    return ".log" in record[-1]
+
+
+def test_power_cuts_at_many_points_of_flushes_and_a_compaction(flushed, tmp_path):
+    disk, there, acknowledged = flushed
+    structural = [i for i in there if disk.records[i][1] not in "SW" or disk.records[i][1] == "S" and not of_log(disk.records[i])]
+    synced = [i for i in there if disk.records[i][1] == "S" and of_log(disk.records[i])]
+    assert len(acknowledged) > 50 and len(structural) > 50, (len(acknowledged), len(structural))
+    points = some_of(structural, 8) + some_of(synced, 2)
     for index in points:
-        try:
-            cut_power(disk, index, writers.acknowledged, tmp_path / "cut")
-        except AssertionError as e:
-            raise AssertionError(f"power cut behind record {index} of {len(disk.records)}, {disk.records[index]}: {e}") from e
-    print(f"{len(points)} power cuts in {len(disk.records)} records, {len(writers.acknowledged)} acknowledged rows")
+        cut_power(disk, index, acknowledged, tmp_path / "cut")
+    print(f"{len(points)} power cuts in {len(disk.records)} records, {len(acknowledged)} acknowledged rows")
+
+
+def test_power_cuts_with_sectors_that_came_out_of_order(flushed, tmp_path):
+    """Of what was not synced some sectors are there, and others in front of them are not; names may have come, too. The server starts, and has what was acknowledged."""
+    disk, there, acknowledged = flushed
+    written = [i for i in there if disk.records[i][1] == "W"]
+    points = some_of([i for i in written if not of_log(disk.records[i])], 5) + some_of([i for i in written if of_log(disk.records[i])], 5)
+    holes = sum(cut_power(disk, index, acknowledged, tmp_path / "cut", luck=random.Random(index)) for index in points)
+    assert holes > 0, "all sectors came in order"
+    print(f"{len(points)} power cuts, {holes} sectors missing in front of others")
 
 
 def test_periodic_loses_at_most_its_window(periodic, tmp_path):
@@ -452,8 +478,11 @@ def test_periodic_loses_at_most_its_window(periodic, tmp_path):
     writers.end()
     disk = Disk(server)
     end = len(disk.records) - 1
-    for index in some_of(list(range(disk.first_after(began + PERIOD), end)), 1)[:1] + [end]:
+    late = list(range(disk.first_after(began + PERIOD), end))
+    for index in some_of(late, 1)[:1] + [end]:
         cut_power(disk, index, writers.acknowledged, tmp_path / "cut", window=PERIOD + 2)
+    holes = sum(cut_power(disk, index, writers.acknowledged, tmp_path / "cut", window=PERIOD + 2, luck=random.Random(index)) for index in some_of(late, 4))
+    assert holes > 0, "all sectors of the log came in order"
     again = start_from(disk, end, tmp_path / "all")
     try:
         with again.cluster(schema_metadata_enabled=False) as cluster:

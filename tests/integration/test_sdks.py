@@ -5,14 +5,12 @@ what was made is used by CQL meanwhile.
 """
 import json
 
-import boto3
 import pytest
-from botocore.config import Config
-from cassandra.auth import PlainTextAuthProvider
 
+from aws_api import Api, key_flags, make_roles
 from control import release
 from programs import Conversation
-from tally_server import Server, create_keyspace, eventually, free_port
+from tally_server import create_keyspace, eventually
 
 ARN = "arn:aws:cassandra:us-east-1:111122223333:/keyspace/"
 COLUMNS = ["id int", "at timestamp", "note text"]
@@ -62,31 +60,18 @@ LOGINS = [
 
 
 @pytest.fixture(scope="module")
-def signing_server(tmp_path_factory):
+def signing(tmp_path_factory):
     """Checks signatures, and knows a role that may only read."""
     folder = tmp_path_factory.mktemp("signing")
-    server = Server(folder, "--mode", "cassandra", "--auth", "password").start()
-    with server.cluster(auth_provider=PlainTextAuthProvider("cassandra", "cassandra")) as cluster:
-        session = cluster.connect()
-        session.execute("CREATE ROLE reader WITH PASSWORD = 'pw' AND LOGIN = true")
-        session.execute("GRANT SELECT ON ALL KEYSPACES TO reader")
-    server.stop()
-    file = folder / "credentials"
-    file.write_text("user alice pw\nuser reader pw\nkey AKID SECRET alice\nkey TEMP OTHER alice a-token\nkey READER SECRET reader\n")
-    file.chmod(0o600)
-    server = Server(folder, "--api-port", str(free_port()), "--region", "us-east-1", "--auth", "sigv4", "--credentials", file).start()
-    yield server
-    assert server.alive(), f"tallyd died:\n{server.log_tail()}"
-    server.stop()
+    make_roles(folder, "CREATE ROLE reader WITH PASSWORD = 'pw' AND LOGIN = true", "GRANT SELECT ON ALL KEYSPACES TO reader")
+    with Api(folder, *key_flags(folder, "user alice pw", "user reader pw", "key AKID SECRET alice", "key TEMP OTHER alice a-token", "key READER SECRET reader")) as api:
+        yield api
 
 
 @pytest.fixture
-def open_server(tmp_path):
-    server = Server(tmp_path, "--api-port", str(free_port()), "--region", "us-east-1", "--compatibility", "strict", "--control", "on", "--ddl-delay", "20", "--ddl-rules",
-                    "CREATE TABLE * = held; DROP TABLE * = held; RESTORE TABLE * = held").start()
-    yield server
-    assert server.alive(), f"tallyd died:\n{server.log_tail()}"
-    server.stop()
+def unsigned(tmp_path):
+    with Api(tmp_path, "--control", "on", "--ddl-delay", "20", "--ddl-rules", "CREATE TABLE * = held; DROP TABLE * = held; RESTORE TABLE * = held") as api:
+        yield api
 
 
 def use(session, table):
@@ -97,11 +82,11 @@ def use(session, table):
 
 
 @pytest.mark.parametrize("sdk", ["go", "node", "java"])
-def test_aws_sdk(sdk, program, open_server, signing_server):
-    with open_server.cluster() as cluster:
+def test_aws_sdk(sdk, program, unsigned, signing):
+    with unsigned.server.cluster() as cluster:
         session = cluster.connect()
         create_keyspace(session, "held")
-        client = Conversation(*program(f"api-{sdk}"), *(f"http://{s.ready['api']}" for s in (open_server, signing_server)))
+        client = Conversation(*program(f"api-{sdk}"), unsigned.url, signing.url)
         for what, right in LIFE:
             heard, value = client.hear()
             assert heard == what
@@ -121,12 +106,8 @@ def test_aws_sdk(sdk, program, open_server, signing_server):
     client.end()
 
 
-def test_who_may_only_read_changes_nothing(signing_server):
+def test_who_may_only_read_changes_nothing(signing):
     """Whatever the request names: a role without the right is told so, and nothing of what is there."""
-    def client(key):
-        return boto3.client("keyspaces", endpoint_url=f"http://{signing_server.ready['api']}", region_name="us-east-1", aws_access_key_id=key,
-                            aws_secret_access_key="SECRET", config=Config(retries={"total_max_attempts": 1}))
-
     def made(call):
         """Not while the keyspace is in the making."""
         try:
@@ -134,7 +115,7 @@ def test_who_may_only_read_changes_nothing(signing_server):
         except owner.exceptions.ConflictException:
             return None
 
-    owner, reader = client("AKID"), client("READER")
+    owner, reader = (signing.client(key=key, secret="SECRET") for key in ("AKID", "READER"))
     plain = {"allColumns": [{"name": "p", "type": "int"}], "partitionKeys": [{"name": "p"}]}
     fields = [{"name": "a", "type": "int"}]
     arn = owner.create_keyspace(keyspaceName="theirs")["resourceArn"]
