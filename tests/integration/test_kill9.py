@@ -207,3 +207,24 @@ def test_logged_batch_over_partitions_and_tables_is_whole_or_nothing_after_kill9
         assert not torn, f"batches that are neither there nor gone: {torn}"
         assert acknowledged <= found.keys()
     assert len(acknowledged) > 50
+
+
+def test_a_server_at_rest_leaves_little_to_read_again(new_server):
+    """Rows of the log are read one by one when a server starts after it was killed; those of one that rests are in table files by then."""
+    server = new_server("--ddl-delay", "none", "--memtables", "64")
+    rows, value = 400, "x" * 10_000
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "crash")
+        create_table(session, "crash", "rows", "pk int, ck int, v text, st int static, PRIMARY KEY (pk, ck)")
+        insert = session.prepare("INSERT INTO crash.rows (pk, ck, v, st) VALUES (?, ?, ?, ?)")
+        for future in [session.execute_async(insert, (row % 7, row, value, row)) for row in range(rows)]:
+            future.result()
+
+    def logged():
+        return sum(f.stat().st_size for f in (server.folder / "data" / "rows").glob("*.log"))
+    assert logged() > rows * len(value) // 2
+    eventually(lambda: logged() < 100_000, 60)
+    server.kill9()
+    server.start()
+    assert set(read_all(server)) == set(range(rows))
