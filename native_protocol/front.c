@@ -182,8 +182,9 @@ static void on_change(void *arg, const struct schema_change *change) {
 }
 
 static int start_workers(struct np_front *f, struct err *e) {
+    enum { QUICK_US = 100 }; /* it has not waited for a disk */
     struct np_workers_options o = {.ops = &npi_offload_ops, .eng = f->o.eng, .clock = f->o.clock, .queue_max = f->o.queue_max,
-                                   .queue_bytes_max = f->o.queue_bytes_max};
+                                   .queue_bytes_max = f->o.queue_bytes_max, .quick_us = QUICK_US};
     memcpy(o.threads, f->o.workers, sizeof(o.threads));
     f->workers = np_workers_new(&o, e);
     return f->workers ? 0 : -1;

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "native_protocol/committer.h"
+#include "native_protocol/workers.h"
 
 enum { ACCEPT_BURST = 64, STOP_US = 5000000 };
 
@@ -310,6 +311,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     npi_loop_settle(l);
     commit(l);
     flush_dirty(l);
+    if (!TAILQ_EMPTY(&l->leaving)) np_workers_submit(l->workers, &l->leaving);
     fall_asleep(l);
     if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
 }
@@ -506,6 +508,7 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     atomic_store_explicit(&l->seen_us, l->tick_us, memory_order_relaxed);
     pthread_mutex_init(&l->inbox_lock, NULL);
     pthread_mutex_init(&l->awake, NULL);
+    TAILQ_INIT(&l->leaving);
     l->inbox_calls_tail = &l->inbox_calls;
     l->inbox_events_tail = &l->inbox_events;
     l->inbox_late_tail = &l->inbox_late;

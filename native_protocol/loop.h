@@ -14,6 +14,7 @@
 #include "native_protocol/conn.h"
 #include "native_protocol/metric.h"
 #include "native_protocol/options.h"
+#include "native_protocol/work_queue.h"
 
 enum { NP_WINDOW = 256 << 10, NP_SPARE_CALLS = 16, NP_LISTENERS = 2 * (1 + KEYSPACES_PEERS) };
 /* Of the batch of one wake-up: past it, it is committed at once. Of what waits for the store to take it. */
@@ -114,6 +115,7 @@ struct np_loop {
     struct np_spare spare;
     struct np_call *calls;
     unsigned n_calls;
+    struct np_works leaving; /* calls of this wake-up that go to the workers */
 
     struct eng_batch *batch;
     struct np_held *held_now;          /* answers of this wake-up's batch; NULL: none */

@@ -66,8 +66,7 @@ void npi_offload(struct np_call *call) {
         return;
     }
     call->work.bytes = held_bytes(call);
-    npi_loop_settle(c->loop);
-    np_workers_submit(c->loop->workers, &call->work);
+    TAILQ_INSERT_TAIL(&c->loop->leaving, &call->work, entry);
 }
 
 void npi_offload_abandoned(struct np_conn *c) { np_workers_look(c->loop->workers); }

@@ -7,19 +7,22 @@
 #include <unistd.h>
 
 enum { QUEUE_MAX = 16384, STACK = 1 << 20 };
-enum { SCAN_NICE = 10, KEEP_AT_MOST_EVERY_US = 10000 };
+enum { SCAN_NICE = 10, KEEP_AT_MOST_EVERY_US = 10000, TOGETHER = 16 };
 
 struct worker {
     struct np_workers *workers;
     enum cql_work_class class;
     struct eng_batch *batch;
     pthread_t thread;
+    struct np_works done; /* and not given back yet; they count as running */
+    unsigned n_done;
 };
 
 struct np_workers {
     struct np_workers_options o;
     pthread_mutex_t lock;
     pthread_cond_t wake[WORK_CLASSES], keep;
+    unsigned n_idle[WORK_CLASSES]; /* threads that wait for a work, under lock; one that was woken counts until it runs */
     struct np_queue queue;
     int64_t look_us; /* when the keeper looks next */
     bool stopping, no_waiting;
@@ -45,66 +48,117 @@ static void look_by(struct np_workers *p, int64_t at_us) {
     pthread_cond_signal(&p->keep);
 }
 
-/* Whoever has no room is ended, and while stopping everybody. */
-static void put(struct np_workers *p, struct np_work *w, bool aside) {
+static void put_aside(struct np_workers *p, struct np_work *w) {
     int64_t now_us = clock_machine_us(p->o.clock);
-    struct np_work *out = w;
     pthread_mutex_lock(&p->lock);
-    bool refused = p->stopping || (aside && p->no_waiting);
-    if (!refused && aside) {
-        out = NULL;
+    bool refused = p->no_waiting;
+    if (!refused) {
         np_queue_put_aside(&p->queue, w, now_us);
         look_by(p, w->not_before_us);
-    } else if (!refused) {
-        enum cql_work_class class = w->class;
-        int64_t deadline_us = w->deadline_us;
-        out = np_queue_put(&p->queue, w, now_us);
-        pthread_cond_signal(&p->wake[class]);
-        look_by(p, deadline_us);
     }
     pthread_mutex_unlock(&p->lock);
-    if (out) p->o.ops->ended(out, refused ? NP_WORK_STOPPING : NP_WORK_NO_ROOM);
+    if (refused) p->o.ops->ended(w, NP_WORK_STOPPING);
 }
 
-void np_workers_submit(struct np_workers *p, struct np_work *w) { put(p, w, false); }
+/* Under the lock. Who has no room goes to out. */
+static void put(struct np_workers *p, struct np_work *w, int64_t now_us, struct np_works *out) {
+    int64_t deadline_us = w->deadline_us;
+    struct np_work *no_room = np_queue_put(&p->queue, w, now_us);
+    if (no_room) TAILQ_INSERT_TAIL(out, no_room, entry);
+    look_by(p, deadline_us);
+}
+
+/* One thread for all: it wakes another when it leaves some (next_work). While stopping everybody is ended. */
+void np_workers_submit(struct np_workers *p, struct np_works *list) {
+    struct np_works out = TAILQ_HEAD_INITIALIZER(out);
+    int64_t now_us = clock_machine_us(p->o.clock);
+    unsigned classes = 0;
+    pthread_mutex_lock(&p->lock);
+    bool refused = p->stopping;
+    for (struct np_work *w; !refused && (w = TAILQ_FIRST(list));) {
+        TAILQ_REMOVE(list, w, entry);
+        classes |= 1u << w->class;
+        put(p, w, now_us, &out);
+    }
+    for (int i = 0; i < WORK_CLASSES; i++)
+        if (classes >> i & 1 && p->n_idle[i]) pthread_cond_signal(&p->wake[i]);
+    pthread_mutex_unlock(&p->lock);
+    end_all(p, list, NP_WORK_STOPPING);
+    end_all(p, &out, NP_WORK_NO_ROOM);
+}
+
+static void submit_one(struct np_workers *p, struct np_work *w) {
+    struct np_works one = TAILQ_HEAD_INITIALIZER(one);
+    TAILQ_INSERT_TAIL(&one, w, entry);
+    np_workers_submit(p, &one);
+}
 
 /* ---- a worker ---- */
 
-static struct np_work *next_work(struct np_workers *p, enum cql_work_class class) {
+static void give_back(struct worker *t) {
+    if (!t->n_done) return;
+    end_all(t->workers, &t->done, NP_WORK_DONE);
+    atomic_fetch_sub(&t->workers->running, t->n_done);
+    t->n_done = 0;
+}
+
+/* NULL: none waits, and the thread ends, or has something to give back. */
+static struct np_work *take(struct worker *t) {
+    struct np_workers *p = t->workers;
     struct np_work *w;
     pthread_mutex_lock(&p->lock);
-    while (!(w = np_queue_take(&p->queue, class)) && !p->stopping) pthread_cond_wait(&p->wake[class], &p->lock);
+    while (!(w = np_queue_take(&p->queue, t->class)) && !p->stopping && !t->n_done) {
+        p->n_idle[t->class]++;
+        pthread_cond_wait(&p->wake[t->class], &p->lock);
+        p->n_idle[t->class]--;
+    }
     if (w) atomic_fetch_add(&p->running, 1);
+    bool leaves_some = w && p->n_idle[t->class] && !TAILQ_EMPTY(&p->queue.turns[t->class]);
     pthread_mutex_unlock(&p->lock);
+    if (leaves_some) pthread_cond_signal(&p->wake[t->class]);
     return w;
 }
 
-static void run_part(struct np_workers *p, struct np_work *w, struct eng_batch *batch) {
+static struct np_work *next_work(struct worker *t) {
+    struct np_work *w = take(t);
+    if (w || !t->n_done) return w;
+    give_back(t);
+    return take(t);
+}
+
+/* A slow part says that the next one may be slow, too: nothing waits for that. */
+static void done(struct worker *t, struct np_work *w, int64_t since_us) {
+    const struct np_workers *p = t->workers;
+    TAILQ_INSERT_TAIL(&t->done, w, entry);
+    t->n_done++;
+    bool quick = p->o.quick_us && t->class == WORK_READ && clock_machine_us(p->o.clock) - since_us < p->o.quick_us;
+    if (!quick || t->n_done >= TOGETHER) give_back(t);
+}
+
+static void run_part(struct worker *t, struct np_work *w) {
+    struct np_workers *p = t->workers;
     int64_t now_us = clock_machine_us(p->o.clock);
     w->waited_us += now_us - w->since_us;
-    if (np_work_is_stale(w, now_us)) {
-        p->o.ops->ended(w, NP_WORK_STALE);
+    bool stale = np_work_is_stale(w, now_us);
+    enum np_work_part part = stale ? NP_PART_LAST : p->o.ops->run(w, t->batch);
+    if (!stale && part == NP_PART_LAST) {
+        done(t, w, now_us);
         return;
     }
-    switch (p->o.ops->run(w, batch)) {
-    case NP_PART_LAST: p->o.ops->ended(w, NP_WORK_DONE); return;
-    case NP_PART_MORE:
+    if (stale) p->o.ops->ended(w, NP_WORK_STALE);
+    else if (part == NP_PART_LATER) put_aside(p, w);
+    else {
         if (w->class == WORK_READ) w->class = WORK_SCAN;
-        put(p, w, false);
-        return;
-    case NP_PART_LATER: put(p, w, true); return;
+        submit_one(p, w);
     }
+    atomic_fetch_sub(&p->running, 1);
 }
 
 static void *work(void *arg) {
     struct worker *t = arg;
-    struct np_workers *p = t->workers;
     /* Linux: of this thread alone. Without the right to it scans are as important as the rest. */
     if (t->class == WORK_SCAN) (void)!setpriority(PRIO_PROCESS, (id_t)gettid(), SCAN_NICE);
-    for (struct np_work *w; (w = next_work(p, t->class));) {
-        run_part(p, w, t->batch);
-        atomic_fetch_sub(&p->running, 1);
-    }
+    for (struct np_work *w; (w = next_work(t));) run_part(t, w);
     eng_batch_free(t->batch);
     return NULL;
 }
@@ -194,7 +248,7 @@ static void init_conditions(struct np_workers *p) {
 static int start_class(struct np_workers *p, enum cql_work_class class, unsigned n, const pthread_attr_t *attr) {
     for (; n; n--) {
         struct worker *t = &p->threads[p->n_threads];
-        *t = (struct worker){.workers = p, .class = class, .batch = eng_batch_new(p->o.eng)};
+        *t = (struct worker){.workers = p, .class = class, .batch = eng_batch_new(p->o.eng), .done = TAILQ_HEAD_INITIALIZER(t->done)};
         if (!t->batch) return -1;
         if (pthread_create(&t->thread, attr, work, t)) {
             eng_batch_free(t->batch);

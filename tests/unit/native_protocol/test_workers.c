@@ -65,7 +65,7 @@ static void ended(struct np_work *w, enum np_work_end why) {
 
 static const struct np_work_ops ops = {.run = run, .ended = ended};
 
-static struct world *world_new(unsigned queue_max) {
+static struct world *world_with(unsigned queue_max, unsigned readers, unsigned quick_us) {
     struct world *w = calloc(1, sizeof(*w));
     struct err e = {0};
     assert_non_null(w);
@@ -76,11 +76,14 @@ static struct world *world_new(unsigned queue_max) {
     for (int i = 0; i < 2; i++) np_work_client_init(&w->clients[i]);
     w->eng = eng_open(&(struct eng_options){.clock = &w->clock, .durability = ENG_NONE}, &e);
     assert_non_null(w->eng);
-    struct np_workers_options o = {.ops = &ops, .eng = w->eng, .clock = &w->clock, .threads = {1, 1, 1, 1}, .queue_max = queue_max};
+    struct np_workers_options o = {.ops = &ops, .eng = w->eng, .clock = &w->clock, .threads = {1, 1, 1, 1}, .queue_max = queue_max, .quick_us = quick_us};
+    o.threads[WORK_READ] = readers;
     w->workers = np_workers_new(&o, &e);
     assert_non_null(w->workers);
     return w;
 }
+
+static struct world *world_new(unsigned queue_max) { return world_with(queue_max, 1, 0); }
 
 static void world_free(struct world *w) {
     np_workers_stop(w->workers);
@@ -100,7 +103,24 @@ static struct test_work *make(struct world *w, int client, enum cql_work_class c
     return t;
 }
 
-static void submit(struct test_work *t) { np_workers_submit(t->world->workers, &t->work); }
+static void submit(struct test_work *t) {
+    struct np_works one = TAILQ_HEAD_INITIALIZER(one);
+    TAILQ_INSERT_TAIL(&one, &t->work, entry);
+    np_workers_submit(t->world->workers, &one);
+}
+
+static void submit_together(struct test_work **works, int n) {
+    struct np_works list = TAILQ_HEAD_INITIALIZER(list);
+    for (int i = 0; i < n; i++) TAILQ_INSERT_TAIL(&list, &works[i]->work, entry);
+    np_workers_submit(works[0]->world->workers, &list);
+    assert_true(TAILQ_EMPTY(&list));
+}
+
+static void assert_begins(struct test_work *t) {
+    pthread_mutex_lock(&t->world->lock);
+    while (!t->begun) pthread_cond_wait(&t->world->changed, &t->world->lock);
+    pthread_mutex_unlock(&t->world->lock);
+}
 
 static struct test_work *submit_new(struct world *w, int client, enum cql_work_class class, char name) {
     struct test_work *t = make(w, client, class, name);
@@ -113,9 +133,7 @@ static struct test_work *occupy(struct world *w, enum cql_work_class class, char
     struct test_work *t = make(w, 0, class, name);
     t->closed = true;
     submit(t);
-    pthread_mutex_lock(&w->lock);
-    while (!t->begun) pthread_cond_wait(&w->changed, &w->lock);
-    pthread_mutex_unlock(&w->lock);
+    assert_begins(t);
     return t;
 }
 
@@ -295,6 +313,75 @@ static void test_stop_ends_what_waits_and_lets_what_runs_finish(void **state) {
     world_free(w);
 }
 
+/* ---- many at a time ---- */
+
+static void test_a_thread_that_leaves_some_wakes_another(void **state) {
+    (void)state;
+    enum { READERS = 3 };
+    struct world *w = world_with(0, READERS, 0);
+    struct test_work *works[READERS + 2];
+    for (int i = 0; i < READERS + 2; i++) {
+        works[i] = make(w, i % 2, WORK_READ, (char)('a' + i));
+        works[i]->closed = i < READERS - 1;
+    }
+    submit_together(works, READERS + 2);
+    for (int i = READERS - 1; i < READERS + 2; i++) assert_ends(works[i], NP_WORK_DONE); /* all but one of the threads are busy */
+    for (int i = 0; i < READERS - 1; i++) {
+        open_work(works[i]);
+        assert_ends(works[i], NP_WORK_DONE);
+    }
+    world_free(w);
+}
+
+static void test_who_has_no_room_among_many_is_told(void **state) {
+    (void)state;
+    struct world *w = world_new(2);
+    struct test_work *busy = occupy(w, WORK_READ, 'a'), *works[3];
+    for (int i = 0; i < 3; i++) works[i] = make(w, 1, WORK_READ, (char)('b' + i));
+    submit_together(works, 3);
+    assert_ends(works[2], NP_WORK_NO_ROOM);
+    open_work(busy);
+    for (int i = 0; i < 2; i++) assert_ends(works[i], NP_WORK_DONE);
+    world_free(w);
+}
+
+static void test_quick_reads_are_given_back_together_and_none_waits_behind_a_slow_one(void **state) {
+    (void)state;
+    enum { QUICK_US = 100 };
+    struct world *w = world_with(0, 1, QUICK_US);
+    struct test_work *busy = occupy(w, WORK_READ, 'a'), *works[4];
+    for (int i = 0; i < 4; i++) {
+        works[i] = make(w, 0, WORK_READ, (char)('b' + i));
+        works[i]->closed = i == 1 || i == 2;
+    }
+    submit_together(works, 4);
+    open_work(busy);
+    assert_begins(works[1]);
+    assert_waits(busy); /* they took no time */
+    assert_waits(works[0]);
+    w->now_us += QUICK_US;
+    open_work(works[1]);
+    for (int i = 0; i < 2; i++) assert_ends(works[i], NP_WORK_DONE); /* though the next one is not done */
+    assert_ends(busy, NP_WORK_DONE);
+    assert_begins(works[2]);
+    assert_waits(works[2]);
+    open_work(works[2]);
+    for (int i = 2; i < 4; i++) assert_ends(works[i], NP_WORK_DONE); /* nothing is left to do */
+    world_free(w);
+}
+
+static void test_only_short_reads_wait_for_each_other(void **state) {
+    (void)state;
+    struct world *w = world_with(0, 1, 100);
+    struct test_work *first = make(w, 0, WORK_UPDATE, 'a'), *second = make(w, 0, WORK_UPDATE, 'b');
+    second->closed = true;
+    submit_together((struct test_work *[]){first, second}, 2);
+    assert_ends(first, NP_WORK_DONE);
+    open_work(second);
+    assert_ends(second, NP_WORK_DONE);
+    world_free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scans_hold_up_no_other_class),
@@ -306,6 +393,10 @@ int main(void) {
         cmocka_unit_test(test_client_with_the_most_pays_for_a_full_queue),
         cmocka_unit_test(test_work_that_waits_for_its_moment_holds_no_thread),
         cmocka_unit_test(test_stop_ends_what_waits_and_lets_what_runs_finish),
+        cmocka_unit_test(test_a_thread_that_leaves_some_wakes_another),
+        cmocka_unit_test(test_who_has_no_room_among_many_is_told),
+        cmocka_unit_test(test_quick_reads_are_given_back_together_and_none_waits_behind_a_slow_one),
+        cmocka_unit_test(test_only_short_reads_wait_for_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
