@@ -55,7 +55,7 @@ static int validate(const struct cql_type *t, struct slice v, struct err *e) {
 
 /* ---- order ---- */
 
-static struct slice without_sign_extension(struct slice v) {
+struct slice cql_varint_shortest(struct slice v) {
     size_t i = 0;
     while (i + 1 < v.n && ((v.p[i] == 0 && !(v.p[i + 1] & 0x80)) || (v.p[i] == 0xFF && (v.p[i + 1] & 0x80)))) i++;
     return slice_of(v.p + i, v.n - i);
@@ -65,8 +65,8 @@ static int compare_varint(struct slice a, struct slice b) {
     static const uint8_t zero;
     if (!a.n) a = slice_of(&zero, 1); /* a decimal that ends behind its scale */
     if (!b.n) b = slice_of(&zero, 1);
-    a = without_sign_extension(a);
-    b = without_sign_extension(b);
+    a = cql_varint_shortest(a);
+    b = cql_varint_shortest(b);
     bool x = a.n && a.p[0] & 0x80, y = b.n && b.p[0] & 0x80;
     if (x != y) return x ? -1 : 1;
     if (a.n != b.n) return (a.n > b.n) == !x ? 1 : -1;
@@ -255,7 +255,7 @@ static void encode_varint(struct slice v, struct buf *out, bool *exact) {
         buf_u8(out, 0);
         return;
     }
-    if (without_sign_extension(v).n != v.n) *exact = false;
+    if (cql_varint_shortest(v).n != v.n) *exact = false;
     mpz_t n;
     mpz_init(n);
     cql_varint_read(v, n);

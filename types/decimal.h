@@ -7,6 +7,7 @@
 
 /* Two's complement, big-endian. Every mpz given must be initialised. */
 void cql_varint_read(struct slice v, mpz_t out);
+struct slice cql_varint_shortest(struct slice v); /* the bytes of the same number, as few as hold it */
 void cql_varint_write(const mpz_t v, struct buf *out); /* as few bytes as hold it */
 
 /* value = unscaled / 10^scale; v has at least 4 bytes. */

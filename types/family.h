@@ -44,6 +44,9 @@ int64_t cqlt_type_fixed(const struct cql_type *t);
 /* Milliseconds since 1970 as 2011-02-03T04:05:06.789Z, or with another separator than T. */
 void cqlt_timestamp_text(int64_t ms, char separator, struct buf *out);
 
+/* Is it an IPv4 address in the form of an IPv6 one? */
+bool cqlt_inet_is_mapped(struct slice v);
+
 /* ---- key forms ---- */
 
 uint8_t cqlt_key_u8(struct key_rd *k);

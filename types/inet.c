@@ -43,9 +43,9 @@ static int parse_v4(const char *s, uint8_t out[4]) {
     return 0;
 }
 
-static bool is_mapped(const uint8_t *p) {
+bool cqlt_inet_is_mapped(struct slice v) {
     static const uint8_t prefix[12] = {[10] = 0xFF, [11] = 0xFF};
-    return memcmp(p, prefix, sizeof prefix) == 0;
+    return v.n == 16 && memcmp(v.p, prefix, sizeof prefix) == 0;
 }
 
 static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
@@ -64,7 +64,7 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
         buf_put(out, v4, 4);
     else if (inet_pton(AF_INET6, at, &v6) != 1)
         return err_invalid(e, "Unable to make inet address from '%.*s'", CQLT_QUOTE(text));
-    else if (is_mapped(v6.s6_addr))
+    else if (cqlt_inet_is_mapped(slice_of(v6.s6_addr, 16)))
         buf_put(out, v6.s6_addr + 12, 4);
     else
         buf_put(out, v6.s6_addr, 16);
@@ -73,7 +73,7 @@ static int parse(const struct cql_type *t, struct slice text, int64_t now_us, st
 
 static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     (void)t;
-    if (v.n == 16 && is_mapped(v.p)) v = slice_of(v.p + 12, 4);
+    if (cqlt_inet_is_mapped(v)) v = slice_of(v.p + 12, 4);
     if (v.n == 4) buf_printf(out, "%d.%d.%d.%d", v.p[0], v.p[1], v.p[2], v.p[3]);
     for (size_t i = 0; v.n == 16 && i < 16; i += 2) buf_printf(out, i ? ":%x" : "%x", load_u16(v.p + i));
 }

@@ -108,6 +108,11 @@ void cql_type_write_option(const struct cql_type *t, uint8_t version, struct buf
  * ERR_INVALID in the words of Cassandra's serializers ("Expected 4 or 0 byte int (3)"). */
 int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) MUST_CHECK;
 
+/* Scalars whose values can be written in several ways, and the way in which Cassandra writes them (canonical.c). v is valid. */
+bool cql_type_has_forms(const struct cql_type *t);
+bool cql_value_is_canonical(const struct cql_type *t, struct slice v);
+void cql_value_canonical(const struct cql_type *t, struct slice v, struct buf *out);
+
 /* Cassandra's order of two values of one type (AbstractType.compare): <0, 0, >0. Both must be valid. */
 int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b);
 

@@ -31,7 +31,7 @@ static int eval_bind(const struct term *t, struct cql_request *r, struct value *
     *out = v;
     if (v.n < 0) return 0;
     if (cql_value_validate(t->type, value_slice(v), r->err) < 0) return -1;
-    return term_sorts(t->type) ? term_sort(t->type, r, out) : 0;
+    return term_settles(t->type) ? term_settle(t->type, r, out) : 0;
 }
 
 static int check_item(const struct term *t, struct cql_request *r, uint32_t i, struct value v) {

@@ -1,7 +1,9 @@
-/* The order of sets and maps. */
+/* The order of sets and maps, and the form of elements. */
 #include "cql/expr/term_sort.h"
 
 #include <stdlib.h>
+
+#include "types/vector.h"
 
 struct entry {
     struct value key, value;
@@ -30,6 +32,13 @@ static bool is_sorted(const struct cql_type *t, struct slice v, uint32_t *n) {
     return sorted;
 }
 
+static int keep(struct cql_request *r, struct buf *made, struct value *v) {
+    struct slice copy = buf_failed(made) ? (struct slice){0} : arena_dup(r->arena, buf_slice(made));
+    buf_fini(made);
+    if (copy.p) *v = value_of_slice(copy);
+    return copy.p ? 0 : err_nomem(r->err);
+}
+
 static int write_all(const struct cql_type *t, struct cql_request *r, const struct entry *all, uint32_t n, struct value *v) {
     struct buf out;
     uint32_t kept = 0;
@@ -43,37 +52,64 @@ static int write_all(const struct cql_type *t, struct cql_request *r, const stru
         if (map) cql_elem_put(all[next - 1].value, &out);
     }
     if (!buf_failed(&out)) buf_patch_u32(&out, 0, kept);
-    struct slice copy = buf_failed(&out) ? (struct slice){0} : arena_dup(r->arena, buf_slice(&out));
-    buf_fini(&out);
-    *v = value_of_slice(copy);
-    return copy.p ? 0 : err_nomem(r->err);
+    return keep(r, &out, v);
 }
 
-/* Is there something to sort in what it holds? Tuples and vectors are kept as they came. */
-static bool holds_sorted(const struct cql_type *t) {
-    for (uint32_t i = 0; cql_type_is_collection(t) && i < t->n_args; i++)
-        if (t->args[i]->id == CQL_SET || t->args[i]->id == CQL_MAP || holds_sorted(t->args[i])) return true;
-    return false;
+/* Tuples and user types are kept as they came. */
+static bool changes_inside(const struct cql_type *t) {
+    bool changes = false;
+    for (uint32_t i = 0; i < t->n_args && !changes; i++) {
+        const struct cql_type *of = t->args[i];
+        changes = cql_type_has_forms(of) || term_settles(of) || (of->id == CQL_VECTOR && changes_inside(of));
+    }
+    return changes;
 }
 
-bool term_sorts(const struct cql_type *t) { return t->id == CQL_SET || t->id == CQL_MAP || holds_sorted(t); }
-
-static int sort_inside(const struct cql_type *t, struct cql_request *r, struct entry *e) {
-    if (term_sorts(t->args[0]) && term_sort(t->args[0], r, &e->key)) return -1;
-    return t->id == CQL_MAP && term_sorts(t->args[1]) ? term_sort(t->args[1], r, &e->value) : 0;
+bool term_settles(const struct cql_type *t) {
+    return cql_type_is_collection(t) && (t->id != CQL_LIST || changes_inside(t));
 }
 
-int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) {
+static int settle_vector(const struct cql_type *t, struct cql_request *r, struct value *v) {
+    struct rd rd = rd_of(value_slice(*v));
+    struct slice element;
+    struct buf out;
+    buf_init(&out, 0);
+    for (uint32_t i = 0; i < t->dimension && cql_vector_next(t, &rd, &element) == 0; i++) {
+        struct value item = value_of_slice(element);
+        if (term_settle_item(t->args[0], r, &item)) return buf_fini(&out), -1;
+        cql_vector_put(t, value_slice(item), &out);
+    }
+    return keep(r, &out, v);
+}
+
+int term_settle_item(const struct cql_type *t, struct cql_request *r, struct value *v) {
+    struct buf out;
+    if (term_settles(t)) return term_settle(t, r, v);
+    if (t->id == CQL_VECTOR && changes_inside(t)) return settle_vector(t, r, v);
+    if (!cql_type_has_forms(t) || cql_value_is_canonical(t, value_slice(*v))) return 0;
+    buf_init(&out, 0);
+    cql_value_canonical(t, value_slice(*v), &out);
+    return keep(r, &out, v);
+}
+
+static int by_order(const struct cql_type *t, struct cql_request *r, struct value *v, bool inside) {
     uint32_t n;
     struct cql_elems it;
-    bool inside = holds_sorted(t);
-    if (is_sorted(t, value_slice(*v), &n) && (!inside || !n)) return 0;
+    bool stays = is_sorted(t, value_slice(*v), &n);
+    if (stays && (!inside || !n)) return 0;
     struct entry *all = ARENA_ARRAY(r->arena, n, struct entry);
     if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(r->err);
     for (uint32_t i = 0; i < n && read_entry(t, &it, &all[i]); i++) {
+        const struct entry came = all[i];
         all[i].at = i;
-        if (inside && sort_inside(t, r, &all[i])) return -1;
+        if (inside && term_settle_item(t->args[0], r, &all[i].key)) return -1;
+        if (inside && t->id == CQL_MAP && term_settle_item(t->args[1], r, &all[i].value)) return -1;
+        stays = stays && came.key.p == all[i].key.p && came.value.p == all[i].value.p;
     }
+    if (stays) return 0;
     if (t->id != CQL_LIST) qsort_r(all, n, sizeof *all, by_key, (void *)(uintptr_t)t->args[0]);
     return write_all(t, r, all, n, v);
 }
+
+int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) { return by_order(t, r, v, false); }
+int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) { return by_order(t, r, v, changes_inside(t)); }

@@ -1,6 +1,8 @@
 /* A plan with the values of one execution: partitions, tokens, whole clustering keys, slices. */
 #include "cql/where/restrictions.h"
 
+#include "cql/expr/term_sort.h"
+
 #include <stdlib.h>
 
 #include "cql/request/request.h"
@@ -63,7 +65,8 @@ static int list_values(struct cql_request *r, const struct where_step *s, struct
         struct value *v = &(*out)[i];
         *v = len < 0 ? value_null() : value_of_slice(rd_bytes(&rd, (size_t)len));
         if (rd.bad) return err_invalid(r->err, "Not enough bytes to read a list");
-        if (len >= 0 && !s->tuple && cql_value_validate(s->columns[0]->type, value_slice(*v), r->err)) return -1;
+        if (len < 0 || s->tuple) continue;
+        if (cql_value_validate(s->columns[0]->type, value_slice(*v), r->err) || term_settle_item(s->columns[0]->type, r, v)) return -1;
     }
     return 0;
 }

@@ -227,10 +227,12 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     return 0;
 }
 
-/* A decimal can be written in many ways, and a key stays as it was written first: what is stored must be read to know. */
+/* Keys of these types are equal in more than one writing, and a key stays as it was written first: what is stored must be read to know. */
 static bool keys_come_back(const struct schema_table *t) {
+    static const enum cql_type_id many[] = {CQL_DECIMAL, CQL_VARINT, CQL_BOOLEAN, CQL_TUPLE, CQL_UDT};
     for (uint32_t i = 0; i < t->n_clustering; i++)
-        if (cql_type_contains(schema_clustering(t, i)->type, CQL_DECIMAL)) return false;
+        for (size_t k = 0; k < ARRAY_LEN(many); k++)
+            if (cql_type_contains(schema_clustering(t, i)->type, many[k])) return false;
     return true;
 }
 

@@ -8,6 +8,8 @@ import json
 import re
 import uuid
 
+from cassandra.cqltypes import IntegerType
+from cassandra.marshal import varint_pack
 from cassandra.query import UNSET_VALUE
 from cassandra.util import Date, Duration, SortedSet, Time
 
@@ -24,13 +26,13 @@ LITERALS = {
     "double": ["-1.5", "0.0", "-0.0", "1e300", "NaN", "-Infinity"],
     "float": ["-2.5", "0.0", "3.25", "Infinity"],
     "decimal": ["-1.50", "0", "10", "0.001", "123456789012345678901234567890.5"],
-    "varint": ["-129", "-128", "0", "127", "128", "99999999999999999999"],
+    "varint": ["-129", "-128", "0", "127", "0127", "128", "99999999999999999999"],
     "timestamp": ["'1969-12-31T23:59:59.999Z'", "0", "'2026-11-21T00:00:00Z'", "1700000000000"],
     "date": ["'1969-12-31'", "'1970-01-01'", "'2026-11-21'"],
     "time": ["'00:00:00'", "'12:30:00.123456789'", "'23:59:59.999999999'"],
     "uuid": ["00000000-0000-0000-0000-000000000000", "8e14e760-7fa8-11eb-bc66-000000000001", "f47ac10b-58cc-4372-a567-0e02b2c3d479"],
     "timeuuid": ["8e14e760-7fa8-11eb-bc66-000000000001", "8e14e760-7fa8-11eb-bc66-ff0000000001", "13814000-1dd2-11b2-8080-808080808080"],
-    "inet": ["'127.0.0.1'", "'10.0.0.1'", "'::1'", "'2001:db8::1'"],
+    "inet": ["'127.0.0.1'", "'10.0.0.1'", "'::ffff:10.0.0.1'", "'::1'", "'2001:db8::1'"],
 }
 DURATIONS = {"1y2mo3d": Duration(14, 3, 0), "-12h30m": Duration(0, 0, -45000000000000), "PT5S": Duration(0, 0, 5000000000), "1mo": Duration(1, 0, 0)}  # are in no order
 MILLISECONDS = {"'1969-12-31T23:59:59.999Z'": -1, "'2026-11-21T00:00:00Z'": 1795219200000}
@@ -53,7 +55,21 @@ def is_multicell(type_):
     return type_.startswith(("list<", "set<", "map<"))
 
 
+class Padded(int):
+    """A varint that is bound with a byte more than it needs."""
+
+
+def varint_bytes(value, _version):
+    sign = b"\xff" if value < 0 else b"\0"
+    return (sign if isinstance(value, Padded) else b"") + varint_pack(value)
+
+
+IntegerType.serialize = staticmethod(varint_bytes)
+
+
 def scalar_value(type_, text):
+    if type_ == "varint" and text.startswith("0") and text != "0":
+        return Padded(text)
     if type_ in ("int", "bigint", "smallint", "tinyint", "varint", "counter"):
         return int(text)
     if type_ in ("text", "ascii", "inet"):
@@ -67,6 +83,8 @@ def scalar_value(type_, text):
 
 
 def scalar_json(type_, text):
+    if type_ == "varint":
+        return str(int(text))
     if type_ == "blob":
         return json.dumps(text)
     if text.startswith("'"):

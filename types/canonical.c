@@ -1,0 +1,41 @@
+/* Values that can be written in several ways: an IPv4 address as a mapped IPv6 one, true as any byte but 0, integers with more sign than they need, a
+ * duration's parts in longer integers. Cassandra keeps such a value as it came, but elements of a collection that a client binds it reads and writes
+ * again (CollectionSerializer), and with them what vectors hold there; tuples and user types it takes as they are. */
+#include "types/decimal.h"
+#include "types/duration.h"
+#include "types/family.h"
+
+bool cql_type_has_forms(const struct cql_type *t) {
+    return t->id == CQL_INET || t->id == CQL_BOOLEAN || t->id == CQL_VARINT || t->id == CQL_DECIMAL || t->id == CQL_DURATION;
+}
+
+static size_t duration_bytes(struct slice v, struct cql_duration *d) {
+    struct buf out;
+    buf_init(&out, 0);
+    if (cql_duration_read(v, d) == 0) cql_duration_write(d, &out);
+    size_t n = buf_failed(&out) || !out.n ? v.n : out.n;
+    buf_fini(&out);
+    return n;
+}
+
+bool cql_value_is_canonical(const struct cql_type *t, struct slice v) {
+    struct cql_duration d;
+    if (t->id == CQL_INET) return !cqlt_inet_is_mapped(v);
+    if (t->id == CQL_BOOLEAN) return v.n != 1 || v.p[0] <= 1;
+    if (t->id == CQL_VARINT) return cql_varint_shortest(v).n == v.n;
+    if (t->id == CQL_DECIMAL) return v.n <= 4 || cql_varint_shortest(slice_of(v.p + 4, v.n - 4)).n == v.n - 4;
+    return t->id != CQL_DURATION || duration_bytes(v, &d) == v.n;
+}
+
+void cql_value_canonical(const struct cql_type *t, struct slice v, struct buf *out) {
+    struct cql_duration d;
+    if (cql_value_is_canonical(t, v)) buf_put_slice(out, v);
+    else if (t->id == CQL_INET) buf_put(out, v.p + 12, 4);
+    else if (t->id == CQL_BOOLEAN) buf_u8(out, 1);
+    else if (t->id == CQL_VARINT) buf_put_slice(out, cql_varint_shortest(v));
+    else if (t->id == CQL_DURATION && cql_duration_read(v, &d) == 0) cql_duration_write(&d, out);
+    else if (t->id == CQL_DECIMAL) {
+        buf_put(out, v.p, 4);
+        buf_put_slice(out, cql_varint_shortest(slice_of(v.p + 4, v.n - 4)));
+    }
+}
