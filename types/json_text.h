@@ -5,7 +5,7 @@
 
 /* Values: of arrays and objects, names of members too, those in containers within containers all counted. The tree that a value is read
  * from takes about 100 bytes for each, beside what its strings take. */
-enum { JSON_DEPTH_MAX = 64, JSON_TEXT_MAX = 1 << 24, JSON_VALUES_MAX = 1 << 19 };
+enum { JSON_DEPTH_MAX = 256, JSON_TEXT_MAX = 1 << 24, JSON_VALUES_MAX = 1 << 19 };
 
 /* The value that text begins with, without the space around it; what follows is not looked at. -1 with ERR_INVALID: the class
  * of the exception, ": " and its message. Strings are UTF-8. No deeper than JSON_DEPTH_MAX, no

@@ -49,7 +49,7 @@ static int check_extent(const struct cql_type *t, struct err *e) {
         x.elements = inner.elements;
         if (x.parts > CQL_TYPE_PARTS_MAX) return err_invalid(e, "A type may be made of at most %d types", CQL_TYPE_PARTS_MAX);
     }
-    if (x.depth >= CQL_TYPE_DEPTH_MAX) return err_invalid(e, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
+    if (x.depth > CQL_TYPE_DEPTH_MAX) return err_invalid(e, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
     if (t->id != CQL_VECTOR) return 0;
     if (t->dimension == 0 || t->dimension > INT32_MAX) return err_invalid(e, "vectors may only have positive dimensions; given %d", (int32_t)t->dimension);
     if (x.elements * t->dimension > INT32_MAX) return err_invalid(e, "Vectors in vectors may have at most %d elements in all", INT32_MAX);

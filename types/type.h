@@ -18,8 +18,9 @@ enum cql_type_id {
     CQL_TYPES
 };
 
-/* Every recursion over a type is bounded by how deep one can be made, every loop by how many types it is made of. */
-enum { CQL_TYPE_DEPTH_MAX = 32, CQL_TYPE_PARTS_MAX = 4096 };
+/* In how many others a type may be: Cassandra reads and writes values of about 140 tuples in each other, and fails beyond. Every recursion over a type
+ * is bounded by that, every loop by how many types it is made of. */
+enum { CQL_TYPE_DEPTH_MAX = 128, CQL_TYPE_PARTS_MAX = 4096 };
 
 struct cql_type {
     enum cql_type_id id;

@@ -13,7 +13,7 @@ struct term;
 
 /* Each step looks at one expression of the tree against one type. A literal is looked at once for each collection around it, and each has
  * a byte of text, at least; calls within calls are looked at again and again. */
-enum { TERM_DEPTH_MAX = 64, TERM_STEPS = 1 << 16, TERM_STEPS_PER_BYTE = 16, TERM_MEMO = 1024 };
+enum { TERM_DEPTH_MAX = 200, TERM_STEPS = 1 << 16, TERM_STEPS_PER_BYTE = 16, TERM_MEMO = 1024 };
 
 /* One search for the types of a term: the steps left, so that hostile nesting ends, and how calls fitted types, by both: an operator asks each
  * of its operands about a dozen types, so that a chain of them would be a tree of questions. */

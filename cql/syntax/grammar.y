@@ -10,7 +10,7 @@
 %token_type {struct token}
 %extra_argument {struct parse *p}
 %start_symbol input
-%stack_size 800
+%stack_size 1600
 %include {
 #include "cql/syntax/build.h"
 #include "cql/syntax/grammar.h"

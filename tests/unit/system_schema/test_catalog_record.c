@@ -106,8 +106,8 @@ static void test_types_as_large_as_they_may_be_survive_a_restart(void **state) {
     (void)state;
     struct world *w = world_new();
     assert_int_equal(make_keyspace(w, "ks"), 1);
-    check_type_survives(w, "tuples", nested(w, CQL_TUPLE, CQL_TYPE_DEPTH_MAX));
-    check_type_survives(w, "lists", nested(w, CQL_LIST, CQL_TYPE_DEPTH_MAX));
+    check_type_survives(w, "tuples", nested(w, CQL_TUPLE, CQL_TYPE_DEPTH_MAX + 1));
+    check_type_survives(w, "lists", nested(w, CQL_LIST, CQL_TYPE_DEPTH_MAX + 1));
     check_type_survives(w, "vectors", nested(w, CQL_VECTOR, 18));
     check_type_survives(w, "vector", made(w, CQL_VECTOR, true, cql_type_scalar(CQL_INT), 1, 65537));
     check_type_survives(w, "longest", made(w, CQL_VECTOR, true, cql_type_scalar(CQL_TEXT), 1, INT32_MAX));
@@ -121,8 +121,8 @@ static void test_types_above_the_limits_are_refused(void **state) {
     (void)state;
     struct world *w = world_new();
     const struct cql_type *i = cql_type_scalar(CQL_INT);
-    assert_null(nested(w, CQL_TUPLE, CQL_TYPE_DEPTH_MAX + 1));
-    assert_string_equal(w->err.text, "Types may not be nested more than 32 deep");
+    assert_null(nested(w, CQL_TUPLE, CQL_TYPE_DEPTH_MAX + 2));
+    assert_string_equal(w->err.text, "Types may not be nested more than 128 deep");
     assert_null(made(w, CQL_TUPLE, true, i, CQL_TYPE_PARTS_MAX, 0));
     assert_string_equal(w->err.text, "A type may be made of at most 4096 types");
     assert_null(made(w, CQL_TUPLE, true, made(w, CQL_TUPLE, true, i, 100, 0), 100, 0));
