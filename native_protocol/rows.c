@@ -19,25 +19,13 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     return buf_failed(out) ? err_nomem(r->err) : 0;
 }
 
-/* From p on; where they end. NULL: there is not room for all. Whatever is less than 0 is a null. */
-static inline uint8_t *put_values(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        size_t size = values[i].n < 0 ? 0 : (size_t)values[i].n;
-        if (UNLIKELY((size_t)(end - p) < 4 + size)) return NULL;
-        store_u32(p, values[i].n < 0 ? UINT32_MAX : (uint32_t)size);
-        copy_short(p + 4, values[i].p, size);
-        p += 4 + size;
-    }
-    return p;
-}
-
 SELDOM static int put_in_new_room(struct np_rows *r, const struct value *values) {
     size_t total = 4 * (size_t)r->meta->n;
     for (uint32_t i = 0; i < r->meta->n; i++) total += values[i].n < 0 ? 0 : (size_t)values[i].n;
     struct buf *out = np_reply_room(r->reply, total, r->err);
     if (!out) return -1;
     uint8_t *p = buf_reserve(out, total);
-    if (!p || !put_values(p, p + total, values, r->meta->n)) return err_nomem(r->err);
+    if (!p || !values_put(p, p + total, values, r->meta->n)) return err_nomem(r->err);
     buf_advance(out, total);
     return 0;
 }
@@ -46,13 +34,29 @@ static int rows_row(struct row_sink *s, const struct value *values) {
     struct np_rows *r = (struct np_rows *)s;
     size_t room;
     struct buf *out = np_reply_place(r->reply, &room);
-    uint8_t *end = LIKELY(room) ? put_values(out->p + out->n, out->p + out->n + room, values, r->meta->n) : NULL;
+    uint8_t *end = LIKELY(room) ? values_put(out->p + out->n, out->p + out->n + room, values, r->meta->n) : NULL;
     if (LIKELY(end)) out->n = (size_t)(end - out->p);
     else if (put_in_new_room(r, values)) return -1;
     r->count++;
     if (UNLIKELY(np_reply_size(r->reply) > NP_RESPONSE_MAX))
         return err_set(r->err, ERR_SERVER, "The response is larger than %u bytes; ask for smaller pages", (unsigned)NP_RESPONSE_MAX);
     return 0;
+}
+
+static uint8_t *rows_place(struct row_sink *s, const uint8_t **end) {
+    size_t room;
+    struct buf *out = np_reply_place(((struct np_rows *)s)->reply, &room);
+    uint8_t *p = room ? out->p + out->n : NULL;
+    *end = p ? p + room : NULL;
+    return p;
+}
+
+static void rows_took(struct row_sink *s, const uint8_t *end, uint32_t n) {
+    struct np_rows *r = (struct np_rows *)s;
+    size_t room;
+    struct buf *out = np_reply_place(r->reply, &room);
+    out->n = (size_t)(end - out->p);
+    r->count += n;
 }
 
 static void rows_restart(struct row_sink *s) {
@@ -69,7 +73,7 @@ static size_t rows_bytes(const struct row_sink *s) {
 
 void np_rows_init(struct np_rows *rows, struct np_reply *reply, bool skip_metadata, struct err *err) {
     *rows = (struct np_rows){
-        .sink = {.begin = rows_begin, .row = rows_row, .restart = rows_restart, .bytes = rows_bytes},
+        .sink = {.begin = rows_begin, .row = rows_row, .restart = rows_restart, .bytes = rows_bytes, .place = rows_place, .took = rows_took},
         .reply = reply,
         .skip_metadata = skip_metadata,
         .err = err,

@@ -1,7 +1,7 @@
 /* A CQL value in wire form, exactly as the protocol's [value]: what a driver sends, what a cell stores, what a row returns. */
 #pragma once
 
-#include "base/slice.h"
+#include "base/hot.h"
 
 enum { VALUE_NULL = -1, VALUE_UNSET = -2 };
 
@@ -17,3 +17,15 @@ static inline bool value_is_null(struct value v) { return v.n < 0; }
 static inline bool value_is_unset(struct value v) { return v.n == VALUE_UNSET; }
 /* Of a value that is not null. */
 static inline struct slice value_slice(struct value v) { return slice_of(v.p, v.n < 0 ? 0 : (size_t)v.n); }
+
+/* Each as [int size][bytes], what is less than 0 as a null, from p on; where they end. NULL: there is not room for all. */
+static inline uint8_t *values_put(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        size_t size = values[i].n < 0 ? 0 : (size_t)values[i].n;
+        if (UNLIKELY((size_t)(end - p) < 4 + size)) return NULL;
+        store_u32(p, values[i].n < 0 ? UINT32_MAX : (uint32_t)size);
+        copy_short(p + 4, values[i].p, size);
+        p += 4 + size;
+    }
+    return p;
+}

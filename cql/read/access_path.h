@@ -54,6 +54,9 @@ struct access_path {
     struct read_source *(*open)(const struct read_spec *spec, void *keys);
     /* Another bounded part may be read. */
     void (*begin_part)(struct read_source *s);
+    /* NULL, or puts further rows straight into the request's sink, as many as there are of the plainest kind in a row and at most so many, which nobody needs to look at in
+     * between; *n: how many. ROW: the rest is to be pulled; FAILED, INCOMPLETE. */
+    enum read_pull (*stream)(struct read_source *s, uint64_t most, uint32_t *n);
     /* The row given last belongs to the next page, which goes on before it. */
     void (*unread)(struct read_source *s);
     /* Where the next page goes on; slices live as long as the source. */

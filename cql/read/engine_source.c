@@ -296,6 +296,61 @@ static int read_scan(struct engine_source *s, struct read_row *out) {
     return s->static_row_due ? give_static_row(s, out) : GO_ON;
 }
 
+/* ---- rows that go to the sink by themselves ---- */
+
+/* The row handed on last is done, and the page does not end with it. */
+static inline bool pass_streamed(struct engine_source *s) {
+    if (UNLIKELY(!read_meter_goes_on(&s->meter))) return false;
+    s->row_out = false;
+    s->in_row = true;
+    return !s->spec.as_keyspaces || keep(&s->ck, s->row->ck, s->spec.r->err) == 0;
+}
+
+/* What give_row does with a row that is laid out under a key of one int; where it ends. NULL: it is not such a row, or has no room, or the page has none. */
+static inline uint8_t *put_streamed(struct engine_source *s, struct read_meter_run *run, uint8_t *p, const uint8_t *end) {
+    const struct select_plan *plan = s->spec.plan;
+    const struct eng_row *row = s->item.row;
+    if (UNLIKELY(s->item.kind != ENG_ITEM_ROW || !row->laid_out || !row_view_int_key(&s->view, row))) return NULL;
+    p = values_put(p, end, select_result(plan, s->view.values), plan->n_selectors);
+    return LIKELY(p && read_meter_run_row(&s->meter, run, &s->view.laid)) ? p : NULL;
+}
+
+/* Where the scan's last step leaves the source. */
+static enum read_pull end_stream(struct engine_source *s, int rc) {
+    if (rc == 1) s->state = AT_HELD;
+    if (rc == 0) s->state = AT_BOUND;
+    return rc >= 0 || rc == ENG_PAUSED ? READ_ROW /* which says so again */ : (enum read_pull)rc;
+}
+
+static enum read_pull stream(struct engine_source *s, uint64_t most, struct read_meter_run *run) {
+    struct row_sink *sink = s->spec.r->sink;
+    const uint8_t *end;
+    uint8_t *p = sink->place(sink, &end), *next = p;
+    int rc = 1;
+    while (run->rows < most && pass_streamed(s)) {
+        rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
+        if (UNLIKELY(rc != 1 || !(next = put_streamed(s, run, p, end)))) break;
+        p = next;
+        s->row_out = true;
+    }
+    if (run->rows) sink->took(sink, p, run->rows);
+    return s->row_out ? READ_ROW : end_stream(s, rc);
+}
+
+/* After a row that was pulled: those behind it that are alike. */
+enum read_pull engine_source_stream(struct read_source *source, uint64_t most, uint32_t *n) {
+    struct engine_source *s = (struct engine_source *)source;
+    struct read_meter_run run = {0};
+    const uint8_t *end;
+    bool may = s->state == AT_SCAN && s->row_out && s->row && s->meter.steady && s->view.layout->key_is_int;
+    if (!may || !s->spec.r->sink->place(s->spec.r->sink, &end)) return READ_ROW;
+    enum read_pull got = stream(s, most < UINT32_MAX ? most : UINT32_MAX, &run);
+    read_meter_run_end(&s->meter, &s->view, &run);
+    s->rows_seen += run.rows;
+    *n = run.rows;
+    return got;
+}
+
 /* The first of the rows that match an excluded bound is read, and not returned. */
 SELDOM static int read_bound(struct engine_source *s) {
     struct cql_request *r = s->spec.r;

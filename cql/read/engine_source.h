@@ -75,6 +75,7 @@ int engine_source_end_page(struct engine_source *s, struct slice key) MUST_CHECK
 
 /* Of struct access_path. */
 void engine_source_begin_part(struct read_source *s);
+enum read_pull engine_source_stream(struct read_source *s, uint64_t most, uint32_t *n);
 void engine_source_unread(struct read_source *s);
 void engine_source_place(const struct read_source *s, struct paging_state *out);
 void engine_source_close(struct read_source *s);

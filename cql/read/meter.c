@@ -1,6 +1,5 @@
 #include "cql/read/meter.h"
 
-#include "base/hot.h"
 #include "cql/row/row_size.h"
 #include "metering/size/size.h"
 
@@ -23,11 +22,9 @@ struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *
     return m->read;
 }
 
-static bool may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
-
 void read_meter_enter(struct read_meter *m) {
     m->steady = false;
-    if (!may_end(m)) return;
+    if (!read_meter_may_end(m)) return;
     m->entered.rows = m->read->rows;
     m->entered.statics = m->read->statics;
     m->entered.markers = m->read->markers;
@@ -58,12 +55,10 @@ void read_meter_bound(struct read_meter *m, const struct row_view *v) {
     m->read->at_bound++;
 }
 
-static bool is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
-
 /* What the page comes to with this row, and what each further one of the partition adds, if it is laid out, beside the bytes of its values. */
 static void settle(struct read_meter *m, const struct row_view *v, uint64_t bytes) {
     const struct size_parts bare = {.rows = 1, .n_pk = v->layout->table->n_partition_key, .pk_bytes = v->key_bytes, .n_ck = 1};
-    m->steady = v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT && !m->cost->unmetered && !m->may_undo;
+    m->steady = (m->cost->unmetered || (v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT)) && !m->may_undo;
     m->bytes = bytes;
     m->bare_row = size_row_bytes(m->cost->size_model, m->cost->n_columns, &bare);
 }
@@ -74,18 +69,12 @@ static bool end_page(struct read_meter *m) {
     return false;
 }
 
-static void count(struct read_meter *m) {
-    m->page_rows++;
-    m->rows_read = m->cost->rows_read;
-    m->bytes_read = m->cost->bytes_read;
-}
-
 SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool has_row) {
-    bool ends = may_end(m);
+    bool ends = read_meter_may_end(m);
     if (ends || m->may_undo) m->rows_before = m->read->rows;
     if (has_row && !m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
     uint64_t bytes = m->earlier_bytes + encoded_bytes(m);
-    if (ends && is_full(m, bytes)) {
+    if (ends && read_meter_is_full(m, bytes)) {
         m->read->rows = m->rows_before;
         return end_page(m);
     }
@@ -93,19 +82,23 @@ SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool 
     if (has_row && v->row->laid_out) settle(m, v, bytes);
     m->rows_read_before = m->rows_read;
     m->bytes_read_before = m->bytes_read;
-    count(m);
+    read_meter_count(m);
     return true;
 }
 
 /* Nearly every row of a slice: nothing but rows like it came since it was settled what each adds. */
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
     if (UNLIKELY(!m->steady || !has_row || !v->row->laid_out)) return add_row(m, v, has_row);
-    uint64_t bytes = m->bytes + m->bare_row + row_size_sent(v);
-    if (UNLIKELY(may_end(m) && is_full(m, bytes))) return end_page(m);
+    uint64_t bytes = m->cost->unmetered ? m->bytes : m->bytes + m->bare_row + row_size_sent(v);
+    if (UNLIKELY(read_meter_may_end(m) && read_meter_is_full(m, bytes))) return end_page(m);
     m->bytes = bytes;
-    row_size_add_sent(&m->read->rows, v);
-    count(m);
+    if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, 1, v->n_regular, v->regular_bytes);
+    read_meter_count(m);
     return true;
+}
+
+void read_meter_run_end(struct read_meter *m, const struct row_view *v, const struct read_meter_run *run) {
+    if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, run->rows, run->columns, run->column_bytes);
 }
 
 void read_meter_undo(struct read_meter *m) {

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/hot.h"
 #include "cql/row/row_view.h"
 #include "metering/size/op_cost.h"
 
@@ -28,10 +29,16 @@ struct read_meter {
     } entered; /* what was counted when the partition was entered, of which the page may end before the first row */
     uint64_t bytes_start;   /* of the cost, when the page began */
     uint64_t earlier_bytes; /* encoded, of this page's reads but the current one */
-    /* While rows follow one another that are laid out and sized as sent: */
+    /* While rows follow one another that are laid out and sized as sent, or not sized: */
     bool steady;
     uint64_t bytes;         /* encoded, of the page so far */
     uint64_t bare_row;      /* encoded, of a row without the bytes of its clustering key and its values */
+};
+
+/* Steady rows under a key of one int: counted one by one, and added up when they end. */
+struct read_meter_run {
+    uint32_t rows;
+    uint64_t columns, column_bytes;
 };
 
 /* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range of tokens. NULL: no memory. */
@@ -51,3 +58,31 @@ void read_meter_bound(struct read_meter *m, const struct row_view *v);
 void read_meter_undo(struct read_meter *m);
 /* A row was handed on and is done. True: the page ends with it. */
 bool read_meter_passed(struct read_meter *m) MUST_CHECK;
+/* The same of a row after which others may come: false, and nothing has changed, when the page ends with it. */
+static inline bool read_meter_goes_on(struct read_meter *m) {
+    if (!m->before_row && m->paged && m->cost->bytes_read - m->bytes_start >= READ_PAGE_BYTES) return false;
+    if (m->paged && m->rows_left != UINT64_MAX) m->rows_left--;
+    return true;
+}
+
+static inline void read_meter_count(struct read_meter *m) {
+    m->page_rows++;
+    m->rows_read = m->cost->rows_read;
+    m->bytes_read = m->cost->bytes_read;
+}
+
+static inline bool read_meter_is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
+static inline bool read_meter_may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
+
+/* Another row of a run, which is laid out. False: the page is full without it, and it is not counted. */
+static inline bool read_meter_run_row(struct read_meter *m, struct read_meter_run *run, const struct eng_layout *laid) {
+    uint64_t bytes = m->cost->unmetered ? m->bytes : m->bytes + m->bare_row + sizeof(int32_t) + laid->bytes;
+    if (UNLIKELY(read_meter_may_end(m) && read_meter_is_full(m, bytes))) return false;
+    m->bytes = bytes;
+    run->rows++;
+    run->columns += laid->n;
+    run->column_bytes += laid->bytes;
+    read_meter_count(m);
+    return true;
+}
+void read_meter_run_end(struct read_meter *m, const struct row_view *v, const struct read_meter_run *run);

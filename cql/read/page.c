@@ -31,6 +31,19 @@ void result_page_init(struct result_page *p, struct read_op *below, struct read_
     *p = (struct result_page){.op = {next}, .below = below, .source = source, .rows_left = UINT64_MAX};
 }
 
+uint64_t result_page_room(const struct result_page *p) {
+    uint64_t most = UINT64_MAX;
+    if (p->ended || p->limit_reached || p->skip) return 0;
+    if (p->has_limit) most = p->limit_left - 1;
+    return p->rows_left - 1 < most ? p->rows_left - 1 : most;
+}
+
+void result_page_took(struct result_page *p, uint32_t n) {
+    p->given += n;
+    if (p->has_limit) p->limit_left -= n;
+    if (p->rows_left != UINT64_MAX) p->rows_left -= n;
+}
+
 bool result_page_next(const struct result_page *p, struct paging_state *out) {
     struct read_source *s = p->source;
     if (p->limit_reached || p->whole || !(p->full || s->page_end)) return false;

@@ -22,5 +22,8 @@ struct result_page {
 };
 
 void result_page_init(struct result_page *p, struct read_op *below, struct read_source *source);
+/* How many rows may be sent without the page, which is told then; the last one of a page is pulled. */
+uint64_t result_page_room(const struct result_page *p);
+void result_page_took(struct result_page *p, uint32_t n);
 /* Whether a page follows, and then *out is where it goes on. */
 bool result_page_next(const struct result_page *p, struct paging_state *out) MUST_CHECK;

@@ -61,5 +61,5 @@ static struct read_source *open(const struct read_spec *spec, void *keys) {
 }
 
 const struct access_path path_keys = {.in_keyspaces = &path_subqueries, .work_class = WORK_READ, .eval = eval, .open = open,
-                                      .begin_part = engine_source_begin_part, .unread = engine_source_unread, .place = engine_source_place,
+                                      .begin_part = engine_source_begin_part, .stream = engine_source_stream, .unread = engine_source_unread, .place = engine_source_place,
                                       .close = engine_source_close};

@@ -64,4 +64,4 @@ static void end(struct read_source *source) {
 }
 
 const struct access_path path_tokens = {.work_class = WORK_SCAN, .eval = eval, .open = open, .begin_part = engine_source_begin_part,
-                                        .unread = engine_source_unread, .place = engine_source_place, .end = end, .close = engine_source_close};
+                                        .stream = engine_source_stream, .unread = engine_source_unread, .place = engine_source_place, .end = end, .close = engine_source_close};

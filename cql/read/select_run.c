@@ -19,6 +19,7 @@ struct select_run {
     struct row_order order;
     struct result_page page;
     bool grouped, ordered;
+    bool streams; /* rows may go from the source to the sink by themselves */
 };
 
 /* ---- what the request asks for ---- */
@@ -131,7 +132,9 @@ static int build(struct select_run *run, const struct access_path *path, const s
     if (op) op = add_group(run, op, spec);
     if (op) op = add_project(run, op, spec);
     if (!op) return -1;
-    add_page(run, add_order(run, op, spec), spec);
+    op = add_order(run, op, spec);
+    add_page(run, op, spec);
+    run->streams = op == &run->source->op && path->stream && spec->r->sink->place;
     return 0;
 }
 
@@ -150,6 +153,16 @@ static int send(struct cql_request *r, const struct value *values) {
     r->cost->rows_returned++;
     if (r->sink->row(r->sink, values) == 0) return 0;
     return r->err->set ? -1 : err_set(r->err, ERR_SERVER, "The response is larger than a frame may be");
+}
+
+static enum read_pull stream(struct cql_request *r, struct select_run *run) {
+    uint32_t n = 0;
+    uint64_t most = run->streams ? result_page_room(&run->page) : 0;
+    if (!most) return READ_ROW;
+    enum read_pull got = run->source->path->stream(run->source, most, &n);
+    result_page_took(&run->page, n);
+    r->cost->rows_returned += n;
+    return got;
 }
 
 static int finish(struct cql_request *r, struct select_run *run) {
@@ -184,7 +197,7 @@ static enum cql_outcome pull(struct cql_request *r) {
     struct read_row row;
     enum read_pull got;
     while ((got = read_next(&run->page.op, &row)) == READ_ROW)
-        if (send(r, row.out)) break;
+        if (send(r, row.out) || (got = stream(r, run)) != READ_ROW) break;
     if (got == READ_AGAIN) return CQL_AGAIN;
     enum cql_outcome outcome = got == READ_END && finish(r, run) == 0 ? completed(r) : CQL_FAILED;
     fini(r);

@@ -84,6 +84,10 @@ struct row_sink {
     void (*restart)(struct row_sink *s);
     /* Bytes of rows taken so far, to end a page that grows too large. */
     size_t (*bytes)(const struct row_sink *s);
+    /* Of a sink that sends rows as values_put writes them, else both are NULL. Where the next ones may be written, up to *end; NULL: there is no room now. */
+    uint8_t *(*place)(struct row_sink *s, const uint8_t **end);
+    /* n rows were, from there up to end. */
+    void (*took)(struct row_sink *s, const uint8_t *end, uint32_t n);
 };
 
 enum cql_result_kind { RESULT_VOID = 1, RESULT_ROWS, RESULT_SET_KEYSPACE, RESULT_PREPARED, RESULT_SCHEMA_CHANGE };

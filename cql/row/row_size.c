@@ -100,7 +100,7 @@ static bool is_plain(const struct row_view *v) {
 
 void row_size_add(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
     if (LIKELY(v->layout->sized_as_sent && rules->size_model != SIZE_CURRENT && is_plain(v))) {
-        row_size_add_sent(p, v);
+        row_size_add_sent(p, v, 1, v->n_regular, v->regular_bytes);
         return;
     }
     uint64_t columns = p->n_columns;

@@ -127,12 +127,6 @@ static int take_row(struct row_view *v, const struct eng_row *row, struct err *e
     return 0;
 }
 
-static bool take_int_key(struct row_view *v, const struct eng_row *row, struct value *key) {
-    if (row->key_image.p || !cql_key_decode_int(schema_clustering(v->layout->table, 0)->desc, row->ck, v->key_room)) return false;
-    *key = value_of(v->key_room, sizeof(v->key_room));
-    return true;
-}
-
 SELDOM static int view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct schema_table *t = v->layout->table;
     arena_rewind(v->arena, v->row_mark);
@@ -140,7 +134,7 @@ SELDOM static int view_row(struct row_view *v, const struct eng_row *row, struct
     if (row && row->laid_out) take_laid_out(v);
     else if (take_row(v, row, e)) return -1;
     struct value *keys = v->values + t->n_partition_key;
-    if (row && v->layout->key_is_int && take_int_key(v, row, keys)) return 0;
+    if (row && v->layout->key_is_int && row_view_int_key(v, row)) return 0;
     if (row) return row_key_decode(t, row->ck, row->key_image, v->arena, keys, e);
     for (uint32_t i = 0; i < t->n_clustering; i++) keys[i] = value_null();
     return 0;
@@ -150,7 +144,7 @@ SELDOM static int view_row(struct row_view *v, const struct eng_row *row, struct
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) {
     const struct row_view_layout *l = v->layout;
     bool quick = row && row->laid_out && l->key_is_int && v->arena->at == v->row_mark.at && v->arena->owned == v->row_mark.owned;
-    if (UNLIKELY(!quick || !take_int_key(v, row, v->values + l->table->n_partition_key))) return view_row(v, row, e);
+    if (UNLIKELY(!quick || !row_view_int_key(v, row))) return view_row(v, row, e);
     v->row = row;
     take_laid_out(v);
     return 0;

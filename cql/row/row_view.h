@@ -67,6 +67,13 @@ int row_view_init(struct row_view *v, const struct row_view_layout *layout, stru
 int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) MUST_CHECK;
 /* The next row of the partition; NULL for the row that a partition with static values only has. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) MUST_CHECK;
+/* Fills in the clustering key of a row, where it is one int. False: it is empty, or is not what the key was written as. */
+static inline bool row_view_int_key(struct row_view *v, const struct eng_row *row) {
+    const struct schema_table *t = v->layout->table;
+    if (row->key_image.p || !cql_key_decode_int(schema_clustering(t, 0)->desc, row->ck, v->key_room)) return false;
+    v->values[t->n_partition_key] = value_of(v->key_room, sizeof(v->key_room));
+    return true;
+}
 /* Of a static or regular column of the current row; for collections: of all their cells together. */
 struct row_view_time row_view_time(const struct row_view *v, const struct schema_column *c);
 /* The cells of a static or regular column of the current row, first to last; *n 0: none. */

@@ -21,10 +21,32 @@ static int sink_row(struct row_sink *s, const struct value *values) {
     return 0;
 }
 
+static uint8_t *sink_place(struct row_sink *s, const uint8_t **end) {
+    struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
+    *end = h->room + sizeof(h->room);
+    return h->room;
+}
+
+static void sink_took(struct row_sink *s, const uint8_t *end, uint32_t n) {
+    struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
+    struct value values[32];
+    struct rd r = rd_of(slice_of(h->room, (size_t)(end - h->room)));
+    assert_in_range(h->meta->n, 1, ARRAY_LEN(values));
+    h->n_streamed += n;
+    for (; n; n--) {
+        for (uint32_t i = 0; i < h->meta->n; i++) {
+            int32_t size = (int32_t)rd_u32(&r);
+            values[i] = size < 0 ? value_null() : value_of_slice(rd_bytes(&r, (size_t)size));
+        }
+        assert_int_equal(sink_row(s, values), 0);
+    }
+    assert_true(!r.bad && rd_left(&r) == 0);
+}
+
 static void sink_restart(struct row_sink *s) {
     struct harness *h = (struct harness *)((char *)s - offsetof(struct harness, sink));
     h->meta = NULL;
-    h->n_rows = 0;
+    h->n_rows = h->n_streamed = 0;
     buf_clear(&h->rows, 1 << 20);
 }
 
@@ -35,7 +57,7 @@ static void open_with(struct harness *h, enum tally_mode mode, const char *data_
     h->mode = mode;
     h->data_dir = data_dir;
     h->clock = (struct harness_clock){.clock = {.wall_us = read_clock, .mono_us = read_clock}, .now_us = now_us};
-    h->sink = (struct row_sink){.begin = sink_begin, .row = sink_row, .restart = sink_restart, .bytes = sink_bytes};
+    h->sink = (struct row_sink){.begin = sink_begin, .row = sink_row, .restart = sink_restart, .bytes = sink_bytes, .place = sink_place, .took = sink_took};
     struct eng_options eo = {.data_dir = data_dir, .durability = ENG_NONE, .block_cache_bytes = block_cache_bytes, .clock = &h->clock.clock};
     h->eng = eng_open(&eo, &h->err);
     assert_non_null(h->eng);

@@ -13,6 +13,8 @@
 
 struct access_control;
 
+enum { HARNESS_ROOM = 300 };
+
 struct harness_clock {
     struct clock clock;
     _Atomic int64_t now_us; /* the catalogue reads it on a thread of its own */
@@ -31,6 +33,8 @@ struct harness {
     struct err err;
     struct op_cost cost;
     struct row_sink sink;
+    uint8_t room[HARNESS_ROOM]; /* where rows that are sent as they are stored are put, a few at a time */
+    uint32_t n_streamed;        /* rows of the newest request that were */
     const struct result_meta *meta;
     struct buf rows;       /* text of the newest result */
     uint32_t n_rows;

@@ -260,6 +260,85 @@ static void test_a_read_says_whose_it_is(void **state) {
     assert_false(h->cost.reads->one_partition);
 }
 
+/* ---- rows that go from the source to the sink by themselves ---- */
+
+/* Rows that are alike and, between them, one without a value, a long one, one that expires, one that is deleted. */
+static void load_streamed(struct harness *h, const char *table) {
+    static const char *const others[] = {
+        "INSERT INTO %s (p, c, a) VALUES (1, 21, 5)", "INSERT INTO %s (p, c, a, z) VALUES (1, 22, 5, '%0200d')",
+        "INSERT INTO %s (p, c, a, z) VALUES (1, 33, 6, 'z') USING TTL 5", "DELETE FROM %s WHERE p = 1 AND c = 44", "DELETE z FROM %s WHERE p = 1 AND c = 50",
+    };
+    char cql[320];
+    for (int c = 0; c < 60; c++) {
+        snprintf(cql, sizeof(cql), "INSERT INTO %s (p, c, z, a) VALUES (%d, %d, 'row %d', %d)", table, c % 8 ? 1 : c, c, c, -c);
+        run_ok(h, cql);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        snprintf(cql, sizeof(cql), others[i], table, 7);
+        run_ok(h, cql);
+    }
+}
+
+/* All pages: rows, what they were charged by, and how many went by themselves. */
+static uint32_t read_pages(struct harness *h, const char *cql, struct buf *out) {
+    uint32_t streamed = 0;
+    buf_clear(out, 1 << 20);
+    buf_clear(&h->paging, 1 << 20);
+    do {
+        h->resume = h->paging.n > 0;
+        buf_printf(out, "%s\n", harness_query(h, cql));
+        streamed += h->n_streamed;
+        for (const struct op_read *r = h->cost.reads; r; r = r->next)
+            buf_printf(out, "%llu returned; %llu rows, %llu and %llu and %llu bytes, %llu columns\n", (unsigned long long)h->cost.rows_returned,
+                       (unsigned long long)r->rows.rows, (unsigned long long)r->rows.pk_bytes, (unsigned long long)r->rows.ck_bytes,
+                       (unsigned long long)r->rows.column_bytes, (unsigned long long)r->rows.n_columns);
+        buf_printf(out, "%llu rows of %llu bytes read\n", (unsigned long long)h->cost.rows_read, (unsigned long long)h->cost.bytes_read);
+    } while (h->paging.n);
+    h->resume = false;
+    buf_u8(out, 0);
+    return streamed;
+}
+
+static void compare_streamed(struct harness *h, const char *cql) {
+    uint8_t *(*place)(struct row_sink *, const uint8_t **) = h->sink.place;
+    struct buf pulled, streamed;
+    buf_init(&pulled, 0);
+    buf_init(&streamed, 0);
+    for (h->page_size = 0; h->page_size < 60; h->page_size = h->page_size * 3 + 1) {
+        h->sink.place = NULL;
+        assert_int_equal(read_pages(h, cql, &pulled), 0);
+        h->sink.place = place;
+        uint32_t n = read_pages(h, cql, &streamed);
+        if (strcmp((const char *)pulled.p, (const char *)streamed.p)) fail_msg("%s: instead of\n%s it is\n%s", cql, (const char *)pulled.p, (const char *)streamed.p);
+        if (h->page_size > 4 && !strstr(cql, "LIMIT 2")) assert_in_range(n, 10, 60);
+    }
+    h->page_size = 0;
+    buf_fini(&pulled);
+    buf_fini(&streamed);
+}
+
+static void test_rows_that_go_to_the_sink_by_themselves_are_those_that_are_pulled(void **state) {
+    (void)state;
+    static const char *const tables[] = {"CREATE TABLE up (p int, c int, z text, a int, PRIMARY KEY (p, c))",
+                                         "CREATE TABLE down (p int, c int, z text, a int, PRIMARY KEY (p, c)) WITH CLUSTERING ORDER BY (c DESC)", NULL};
+    static const char *const reads[] = {"SELECT * FROM %s WHERE p = 1", "SELECT c, a, z FROM %s WHERE p = 1", "SELECT z FROM %s WHERE p = 1 AND c > 3 AND c < 52",
+                                        "SELECT a FROM %s WHERE p = 1 ORDER BY c ASC", "SELECT c, a FROM %s WHERE p = 1 LIMIT 29", "SELECT * FROM %s WHERE p IN (0, 1, 8)",
+                                        "SELECT * FROM %s"};
+    for (enum tally_mode mode = MODE_KEYSPACES; mode <= MODE_CASSANDRA; mode++) {
+        struct harness *h = harness_new(mode, tables);
+        for (const char *const *t = (const char *const[]){"up", "down", NULL}; *t; t++) {
+            load_streamed(h, *t);
+            for (size_t i = 0; i < ARRAY_LEN(reads); i++) {
+                char cql[128];
+                snprintf(cql, sizeof(cql), reads[i], *t);
+                compare_streamed(h, cql);
+            }
+        }
+        void *opened = h;
+        assert_int_equal(harness_teardown(&opened), 0);
+    }
+}
+
 static void test_a_serial_read_waits_until_what_it_saw_is_durable(void **state) {
     struct harness *h = *state;
     static const uint16_t levels[] = {CL_SERIAL, CL_LOCAL_SERIAL, CL_QUORUM};
@@ -462,6 +541,7 @@ int main(void) {
         T(test_a_large_collection_costs_nothing_where_it_is_not_selected),
         T(test_a_point_read_with_statics_looks_at_its_partition_once),
         T(test_a_read_says_whose_it_is),
+        cmocka_unit_test(test_rows_that_go_to_the_sink_by_themselves_are_those_that_are_pulled),
         T(test_a_serial_read_waits_until_what_it_saw_is_durable),
         T(test_select_shows_nothing_of_the_row_before),
         T(test_select_filters),
