@@ -21,7 +21,24 @@ static const uint64_t C1 = 0x87c37b91114253d5ULL, C2 = 0x4cf5ad432745937fULL;
 static uint64_t mix1(uint64_t k) { return rotl(k * C1, 31) * C2; }
 static uint64_t mix2(uint64_t k) { return rotl(k * C2, 33) * C1; }
 
-static uint64_t signed_byte(uint8_t b) { return (uint64_t)(int64_t)(int8_t)b; }
+/* Up to 8 bytes, little-endian. */
+static uint64_t load_short(const uint8_t *p, size_t n) {
+    uint32_t low, high;
+    if (n == 8) return load_le(p);
+    if (n < 4) return n ? p[0] | (uint64_t)p[n / 2] << (n / 2 * 8) | (uint64_t)p[n - 1] << ((n - 1) * 8) : 0;
+    memcpy(&low, p, 4);
+    memcpy(&high, p + n - 4, 4);
+    return low | (uint64_t)high << ((n - 4) * 8);
+}
+
+/* The bytes, each sign-extended and moved to its place, in one: a negative one turns all bits above it round. */
+static uint64_t load_signed(const uint8_t *p, size_t n) {
+    uint64_t bytes = load_short(p, n), turned = (bytes >> 7 & UINT64_C(0x0101010101010101)) << 8;
+    turned ^= turned << 8;
+    turned ^= turned << 16;
+    turned ^= turned << 32;
+    return bytes ^ turned * 255;
+}
 
 uint64_t murmur3_hash(struct slice key) {
     uint64_t h1 = 0, h2 = 0;
@@ -34,11 +51,8 @@ uint64_t murmur3_hash(struct slice key) {
     }
     const uint8_t *tail = key.p + blocks * 16;
     size_t left = key.n % 16;
-    uint64_t k1 = 0, k2 = 0;
-    for (size_t i = left; i > 8; i--) k2 ^= signed_byte(tail[i - 1]) << ((i - 9) * 8);
-    if (left > 8) h2 ^= mix2(k2);
-    for (size_t i = left < 8 ? left : 8; i > 0; i--) k1 ^= signed_byte(tail[i - 1]) << ((i - 1) * 8);
-    if (left > 0) h1 ^= mix1(k1);
+    if (left > 8) h2 ^= mix2(load_signed(tail + 8, left - 8));
+    if (left > 0) h1 ^= mix1(load_signed(tail, left < 8 ? left : 8));
     h1 ^= key.n;
     h2 ^= key.n;
     h1 += h2;

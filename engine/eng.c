@@ -70,11 +70,6 @@ void engi_tables_free(struct eng *eng) {
     }
 }
 
-bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token) {
-    struct engi_table *t = engi_table(eng, table);
-    return !t || engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_COVER, engi_bucket(token)));
-}
-
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
     struct engi_table *t = engi_table(eng, table);
     if (t) atomic_store(&t->gc_grace, gc_grace_seconds);

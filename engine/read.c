@@ -236,17 +236,17 @@ static int get_deleted(struct eng *eng, enum eng_tier tier, struct slice key, st
     int got = take_row(&w, walk_to_row(&w, e), a, &stored, e);
     row->newest_ts = w.del_ts;
     row->n_markers = markers_met(&w);
-    stored.dropped = engi_dropped_of(eng, load_u32(key.p));
+    stored.dropped = engi_dropped_of(engi_table(eng, load_u32(key.p)));
     if (got > 0) got = resolve(&stored, key.n, w.del_ts, now, row, cost, e);
     end_walk(eng, &w, got, cost, e);
     return got;
 }
 
 /* From the row cache, or from the store and into it. 1, 0, -1, INCOMPLETE */
-static int get_stored(struct eng *eng, enum eng_tier tier, struct slice key, struct arena *a, struct stored *out, struct err *e) {
+static int get_stored(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct slice key, struct arena *a, struct stored *out, struct err *e) {
     struct kv_value value;
     struct engi_row_look look;
-    int got = eng->row_cache ? engi_row_cache_find(eng, key, a, &look, &out->bytes) : ENGI_ROW_CACHE_MISS;
+    int got = eng->row_cache ? engi_row_cache_find(eng, t, key, a, &look, &out->bytes) : ENGI_ROW_CACHE_MISS;
     if (got != ENGI_ROW_CACHE_MISS) {
         out->cells = a;
         return got;
@@ -257,12 +257,12 @@ static int get_stored(struct eng *eng, enum eng_tier tier, struct slice key, str
     return got;
 }
 
-static int get_plain(struct eng *eng, enum eng_tier tier, struct slice key, int64_t now, struct arena *a, struct eng_row *row,
+static int get_plain(struct eng *eng, struct engi_table *t, enum eng_tier tier, struct slice key, int64_t now, struct arena *a, struct eng_row *row,
                      struct op_cost *cost, struct err *e) {
     struct stored stored;
-    int got = get_stored(eng, tier, key, a, &stored, e);
+    int got = get_stored(eng, t, tier, key, a, &stored, e);
     if (got <= 0) return got;
-    stored.dropped = engi_dropped_of(eng, load_u32(key.p));
+    stored.dropped = engi_dropped_of(t);
     return resolve(&stored, key.n, ENG_NO_TS, now, row, cost, e);
 }
 
@@ -271,10 +271,11 @@ static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *p
     struct eng_row empty = *row;
     struct op_cost before = {0};
     if (cost) before = *cost;
-    if (!engi_table_deleted(eng, part->table, part->token)) {
-        int got = get_plain(eng, tier, key, now, a, row, cost, e);
+    struct engi_table *t = engi_table(eng, part->table);
+    if (!engi_deleted(t, part->token)) {
+        int got = get_plain(eng, t, tier, key, now, a, row, cost, e);
         /* A tombstone of this moment may have come with the row just read. */
-        if (LIKELY(got < 0 || !engi_table_deleted(eng, part->table, part->token))) return got;
+        if (LIKELY(got < 0 || !engi_deleted(t, part->token))) return got;
         if (cost) *cost = before;
         *row = empty;
     }
@@ -303,7 +304,7 @@ static int resolve_expired(const struct stored *s, int64_t del_ts, struct eng_pa
 }
 
 static int resolve_pair(struct walk *w, struct stored *row, int64_t now, struct eng_pair *out, struct op_cost *cost, struct err *e) {
-    w->statics.dropped = engi_dropped_of(w->eng, load_u32(w->key.p));
+    w->statics.dropped = engi_dropped_of(engi_table(w->eng, load_u32(w->key.p)));
     if (row) row->dropped = w->statics.dropped;
     if (w->statics.bytes.p) {
         int got = resolve(&w->statics, w->statics_key_n, w->partition_ts, now, &out->statics, cost, e);
@@ -324,7 +325,7 @@ struct pair_look {
 };
 
 /* Both as they were at one moment, or false; *got: whether there is a row. */
-static bool find_pair(struct walk *w, struct arena *a, struct pair_look *l, struct stored *row, int *got) {
+static bool find_pair(struct walk *w, struct engi_table *t, struct arena *a, struct pair_look *l, struct stored *row, int *got) {
     struct eng *eng = w->eng;
     struct slice statics;
     l->row.table = l->statics.table = NULL;
@@ -332,8 +333,8 @@ static bool find_pair(struct walk *w, struct arena *a, struct pair_look *l, stru
     memcpy(l->key, w->prefix.p, w->prefix.n);
     l->key[w->prefix.n] = ENGI_STATIC;
     l->statics_key = slice_of(l->key, w->prefix.n + 1);
-    *got = engi_row_cache_find(eng, w->key, a, &l->row, &row->bytes);
-    int has_statics = engi_row_cache_find(eng, l->statics_key, a, &l->statics, &statics);
+    *got = engi_row_cache_find(eng, t, w->key, a, &l->row, &row->bytes);
+    int has_statics = engi_row_cache_find(eng, t, l->statics_key, a, &l->statics, &statics);
     if (*got == ENGI_ROW_CACHE_MISS || has_statics == ENGI_ROW_CACHE_MISS || !engi_row_cache_still(eng, &l->row)) return false;
     row->cells = a;
     if (has_statics) w->statics = (struct stored){.bytes = statics, .cells = a};
@@ -372,12 +373,13 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     if (!key.p) return -1;
     struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, engi_prefix_len(key)), .ck = ck, .del_ts = ENG_NO_TS,
                      .partition_ts = ENG_NO_TS, .statics_arena = a};
+    struct engi_table *t = engi_table(eng, part->table);
     struct pair_look look;
     struct stored row;
     int got;
     /* As in get_any: a tombstone of this moment may have come with what was found. */
-    bool deleted = engi_table_deleted(eng, part->table, part->token), found = find_pair(&w, a, &look, &row, &got);
-    if (found && !deleted && !engi_table_deleted(eng, part->table, part->token)) {
+    bool deleted = engi_deleted(t, part->token), found = find_pair(&w, t, a, &look, &row, &got);
+    if (found && !deleted && !engi_deleted(t, part->token)) {
         got = resolve_pair(&w, got ? &row : NULL, now, out, cost, e);
     } else {
         w.statics = (struct stored){.dropped = NULL};

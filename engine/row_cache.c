@@ -142,7 +142,7 @@ static uint64_t word_from(const uint8_t *p, size_t n) {
     return v;
 }
 
-static bool has_key(const struct entry *x, struct slice key) {
+static inline __attribute__((always_inline)) bool has_key(const struct entry *x, struct slice key) {
     if (x->key_n != key.n) return false;
     for (size_t i = 0; i < key.n; i += WORD)
         if (word(x->words + HEAD + i / WORD) != word_from(key.p + i, key.n - i)) return false;
@@ -202,11 +202,11 @@ void engi_row_cache_open(struct engi_table *t) {
 
 /* ---- finding ---- */
 
-static bool begin_look(struct eng *eng, struct slice key, struct engi_row_look *look) {
+static bool begin_look(struct eng *eng, struct engi_table *t, struct slice key, struct engi_row_look *look) {
     *look = (struct engi_row_look){.fills = false};
     /* What is injected into reads of the store is to be met. */
     if (key.n > ENGI_ROW_CACHE_KEY_MAX || fault_left(FAULT_KV_READ) || fault_left(FAULT_KV_COLD)) return false;
-    if (!(look->table = engi_table(eng, load_u32(key.p)))) return false;
+    if (!(look->table = t)) return false;
     look->hash = murmur3_hash(key);
     look->generation = generation_of(look->table);
     look->slot = engi_slot_state(&eng->slots, look->hash);
@@ -232,8 +232,8 @@ static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struc
     return copy != NULL;
 }
 
-int engi_row_cache_find(struct eng *eng, struct slice key, struct arena *a, struct engi_row_look *look, struct slice *value) {
-    if (!begin_look(eng, key, look)) return ENGI_ROW_CACHE_MISS;
+int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a, struct engi_row_look *look, struct slice *value) {
+    if (!begin_look(eng, t, key, look)) return ENGI_ROW_CACHE_MISS;
     struct shard *s = shard_of(eng->row_cache, look->hash);
     struct bucket *b = bucket_of(eng->row_cache, s, look->hash);
     for (int i = 0; i < WAYS; i++) {

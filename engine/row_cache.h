@@ -9,7 +9,7 @@
  * written to its slot from before the get until it can be found; (b) whoever writes or deletes a row's key in the store holds the row's slot from before
  * he takes the entry out until the store has the write; (c) what changes a table as a whole, or takes it from another store, is between
  * engi_row_cache_shut and engi_row_cache_open, which no entry of the table survives; (d) what a compaction may take away of a row without a
- * write (engine/purge.h) is asked of the store. A fold changes no value.
+ * write (engine/purge.h), by the clock as it is, is asked of the store. A fold changes no value.
  *
  * Memory is given out once: so many shards, each a ring of entries and an index of buckets, which say where in the ring they are. Positions only
  * grow, so that a reader, who takes no lock, knows that what it has copied was whole when the bucket still says the same position. In a shard
@@ -45,7 +45,7 @@ struct engi_row_look {
 
 enum { ENGI_ROW_CACHE_MISS = -1 };
 /* 1: *value is the row's, in the arena; 0: the store has none; MISS: it is to be asked. Any thread. */
-int engi_row_cache_find(struct eng *eng, struct slice key, struct arena *a, struct engi_row_look *look, struct slice *value) MUST_CHECK;
+int engi_row_cache_find(struct eng *eng, struct engi_table *t, struct slice key, struct arena *a, struct engi_row_look *look, struct slice *value) MUST_CHECK;
 /* After a miss, what the store has answered; NULL: that it has none. After anything else, nothing happens. */
 void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, struct slice key, const struct slice *value);
 /* Whether what was found is there still: then it was so all the time, and what was found of another row meanwhile is of the same moment. */

@@ -102,7 +102,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     if (!s) return err_nomem(e), NULL;
     s->eng = eng;
     s->spec = *spec;
-    s->dropped = engi_dropped_of(eng, spec->table);
+    s->dropped = engi_dropped_of(engi_table(eng, spec->table));
     s->tier = tier;
     s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
     s->bytes_left = tier == ENG_TIER_CACHE ? CACHE_BYTES_MAX : SIZE_MAX;

@@ -81,7 +81,10 @@ struct eng {
 /* NULL without memory, or for ids past the directory: then nothing may be assumed of the table. */
 struct engi_table *engi_table(struct eng *eng, uint32_t table);
 /* Whether the bucket may hold range or partition tombstones. */
-bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token);
+static inline bool engi_deleted(const struct engi_table *t, int64_t token) {
+    return !t || engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_COVER, engi_bucket(token)));
+}
+static inline bool engi_table_deleted(struct eng *eng, uint32_t table, int64_t token) { return engi_deleted(engi_table(eng, table), token); }
 static inline void engi_count(struct eng *eng, enum eng_stat stat) { atomic_fetch_add_explicit(&eng->stats[stat], 1, memory_order_relaxed); }
 
 /* After the store has it, and before the write is told: what is stored of a bucket is another now. */
@@ -90,8 +93,7 @@ static inline void engi_changed(struct engi_table *t, uint16_t bucket) {
 }
 void engi_changed_all(struct eng *eng, uint32_t table);
 
-static inline const struct engi_dropped *engi_dropped_of(struct eng *eng, uint32_t table) {
-    struct engi_table *t = engi_table(eng, table);
+static inline const struct engi_dropped *engi_dropped_of(const struct engi_table *t) {
     return t ? atomic_load_explicit(&t->dropped, memory_order_acquire) : NULL;
 }
 
