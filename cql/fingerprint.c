@@ -3,6 +3,8 @@
 #include "cql/syntax/token.h"
 #include "cql/syntax/grammar.h"
 
+enum { TOKENS_MAX = 4000 }; /* it is made on the event loop, which a statement of hundreds of kilobytes must not hold up */
+
 static bool is_value(uint16_t code) {
     switch (code) {
     case T_STRING: case T_INTEGER: case T_FLOAT: case T_BOOLEAN: case T_DURATION: case T_UUID: case T_HEX: case T_QMARK: return true;
@@ -35,11 +37,16 @@ static void put_value(struct writer *w) {
 struct slice cql_fingerprint(struct arena *a, struct slice text) {
     struct token_reader r;
     struct err e = {0};
-    struct writer w = {.start = arena_alloc(a, 2 * text.n + 1)}; /* a blank before every token at most */
+    struct writer w = {.start = arena_alloc(a, 2 * text.n + 4)}; /* a blank before every token at most */
     if (!w.start) return (struct slice){0};
     w.at = w.start;
     token_reader_init(&r, text, &e);
+    uint32_t n = 0;
     for (struct token t = token_next(&r); t.code && t.code != T_ERROR; t = token_next(&r)) {
+        if (n++ == TOKENS_MAX) {
+            put(&w, slice_str("..."));
+            break;
+        }
         if (is_value(t.code)) {
             put_value(&w);
             continue;

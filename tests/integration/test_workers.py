@@ -74,7 +74,7 @@ def went_before(server, statement, session):
                                        "SELECT v FROM w.big WHERE p IN (1, 2, 3) AND c = 1", "CREATE TABLE w.u{} (p int PRIMARY KEY)"])
 def test_many_scans_of_others_hold_up_nobody(new_server, statement):
     """One queue for all would let every scan go before, each time; a pause of the machine lets some, now and then."""
-    server = new_server("--mode", "cassandra")
+    server = new_server("--mode", "cassandra", "--range-timeout", "60000")
     with server.cluster() as cluster:
         session = cluster.connect()
         fill(session)
