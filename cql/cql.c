@@ -196,14 +196,22 @@ static int batch_statement(struct cql_request *r, const struct cql_batch_item *i
         out->statement = p ? prepared_statement(p) : NULL;
     }
     if (!out->statement) return -1;
-    enum stmt_kind kind = out->statement->kind;
-    if (kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE)
-        return err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
-    if (cql_permit(r, out->statement)) return -1;
     out->n_values = item->n_values;
     out->values = item->values;
     if (item->n_values == out->statement->binds.n) return 0;
     return err_invalid(r->err, "There were %u markers(?) in CQL but %u bound variables", out->statement->binds.n, item->n_values);
+}
+
+/* What Cassandra asks of the statements of a batch when it has read them all. */
+static int check_batch(struct cql_request *r, const struct write_item *items) {
+    for (uint32_t i = 0; i < r->n_items; i++) {
+        enum stmt_kind kind = items[i].statement->kind;
+        if (kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE)
+            return err_invalid(r->err, "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+    }
+    for (uint32_t i = 0; i < r->n_items; i++)
+        if (cql_permit(r, items[i].statement)) return -1;
+    return 0;
 }
 
 static enum cql_outcome run_batch(struct cql_request *r) {
@@ -219,7 +227,7 @@ static enum cql_outcome run_batch(struct cql_request *r) {
     int rc = 0;
     for (uint32_t i = 0; i < r->n_items && !rc; i++) rc = batch_statement(r, &r->items[i], keyspace, &items[i]);
     r->stmt_kind = STMT_BATCH;
-    if (rc) return CQL_FAILED;
+    if (rc || check_batch(r, items)) return CQL_FAILED;
     const struct write_batch batch = {.kind = r->batch_kind};
     return batch_run(r, &batch, items, r->n_items);
 }

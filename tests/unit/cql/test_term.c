@@ -239,9 +239,9 @@ static void test_calls_that_take_too_long_to_type_are_refused_as_such(void **sta
     struct buf text;
     setup(&f);
     buf_init(&text, 0);
-    for (int i = 0; i < 30; i++) buf_put_str(&text, "abs(round(");
+    for (int i = 0; i < 90; i++) buf_put_str(&text, "abs(round(");
     buf_put_str(&text, "'a'");
-    for (int i = 0; i < 60; i++) buf_put_str(&text, ")");
+    for (int i = 0; i < 180; i++) buf_put_str(&text, ")");
     buf_u8(&text, 0);
     assert_null(compile(&f, "varint", (const char *)text.p));
     assert_string_equal("A value nests too many calls for their types to be found", f.err.text);
