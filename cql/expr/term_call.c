@@ -91,6 +91,10 @@ static int compile_known(struct compile *c, const struct ast_expr *x, struct ter
     struct receiver any = {.keyspace = near->keyspace, .table = near->table, .name = near->name};
     for (uint32_t i = 0; i < x->n_args; i++) {
         bool wants_own = x->kind == EXPR_CAST; /* nothing says what else it might be */
+        if (!wants_own && x->args[i]->kind == EXPR_CAST) { /* its type is known before it is known whether it can be cast to that */
+            if (!(known[i] = compile_type(c, x->args[i]->type))) return -1;
+            continue;
+        }
         if (!wants_own && !cqli_has_own_type(c, x->args[i])) continue;
         const struct ast_expr *of = x->args[i];
         while (!wants_own && of->kind == EXPR_TUPLE && of->n_args == 1) of = of->args[0];

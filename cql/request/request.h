@@ -205,7 +205,7 @@ struct cql_request {
 };
 
 /* Between two parts, and wherever a request has waited: -1 and an error when nobody waits for it any more (ERR_SERVER) or its
- * deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT). A write that has begun to commit does not ask. */
+ * deadline has passed (ERR_READ_TIMEOUT, ERR_WRITE_TIMEOUT; of a PREPARE ERR_OVERLOADED). A write that has begun to commit does not ask. */
 int cql_check_running(struct cql_request *r) MUST_CHECK;
 
 /* What is asked of Keyspaces' refusals while a statement runs: a copy of its own. */

@@ -64,6 +64,16 @@ static void test_deadline_is_a_timeout_of_its_kind(void **state) {
     }
 }
 
+static void test_prepare_that_waited_too_long_is_no_write_that_timed_out(void **state) {
+    (void)state;
+    struct err e = {0};
+    struct cql_request r = {.db = &db, .err = &e, .kind = REQUEST_PREPARE, .deadline_us = 1000, .work_class = WORK_UPDATE};
+    now_us = 1000;
+    assert_int_equal(cql_check_running(&r), -1);
+    assert_int_equal(e.code, ERR_OVERLOADED);
+    assert_string_equal(e.text, "Query timed out before it could start");
+}
+
 static enum cql_outcome three_parts(struct cql_request *r, const struct cql_statement *s) {
     int *parts = r->running;
     assert_ptr_equal(s, r->compiled);
@@ -91,6 +101,7 @@ int main(void) {
         cmocka_unit_test(test_request_without_deadline_goes_on),
         cmocka_unit_test(test_request_of_a_client_that_is_gone_ends),
         cmocka_unit_test(test_deadline_is_a_timeout_of_its_kind),
+        cmocka_unit_test(test_prepare_that_waited_too_long_is_no_write_that_timed_out),
         cmocka_unit_test(test_parts_run_until_done_and_give_back_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
