@@ -170,14 +170,20 @@ static int apply_order(struct create *t) {
 static int add_rest(struct create *t) {
     struct err *e = t->c->err;
     uint32_t n_key = t->n_ordered, counters = 0;
+    const char *by_class = NULL; /* the first by name of the counters that are named by class: they alone make no table of counters */
+    bool said = false;
     for (uint32_t i = 0; i < t->ast->n_columns; i++) {
         if (t->used[i]) continue;
         if (t->declared[i].kind == COLUMN_STATIC && t->ordered[n_key - 1].kind != COLUMN_CLUSTERING)
             return err_invalid(e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
         if (ddl_check_nested(t->c, &t->declared[i], false)) return -1;
-        counters += t->declared[i].type->id == CQL_COUNTER;
+        bool counter = t->declared[i].type->id == CQL_COUNTER, class = t->ast->columns[i].type->quoted_class;
+        counters += counter;
+        said = said || (counter && !class);
+        if (counter && class && (!by_class || strcmp(t->declared[i].name, by_class) < 0)) by_class = t->declared[i].name;
         t->ordered[t->n_ordered++] = t->declared[i];
     }
+    if (by_class && !said) return err_set(e, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table", t->keyspace, t->name, by_class);
     if (counters && counters != t->n_ordered - n_key) return err_invalid(e, "Cannot mix counter and non counter columns in the same table");
     return 0;
 }
