@@ -50,7 +50,7 @@ TIMESTAMP = re.compile(" USING TIMESTAMP \x01bigint\x02\\d+\x03(?! AND)")
 KEPT = 12  # prepared statements of a round that are executed again
 TABLES = 20  # in a keyspace, before it is dropped and made anew
 
-SMALL = ["--block-cache", "1", "--memtables", "1"]  # MB: most blocks are read from files, and there are many files
+SMALL = ["--block-cache", "1", "--memtables", "1", "--row-cache", "1"]  # MB: most blocks are read from files, and there are many files
 FAULTS = ["WriteTimeout", "ReadTimeout", "WriteFailure", "Unavailable", "Overloaded", "ServerError", "Invalid", None]  # errors; None: the connection is closed
 APPLIED = "applied, and its answer lost"
 

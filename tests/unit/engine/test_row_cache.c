@@ -372,6 +372,7 @@ static void *write_versions(void *arg) {
     uint8_t value[VALUE_MAX];
     for (uint64_t i = 1; i <= WRITES; i++) {
         uint64_t seq;
+        while (atomic_load(&race->reads) < i) sched_yield(); /* not before anybody reads */
         uint32_t key = draw(r, KEYS / WRITERS) * WRITERS + r->writer;
         uint64_t version = atomic_load(&race->acknowledged[key]) + 1;
         char ck[8];
