@@ -1,17 +1,14 @@
-# Which RocksDB the programs are linked with: tally_rocksdb; they and the engine know its version as TALLY_ROCKSDB_VERSION.
+# Which RocksDB the programs are linked with: tally_rocksdb, whose version is TALLY_ROCKSDB_VERSION.
 #   system  Debian's librocksdb-dev, a shared library; or what ROCKSDB_ROOT names
-#   source  the release pinned below, built here once for all presets and linked statically: what packages and images ship
+#   source  the release that rocksdb_pinned.cmake names, built once for all presets and linked statically: for packages and images
 
 set(TALLY_ROCKSDB system CACHE STRING "system: Debian's package; source: a pinned release, built here and linked statically")
 set_property(CACHE TALLY_ROCKSDB PROPERTY STRINGS system source)
+set(TALLY_ROCKSDB_URL "" CACHE STRING "mirror or file to take the pinned release from, of which the SHA-256 must be the same; crates.io when empty")
 set(ROCKSDB_ROOT "" CACHE PATH "folder of another RocksDB build (include/, lib/) to take for the system's")
+include(rocksdb_pinned)
 
-# crates.io keeps each release for good, as one archive with the whole source; a mirror or a file may be named, of which the sum must be the same.
-set(rocksdb_pinned 11.8.1)
-set(TALLY_ROCKSDB_URL "https://static.crates.io/crates/librocksdb-sys/librocksdb-sys-0.19.0+${rocksdb_pinned}.crate" CACHE STRING "where the source of RocksDB is taken from: URL or file")
-set(rocksdb_sha256 4f45e86edad8e88efe97dbf384b4e48e1ff0f111eabf154c7b09d7a1e5fb573c)
-
-# tally_rocksdb_version(HEADER RESULT): of rocksdb/version.h.
+# tally_rocksdb_version(HEADER RESULT): of rocksdb/version.h, which is C++.
 function(tally_rocksdb_version header result)
   file(STRINGS ${header} version REGEX "^#define ROCKSDB_(MAJOR|MINOR|PATCH)")
   string(REGEX REPLACE "#define ROCKSDB_[A-Z]+ +" "" version "${version}")
@@ -33,34 +30,17 @@ function(tally_rocksdb_of_system)
   set(TALLY_ROCKSDB_VERSION "${version}" PARENT_SCOPE)
 endfunction()
 
-# The sums of blocks and of the log are only computed by the processor where the compiler may use what it has for that: on x86 what there is since 2011, on ARM asked when
-# the program starts. Files are compiled sixteen at a time, as RocksDB's own tests compile all of them at once: a third of the time, most of which goes to its headers.
 function(tally_rocksdb_of_source)
-  enable_language(CXX)
-  include(ExternalProject)
-  set(prefix ${CMAKE_SOURCE_DIR}/build/rocksdb-${rocksdb_pinned})
-  set(library ${prefix}/lib/librocksdb.a)
-  set(portable 1)
-  set(flags "-ffunction-sections -fdata-sections")
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64")
-    set(portable x86-64-v2)
-    string(APPEND flags " -mpclmul")
-  endif()
-  ExternalProject_Add(rocksdb_source
-    PREFIX ${prefix} URL ${TALLY_ROCKSDB_URL} URL_HASH SHA256=${rocksdb_sha256}
-    DOWNLOAD_NAME rocksdb-${rocksdb_pinned}.tar.gz DOWNLOAD_EXTRACT_TIMESTAMP OFF
-    SOURCE_SUBDIR rocksdb
-    CMAKE_GENERATOR ${CMAKE_GENERATOR}
-    CMAKE_ARGS -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=${prefix} -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_CXX_FLAGS=${flags}
-               "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16
-               -DPORTABLE=${portable} -DWITH_LZ4=ON -DWITH_GFLAGS=OFF -DWITH_LIBURING=OFF -DWITH_PERF_CONTEXT=OFF -DFAIL_ON_WARNINGS=OFF
-               -DROCKSDB_BUILD_SHARED=OFF -DWITH_TESTS=OFF -DWITH_TOOLS=OFF -DWITH_CORE_TOOLS=OFF -DWITH_BENCHMARK_TOOLS=OFF
-    BUILD_BYPRODUCTS ${library})
-  file(MAKE_DIRECTORY ${prefix}/include) # which is filled when it is built
+  set(library ${rocksdb_prefix}/lib/librocksdb.a)
+  add_custom_command(OUTPUT ${library} USES_TERMINAL COMMENT "building RocksDB ${rocksdb_pinned}"
+                     COMMAND ${CMAKE_COMMAND} "-DURL=${TALLY_ROCKSDB_URL}" "-DGENERATOR=${CMAKE_GENERATOR}" -P ${CMAKE_SOURCE_DIR}/cmake/rocksdb_build.cmake
+                     DEPENDS ${CMAKE_SOURCE_DIR}/cmake/rocksdb_build.cmake ${CMAKE_SOURCE_DIR}/cmake/rocksdb_pinned.cmake)
+  add_custom_target(rocksdb_source DEPENDS ${library})
   add_dependencies(tally_rocksdb rocksdb_source)
-  target_include_directories(tally_rocksdb INTERFACE ${prefix}/include)
+  target_include_directories(tally_rocksdb INTERFACE ${rocksdb_prefix}/include)
   target_link_libraries(tally_rocksdb INTERFACE ${library} PkgConfig::lz4 stdc++ m Threads::Threads)
   target_link_options(tally_rocksdb INTERFACE -Wl,--gc-sections)
+  install(FILES ${rocksdb_prefix}/LICENSE.leveldb DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.rocksdb) # of the parts that came from LevelDB; the rest has Tally's
   set(TALLY_ROCKSDB_VERSION ${rocksdb_pinned} PARENT_SCOPE)
 endfunction()
 
@@ -73,6 +53,11 @@ function(tally_find_rocksdb)
   else()
     message(FATAL_ERROR "TALLY_ROCKSDB is system or source, not ${TALLY_ROCKSDB}")
   endif()
+  set(TALLY_ROCKSDB_VERSION ${TALLY_ROCKSDB_VERSION} PARENT_SCOPE)
+endfunction()
+
+# tally_names_rocksdb(FILES...): they know TALLY_ROCKSDB_VERSION, and TALLY_ROCKSDB_MAJOR as a number; all others are compiled alike for any RocksDB.
+function(tally_names_rocksdb)
   string(REGEX MATCH "^[0-9]+" major "${TALLY_ROCKSDB_VERSION}")
-  target_compile_definitions(tally_rocksdb INTERFACE TALLY_ROCKSDB_VERSION="${TALLY_ROCKSDB_VERSION}" TALLY_ROCKSDB_MAJOR=${major})
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_DEFINITIONS TALLY_ROCKSDB_VERSION="${TALLY_ROCKSDB_VERSION}" TALLY_ROCKSDB_MAJOR=${major})
 endfunction()

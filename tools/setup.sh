@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Tally builds with, when they are missing, and configures and builds presets.
-#   tools/setup.sh packages           only the packages
-#   tools/setup.sh build PRESET...    packages, then configure and build each preset (release, debug, asan, tsan, fuzz)
+#   tools/setup.sh packages [PRESET...]   only the packages, with those that some presets need beside the others
+#   tools/setup.sh build PRESET...        packages, then configure and build each preset (release, release-source, debug, asan, tsan, fuzz)
 # Sourced by run.sh and test.sh. Safe to repeat: what is there is left alone.
 set -euo pipefail
 tally_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,6 +13,7 @@ tally_packages=(
     python3 python3-venv openssl ca-certificates dpkg-dev file
 )
 fuzz_packages=(clang libclang-rt-14-dev)
+source_packages=(g++) # for RocksDB
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 
@@ -27,6 +28,14 @@ install_packages() {
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)
     "${as_root[@]}" apt-get update -qq
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# install_packages_of PRESET...: what those need.
+install_packages_of() {
+    local more=()
+    case " $* " in *" fuzz "*) more+=("${fuzz_packages[@]}") ;; esac
+    case " $* " in *" release-source "*) more+=("${source_packages[@]}") ;; esac
+    install_packages "${more[@]}"
 }
 
 # build_preset PRESET [TARGET...]: configures and builds; progress on a terminal, the log only when something fails.
@@ -60,10 +69,10 @@ python_env() {
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     case ${1:-} in
-        packages) install_packages ;;
+        packages) install_packages_of "${@:2}" ;;
         build)
             shift
-            case " $* " in *" fuzz "*) install_packages "${fuzz_packages[@]}" ;; *) install_packages ;; esac
+            install_packages_of "$@"
             for preset in "$@"; do build_preset "$preset"; done
             ;;
         *)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test; ends with one line of totals.
-#   tools/test.sh [--preset PRESET] [STEP...]    all steps when none is named:
+#   tools/test.sh [--preset PRESET] [STEP...]    all steps but the last one when none is named:
 #     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; C is laid out as .clang-format says; docs/compatibility.md is what the tables of
 #                  rules say, and every rule has a test
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -8,6 +8,8 @@
 #     replay       byte scripts against a sanitised server
 #     conformance  statements recorded from Apache Cassandra, replayed in both modes, on the release and the sanitised server
 #     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9; integration:tls is one file of them
+#     source       the programs with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first, twenty minutes of
+#                  processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
 # --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
@@ -25,7 +27,7 @@ reports=$tally_root/$work/sanitizer # files of what sanitizers found, in servers
 mkdir -p "$work"
 rm -rf "$reports" && mkdir "$reports"
 export TALLY_PRESET=$preset
-[ "$preset" = release ] || export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan TSAN_OPTIONS="log_path=$reports/tsan history_size=7 suppressions=$tally_root/tests/tsan.supp"
+[[ $preset = release* ]] || export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan TSAN_OPTIONS="log_path=$reports/tsan history_size=7 suppressions=$tally_root/tests/tsan.supp"
 
 # count NAME PASSED FAILED SKIPPED SECONDS: adds a step to the table.
 count() {
@@ -102,14 +104,28 @@ step_conformance() {
         done
     done
 }
+# integration_file FILE SECONDS [NAME]: on the server of the preset that TALLY_PRESET names.
+integration_file() {
+    counted "${3:-integration} $(basename "$1" .py | sed 's/^test_//')" timeout "$2" build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$1"
+}
 # step_integration [NAME]: all files, or one.
 step_integration() {
     build_preset "$preset" || { count "integration (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
     local file limit=1200
-    [ "$preset" = release ] || limit=3600
-    for file in tests/integration/test_${1:-*}.py; do
-        counted "integration $(basename "$file" .py | sed 's/^test_//')" timeout $limit build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$file"
+    [[ $preset = release* ]] || limit=3600
+    for file in tests/integration/test_${1:-*}.py; do integration_file "$file" $limit; done
+}
+step_source() {
+    install_packages_of release-source && build_preset release-source && build_preset release tallyd tally || { count "source (build)" 0 1 0 0; return; }
+    python_env venv tests/integration/requirements.txt
+    counted "source unit" ctests release-source
+    local mode name
+    for mode in keyspaces cassandra; do
+        counted "source conformance $mode" timeout 900 build/venv/bin/python tests/conformance/cqlt replay --server build/release-source/bin/tallyd --mode $mode
+    done
+    for name in model linearizability kill9 crash storage damaged_store file_faults disk_full verify backup restore snapshots memory_limit hostile package; do
+        TALLY_PRESET=release-source integration_file tests/integration/test_$name.py 1200 source
     done
 }
 
@@ -121,7 +137,7 @@ case " ${steps[*]} " in *" integration "*) # what the tests' programs download c
 esac
 for step in "${steps[@]}"; do
     name=${step%%:*} only=${step#"${step%%:*}"}
-    declare -F "step_$name" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,11p' "$0" >&2; exit 2; }
+    declare -F "step_$name" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,13p' "$0" >&2; exit 2; }
     "step_$name" ${only:+"${only#:}"}
 done
 

@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from tally_server import PRESET, TALLY, Server, eventually, free_port
+from tally_server import OPTIMISED, TALLY, Server, eventually, free_port
 from test_hostile import OPTIONS, SUPPORTED, Raw, status
 
 IDLE, ACTIVE = 10_000, 1_000
@@ -85,6 +85,6 @@ def test_10000_idle_connections_and_1000_active_ones(server):
         print(f"{grown} bytes an idle connection, at most {peak >> 20} MiB resident, {report['requests']} requests of {ACTIVE} connections")
     assert active.returncode == 0 and not report["failed"] and not report["unanswered"] and not report["throttled"], (report, errors)
     assert report["requests"] > ACTIVE
-    if PRESET == "release":
+    if OPTIMISED:
         assert grown < IDLE_EACH
         assert peak < RESIDENT, f"{peak >> 20} MiB"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tally_server import TALLY, Server, eventually
+from tally_server import PRESET, ROOT, TALLY, TALLYD, Server, eventually
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +133,38 @@ def test_what_it_is_not_for(data, tmp_path):
         server.kill9()
     code, said = verify(data)
     assert code == 0, said
+
+
+if PRESET == "release-source":  # tools/test.sh source; the other one is Debian's
+    @pytest.mark.parametrize("end", ["stop", "kill9"])
+    def test_a_folder_goes_from_one_rocksdb_to_the_other_and_back(new_server, end):
+        """Table files, the log and the MANIFEST of each are read by the other, and by its verify, with rows that were merged, deleted one by one and by ranges."""
+        programs = [TALLYD, ROOT / "build" / "release" / "bin" / "tallyd"]
+        assert len({subprocess.run([p, "--version"], capture_output=True, text=True).stdout.split()[-1] for p in programs}) == 2, "both are the same RocksDB"
+        server = new_server("--mode", "cassandra", "--ddl-delay", "none", "--memtables", "16")
+        expected = {}
+        for turn in range(4):
+            with server.cluster() as cluster:
+                session = cluster.connect()
+                if not turn:
+                    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+                    session.execute("CREATE TABLE k.t (p int, c int, v text, w int, PRIMARY KEY (p, c))")
+                assert {(r.p, r.c): (r.v, r.w) for r in session.execute("SELECT p, c, v, w FROM k.t")} == expected
+                insert, update = (session.prepare(q) for q in ("INSERT INTO k.t (p, c, v) VALUES (?, ?, ?)", "UPDATE k.t SET w = ? WHERE p = ? AND c = ?"))
+                for c in range(turn * 300, turn * 300 + 600):
+                    key = (c % 5, c)
+                    session.execute(insert, (*key, f"{turn}-{c}-" + "x" * 5000))
+                    expected[key] = (f"{turn}-{c}-" + "x" * 5000, expected.get(key, (None, None))[1])
+                    if c % 3 == 0:
+                        session.execute(update, (turn, *key))
+                        expected[key] = (expected[key][0], turn)
+                session.execute("DELETE FROM k.t WHERE p = 2 AND c > %s AND c < %s", (turn * 300, turn * 300 + 100))
+                session.execute("DELETE FROM k.t WHERE p = 3 AND c = %s", (turn * 300 + 3,))
+                expected = {(p, c): row for (p, c), row in expected.items() if not (p == 2 and turn * 300 < c < turn * 300 + 100) and (p, c) != (3, turn * 300 + 3)}
+            getattr(server, end)()
+            server.binary = programs[(turn + 1) % 2]
+            other = server.binary.parent / "tally"
+            assert subprocess.run([other, "verify", "--data-dir", server.folder / "data"], capture_output=True).returncode == 0
+            server.start()
+        with server.cluster() as cluster:
+            assert {(r.p, r.c): (r.v, r.w) for r in cluster.connect().execute("SELECT p, c, v, w FROM k.t")} == expected
