@@ -17,7 +17,7 @@ struct term_scope {
     bool *wanted; /* by ordinal: columns that are looked at */
     uint32_t n_aggregates;
     const struct term *aggregates[64];
-    bool inside_aggregate;
+    bool inside_aggregate, nests_aggregate; /* an aggregate's arguments are compiled; there was another one among them */
     uint32_t n_latches;
     const struct term *latches; /* those whose values groups latch, linked by next_latch */
     bool names_fault;           /* what is wrong is a name or a call: told before anything is said of WHERE */

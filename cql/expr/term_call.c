@@ -194,20 +194,18 @@ static struct term *add_aggregate(struct compile *c, struct term *t, const struc
     return t;
 }
 
+/* An aggregate of another one is refused once it is known that there is such a call of it. */
 static struct term *compile_aggregate(struct compile *c, const struct ast_expr *x, const struct aggregate_op *op, const struct receiver *to, uint32_t depth) {
     struct term_scope *s = c->scope;
-    if (s->inside_aggregate || s->n_aggregates == ARRAY_LEN(s->aggregates)) {
-        err_invalid(c->err, s->inside_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
-        return NULL;
-    }
-    if (op->counts_rows && takes_rows(x)) {
-        struct term *rows = term_new(c, TERM_AGGREGATE, NULL, 0);
-        return rows ? add_aggregate(c, rows, op, op->type(NULL)) : NULL;
-    }
+    bool inner = s->inside_aggregate, of_rows = op->counts_rows && takes_rows(x);
+    s->nests_aggregate = inner;
     s->inside_aggregate = true;
-    struct term *t = compile_function(c, x, to, depth);
-    s->inside_aggregate = false;
-    return t ? add_aggregate(c, t, op, t->type) : NULL;
+    struct term *t = of_rows ? term_new(c, TERM_AGGREGATE, op->type(NULL), 0) : compile_function(c, x, to, depth);
+    s->inside_aggregate = inner;
+    if (inner || !t) return t;
+    if (!s->nests_aggregate && s->n_aggregates < ARRAY_LEN(s->aggregates)) return add_aggregate(c, t, op, t->type);
+    err_invalid(c->err, s->nests_aggregate ? "aggregate functions cannot be used as arguments of aggregate functions" : "Too many aggregates");
+    return NULL;
 }
 
 struct term *cqli_term_call(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {

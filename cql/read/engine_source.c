@@ -298,12 +298,12 @@ static int read_scan(struct engine_source *s, struct read_row *out) {
 
 /* ---- rows that go to the sink by themselves ---- */
 
-/* The row handed on last is done, and the page does not end with it. */
-static inline bool pass_streamed(struct engine_source *s) {
-    if (UNLIKELY(!read_meter_goes_on(&s->meter))) return false;
+/* The row handed on last is done: 1; 0: the page ends with it; -1. */
+static inline int pass_streamed(struct engine_source *s) {
+    if (UNLIKELY(!read_meter_goes_on(&s->meter))) return 0;
     s->row_out = false;
     s->in_row = true;
-    return !s->spec.as_keyspaces || keep(&s->ck, s->row->ck, s->spec.r->err) == 0;
+    return s->spec.as_keyspaces && keep(&s->ck, s->row->ck, s->spec.r->err) ? -1 : 1;
 }
 
 /* What give_row does with a row that is laid out under a key of one int; where it ends. NULL: it is not such a row, or has no room, or the page has none. */
@@ -322,29 +322,30 @@ static enum read_pull end_stream(struct engine_source *s, int rc) {
     return rc >= 0 || rc == ENG_PAUSED ? READ_ROW /* which says so again */ : (enum read_pull)rc;
 }
 
-static enum read_pull stream(struct engine_source *s, uint64_t most, struct read_meter_run *run) {
+static enum read_pull stream(struct engine_source *s, uint64_t most, struct read_meter_run *sum) {
     struct row_sink *sink = s->spec.r->sink;
     const uint8_t *end;
-    uint8_t *p = sink->place(sink, &end), *next = p;
+    uint8_t *p = sink->place(sink, &end), *next;
+    struct read_meter_run run = *sum; /* nobody else's: it stays in registers */
     int rc = 1;
-    while (run->rows < most && pass_streamed(s)) {
+    while (p && run.rows < most && (rc = pass_streamed(s)) == 1) {
         rc = eng_scan_next(s->scan, &s->item, s->spec.r->err);
-        if (UNLIKELY(rc != 1 || !(next = put_streamed(s, run, p, end)))) break;
+        if (UNLIKELY(rc != 1 || !(next = put_streamed(s, &run, p, end)))) break;
         p = next;
         s->row_out = true;
     }
-    if (run->rows) sink->took(sink, p, run->rows);
+    if (run.rows) sink->took(sink, p, run.rows);
+    *sum = run;
     return s->row_out ? READ_ROW : end_stream(s, rc);
 }
 
 /* After a row that was pulled: those behind it that are alike. */
 enum read_pull engine_source_stream(struct read_source *source, uint64_t most, uint32_t *n) {
     struct engine_source *s = (struct engine_source *)source;
-    struct read_meter_run run = {0};
-    const uint8_t *end;
-    bool may = s->state == AT_SCAN && s->row_out && s->row && s->meter.steady && s->view.layout->key_is_int;
-    if (!may || !s->spec.r->sink->place(s->spec.r->sink, &end)) return READ_ROW;
-    enum read_pull got = stream(s, most < UINT32_MAX ? most : UINT32_MAX, &run);
+    if (s->state != AT_SCAN || !s->row_out || !s->row || !s->meter.steady || !s->view.layout->key_is_int) return READ_ROW;
+    if (most > UINT32_MAX) most = UINT32_MAX;
+    struct read_meter_run run = read_meter_run_begin(&s->meter, &most);
+    enum read_pull got = stream(s, most, &run);
     read_meter_run_end(&s->meter, &s->view, &run);
     s->rows_seen += run.rows;
     *n = run.rows;

@@ -22,9 +22,11 @@ struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *
     return m->read;
 }
 
+static bool may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
+
 void read_meter_enter(struct read_meter *m) {
     m->steady = false;
-    if (!read_meter_may_end(m)) return;
+    if (!may_end(m)) return;
     m->entered.rows = m->read->rows;
     m->entered.statics = m->read->statics;
     m->entered.markers = m->read->markers;
@@ -55,6 +57,8 @@ void read_meter_bound(struct read_meter *m, const struct row_view *v) {
     m->read->at_bound++;
 }
 
+static bool is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
+
 /* What the page comes to with this row, and what each further one of the partition adds, if it is laid out, beside the bytes of its values. */
 static void settle(struct read_meter *m, const struct row_view *v, uint64_t bytes) {
     const struct size_parts bare = {.rows = 1, .n_pk = v->layout->table->n_partition_key, .pk_bytes = v->key_bytes, .n_ck = 1};
@@ -69,12 +73,18 @@ static bool end_page(struct read_meter *m) {
     return false;
 }
 
+static void count(struct read_meter *m) {
+    m->page_rows++;
+    m->rows_read = m->cost->rows_read;
+    m->bytes_read = m->cost->bytes_read;
+}
+
 SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool has_row) {
-    bool ends = read_meter_may_end(m);
+    bool ends = may_end(m);
     if (ends || m->may_undo) m->rows_before = m->read->rows;
     if (has_row && !m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
     uint64_t bytes = m->earlier_bytes + encoded_bytes(m);
-    if (ends && read_meter_is_full(m, bytes)) {
+    if (ends && is_full(m, bytes)) {
         m->read->rows = m->rows_before;
         return end_page(m);
     }
@@ -82,7 +92,7 @@ SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool 
     if (has_row && v->row->laid_out) settle(m, v, bytes);
     m->rows_read_before = m->rows_read;
     m->bytes_read_before = m->bytes_read;
-    read_meter_count(m);
+    count(m);
     return true;
 }
 
@@ -90,15 +100,27 @@ SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool 
 bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row) {
     if (UNLIKELY(!m->steady || !has_row || !v->row->laid_out)) return add_row(m, v, has_row);
     uint64_t bytes = m->cost->unmetered ? m->bytes : m->bytes + m->bare_row + row_size_sent(v);
-    if (UNLIKELY(read_meter_may_end(m) && read_meter_is_full(m, bytes))) return end_page(m);
+    if (UNLIKELY(may_end(m) && is_full(m, bytes))) return end_page(m);
     m->bytes = bytes;
     if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, 1, v->n_regular, v->regular_bytes);
-    read_meter_count(m);
+    count(m);
     return true;
 }
 
+struct read_meter_run read_meter_run_begin(const struct read_meter *m, uint64_t *rows) {
+    bool sized = !m->cost->unmetered;
+    if (m->rows_left != UINT64_MAX && m->rows_left - 1 < *rows) *rows = m->rows_left - 1;
+    return (struct read_meter_run){.bytes = m->bytes, .most = may_end(m) ? READ_PAGE_BYTES : UINT64_MAX, .each = sized ? m->bare_row + sizeof(int32_t) : 0,
+                                   .sized = sized ? UINT64_MAX : 0};
+}
+
 void read_meter_run_end(struct read_meter *m, const struct row_view *v, const struct read_meter_run *run) {
+    if (!run->rows) return;
     if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, run->rows, run->columns, run->column_bytes);
+    m->bytes = run->bytes;
+    m->page_rows += run->rows;
+    m->rows_read = run->rows_read;
+    m->bytes_read = run->bytes_read;
 }
 
 void read_meter_undo(struct read_meter *m) {

@@ -35,10 +35,13 @@ struct read_meter {
     uint64_t bare_row;      /* encoded, of a row without the bytes of its clustering key and its values */
 };
 
-/* Steady rows under a key of one int: counted one by one, and added up when they end. */
+/* Steady rows under a key of one int: what they come to is added up beside the meter, which is told when they end. */
 struct read_meter_run {
     uint32_t rows;
     uint64_t columns, column_bytes;
+    uint64_t bytes, most; /* encoded, of the page so far; that it may have */
+    uint64_t each, sized; /* of a row without its values; of those: all bits, or none when nothing is sized */
+    uint64_t rows_read, bytes_read;
 };
 
 /* Begins to sum up a read that is rounded to units on its own, of a partition or (NULL) of a range of tokens. NULL: no memory. */
@@ -65,24 +68,19 @@ static inline bool read_meter_goes_on(struct read_meter *m) {
     return true;
 }
 
-static inline void read_meter_count(struct read_meter *m) {
-    m->page_rows++;
-    m->rows_read = m->cost->rows_read;
-    m->bytes_read = m->cost->bytes_read;
-}
 
-static inline bool read_meter_is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
-static inline bool read_meter_may_end(const struct read_meter *m) { return m->before_row && m->paged && m->page_rows; }
-
-/* Another row of a run, which is laid out. False: the page is full without it, and it is not counted. */
-static inline bool read_meter_run_row(struct read_meter *m, struct read_meter_run *run, const struct eng_layout *laid) {
-    uint64_t bytes = m->cost->unmetered ? m->bytes : m->bytes + m->bare_row + sizeof(int32_t) + laid->bytes;
-    if (UNLIKELY(read_meter_may_end(m) && read_meter_is_full(m, bytes))) return false;
-    m->bytes = bytes;
+/* Lowers *rows to what the page has room for behind the row that was handed on. */
+struct read_meter_run read_meter_run_begin(const struct read_meter *m, uint64_t *rows);
+/* Another row of the run, which is laid out. False: the page is full without it, and it is not counted. */
+static inline bool read_meter_run_row(const struct read_meter *m, struct read_meter_run *run, const struct eng_layout *laid) {
+    uint64_t bytes = run->bytes + run->each + (laid->bytes & run->sized);
+    if (UNLIKELY(bytes > run->most)) return false;
+    run->bytes = bytes;
     run->rows++;
     run->columns += laid->n;
     run->column_bytes += laid->bytes;
-    read_meter_count(m);
+    run->rows_read = m->cost->rows_read;
+    run->bytes_read = m->cost->bytes_read;
     return true;
 }
 void read_meter_run_end(struct read_meter *m, const struct row_view *v, const struct read_meter_run *run);

@@ -256,6 +256,7 @@ static struct token read_uuid(struct token_reader *r) {
  * neither a real number nor a duration does: 12ab, 12e3f, 12d3e. */
 static bool begins_uuid(const struct token_reader *r) {
     size_t run = 0, i = skip_digits(r, r->at) - r->at;
+    if (!i && peek(r, r->at + UUID_FIRST) != '-') return false; /* a word, as most are */
     while (run <= UUID_FIRST && is_hex(peek(r, r->at + run))) run++;
     if (run == UUID_FIRST && peek(r, r->at + run) == '-') return true;
     if (!i) return false; /* a word */
