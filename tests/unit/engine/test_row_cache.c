@@ -315,7 +315,7 @@ static void test_memory_has_a_bound_and_what_is_read_again_stays(void **state) {
     struct world *w = *state;
     enum { ROWS = 400, HOT = 10 };
     static const uint8_t value[600];
-    char ck[8];
+    char ck[16];
     for (int i = 0; i < ROWS; i++) {
         snprintf(ck, sizeof(ck), "%03d", i);
         put_at(w, TABLE, ENG_ROW, ck, slice_of(value, sizeof(value)), 10);
@@ -360,7 +360,7 @@ static uint32_t draw(struct runner *r, uint32_t below) {
     return (uint32_t)(r->seed >> 20) % below;
 }
 
-static void key_text(uint32_t key, char ck[8]) { snprintf(ck, 8, "k%02u", key); }
+static void key_text(uint32_t key, char ck[16]) { snprintf(ck, 16, "k%02u", key); }
 
 /* [u64 version] and more that says so, too, of another length each time. */
 static void *write_versions(void *arg) {
@@ -375,7 +375,7 @@ static void *write_versions(void *arg) {
         while (atomic_load(&race->reads) < i) sched_yield(); /* not before anybody reads */
         uint32_t key = draw(r, KEYS / WRITERS) * WRITERS + r->writer;
         uint64_t version = atomic_load(&race->acknowledged[key]) + 1;
-        char ck[8];
+        char ck[16];
         memset(value, (int)version, sizeof(value));
         memcpy(value, &version, sizeof(version));
         key_text(key, ck);
@@ -410,7 +410,7 @@ static void *read_versions(void *arg) {
     while (atomic_load(&race->writing)) {
         uint32_t key = draw(r, 4) ? draw(r, 6) : draw(r, KEYS);
         struct eng_row row;
-        char ck[8];
+        char ck[16];
         uint64_t version = 0, least = atomic_load(&race->acknowledged[key]);
         key_text(key, ck);
         arena_reset(&a);
