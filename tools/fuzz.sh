@@ -38,7 +38,7 @@ fuzz() {
     local name=$1 log=build/fuzz/$1.log rc=0 cpu had=0 left # in milliseconds
     : >"$log"
     while left=$((seconds - had / 1000)) && [ $rc -eq 0 ] && [ $left -gt 0 ]; do
-        fuzz_once "$name" $((left < 10 ? 10 : left))
+        fuzz_once "$name" $((left < 30 ? 30 : left))
         rc=$?
         had=$((had + 10#${cpu/./}))
     done

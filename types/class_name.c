@@ -80,7 +80,7 @@ static uint32_t read_dimension(struct reader *r) {
     return n;
 }
 
-/* (A,B): how many, or -1. */
+/* (A,B): how many, or -1; args has room for ARGS_MAX. */
 static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_type **args, uint32_t *dimension, uint32_t depth, struct err *e) {
     int n = 0;
     *dimension = 0;
@@ -122,10 +122,10 @@ static const struct cql_type *read_generic(struct reader *r, struct slice class,
 
 /* FrozenType(X), ReversedType(X): the order of a reversed type is that of its column. */
 static const struct cql_type *read_wrapped(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
-    const struct cql_type *arg;
+    const struct cql_type *args[ARGS_MAX];
     uint32_t dimension;
-    if (read_args(r, CQL_TYPES, &arg, &dimension, depth, e) != 1) return refuse_definition(class, e), NULL;
-    return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, arg) : arg;
+    if (read_args(r, CQL_TYPES, args, &dimension, depth, e) != 1) return refuse_definition(class, e), NULL;
+    return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, args[0]) : args[0];
 }
 
 /* CompositeType(A, B): its values are bytes to CQL. */

@@ -16,6 +16,12 @@ SLOWER = {"asan": 4, "tsan": 10}.get(PRESET, 1)  # what a sanitizer costs, for b
 OPTIMISED = PRESET.startswith("release")  # and not sanitised: it is held to the bounds of memory
 TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"
 TALLY = ROOT / "build" / PRESET / "bin" / "tally"
+TIMEOUTS = {"--read-timeout": 5000, "--range-timeout": 10_000, "--write-timeout": 2000}  # milliseconds, as they are unless somebody says otherwise
+
+
+def patient(flags):
+    """For a server that a sanitizer slows down: what a test does not say otherwise times out later."""
+    return [f for flag, ms in TIMEOUTS.items() if SLOWER > 1 and flag not in flags for f in (flag, str(ms * SLOWER))]
 
 
 class Server:
@@ -24,7 +30,7 @@ class Server:
     def __init__(self, folder, *flags, binary=TALLYD):
         self.binary = Path(binary)
         self.folder = Path(folder)
-        self.flags = flags if "--compatibility" in flags else ("--compatibility", "off", *flags)
+        self.flags = (*patient(flags), *(() if "--compatibility" in flags else ("--compatibility", "off")), *flags)
         self.log = self.folder / "tallyd.log"
         self.process = None
         self.host = self.port = self.admin = None

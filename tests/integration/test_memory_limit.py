@@ -4,7 +4,7 @@ import os
 import pytest
 from cassandra.cluster import NoHostAvailable
 
-from tally_server import TALLYD, Server
+from tally_server import SLOWER, TALLYD, Server
 
 
 def limited(folder, mb):
@@ -14,7 +14,7 @@ def limited(folder, mb):
     return script
 
 
-@pytest.mark.skipif(os.environ.get("TALLY_PRESET") == "asan", reason="the address sanitizer reserves terabytes")
+@pytest.mark.skipif(SLOWER > 1, reason="a sanitizer reserves terabytes")
 @pytest.mark.parametrize("mb", [100, 300, 500])
 def test_too_low_a_limit_is_refused_with_words(tmp_path, mb):
     server = Server(tmp_path, binary=limited(tmp_path, mb))
@@ -25,7 +25,7 @@ def test_too_low_a_limit_is_refused_with_words(tmp_path, mb):
         assert "ulimit -v" in server.log_tail(), server.log_tail()
 
 
-@pytest.mark.skipif(os.environ.get("TALLY_PRESET") == "asan", reason="the address sanitizer reserves terabytes")
+@pytest.mark.skipif(SLOWER > 1, reason="a sanitizer reserves terabytes")
 @pytest.mark.parametrize("mb", [900, 1500])
 def test_many_large_writes_and_reads_under_a_limit(tmp_path, mb):
     """Requests may be refused; what was acknowledged is there, and the server lives or says why not."""
