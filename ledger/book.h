@@ -81,7 +81,7 @@ int book_add(struct book_table *t, uint32_t second, const struct cell *cell) MUS
 int book_put_minute(struct book_table *t, uint32_t minute, const struct cell *cell) MUST_CHECK;
 /* -1: no memory. */
 int book_memo_set(struct book_memo *m, struct slice bytes) MUST_CHECK;
-static inline struct slice book_memo_bytes(const struct book_memo *m) { return slice_of(m->p, m->n); }
+static inline struct slice book_memo_bytes(const struct book_memo *m) { return slice_of(m->n ? (const void *)m->p : "", m->n); }
 /* What was added a moment ago was not so: from the sums, and from the minute, or the one before it, as far as they have it. */
 void book_take_back(struct book_table *t, uint32_t second, const struct figures *f);
 /* Its minutes are kept as far as there is memory. */
