@@ -8,6 +8,8 @@ import subprocess
 import threading
 import time
 
+from cassandra.concurrent import execute_concurrent_with_args
+
 from tally_server import TALLY, Server, create_keyspace, create_table
 
 
@@ -184,8 +186,7 @@ def fill(server, rows=400, size=20_000):
     with server.cluster() as cluster:
         session = cluster.connect()
         insert = session.prepare("INSERT INTO bak.rows (pk, ck, v) VALUES (?, ?, ?)")
-        for f in [session.execute_async(insert, (i % 7, i, random.randbytes(size // 2).hex())) for i in range(rows)]:
-            f.result()
+        execute_concurrent_with_args(session, insert, [(i % 7, i, random.randbytes(size // 2).hex()) for i in range(rows)], concurrency=32)
 
 
 def whole_backups(folder):

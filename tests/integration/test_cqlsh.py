@@ -50,6 +50,8 @@ def make_keyspace(shell, name):
     shell.do(keyspace(name))
     if shell.asynchronous:
         repeat_until(shell, f"SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{name}';", "(1 rows)")
+        # its driver forgets what it hears of a table whose keyspace it does not know yet, and asks after either in its own time
+        repeat_until(shell, f"DESCRIBE KEYSPACE {name};", "CREATE KEYSPACE")
 
 
 def repeat_until(shell, line, word, seconds=60):

@@ -11,12 +11,12 @@ def nested(word, levels, inner="int"):
 
 
 ACCEPTED = [
-    "vector<int, 65537>", "vector<int, 2147483647>", nested("tuple", 17), nested("tuple", 31), nested("list", 17), nested("list", 31),
-    nested("set", 20), nested("map", 31), nested("vector", 16), "frozen<list<vector<list<int>, 2>>>", "tuple<vector<frozen<set<int>>, 2>>", "tuple<" + ", ".join(["timeuuid"] * 2000) + ">",
+    "vector<int, 65537>", "vector<int, 2147483647>", nested("tuple", 17), nested("tuple", 128), nested("list", 17), nested("list", 64),
+    nested("set", 20), nested("map", 64), nested("vector", 16), "frozen<list<vector<list<int>, 2>>>", "tuple<vector<frozen<set<int>>, 2>>", "tuple<" + ", ".join(["timeuuid"] * 2000) + ">",
     "tuple<" + ", ".join([nested("map", 5, "timestamp")] * 300) + ">",
 ]
 REFUSED = [
-    "vector<int, 0>", "vector<int, -1>", "vector<int, 2147483648>", nested("tuple", 32), nested("list", 40), nested("vector", 40),
+    "vector<int, 0>", "vector<int, -1>", "vector<int, 2147483648>", nested("tuple", 129), nested("list", 129), nested("vector", 40),
     "tuple<" + ", ".join(["int"] * 5000) + ">", "vector<vector<int, 65536>, 65536>", "vector<tuple<" + ", ".join(["timeuuid"] * 3000) + ">, 2>",
 ]
 

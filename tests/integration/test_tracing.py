@@ -45,11 +45,19 @@ def test_write_waits_for_the_disk_last(session):
     assert steps[-1].startswith("The log is on disk")
 
 
-def test_condition_is_handed_to_a_worker_that_reads(session):
+def test_condition_on_a_row_in_memory_is_decided_where_it_came(session):
     create_table(session, "tracing", "c", "p int PRIMARY KEY, v text")
     session.execute(SimpleStatement("INSERT INTO tracing.c (p, v) VALUES (1, 'a')", consistency_level=ConsistencyLevel.LOCAL_QUORUM))
     trace = trace_of(session, "UPDATE tracing.c SET v = 'b' WHERE p = 1 IF v = 'a'")
-    assert_in_order(steps_of(trace), "Handed to the update workers", "A worker begins", "Read 1 rows", "Charged", "Applied", "The log is on disk")
+    assert_in_order(steps_of(trace), "Read 1 rows (35 bytes, 0 tombstones) of 1 partitions from memory", "Charged", "Applied", "The log is on disk")
+    assert {e.thread_name for e in trace.events} == {"event-loop"}
+
+
+def test_write_into_the_middle_of_a_list_is_handed_to_a_worker_that_reads(session):
+    create_table(session, "tracing", "l", "p int PRIMARY KEY, l list<text>")
+    session.execute(SimpleStatement("INSERT INTO tracing.l (p, l) VALUES (1, ['a'])", consistency_level=ConsistencyLevel.LOCAL_QUORUM))
+    trace = trace_of(session, "UPDATE tracing.l SET l[0] = 'b' WHERE p = 1")
+    assert_in_order(steps_of(trace), "Handed to the update workers", "A worker begins", "Charged", "Applied", "The log is on disk")
     assert {e.thread_name for e in trace.events} == {"event-loop", "update-worker"}
 
 
