@@ -68,7 +68,6 @@ static inline bool read_meter_goes_on(struct read_meter *m) {
     return true;
 }
 
-
 /* Lowers *rows to what the page has room for behind the row that was handed on. */
 struct read_meter_run read_meter_run_begin(const struct read_meter *m, uint64_t *rows);
 /* Another row of the run, which is laid out. False: the page is full without it, and it is not counted. */

@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
 
 from tally_server import create_keyspace, create_table, eventually
@@ -218,8 +219,7 @@ def test_a_server_at_rest_leaves_little_to_read_again(new_server):
         create_keyspace(session, "crash")
         create_table(session, "crash", "rows", "pk int, ck int, v text, st int static, PRIMARY KEY (pk, ck)")
         insert = session.prepare("INSERT INTO crash.rows (pk, ck, v, st) VALUES (?, ?, ?, ?)")
-        for future in [session.execute_async(insert, (row % 7, row, value, row)) for row in range(rows)]:
-            future.result()
+        execute_concurrent_with_args(session, insert, [(row % 7, row, value, row) for row in range(rows)], concurrency=32)
 
     def logged():
         return sum(f.stat().st_size for f in (server.folder / "data" / "rows").glob("*.log"))
