@@ -58,7 +58,7 @@ class Server:
         """A clean stop; the exit status must be 0."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            status = self.process.wait(timeout=30)
+            status = self.process.wait(timeout=30 * SLOWER)
             assert status == 0, f"tallyd ended with {status}:\n{self.log_tail()}"
 
     def kill9(self):
@@ -81,15 +81,15 @@ class Server:
 
     def cluster(self, contact=None, **options):
         """A Cluster of the Python driver at LOCAL_QUORUM; options are the driver's. contact: another address of the server than its first."""
-        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30)
+        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30 * SLOWER)
         options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
-        options.setdefault("connect_timeout", 20)
-        options.setdefault("control_connection_timeout", 20)  # the driver's are two seconds
+        options.setdefault("connect_timeout", 20 * SLOWER)
+        options.setdefault("control_connection_timeout", 20 * SLOWER)  # the driver's are two seconds
         return Cluster([contact or self.host], port=self.port, **options)
 
 
 def eventually(condition, seconds=20):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOWER
     while not condition():
         assert time.monotonic() < end, "it did not come true"
         time.sleep(0.02)
@@ -110,7 +110,7 @@ def free_port():
 def create_keyspace(session, name, seconds=60):
     """Returns when the keyspace may be used: on Keyspaces that, too, is a moment after the answer."""
     session.execute(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * SLOWER
     while time.monotonic() < deadline:
         if session.execute("SELECT keyspace_name FROM system_schema_mcs.keyspaces WHERE keyspace_name = %s", (name,)).one():
             return
@@ -126,7 +126,7 @@ def status_of(session, keyspace, table):
 
 def await_active(session, keyspace, table, seconds=60):
     """As an application on Keyspaces does it; returns the statuses seen, in order."""
-    seen, deadline = [], time.monotonic() + seconds
+    seen, deadline = [], time.monotonic() + seconds * SLOWER
     while time.monotonic() < deadline:
         status = status_of(session, keyspace, table)
         if not seen or seen[-1] != status:

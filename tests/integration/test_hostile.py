@@ -24,7 +24,7 @@ INVALID, SYNTAX, SERVER, PROTOCOL, OVERLOADED = 0x2200, 0x2000, 0x0000, 0x000A, 
 MEMORY = 344  # MB, the least, --memory of all servers here
 RESIDENT_BESIDE = 128  # MB, what a process has resident beside it at most: code, stacks, indexes of table files, what malloc keeps (docs/operation.md)
 SERVED_WITHIN = 5.0 * SLOWER  # seconds for a point read of somebody else, on a loaded machine
-LOOPS_SHARE = 1 / 8  # of the CPU time of statements that others run, at most: it reads them, and sends what comes of them
+LOOPS_SHARE = 1 / 8 if OPTIMISED else 1 / 2  # of the CPU time of statements that others run, at most: it reads them, and sends what comes of them; a sanitizer makes large blocks dear
 
 
 class Raw:
@@ -34,7 +34,7 @@ class Raw:
         self.sock = socket.socket()
         if receive_buffer:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.sock.settimeout(30)
+        self.sock.settimeout(30 * SLOWER)
         if source:
             self.sock.bind((source, 0))
         self.sock.connect((server.host, server.port))
