@@ -53,7 +53,7 @@ static int take_definition(struct call *c, struct ast_create_table *t) {
     if (add_columns(c, doc_get(d, "allColumns"), &t->columns, &t->n_columns)) return -1;
     t->partition_key = names_of(c, doc_get(d, "partitionKeys"), &t->n_partition_key);
     t->clustering = names_of(c, clustering, &t->n_clustering);
-    t->n_primary_keys = 1;
+    t->has_primary_key = true;
     if (!t->partition_key || !t->clustering) return -1;
     return mark_statics(c, t, doc_get(d, "staticColumns")) || take_order(c, t, clustering) ? -1 : 0;
 }

@@ -194,6 +194,5 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
 int map_option_settle(struct compile *c, const char *name, struct option_list *given, struct option_list *out) {
     if (strcmp(name, "caching") == 0) return settle_caching(c, given, out);
     if (strcmp(name, "compaction") == 0) return settle_compaction(c, given, out);
-    if (strcmp(name, "compression") == 0) return settle_compression(c, given, out);
-    return 0; /* extensions: taken and not kept, as Cassandra does for a name that no extension claims */
+    return settle_compression(c, given, out);
 }

@@ -154,6 +154,7 @@ static int add_map(struct compile *c, const struct table_option *o, const struct
     if (!given) return err_nomem(c->err);
     given->arena = c->arena;
     given->err = c->err;
+    if (strcmp(o->name, "extensions") == 0) return 0; /* whatever it is: taken and not kept, as Cassandra does for a name that no extension claims */
     if (prop_map(c, o->name, v, false, given)) return -1;
     return map_option_settle(c, o->name, given, out);
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/hash_order.h"
 #include "base/name_tree.h"
 #include "cql/schema/ddl.h"
 
@@ -31,25 +32,18 @@ static int check_name(const struct create *t) {
     return 0;
 }
 
-/* What Cassandra finds while it reads the statement. These errors name the table as the statement does. */
+/* These errors name the table as the statement does. What a text names twice was told when it was read; a tree may come from elsewhere. */
 static int check_read(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
-    struct name_tree ordered = {.arena = t->c->arena};
     const char *name = a->table.keyspace ? arena_printf(t->c->arena, "%s.%s", a->table.keyspace, t->name) : t->name;
     if (!name) return err_nomem(e);
     t->by_name.arena = t->c->arena;
     for (uint32_t i = 0; i < a->n_columns; i++) {
         int rc = name_tree_put(&t->by_name, slice_str(a->columns[i].name), i);
-        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, "Duplicate column '%s' declaration for table '%s'", a->columns[i].name, name);
+        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, AST_DUPLICATE_COLUMN, a->columns[i].name, name);
     }
-    if (a->n_primary_keys > 1) return err_invalid(e, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", name);
-    for (uint32_t i = 0; i < a->props.n_order; i++) {
-        const char *column = a->props.order[i].column;
-        int rc = name_tree_put(&ordered, slice_str(column), i);
-        if (rc) return rc < 0 ? err_nomem(e) : err_invalid(e, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s'", column, name);
-    }
-    return a->n_primary_keys ? 0 : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
+    return a->has_primary_key ? 0 : err_invalid(e, "No PRIMARY KEY specifed for table '%s' (exactly one required)", name);
 }
 
 /* Told here as well as by the catalogue, because Cassandra tells it before anything about columns. */
@@ -65,15 +59,20 @@ static int check_existence(const struct create *t) {
     return -1;
 }
 
+/* In the order in which Cassandra comes to their types. */
 static int declare_columns(struct create *t) {
     const struct ast_create_table *a = t->ast;
     struct err *e = t->c->err;
     t->declared = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->ordered = ARENA_ARRAY(t->c->arena, a->n_columns, struct catalog_column);
     t->used = ARENA_ARRAY(t->c->arena, a->n_columns, bool);
-    if (!t->declared || !t->ordered || !t->used) return err_nomem(e);
+    const char **names = ARENA_ARRAY(t->c->arena, a->n_columns, const char *);
+    if (!t->declared || !t->ordered || !t->used || !names) return err_nomem(e);
+    for (uint32_t i = 0; i < a->n_columns; i++) names[i] = a->columns[i].name;
+    const uint32_t *order = hash_order(t->c->arena, names, a->n_columns);
+    if (!order) return err_nomem(e);
     for (uint32_t i = 0; i < a->n_columns; i++)
-        if (ddl_column(t->c, t->keyspace, &a->columns[i], &t->declared[i])) return -1;
+        if (ddl_column(t->c, t->keyspace, &a->columns[order[i]], &t->declared[order[i]])) return -1;
     return 0;
 }
 

@@ -13,7 +13,6 @@ static int check_as_written(struct compile *c, const struct ast_type *t) {
 
 static int compile_field(struct compile *c, const char *keyspace, const char *name, const struct ast_type *type, struct catalog_column *out) {
     out->name = name;
-    if (check_as_written(c, type)) return -1;
     out->type = ddl_type(c, keyspace, type);
     return out->type ? 0 : -1;
 }
@@ -47,10 +46,18 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     if (!fields) return err_nomem(c->err);
     if (check_name(c, change->keyspace, change->name) || check_duplicates(c, a)) return -1;
     for (uint32_t i = 0; i < a->n_fields; i++)
+        if (check_as_written(c, a->field_types[i])) return -1;
+    for (uint32_t i = 0; i < a->n_fields; i++)
         if (compile_field(c, change->keyspace, a->field_names[i], a->field_types[i], &fields[i])) return -1;
     change->n_columns = a->n_fields;
     change->columns = fields;
     return 0;
+}
+
+static bool has_field(const struct cql_type *t, const char *name) {
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (strcmp(t->field_names[i], name) == 0) return true;
+    return false;
 }
 
 static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
@@ -73,7 +80,11 @@ static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, str
     if (!field) return err_nomem(c->err);
     change->n_columns = 1;
     change->columns = field;
-    return compile_field(c, change->keyspace, a->field, a->type, field);
+    if (check_as_written(c, a->type)) return -1;
+    field->name = a->field;
+    if (has_field(schema_type_any(c->schema, change->keyspace, change->name)->type, a->field))
+        field->type = cql_type_scalar(CQL_INT); /* whatever it is: the catalogue tells that the field is there */
+    return field->type ? 0 : compile_field(c, change->keyspace, a->field, a->type, field);
 }
 
 static int compile_drop_type(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {

@@ -256,6 +256,9 @@ struct ast_column {
     struct ast_column_mask *mask;
 };
 
+/* The column, and the table as the statement names it. */
+#define AST_DUPLICATE_COLUMN "Duplicate column '%s' declaration for table '%s'"
+
 struct ast_create_table {
     struct ast_name table;
     bool if_not_exists;
@@ -263,7 +266,7 @@ struct ast_create_table {
     struct ast_column *columns;
     uint32_t n_partition_key, n_clustering; /* of PRIMARY KEY (...); 0 and 0 when only a column carries PRIMARY KEY */
     const char **partition_key, **clustering;
-    uint32_t n_primary_keys; /* how often PRIMARY KEY was given */
+    bool has_primary_key;
     struct ast_props props;
 };
 

@@ -76,6 +76,17 @@ void cqli_invalid(struct parse *p, const char *fmt, ...) {
     va_end(ap);
 }
 
+void cqli_note(struct parse *p, const char *fmt, ...) {
+    char text[ERR_TEXT_MAX];
+    if (p->failed || p->rejected || p->noted) return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    p->noted = (const char *)arena_dup(p->arena, slice_str(text)).p;
+    if (!p->noted) cqli_nomem(p);
+}
+
 /* ---- names and literals ---- */
 
 struct slice cqli_token_text(struct parse *p, struct token t) {

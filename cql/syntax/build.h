@@ -20,6 +20,13 @@ struct seq {
     void *p;
 };
 
+/* What a CREATE TABLE has named so far. */
+struct naming {
+    const char *table; /* as the statement has it */
+    struct name_tree columns, ordered;
+    bool keyed;
+};
+
 struct parse {
     struct arena *arena;
     struct err *err;
@@ -28,6 +35,8 @@ struct parse {
     struct ast_stmt *stmt;  /* the result */
     struct seq *binds;      /* of const char * */
     struct name_tree named; /* what the clause at hand has named so far: assigned columns, properties */
+    struct naming *naming;  /* of the CREATE TABLE at hand; NULL: it is none */
+    const char *noted;      /* a syntax error that is told at the end; NULL: none so far */
     bool failed;            /* err is set, or syntax_error below asks for it */
     bool rejected;
     struct token offender;  /* with rejected: the token that cannot be here */
@@ -58,10 +67,12 @@ void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
 void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */
 bool cqli_falls_back(uint16_t code);
-/* ERR_INVALID with this text; like cqli_refuse. */
+/* ERR_INVALID with this text: Cassandra reads no further, and tells it rather than what was noted before. */
 void cqli_invalid(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* ERR_SYNTAX with this text. The first one stays. */
 void cqli_refuse(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* ERR_SYNTAX with this text when the statement has been read: Cassandra reads on. The first one stays, also before a refusal or a rejection. */
+void cqli_note(struct parse *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- names and literals ---- */
 const char *cqli_ident(struct parse *p, struct token t); /* lower-cased; a quoted name or a string as it is */
@@ -144,6 +155,7 @@ void cqli_stmt_end(struct parse *p, struct ast_stmt *s);
 struct seq *cqli_assign(struct parse *p, struct seq *s, const struct ast_assignment *a);
 void cqli_assign_operand(struct parse *p, const struct ast_assignment *a, const char *form);
 void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *order);
+struct ast_stmt *cqli_create_table(struct parse *p, struct token first, struct ast_name table, bool if_not_exists);
 struct ast_create_table *cqli_table_column(struct parse *p, struct ast_create_table *t, const struct ast_column *c);
 struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t, const struct ast_create_table *key);
 struct ast_create_table *cqli_key(struct parse *p, struct seq *partition, struct seq *clustering);

@@ -66,13 +66,13 @@ static void check_map(struct parse *p, const char *name, const struct ast_prop_v
         const struct ast_prop_value *k = map->keys[i], *v = map->values[i];
         static const char ddl[] = " (bind variables are not supported in DDL queries)";
         if (k->kind != PROP_LITERAL) {
-            cqli_refuse(p, "Invalid property name: %s%s", prop_words(p, k), k->kind == PROP_NAME ? ddl : "");
+            cqli_note(p, "Invalid property name: %s%s", prop_words(p, k), k->kind == PROP_NAME ? ddl : "");
         } else if (v->kind == PROP_MAP && may_nest(name)) {
             check_map(p, name, v);
         } else if (v->kind != PROP_LITERAL) {
-            cqli_refuse(p, "Invalid property value: %s for property: %s%s", prop_words(p, v), prop_words(p, k), v->kind == PROP_NAME ? ddl : "");
+            cqli_note(p, "Invalid property value: %s for property: %s%s", prop_words(p, v), prop_words(p, k), v->kind == PROP_NAME ? ddl : "");
         }
-        if (is_named(p, &keys, k->text, i)) cqli_refuse(p, "Multiple definition for property %.*s", SLICE_FMT(k->text));
+        if (is_named(p, &keys, k->text, i)) cqli_note(p, "Multiple definition for property %.*s", SLICE_FMT(k->text));
     }
 }
 
@@ -80,7 +80,7 @@ struct ast_props *cqli_prop_add(struct parse *p, struct ast_props *props, const 
     if (p->failed) return props;
     if (v->kind == PROP_MAP) check_map(p, name, v);
     if (!props->n) p->named = (struct name_tree){.arena = p->arena};
-    if (is_named(p, &p->named, slice_str(name), props->n)) cqli_refuse(p, "Multiple definitions for property '%s'", name);
+    if (is_named(p, &p->named, slice_str(name), props->n)) cqli_note(p, "Multiple definitions for property '%s'", name);
     struct ast_prop prop = {.name = name, .value = v};
     props->props = cqli_append(p, props->props, &props->n, sizeof(prop), &prop);
     if (!strcmp(name, "id") && v->kind == PROP_LITERAL) {
@@ -91,8 +91,12 @@ struct ast_props *cqli_prop_add(struct parse *p, struct ast_props *props, const 
 }
 
 void cqli_table_props(struct parse *p, struct ast_props *props, struct seq *order) {
-    for (uint32_t i = 0; i < order->n; i++)
-        props->order = cqli_append(p, props->order, &props->n_order, sizeof *props->order, (const struct ast_ordering *)order->p + i);
+    const struct ast_ordering *o = order->p;
+    for (uint32_t i = 0; i < order->n && !p->failed; i++) {
+        if (p->naming && is_named(p, &p->naming->ordered, slice_str(o[i].column), i))
+            cqli_invalid(p, "Duplicate column '%s' in CLUSTERING ORDER BY clause for table '%s'", o[i].column, p->naming->table);
+        props->order = cqli_append(p, props->order, &props->n_order, sizeof *props->order, &o[i]);
+    }
 }
 
 /* ---- statements ---- */
@@ -150,16 +154,34 @@ void cqli_assign_operand(struct parse *p, const struct ast_assignment *a, const 
 
 /* ---- tables ---- */
 
+struct ast_stmt *cqli_create_table(struct parse *p, struct token first, struct ast_name table, bool if_not_exists) {
+    struct ast_stmt *s = cqli_stmt(p, STMT_CREATE_TABLE, first);
+    p->naming = NEW(p, struct naming);
+    p->naming->columns.arena = p->naming->ordered.arena = p->arena;
+    p->naming->table = table.keyspace ? arena_printf(p->arena, "%s.%s", table.keyspace, table.name) : table.name;
+    if (!p->naming->table) cqli_nomem(p);
+    s->create_table.table = table;
+    s->create_table.if_not_exists = if_not_exists;
+    return s;
+}
+
+static void take_key(struct parse *p) {
+    if (p->naming->keyed) cqli_invalid(p, "Multiple PRIMARY KEY specified for table '%s' (exactly one required)", p->naming->table);
+    p->naming->keyed = true;
+}
+
 struct ast_create_table *cqli_table_column(struct parse *p, struct ast_create_table *t, const struct ast_column *c) {
     if (p->failed) return t;
+    if (is_named(p, &p->naming->columns, slice_str(c->name), t->n_columns)) cqli_invalid(p, AST_DUPLICATE_COLUMN, c->name, p->naming->table);
     t->columns = cqli_append(p, t->columns, &t->n_columns, sizeof(*c), c);
-    t->n_primary_keys += c->primary_key;
+    t->has_primary_key = t->has_primary_key || c->primary_key;
+    if (c->primary_key) take_key(p);
     return t;
 }
 
 struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table *t, const struct ast_create_table *key) {
-    (void)p;
-    t->n_primary_keys++;
+    if (!p->failed) take_key(p);
+    t->has_primary_key = true;
     t->n_partition_key = key->n_partition_key, t->partition_key = key->partition_key;
     t->n_clustering = key->n_clustering, t->clustering = key->clustering;
     return t;
@@ -167,7 +189,6 @@ struct ast_create_table *cqli_table_key(struct parse *p, struct ast_create_table
 
 struct ast_create_table *cqli_key(struct parse *p, struct seq *partition, struct seq *clustering) {
     struct ast_create_table *t = NEW(p, struct ast_create_table);
-    t->n_primary_keys = 1;
     t->n_partition_key = partition->n, t->partition_key = partition->p;
     if (clustering) t->n_clustering = clustering->n, t->clustering = clustering->p;
     return t;

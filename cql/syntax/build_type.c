@@ -16,7 +16,7 @@ static void check_user_type(struct parse *p, const char *name, struct token t) {
     if (t.text.n && t.text.p[t.text.n - 1] == '"') return;
     bool is_taken = cqli_type_is_native(name);
     for (size_t i = 0; i < ARRAY_LEN(taken); i++) is_taken = is_taken || !strcmp(taken[i], name);
-    if (is_reserved_type(name)) cqli_refuse(p, "Invalid (reserved) user type name %s", name);
+    if (is_reserved_type(name)) cqli_note(p, "Invalid (reserved) user type name %s", name);
     if (is_taken) cqli_reject(p, t);
 }
 
@@ -45,14 +45,14 @@ struct ast_type *cqli_type_class(struct parse *p, struct token t) {
     struct err e = {0};
     *x = (struct ast_type){.name = cqli_exact(p, t), .quoted_class = true, .source = t.text};
     if (p->failed || p->rejected || cql_type_by_class(p->arena, slice_str(x->name), &e)) return x;
-    if (e.code == ERR_SYNTAX) cqli_refuse(p, "%s", e.text);
+    if (e.code == ERR_SYNTAX) cqli_note(p, "%s", e.text);
     return x;
 }
 
 /* Cassandra tells it while it reads: before all that needs the schema. */
 static void check_frozen(struct parse *p, const struct ast_type *inner) {
     bool scalar = inner && !inner->keyspace && !inner->quoted_class && !inner->n_args && cqli_type_is_native(inner->name);
-    if (scalar) cqli_refuse(p, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)", inner->name);
+    if (scalar) cqli_note(p, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)", inner->name);
 }
 
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {

@@ -97,13 +97,16 @@ clustering(A) ::= name(B) DESC. { A = (struct ast_ordering){.column = B, .desc =
 %type is_primary {bool}
 %type mask_opt {struct ast_column_mask *}
 %type mask {struct ast_column_mask *}
-ddl(A) ::= CREATE(T) COLUMNFAMILY if_not_exists(I) table(N) LP table_items(B) RP table_props_opt(P). {
-    A = cqli_stmt(p, STMT_CREATE_TABLE, T);
-    A->create_table = *B;
-    A->create_table.table = N, A->create_table.if_not_exists = I, A->create_table.props = *P;
+%type create_table {struct ast_stmt *}
+create_table(A) ::= CREATE(T) COLUMNFAMILY if_not_exists(I) table(N). { A = cqli_create_table(p, T, N, I); }
+ddl(A) ::= create_table(B) LP table_items(C) RP table_props_opt(P). {
+    struct ast_create_table named = B->create_table;
+    A = B;
+    A->create_table = *C;
+    A->create_table.table = named.table, A->create_table.if_not_exists = named.if_not_exists, A->create_table.props = *P;
 }
 table_items(A) ::= column(C). { A = cqli_table_column(p, NEW(p, struct ast_create_table), C); }
-table_items(A) ::= key_columns(B). { A = B; }
+table_items(A) ::= key_columns(B). { A = cqli_table_key(p, NEW(p, struct ast_create_table), B); }
 table_items(A) ::= table_items(B) COMMA. { A = B; }
 table_items(A) ::= table_items(B) COMMA column(C). { A = cqli_table_column(p, B, C); }
 table_items(A) ::= table_items(B) COMMA key_columns(C). { A = cqli_table_key(p, B, C); }

@@ -44,7 +44,8 @@ struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) {
     token_reader_init(&p.reader, text, e);
     p.binds = SEQ(&p, const char *);
     if (!p.failed) cqli_run(&p, next_token);
-    if (p.rejected) cqli_syntax_error(&p);
+    if (p.noted && (!e->set || e->code == ERR_SYNTAX)) err_clear(e), err_set(e, ERR_SYNTAX, "%s", p.noted);
+    else if (p.rejected) cqli_syntax_error(&p);
     if (e->set) return NULL;
     if (!p.stmt) return err_set(e, ERR_SYNTAX, "line 0:-1 no viable alternative at input '<EOF>'"), NULL;
     p.stmt->binds = (struct ast_binds){.n = p.binds->n, .names = p.binds->p};

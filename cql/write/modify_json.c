@@ -3,8 +3,8 @@
 #include "cql/write/modify.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/hash_order.h"
 #include "types/json_text.h"
 
 struct scan {
@@ -171,33 +171,30 @@ static int decode(struct cql_request *r, const struct modify_plan *p, struct sli
 
 /* ---- the order of columns ---- */
 
-/* Where Java's HashMap keeps a ByteBuffer with the name. */
-static uint32_t bucket_of(const char *name, uint32_t buckets) {
-    uint32_t h = 1;
-    for (size_t i = strlen(name); i-- > 0;) h = 31 * h + (uint32_t)(int32_t)(int8_t)name[i];
-    return (h ^ h >> 16) & (buckets - 1);
+static bool before(const struct schema_column *a, const struct schema_column *b) {
+    bool key = schema_column_is_key(a), other = schema_column_is_key(b);
+    if (key || other) return key && (!other || a->ordinal < b->ordinal);
+    return strcmp(a->name, b->name) < 0;
 }
 
-struct placed {
-    uint32_t bucket, ordinal;
-};
-
-static int by_bucket(const void *a, const void *b) {
-    const struct placed *x = a, *y = b;
-    if (x->bucket != y->bucket) return x->bucket < y->bucket ? -1 : 1;
-    return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+/* Keys first, then all others by name: so a table that was created puts them into its map. Statics and regular columns stand each by name in t. */
+static void columns_as_created(const struct schema_table *t, uint32_t *ordinals) {
+    uint32_t a = 0, b = t->n_partition_key + t->n_clustering + t->n_static, statics_end = b;
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        bool first = b == t->n_columns || (a < statics_end && before(&t->columns[a], &t->columns[b]));
+        ordinals[i] = first ? a++ : b++;
+    }
 }
 
 const uint32_t *modify_json_order(const struct schema_table *t, struct arena *a) {
-    uint32_t n = t->n_columns, buckets = 16;
-    struct placed *placed = ARENA_ARRAY(a, n, struct placed);
-    uint32_t *order = ARENA_ARRAY(a, n, uint32_t);
-    if (!placed || !order) return NULL;
-    while (n > buckets / 4 * 3) buckets *= 2;
-    for (uint32_t i = 0; i < n; i++) placed[i] = (struct placed){.bucket = bucket_of(t->columns[i].name, buckets), .ordinal = i};
-    qsort(placed, n, sizeof *placed, by_bucket);
-    for (uint32_t i = 0; i < n; i++) order[i] = placed[i].ordinal;
-    return order;
+    const char **names = ARENA_ARRAY(a, t->n_columns, const char *);
+    uint32_t *created = ARENA_ARRAY(a, t->n_columns, uint32_t), *order = ARENA_ARRAY(a, t->n_columns, uint32_t);
+    if (!names || !created || !order) return NULL;
+    columns_as_created(t, created);
+    for (uint32_t i = 0; i < t->n_columns; i++) names[i] = t->columns[created[i]].name;
+    const uint32_t *held = hash_order(a, names, t->n_columns);
+    for (uint32_t i = 0; held && i < t->n_columns; i++) order[i] = created[held[i]];
+    return held ? order : NULL;
 }
 
 int modify_json_values(struct cql_request *r, const struct modify_plan *p, const struct value **out) {

@@ -100,6 +100,7 @@ class Values:
     def __init__(self, rng):
         self.rng, self.known, self.texts = rng, {("null", "null"): (None, "null")}, {}
         self.user_types = {}  # name -> [(field, type)]
+        self.one_form = False  # equal values are bound with equal bytes
 
     def plain(self, type_, least=0):
         """The text of a random literal; a collection has at least so many elements."""
@@ -109,7 +110,8 @@ class Values:
             return self.user_value(type_)
         if "<" not in type_:
             text = self.rng.choice(list(DURATIONS) if type_ == "duration" else LITERALS[type_])
-            self.known[type_, text] = (scalar_value(type_, text), scalar_json(type_, text))
+            value = scalar_value(type_, text)
+            self.known[type_, text] = (int(value) if self.one_form and isinstance(value, Padded) else value, scalar_json(type_, text))
             return text
         kind, inner = type_[:type_.index("<")], parameters(type_)
         if kind == "tuple":

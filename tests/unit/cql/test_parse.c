@@ -88,7 +88,7 @@ static void test_parse_create_table_of_the_founding_example(void **state) {
     assert_string_equal(t->columns[5].type->name, "int");
     assert_int_equal(t->n_partition_key, 2);
     assert_int_equal(t->n_clustering, 2);
-    assert_int_equal(t->n_primary_keys, 1);
+    assert_true(t->has_primary_key);
     assert_string_equal(t->clustering[1], "ck_col2");
     assert_string_equal(t->props.props[0].name, "tags");
     assert_int_equal(t->props.props[0].value->n, 1);
