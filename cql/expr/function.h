@@ -26,6 +26,7 @@ struct function {
     const struct cql_type *const *args;
     function_fn call;
     bool pure;
+    bool monotonic;  /* in its first argument */
     bool takes_null; /* called even when an argument is null; otherwise the result is null then */
     bool raw;        /* a value of no bytes is a value, too, of whatever type */
     enum ast_expr_kind op; /* of an operator */
@@ -56,6 +57,9 @@ struct function_args {
  * NULL: no such function for these arguments, with Cassandra's ERR_INVALID. */
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
                                         const struct receiver *to) MUST_CHECK;
+/* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument that is said to be one. */
+void function_print(const struct function *f, uint32_t constants, struct buf *out);
+
 /* ---- function_operator.c ---- */
 
 /* has_marker: an operand is a bare bind marker, which no receiver gives a type. */
@@ -63,7 +67,7 @@ const struct function *function_operator(struct compile *c, enum ast_expr_kind o
                                          bool has_marker) MUST_CHECK;
 
 /* function_native.c */
-#define FUNCTION(name, alias, result, args, call, pure) int function_##call(const struct function_in *in, struct buf *out);
+#define FUNCTION(name, alias, result, args, call, pure, monotonic) int function_##call(const struct function_in *in, struct buf *out);
 #define FUNCTION_311(...)
 #include "cql/expr/function.def"
 #undef FUNCTION

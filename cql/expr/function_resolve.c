@@ -8,12 +8,12 @@ struct native {
     const char *name, *alias, *args;
     enum cql_type_id result;
     function_fn call;
-    bool pure, only_keyspaces;
+    bool pure, monotonic, only_keyspaces;
 };
 
 static const struct native natives[] = {
-#define NATIVE(name_, alias_, result_, args_, call_, pure_, keyspaces)                                                                     \
-    {.name = name_, .alias = alias_, .args = args_, .result = CQL_##result_, .call = function_##call_, .pure = pure_, .only_keyspaces = keyspaces},
+#define NATIVE(name_, alias_, result_, args_, call_, pure_, monotonic_, keyspaces)                                                          \
+    {.name = name_, .alias = alias_, .args = args_, .result = CQL_##result_, .call = function_##call_, .pure = pure_, .monotonic = monotonic_, .only_keyspaces = keyspaces},
 #define FUNCTION(...) NATIVE(__VA_ARGS__, false)
 #define FUNCTION_311(...) NATIVE(__VA_ARGS__, true)
 #include "cql/expr/function.def"
@@ -59,7 +59,9 @@ static void add_natives(struct candidates *k) {
         if (r->only_keyspaces && (!k->c->schema || k->c->schema->cassandra_mode)) continue;
         const struct cql_type *args[NATIVE_ARGS_MAX];
         struct function *f = add(k, cql_type_scalar(r->result), args, native_args(r->args, args), r->call);
-        if (f) f->pure = r->pure;
+        if (!f) return;
+        f->pure = r->pure;
+        f->monotonic = r->monotonic;
     }
 }
 
@@ -131,12 +133,15 @@ static void add_math(struct candidates *k) {
 
 /* ---- texts ---- */
 
-static void print_signature(const struct function *f, struct buf *out) {
+void function_print(const struct function *f, uint32_t constants, struct buf *out) {
     const char *quote = f->name[0] == '_' ? "\"" : "";
     buf_printf(out, "system.%s%s%s : (", quote, f->name, quote);
     for (uint32_t i = 0; i < f->n_args; i++) {
         if (i) buf_put_str(out, ", ");
-        cql_type_print(f->args[i], out);
+        struct cql_type bare = *f->args[i];
+        if (bare.id == CQL_TUPLE) bare.frozen = false; /* as it is written */
+        cql_type_print(&bare, out);
+        if (constants >> i & 1) buf_put_str(out, "(constant)");
     }
     buf_put_str(out, ") -> ");
     cql_type_print(f->result, out);
@@ -147,7 +152,7 @@ static const struct function *refuse(const struct candidates *k, const char *key
     buf_init(&list, 4096);
     for (uint32_t i = 0; i < k->n; i++) {
         if (i) buf_put_str(&list, ", ");
-        print_signature(k->all[i], &list);
+        function_print(k->all[i], 0, &list);
     }
     struct slice s = buf_slice(&list);
     const char *dot = keyspace ? "." : "";

@@ -28,23 +28,36 @@ static int open_group(struct row_group *g) {
     return 0;
 }
 
-/* Equal bytes are equal values; of clustering columns other bytes may be, too (1.0 and 1.00). */
+/* Equal bytes are equal values; of clustering columns other bytes may be, too (1.0 and 1.00). What a function comes to is compared by its bytes. */
 static bool in_group(const struct row_group *g) {
     if (slice_eq(buf_slice(&g->next_key), buf_slice(&g->key))) return true;
     const struct schema_table *t = g->plan->table;
-    struct rd key = rd_of(buf_slice(&g->key));
+    struct rd key = rd_of(buf_slice(&g->key)), next = rd_of(buf_slice(&g->next_key));
     for (uint32_t i = 0; i < g->plan->n_group; i++) {
-        struct slice mine = value_slice(g->row.values[i]), first = rd_bytes(&key, rd_u32(&key));
-        bool same = slice_eq(mine, first) || (i >= t->n_partition_key && cql_value_compare(t->columns[i].type, mine, first) == 0);
-        if (!same) return false;
+        struct slice mine = rd_bytes(&next, rd_u32(&next)), first = rd_bytes(&key, rd_u32(&key));
+        bool computed = g->plan->group_function && i + 1 == g->plan->n_group;
+        bool same = slice_eq(mine, first) || (i >= t->n_partition_key && !computed && cql_value_compare(t->columns[i].type, mine, first) == 0);
+        if (!same || key.bad || next.bad) return false; /* bad: one is null, and the other is not */
     }
     return true;
 }
 
+static int put_key(struct row_group *g) {
+    const struct select_plan *p = g->plan;
+    uint32_t plain = p->n_group - (p->group_function != NULL);
+    buf_clear(&g->next_key, KEY_KEEP);
+    for (uint32_t i = 0; i < plain; i++) cql_elem_put(g->row.values[i], &g->next_key);
+    if (!p->group_function) return 0;
+    struct term_context c = {.r = g->r, .view = g->row.view, .values = g->row.values};
+    struct value last;
+    if (term_eval_in(p->group_function, &c, &last)) return -1;
+    cql_elem_put(last, &g->next_key);
+    return 0;
+}
+
 /* The row is the first of another group than the open one. */
 static int compare_group(struct row_group *g, bool *other) {
-    buf_clear(&g->next_key, KEY_KEEP);
-    for (uint32_t i = 0; i < g->plan->n_group; i++) cql_elem_put(g->row.values[i], &g->next_key);
+    if (put_key(g)) return -1;
     if (buf_failed(&g->next_key)) return err_nomem(g->r->err);
     *other = !g->open || !in_group(g);
     return 0;

@@ -1,4 +1,5 @@
-/* Rows to groups: aggregates over all rows, or GROUP BY over runs of rows with the same leading key columns.
+/* Rows to groups: aggregates over all rows, or GROUP BY over runs of rows with the same leading key columns, or the same
+ * value of a function of the last of these.
  *
  * A group is handed on when the first row of the next one came up, which is then pending; a page that ends there gives it back to the
  * source. Of a group's rows only the first is kept: the values that the select list looks at, and what else it needs of that row. So
@@ -19,7 +20,7 @@ struct row_group {
     struct arena keep;           /* of the group's first row: */
     struct value *first, *latched;
     struct value *times;         /* room to compute latched in; nulls, as of no row, until then */
-    struct buf key, next_key;    /* values of the columns that it is grouped by */
+    struct buf key, next_key;    /* values of the columns that it is grouped by, or of the function of the last */
     struct read_row row;         /* of the next group */
     bool open, pending, ended;
 };

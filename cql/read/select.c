@@ -183,8 +183,7 @@ static bool has_partition_in(const struct select_plan *p) {
     return false;
 }
 
-/* Is a clustering column restricted by =? On a system table nothing is sought: every restriction is a filter. */
-static bool is_fixed(const struct select_plan *p, uint32_t position) {
+bool select_is_fixed(const struct select_plan *p, uint32_t position) {
     const struct where_plan *w = p->where;
     if (position < w->n_clustering_steps) return w->clustering_steps[position]->kind == STEP_EQ;
     for (uint32_t i = 0; p->table->virt && i < w->n_filters; i++)
@@ -227,7 +226,7 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
         if (col->kind != COLUMN_CLUSTERING)
             return err_invalid(c->err, "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got %s", col->name);
         /* Columns fixed by = may be left out. */
-        while (at < col->position && is_fixed(p, at)) at++;
+        while (at < col->position && select_is_fixed(p, at)) at++;
         if (col->position != at)
             return err_invalid(c->err, "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY");
         at++;
@@ -242,32 +241,6 @@ static int compile_order(struct compile *c, struct select_plan *p, const struct 
 /* Rows of several partitions are sorted by columns that nobody may have selected. */
 static void want_ordering(const struct select_plan *p, bool *wanted) {
     for (uint32_t i = 0; i < p->n_order; i++) wanted[schema_clustering(p->table, i)->ordinal] = true;
-}
-
-/* GROUP BY names leading primary key columns; those restricted by = may be left out. */
-static int compile_group(struct compile *c, struct select_plan *p, const struct ast_select *ast) {
-    const struct schema_table *t = p->table;
-    uint32_t at = 0, keys = t->n_partition_key + t->n_clustering;
-    for (uint32_t i = 0; i < ast->n_group_by; i++) {
-        const struct ast_expr *x = ast->group_by[i];
-        if (x->kind != EXPR_NAME) return err_invalid(c->err, "GROUP BY on functions is not yet supported.");
-        const struct schema_column *col = schema_column_find(t, x->name);
-        if (!col) return selector_undefined(c, t, x->name);
-        if (col->ordinal >= keys) return err_invalid(c->err, "Group by is currently only supported on the columns of the PRIMARY KEY, got %s", col->name);
-        bool by_key = p->where->partitions == WHERE_KEYS || t->virt;
-        while (at < col->ordinal && at < t->n_partition_key && by_key && p->where->partition_steps[at] && p->where->partition_steps[at]->kind == STEP_EQ) at++;
-        while (at < col->ordinal && at >= t->n_partition_key && is_fixed(p, at - t->n_partition_key)) at++;
-        if (col->ordinal != at)
-            return err_invalid(c->err, "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
-        at++;
-    }
-    if (at && at < t->n_partition_key)
-        return err_invalid(c->err, "Group by is not supported on only a part of the partition key");
-    if (p->distinct && at > t->n_partition_key)
-        return err_invalid(c->err, "Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
-    p->n_group = at;
-    p->grouped = ast->n_group_by > 0;
-    return 0;
 }
 
 static int check_partition_limit(struct compile *c, const struct select_plan *p, const struct ast_select *ast) {
@@ -341,6 +314,7 @@ static int make_salt(struct compile *c, struct select_plan *p) {
     buf_u32(&b, p->table->storage);
     buf_u8(&b, (uint8_t)(p->reversed | p->distinct << 1 | (p->partition_limit != NULL) << 2 | p->grouped << 3 | (p->n_aggregates > 0) << 4));
     buf_uvarint(&b, p->n_group);
+    if (p->group_function) buf_put_str(&b, p->group_salt);
     buf_u8(&b, (uint8_t)(p->where->partitions | p->where->rows << 2));
     put_steps(&b, p->where->partition_steps, p->where->partitions == WHERE_KEYS ? p->table->n_partition_key : 0);
     put_steps(&b, p->where->clustering_steps, p->where->n_clustering_steps);
@@ -376,7 +350,7 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     }
     p->several_partitions = has_partition_in(p);
     if (p->distinct && check_distinct(c, p, ast, wanted)) return -1;
-    if (compile_group(c, p, ast) || check_partition_limit(c, p, ast) || compile_order(c, p, ast)) return -1;
+    if (select_compile_group(c, p, ast) || check_partition_limit(c, p, ast) || compile_order(c, p, ast)) return -1;
     if (p->where->needs_filtering) return where_refuse_filtering(c);
     if (compile_limits(c, p, ast)) return -1;
     want_ordering(p, wanted);

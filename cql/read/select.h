@@ -31,6 +31,9 @@ struct select_plan {
     uint32_t n_latches;
     const struct term *latches; /* what groups keep of the row that opens them, beside its values */
     uint32_t n_group; /* leading primary key columns that GROUP BY names */
+    const struct term *group_function; /* of the last of them, whose values make the groups; NULL: the column's own */
+    const char *group_salt;  /* the function as written */
+    const char *group_fault; /* it is none that groups can be made with: told when the statement runs, as in Cassandra; else NULL */
     bool grouped;
     uint32_t salt; /* of paging states: what they are bound to */
 };
@@ -40,5 +43,9 @@ static inline const struct value *select_result(const struct select_plan *p, con
     return p->consecutive ? values + p->ordinals[0] : NULL;
 }
 
+/* Is a clustering column restricted by =? On a system table nothing is sought: every restriction is a filter. */
+bool select_is_fixed(const struct select_plan *p, uint32_t position);
+/* select_group.c: GROUP BY. */
+int select_compile_group(struct compile *c, struct select_plan *p, const struct ast_select *ast) MUST_CHECK;
 int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) MUST_CHECK;
 extern const struct statement_ops select_ops;

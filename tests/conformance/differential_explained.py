@@ -166,8 +166,9 @@ def list_of_a_row_beside_static_conditions(table, statement, tally, cassandra):
 
 @explains("Two faults of a select list: Cassandra finds the functions of all calls before it reads literals, Tally goes call by call")
 def literal_within_a_call_that_is_refused(table, statement, tally, cassandra):
-    masked = re.search(r"\(mask_replace\(.*, 'x'\)|mask_replace\(.*, 'x'\) [-+]", statement.partition(" FROM ")[0])
-    return bool(masked and tally.error and re.search(r'"(Invalid call to function|Type error: |the \S+ operation is not supported|Function system\.)', cassandra.error))
+    what = statement.partition(" FROM ")[0]
+    literal = re.search(r"\(mask_replace\(.*, 'x'\)|mask_replace\(.*, 'x'\) [-+]", what) or (re.search(r"\w\(floor\(", what) and re.search(r"\"Unable to (?:make|coerce)", tally.error))
+    return bool(literal and tally.error and re.search(r'"(Invalid call to function|Type error: |the \S+ operation is not supported|Function system\.)', cassandra.error))
 
 
 @explains("Cassandra puts a null that a column holds into a map of a select list, which no driver can read; Tally refuses it")
@@ -186,4 +187,5 @@ def json_of_a_list_with_null_decimals(table, statement, tally, cassandra):
     listed = re.search(r"toJson\(\[(\w+)", statement) or re.search(r"SELECT JSON .*\[(\w+)", statement)
     if not listed or dict(table.columns).get(listed.group(1)) != "decimal" or not answered(tally, cassandra):
         return False
-    return list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and [r.replace("null", '""') for r in rows(tally)] == [r.replace("null", '""') for r in rows(cassandra)]
+    plain = [[re.sub(r'(?:\\\\"){2}|""', "null", r) for r in rows(answer)] for answer in (tally, cassandra)]  # within the JSON of a row it is quoted
+    return list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and plain[0] == plain[1]

@@ -1,7 +1,7 @@
 """A random table, and random statements for it. See differential.py."""
 import json
 
-from differential_functions import NUMBERS, call
+from differential_functions import NUMBERS, OF_TIMES, call
 from differential_values import LITERALS, Values, is_multicell, parameters
 
 KEY_TYPES = list(LITERALS)
@@ -518,7 +518,13 @@ class Table:
         if not self.chance(0.15):
             return ""
         names = [n for n, _ in self.pk + ([] if distinct and self.chance(0.8) else self.ck)]
-        return " GROUP BY " + ", ".join(names[:self.rng.randrange(len(self.pk) - (self.chance(0.05)), len(names) + 1)] or names)
+        taken = names[:self.rng.randrange(len(self.pk) - (self.chance(0.05)), len(names) + 1)] or names
+        kind = dict(self.pk + self.ck)[taken[-1]]
+        if kind in OF_TIMES and self.chance(0.6):
+            taken[-1] = self.rng.choice(OF_TIMES[kind]).format(taken[-1])
+        elif self.chance(0.05):
+            taken[-1] = f"-{taken[-1]}" if kind in NUMBERS else f"toJson({taken[-1]})"
+        return " GROUP BY " + ", ".join(taken)
 
     def select(self):
         distinct = bool(self.chance(0.08))
