@@ -61,6 +61,11 @@ static int put_items(const struct term *t, const struct term_context *c, struct 
     return buf_failed(out) ? err_nomem(c->r->err) : 0;
 }
 
+/* Cassandra takes the type of a set's elements from the first of them, with the order that it has where it is a clustering column. */
+static bool descends(const struct term *t) {
+    return t->type->id == CQL_SET && t->n_args && t->args[0] && t->args[0]->kind == TERM_COLUMN && t->args[0]->column->desc;
+}
+
 static int eval_items(const struct term *t, const struct term_context *c, struct value *out) {
     struct buf b;
     buf_init(&b, 64 << 20);
@@ -68,7 +73,8 @@ static int eval_items(const struct term *t, const struct term_context *c, struct
     if (rc == 0) rc = keep(c->r, &b, out);
     buf_fini(&b);
     bool sorts = t->type->id == CQL_SET || t->type->id == CQL_MAP;
-    return rc == 0 && sorts ? term_sort(t->type, c->r, out) : rc;
+    if (rc == 0 && sorts) rc = term_sort(t->type, c->r, out);
+    return rc == 0 && descends(t) ? term_turn(t->type, c->r, out) : rc;
 }
 
 /* At most FUNCTION_ARGS_MAX of them. */

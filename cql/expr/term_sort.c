@@ -112,4 +112,16 @@ static int by_order(const struct cql_type *t, struct cql_request *r, struct valu
 }
 
 int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) { return by_order(t, r, v, false); }
+
+int term_turn(const struct cql_type *t, struct cql_request *r, struct value *v) {
+    struct cql_elems it;
+    uint32_t n = 0;
+    if (cql_elems_open(t, value_slice(*v), &it) < 0) return 0;
+    for (struct entry e; read_entry(t, &it, &e);) n++;
+    struct entry *all = ARENA_ARRAY(r->arena, n + 1, struct entry);
+    if (!all || cql_elems_open(t, value_slice(*v), &it) < 0) return err_nomem(r->err);
+    for (uint32_t i = n; i > 0 && read_entry(t, &it, &all[i - 1]);) i--;
+    return write_all(t, r, all, n, v);
+}
+
 int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) { return by_order(t, r, v, changes_inside(t)); }

@@ -8,6 +8,8 @@
 bool term_settles(const struct cql_type *t);
 /* Sorts a set's or map's wire form by element or key and drops what repeats (the last value wins). */
 int term_sort(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
+/* A sorted set, from the greatest element to the least. */
+int term_turn(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
 /* That, and the elements in their canonical form, within collections and vectors in it, too. v stays as it is when nothing changes. */
 int term_settle(const struct cql_type *t, struct cql_request *r, struct value *v) MUST_CHECK;
 /* The same of one element of a bound collection, whatever its type. */

@@ -16,6 +16,7 @@
 enum modify_op_kind {
     MODIFY_SET, MODIFY_ADD, MODIFY_PREPEND, MODIFY_SUBTRACT, MODIFY_PUT, MODIFY_LIST_SET, MODIFY_FIELD, /* UPDATE, INSERT */
     MODIFY_COUNT,                                                                                       /* counter + value */
+    MODIFY_INCREASE,                                                                                    /* what is stored + value */
     MODIFY_DELETE, MODIFY_DISCARD, MODIFY_LIST_DELETE, MODIFY_FIELD_DELETE,                             /* DELETE */
 };
 
@@ -27,6 +28,7 @@ struct modify_op {
     uint32_t turn; /* in the statement */
     uint16_t field;
     bool negative; /* MODIFY_COUNT: minus */
+    const struct function *sum; /* MODIFY_INCREASE: of two values of the column's type */
 };
 
 struct modify_plan {

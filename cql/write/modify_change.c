@@ -1,6 +1,7 @@
 /* From a bound write to changes of mutations: cells of every row it touches, and what that costs. */
 #include <assert.h>
 
+#include "cql/expr/function.h"
 #include "cql/request/db.h"
 #include "cql/write/modify.h"
 #include "cql/row/row_key.h"
@@ -126,13 +127,27 @@ static int count(struct modify_write *w, struct cell_writer *cw, const struct mo
     return cells_set(cw, op->column, value_of(p, 8));
 }
 
+/* Adds v to what is there; 1: nothing is, and so nothing is written. */
+static int increase(struct modify_write *w, const struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct value *v) {
+    uint32_t n;
+    const struct eng_cell *cell = cells_of(&(struct eng_row){.cells = cw->cells, .n_cells = cw->n}, op->column, &n); /* of an operation before */
+    cell = cell ? cell + n - 1 : cells_of(current, op->column, &n);
+    if (!cell) return 1;
+    const struct value both[] = {value_of_slice(cell->value), *v};
+    if (function_call(op->sum, w->r, both, 2, v)) return -1;
+    return value_is_null(*v) ? err_invalid(w->r->err, "Invalid null or empty value for an addition to column %s", op->column->name) : 0;
+}
+
 static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
     struct value v, element = {.n = 0};
     if (op_value(w, op, &v) || op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
+    int nothing = op->kind == MODIFY_INCREASE ? increase(w, cw, op, current, &v) : 0;
+    if (nothing) return nothing < 0 ? -1 : 0;
     cost_column(w, c, op, v);
     switch (op->kind) {
-    case MODIFY_SET: return cells_set(cw, op->column, v);
+    case MODIFY_SET:
+    case MODIFY_INCREASE: return cells_set(cw, op->column, v);
     case MODIFY_ADD: return cells_add(cw, op->column, v);
     case MODIFY_PREPEND: return cells_prepend(cw, op->column, v);
     case MODIFY_SUBTRACT: return cells_subtract(cw, op->column, v, current);

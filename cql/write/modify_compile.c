@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/name_tree.h"
+#include "cql/expr/function.h"
 #include "system_schema/virtual.h"
 
 struct builder {
@@ -54,7 +55,7 @@ static struct modify_op *new_op(struct builder *b, enum modify_op_kind kind, con
     op->turn = b->plan->n_ops++;
     op->kind = kind;
     op->column = col;
-    if (kind == MODIFY_LIST_SET || kind == MODIFY_LIST_DELETE || (kind == MODIFY_SUBTRACT && col->type->id == CQL_LIST)) b->plan->reads = true;
+    if (kind == MODIFY_INCREASE || kind == MODIFY_LIST_SET || kind == MODIFY_LIST_DELETE || (kind == MODIFY_SUBTRACT && col->type->id == CQL_LIST)) b->plan->reads = true;
     return op;
 }
 
@@ -306,8 +307,8 @@ static int compile_where(struct builder *b, const struct ast_where *where, enum 
 
 /* ---- UPDATE ---- */
 
-/* What the user wrote, as Cassandra quotes it: v = v + 1, m['a'] = 1. */
-static int bad_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
+/* What the user wrote, as Cassandra quotes it: v = v + 1, m['a'] = 1. what: a column is, or a type. */
+static int refuse_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
     const char *sign = a->op == ASSIGN_SUB || a->op == ASSIGN_PREPEND ? "-" : "+";
     struct buf text;
     buf_init(&text, 4096);
@@ -322,8 +323,13 @@ static int bad_operation(struct builder *b, const struct ast_assignment *a, cons
     if (a->op == ASSIGN_ADD || a->op == ASSIGN_SUB) buf_printf(&text, "%s %s ", a->column, sign);
     ast_print_expr(a->value, &text);
     if (a->op == ASSIGN_PREPEND) buf_printf(&text, " %s %s", sign, a->column);
-    buf_printf(&text, ") for %s column %s", what, a->column);
+    buf_printf(&text, ") for %s %s", what, a->column);
     return err_set_buf(b->c->err, ERR_INVALID, &text);
+}
+
+static int bad_operation(struct builder *b, const struct ast_assignment *a, const char *what) {
+    const char *column = named(b->c, "%s column", what);
+    return column ? refuse_operation(b, a, column) : -1;
 }
 
 static int set_value(struct builder *b, struct modify_op *op, const struct ast_expr *x, const char *name, const struct cql_type *type) {
@@ -357,10 +363,28 @@ static int map_operand(struct builder *b, const struct ast_assignment *a, struct
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
+static enum match fits_column(void *type, uint32_t i, const struct cql_type *t) {
+    (void)i;
+    return cql_type_eq(type, t) ? MATCH_EXACT : MATCH_NO;
+}
+
+/* A statement with conditions may add to numbers and texts, for it reads what is there (5.0; to Cassandra 3.11 it is a counter that is none). */
+static int update_increase(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
+    bool text = col->type->id == CQL_TEXT || col->type->id == CQL_ASCII;
+    if (!text && !function_is_number(col->type)) return refuse_operation(b, a, "non-numeric and non-text type");
+    struct modify_op *op = new_op(b, MODIFY_INCREASE, col);
+    struct receiver to = receiver_of(b->table, col->name, col->type);
+    struct function_args args = {.n = 2, .fits = fits_column, .arg = (void *)(uintptr_t)col->type};
+    op->sum = function_operator(b->c, EXPR_ADD, &args, &to, false);
+    return op->sum ? set_value(b, op, a->value, col->name, col->type) : -1;
+}
+
 static int update_add_or_subtract(struct builder *b, const struct ast_assignment *a, const struct schema_column *col) {
     const struct cql_type *t = col->type;
     bool add = a->op == ASSIGN_ADD;
     if (t->id == CQL_COUNTER) return update_counter(b, a, col);
+    bool single = !cql_type_is_collection(t) && t->id != CQL_UDT && t->id != CQL_TUPLE;
+    if (single && add && b->plan->conditional && b->c->schema->cassandra_mode) return update_increase(b, a, col);
     if (!cql_type_is_collection(t)) return bad_operation(b, a, add && (t->id == CQL_UDT || t->id == CQL_TUPLE) ? "tuple" : "non counter");
     if (!cql_type_is_multicell(t)) return bad_operation(b, a, "frozen collection");
     struct modify_op *op = new_op(b, add ? MODIFY_ADD : MODIFY_SUBTRACT, col);

@@ -267,7 +267,9 @@ class Table:
             return f"INSERT INTO {self.name} JSON {self.values.json_text(text)}{default}{condition}{using}"
         return f"INSERT INTO {self.name} ({', '.join(n for n, _ in pairs)}) VALUES ({', '.join(v for _, v in pairs)}){condition}{using}"
 
-    def assignment(self, name, type_):
+    def assignment(self, name, type_, conditional=False):
+        if type_ in NUMBERS + ["text", "ascii"] and self.chance(0.15 if conditional else 0.01):  # without conditions it is refused
+            return f"{name} = {name} + {self.values.literal(type_)}"
         values, inner = self.values, parameters(type_) if "<" in type_ else []
         if type_ == "counter":
             amounts = [self.number("counter", self.rng.randrange(-3, 9)) for _ in range(self.rng.choice([1, 1, 1, 2]))]
@@ -323,7 +325,7 @@ class Table:
         if not statics_only and self.static and self.chance(0.2):
             chosen = chosen + self.static[:1]
         where = self.equals(self.pk, self.partition()) + ([] if statics_only else self.row_relations())
-        sets = ", ".join(self.assignment(n, t) for n, t in chosen)
+        sets = ", ".join(self.assignment(n, t, conditional) for n, t in chosen)
         using = self.using(timestamp=not conditional) if not self.counters else ""
         return f"UPDATE {self.name}{using} SET {sets} WHERE {' AND '.join(where)}{self.condition() if conditional else ''}"
 
@@ -369,8 +371,8 @@ class Table:
         where = self.equals(self.pk, self.partition())
         if self.regular and self.chance(0.4):
             where += self.equals(self.ck, self.clustering())
-            return f"UPDATE {self.name} SET {self.assignment(*self.rng.choice(self.regular))} WHERE {' AND '.join(where)}{condition}"
-        return f"UPDATE {self.name} SET {self.assignment(*self.rng.choice(self.static))} WHERE {' AND '.join(where)}{condition}"
+            return f"UPDATE {self.name} SET {self.assignment(*self.rng.choice(self.regular), True)} WHERE {' AND '.join(where)}{condition}"
+        return f"UPDATE {self.name} SET {self.assignment(*self.rng.choice(self.static), True)} WHERE {' AND '.join(where)}{condition}"
 
     def batch(self):
         kind = "COUNTER " if self.counters != self.chance(0.02) else self.rng.choice(["", "UNLOGGED "])
