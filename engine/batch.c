@@ -328,6 +328,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     struct eng *eng = b->eng;
     struct engi_table *t = engi_table(eng, w->table);
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
+    assert(engi_ward_is_entered(eng->runs, key)); /* invariant 7 (a) */
     bool alone = replaces(b, t, w);
     if (t) raise_columns(t, w->columns);
     engi_slot_raise(&eng->slots, w->hash, w->newest);
@@ -425,7 +426,10 @@ static bool share_group(struct eng_batch *b, size_t from, size_t to, bool wait) 
             return false;
         }
     }
-    for (size_t i = from; i < to; i++) b->writes[i].step = SHARED;
+    for (size_t i = from; i < to; i++) {
+        b->writes[i].step = SHARED;
+        engi_ward_enter(b->eng->runs, key_of(b, &b->writes[i]));
+    }
     return true;
 }
 
@@ -445,6 +449,7 @@ static void leave_slots(struct eng_batch *b, enum step step) {
     for (size_t i = 0; i < b->n_writes; i++) {
         struct write *w = &b->writes[i];
         if (w->step != SHARED) continue;
+        engi_ward_leave(b->eng->runs, key_of(b, w));
         if (w->claimed) engi_slot_end_claim(slots, w->hash);
         else engi_slot_leave(slots, w->hash);
         w->claimed = false;

@@ -141,20 +141,25 @@ int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
     return eng_wait_durable(eng, engi_commit_next_seq(eng), e);
 }
 
-/* What the row cache counts itself. */
-static uint64_t row_cache_stat(const struct eng *eng, enum eng_stat stat) {
+/* What the row cache and the runs count themselves. */
+static uint64_t cache_stat(const struct eng *eng, enum eng_stat stat) {
     struct engi_row_cache_stats s = engi_row_cache_stats(eng->row_cache);
+    struct engi_run_stats runs = engi_run_stats(eng->runs);
     switch (stat) {
     case ENG_STAT_ROW_CACHE_HITS: return s.hits;
     case ENG_STAT_ROW_CACHE_MISSES: return s.misses;
     case ENG_STAT_ROW_CACHE_ROWS: return s.rows;
     case ENG_STAT_ROW_CACHE_BYTES: return s.bytes;
+    case ENG_STAT_RUN_HITS: return runs.hits;
+    case ENG_STAT_RUN_MISSES: return runs.misses;
+    case ENG_STAT_RUNS: return runs.runs;
+    case ENG_STAT_RUN_BYTES: return runs.bytes;
     default: return 0;
     }
 }
 
 uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
-    uint64_t n = row_cache_stat(eng, stat) + atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
+    uint64_t n = cache_stat(eng, stat) + atomic_load_explicit(&eng->stats[stat], memory_order_relaxed);
     for (int i = 0; i < ENGI_GATES && (stat == ENG_STAT_PUTS || stat == ENG_STAT_MERGES); i++)
         n += atomic_load_explicit(stat == ENG_STAT_PUTS ? &eng->gate.gates[i].puts : &eng->gate.gates[i].merges, memory_order_relaxed);
     if (stat == ENG_STAT_SLOT_WAITS) n += atomic_load_explicit(&eng->slots.waits, memory_order_relaxed);
@@ -263,6 +268,13 @@ static struct kv *open_kv(const struct eng_options *o, const struct kv_options *
     return o->data_dir ? kv_rocksdb_open(kv, e) : kv_memory_open(kv, e);
 }
 
+/* Rows that are read one by one, and slices. Without memory for one of them, there is none. */
+static void open_row_cache(struct eng *eng, size_t bytes) {
+    size_t runs = bytes / ENGI_RUNS_SHARE;
+    eng->row_cache = bytes ? engi_row_cache_new(bytes - runs) : NULL;
+    eng->runs = engi_runs_new(runs);
+}
+
 struct eng *eng_open(const struct eng_options *o, struct err *e) {
     struct eng *eng = calloc(1, sizeof(*eng));
     if (!eng) return err_nomem(e), NULL;
@@ -290,7 +302,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     eng->kv_options = kv;
     eng->kv = open_kv(o, &kv, e);
     assert(!eng->kv || eng->kv->one_writer == !eng->shared);
-    if (!eng->shared && o->row_cache_bytes) eng->row_cache = engi_row_cache_new(o->row_cache_bytes); /* without memory for it, none */
+    if (!eng->shared) open_row_cache(eng, o->row_cache_bytes);
     if (eng->kv && !engi_load_marks(eng, e) && !engi_commit_start(eng, e)) {
         engi_write_clock_start(&eng->write_clock, clock_wall_us(eng->clock));
         if (!engi_reclaim_start(eng, e)) return eng;
@@ -305,6 +317,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->notice_lock);
     engi_row_cache_free(eng->row_cache);
+    engi_runs_free(eng->runs);
     engi_tables_free(eng);
     free(eng);
     return NULL;
@@ -324,6 +337,7 @@ void eng_close(struct eng *eng) {
     pthread_mutex_destroy(&eng->expiry_lock);
     pthread_mutex_destroy(&eng->notice_lock);
     engi_row_cache_free(eng->row_cache);
+    engi_runs_free(eng->runs);
     engi_tables_free(eng);
     engi_stripes_fini(eng->stripes);
     free(eng);

@@ -37,7 +37,7 @@ struct eng_options {
     enum eng_durability durability;
     bool cut_damage; /* open a store that is damaged in front of acknowledged rows, and lose what stands behind the damage */
     size_t block_cache_bytes, memtable_bytes; /* memtable: each of ENG_MEMTABLES; 0: defaults */
-    size_t row_cache_bytes;                   /* of rows as they are read one by one, whole and in memory; 0: none. A shared store has none */
+    size_t row_cache_bytes;                   /* of rows and slices that are read again, in memory; 0: none. A shared store has none */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
     uint32_t reclaim_rows_per_second; /* the pace of the thread that takes away what is dead; 0: none runs */
     struct clock *clock;

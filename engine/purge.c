@@ -72,3 +72,22 @@ enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, stru
     if (purged.expired) engi_tell_expiry(eng, key, value, ENG_NO_TS);
     return purged.empty ? KV_REMOVE : KV_CHANGE;
 }
+
+int64_t engi_purge_from(struct slice value) {
+    struct rowi_reader r;
+    struct eng_cell cell;
+    int got;
+    if (rowi_open(&r, value)) return INT64_MIN;
+    struct rowi_shadow shadow = {.row_ts = r.head.del_ts, .column_ts = ENG_NO_TS};
+    int64_t from = r.head.live_ts != ENG_NO_TS && r.head.live_expiry < INT64_MAX ? r.head.live_expiry : INT64_MAX;
+    if (r.head.del_ts != ENG_NO_TS && r.head.del_at < from) from = r.head.del_at;
+    while ((got = rowi_next(&r, &cell)) > 0) {
+        if (rowi_shadowed(&shadow, &cell)) return INT64_MIN;
+        if (is_mortal(&cell) && cell.expiry < from) from = cell.expiry;
+    }
+    return got < 0 ? INT64_MIN : from;
+}
+
+bool engi_may_be_purged(const struct eng *eng, const struct engi_table *t, int64_t from) {
+    return from != INT64_MAX && from < engi_table_now(eng, t) - atomic_load_explicit(&t->gc_grace, memory_order_relaxed);
+}

@@ -102,7 +102,7 @@ static bool claim(struct pass *p, uint64_t hash) {
     return false;
 }
 
-static int write_one(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
+static int write_record(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
     const struct kv_ops *ops = p->eng->kv->ops;
     struct kv_batch *b = ops->batch_new(p->eng->kv);
     if (!b) return err_nomem(e);
@@ -113,6 +113,14 @@ static int write_one(struct pass *p, struct slice key, const struct slice *value
     ops->batch_free(b);
     if (!rc) engi_count(p->eng, ENG_STAT_RECLAIMED);
     if (!rc) engi_changed(p->t, p->bucket);
+    return rc;
+}
+
+/* A partition's record. */
+static int write_one(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
+    engi_ward_enter(p->eng->runs, key); /* invariant 7 (a) */
+    int rc = write_record(p, key, value, e);
+    engi_ward_leave(p->eng->runs, key);
     return rc;
 }
 
@@ -331,7 +339,7 @@ static int clear_marks(struct pass *p, struct err *e) {
         store_u32(key, ENGI_TABLE_MARKS);
         store_u32(key + 4, p->table);
         store_u16(key + 8, place);
-        if (write_one(p, slice_of(key, sizeof(key)), NULL, e)) return -1;
+        if (write_record(p, slice_of(key, sizeof(key)), NULL, e)) return -1;
         engi_mark_put(marks->recorded, place, false);
         if (m == ENGI_MARK_COVER) atomic_fetch_add(&p->eng->heals, 1);
         engi_mark_put(marks->set, place, false);

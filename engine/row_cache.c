@@ -161,33 +161,8 @@ static uint8_t *copy_value(const struct entry *x, struct arena *a) {
     return to;
 }
 
-/* ---- what a compaction may take away without a write ---- */
-
-/* The value's earliest moment in seconds that gc_grace counts from; INT64_MAX: there is none, INT64_MIN: it may change at any time. */
-static int64_t purged_from(struct slice value) {
-    struct rowi_reader r;
-    struct eng_cell cell;
-    int got;
-    if (rowi_open(&r, value)) return INT64_MIN;
-    struct rowi_shadow shadow = {.row_ts = r.head.del_ts, .column_ts = ENG_NO_TS};
-    int64_t from = r.head.live_ts != ENG_NO_TS && r.head.live_expiry < INT64_MAX ? r.head.live_expiry : INT64_MAX;
-    if (r.head.del_ts != ENG_NO_TS && r.head.del_at < from) from = r.head.del_at;
-    while ((got = rowi_next(&r, &cell)) > 0) {
-        if (rowi_shadowed(&shadow, &cell)) return INT64_MIN;
-        bool mortal = rowi_is_deletion(&cell) || cell.flags & ENG_CELL_EXPIRING;
-        if (mortal && cell.expiry < from) from = cell.expiry;
-    }
-    return got < 0 ? INT64_MIN : from;
-}
-
-/* Invariant 6 (d). */
-static bool may_be_purged(const struct eng *eng, const struct engi_table *t, int64_t from) {
-    return from != INT64_MAX && from < engi_table_now(eng, t) - atomic_load_explicit(&t->gc_grace, memory_order_relaxed);
-}
-
 /* ---- tables ---- */
 
-static bool is_shut(uint64_t generation) { return (uint32_t)generation; }
 static uint64_t generation_of(const struct engi_table *t) { return atomic_load_explicit(&t->row_cache, memory_order_acquire); }
 
 void engi_row_cache_shut(struct engi_table *t) {
@@ -197,7 +172,7 @@ void engi_row_cache_shut(struct engi_table *t) {
 void engi_row_cache_open(struct engi_table *t) {
     if (!t) return;
     uint64_t before = atomic_fetch_add(&t->row_cache, ((uint64_t)1 << 32) - 1);
-    assert(is_shut(before));
+    assert(engi_row_cache_is_shut(before));
 }
 
 /* ---- finding ---- */
@@ -210,8 +185,8 @@ static bool begin_look(struct eng *eng, struct engi_table *t, struct slice key, 
     look->hash = murmur3_hash(key);
     look->generation = generation_of(look->table);
     look->slot = engi_slot_state(&eng->slots, look->hash);
-    look->fills = engi_slot_is_free(look->slot) && !is_shut(look->generation);
-    return !is_shut(look->generation);
+    look->fills = engi_slot_is_free(look->slot) && !engi_row_cache_is_shut(look->generation);
+    return !engi_row_cache_is_shut(look->generation);
 }
 
 /* The entry of one place of the bucket, copied; MISS: it is another row's, or is gone. */
@@ -223,7 +198,7 @@ static int take(struct eng *eng, struct shard *s, struct bucket *b, int i, struc
     int64_t from = (int64_t)word(x.words + 2);
     uint64_t generation = word(x.words + 3);
     uint8_t *copy = x.flags & ABSENT ? NULL : copy_value(&x, a);
-    if (!is_same(place_at(b, i), place) || generation != look->generation || may_be_purged(eng, look->table, from)) return ENGI_ROW_CACHE_MISS;
+    if (!is_same(place_at(b, i), place) || generation != look->generation || engi_may_be_purged(eng, look->table, from)) return ENGI_ROW_CACHE_MISS;
     if (!copy && !(x.flags & ABSENT)) return ENGI_ROW_CACHE_MISS; /* no memory: the store's read says so */
     uint64_t seen = place & ~READ_SINCE;
     if (!(place & READ_SINCE)) (void)atomic_compare_exchange_strong_explicit(&b->places[i], &seen, place | READ_SINCE, memory_order_relaxed, memory_order_relaxed);
@@ -398,8 +373,8 @@ void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, stru
     struct shard *s = shard_of(eng->row_cache, look->hash);
     atomic_fetch_add_explicit(&s->misses, 1, memory_order_relaxed);
     if (!look->fills || (value && value->n > ENGI_ROW_CACHE_VALUE_MAX) || !was_missed(eng->row_cache, s, look->hash)) return;
-    int64_t from = value ? purged_from(*value) : INT64_MAX;
-    if (may_be_purged(eng, look->table, from) || !is_current(eng, look) || pthread_mutex_trylock(&s->lock)) return;
+    int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
+    if (engi_may_be_purged(eng, look->table, from) || !is_current(eng, look) || pthread_mutex_trylock(&s->lock)) return;
     bring_in(eng, s, look, key, value, from);
     pthread_mutex_unlock(&s->lock);
 }

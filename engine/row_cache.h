@@ -3,7 +3,7 @@
  * Life of an entry. A reader that does not find its row looks at the row's slot (engine/slot.h), gets the row from the store, and, the second time in a
  * while that a read has missed it, brings it in: unless somebody has begun to write a row of that slot since. Who writes the row takes it out after
  * he has shared or claimed the slot and before the store has the write. A cache that is full forgets what was brought in first and was not read since
- * (CLOCK). Scans neither use it nor fill it.
+ * (CLOCK). Scans neither use it nor fill it: of slices there are runs (engine/run.h).
  *
  * Invariant 6: an entry that can be found is what the store answers to a get of its key at that moment. (a) It is brought in only when nothing was
  * written to its slot from before the get until it can be found; (b) whoever writes or deletes a row's key in the store holds the row's slot from before
@@ -53,7 +53,8 @@ bool engi_row_cache_still(const struct eng *eng, const struct engi_row_look *loo
 
 /* By who holds the row's slot, before the store has the write. */
 void engi_row_cache_forget(struct eng *eng, uint64_t hash, struct slice key);
-/* Around what changes a table as a whole. */
+/* Around what changes a table as a whole; the generation it then has, which runs of slices ask for, too (engine/run.h). */
+static inline bool engi_row_cache_is_shut(uint64_t generation) { return (uint32_t)generation; }
 void engi_row_cache_shut(struct engi_table *t);
 void engi_row_cache_open(struct engi_table *t);
 /* Of every table; nobody reads. */

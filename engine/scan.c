@@ -1,13 +1,15 @@
 /* Scans: partitions in token order, each as its head (deletions, static row) and then its rows slice by slice.
  *
  * One iterator does it all. A partition's item is given when its first visible row is found, or at its end when only the
- * static row is visible; so the iterator stands on that row while the item is out, and the row follows on the next call.
+ * static row is visible; so the iterator stands on that row while the item is out, and the row follows on the next call. Of one partition it may be
+ * one over a run of it in memory (engine/run_iter.h).
  */
 #include <stdlib.h>
 
 #include "base/hot.h"
 #include "base/murmur3.h"
 #include "engine/row_codec.h"
+#include "engine/run_iter.h"
 #include "engine/store.h"
 #include "engine/tombstone.h"
 
@@ -96,6 +98,44 @@ static void set_start(struct eng_scan *s) {
     if (spec->resume_skip) buf_u8(&s->seek, ENGI_PAST);
 }
 
+/* Of the moment that the scan sees: a mark that was taken away since may have stood for what it still sees. */
+static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part) {
+    return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
+}
+
+/* The key of a row's place in the partition, or of the place right behind it. p NULL: no memory. */
+static struct slice place_key(struct eng_scan *s, struct slice ck, bool behind) {
+    size_t n = s->lower.n;
+    uint8_t *p = arena_alloc(&s->spec_arena, n + ck.n + 2);
+    if (!p) return (struct slice){0};
+    memcpy(p, s->lower.p, n);
+    p[n++] = ENGI_ROW;
+    if (ck.n) memcpy(p + n, ck.p, ck.n);
+    p[n + ck.n] = 0;
+    return slice_of(p, n + ck.n + behind);
+}
+
+/* What a scan of one partition looks at of it. False: nothing, or more than its rows. */
+static bool is_one_stretch(struct eng_scan *s, struct engi_run_want *want) {
+    const struct eng_scan_spec *spec = &s->spec;
+    struct slice resume = spec->resume_key.p ? spec->resume_ck : (struct slice){0};
+    if (!s->eng->runs || !spec->part || !spec->rows || !s->n_slices || spec->resume_skip || may_be_deleted(s, spec->part)) return false;
+    if (resume.p && !slice_eq(spec->resume_key, spec->part->key)) return false;
+    const struct engi_interval *first = &s->slices[0], *last = &s->slices[s->n_slices - 1];
+    bool beyond = resume.p && !spec->reverse && slice_cmp(resume, first->from) >= 0;
+    bool before = resume.p && spec->reverse && (last->no_end || slice_cmp(resume, last->to) < 0);
+    *want = (struct engi_run_want){.table = engi_table(s->eng, spec->table), .back = spec->reverse, .to = buf_slice(&s->upper)};
+    want->whole = s->tier != ENG_TIER_CACHE || (spec->statics && spec->reverse);
+    want->from = spec->statics ? buf_slice(&s->lower) : place_key(s, beyond ? resume : first->from, beyond);
+    if (before || !last->no_end) want->to = place_key(s, before ? resume : last->to, false);
+    return want->from.p && want->to.p && slice_cmp(want->from, want->to) < 0;
+}
+
+static struct kv_iter *open_iter(struct eng_scan *s, struct err *e) {
+    struct engi_run_want want;
+    return is_one_stretch(s, &want) ? engi_run_iter_new(s->eng, &s->kv, &want, e) : s->eng->kv->ops->iter_new(s->eng->kv, &s->kv, e);
+}
+
 struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct eng_scan_spec *spec, struct op_cost *cost,
                                struct err *e) {
     struct eng_scan *s = calloc(1, sizeof(*s));
@@ -126,7 +166,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
         s->kv = (struct kv_iter_spec){.tier = tier, .one_prefix = spec->part && !spec->reverse, .undeleted = true,
                                   .lower = buf_slice(&s->lower), .upper = buf_slice(&s->upper)};
         s->heals = atomic_load(&eng->heals);
-        s->it = eng->kv->ops->iter_new(eng->kv, &s->kv, e);
+        s->it = open_iter(s, e);
     }
     if (s->it) return s;
     eng_scan_close(s);
@@ -233,11 +273,6 @@ static int read_all_loose(struct eng_scan *s, struct err *e) {
         got = read_loose(s, e);
     }
     return got < 0 ? got : 1;
-}
-
-/* Of the moment that the scan sees: a mark that was taken away since may have stood for what it still sees. */
-static bool may_be_deleted(const struct eng_scan *s, const struct eng_part *part) {
-    return engi_table_deleted(s->eng, part->table, part->token) || atomic_load(&s->eng->heals) != s->heals;
 }
 
 /* The settled ones that lie in a slice, as far as there is room. */

@@ -155,7 +155,9 @@ static int run(struct step *s, struct err *e) {
     if (!rc) rc = read_loose(s, e);
     if (rc || !s->n_loose) return rc;
     if ((rc = read_all_pieces(s, e)) || (rc = replace_loose(s, e)) || (rc = engi_tombs_paint(&s->tombs, e)) || (rc = put_pieces(s, e))) return rc;
+    engi_ward_enter(s->eng->runs, s->prefix); /* invariant 7 (a) */
     rc = s->eng->kv->ops->write(s->eng->kv, s->batch, false, e);
+    engi_ward_leave(s->eng->runs, s->prefix);
     if (rc) return rc == KV_BUSY ? ENG_INCOMPLETE : -1; /* a busy store settles later */
     engi_count(s->eng, ENG_STAT_SETTLED);
     return s->more;

@@ -86,6 +86,7 @@ void eng_state_settle(struct eng *eng) {
 /* Timestamps that this server gives out go on from where they are: the clock's own counters stay. */
 static void forget(struct eng *eng) {
     engi_row_cache_clear(eng->row_cache);
+    engi_runs_clear(eng->runs);
     engi_tables_free(eng);
     engi_histories_forget(&eng->histories);
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);

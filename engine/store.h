@@ -12,6 +12,7 @@
 #include "engine/marks.h"
 #include "engine/reclaim.h"
 #include "engine/row_cache.h"
+#include "engine/run.h"
 #include "engine/slot.h"
 #include "engine/stripe.h"
 #include "engine/settle.h"
@@ -31,7 +32,7 @@ struct engi_table {
     _Atomic int64_t as_of;        /* seconds: what has expired later has not yet; INT64_MAX: the clock alone counts */
     _Atomic(struct engi_history *) history; /* every write goes there, too; NULL: it has none */
     _Atomic(struct engi_dropped *) dropped; /* NULL: none */
-    _Atomic uint64_t row_cache; /* [u32 generation of its entries][u32 how many keep it shut] */
+    _Atomic uint64_t row_cache; /* [u32 generation of its entries, and of runs][u32 how many keep it shut] */
 };
 
 struct engi_commit {
@@ -59,6 +60,7 @@ struct eng {
     struct engi_fold fold;
     struct engi_slots slots;
     struct engi_row_cache *row_cache;
+    struct engi_runs *runs; /* NULL: none */
     struct engi_horizon newest; /* of the timestamps of all rows */
     struct engi_gate gate;
     struct engi_reclaim reclaim;

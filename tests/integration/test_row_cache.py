@@ -1,5 +1,5 @@
-"""The row cache: the same random statements on a server with it and on one without it have the same rows, outcomes and charges, whatever is written between two
-reads of a row; and after a restart and after kill -9."""
+"""The row cache and the runs of slices: the same random statements on a server with them and on one without have the same rows, outcomes and charges, whatever is written
+between two reads of a row or a slice; and after a restart and after kill -9."""
 import json
 import random
 import struct
@@ -7,6 +7,7 @@ import urllib.request
 from datetime import datetime
 
 import pytest
+from cassandra.query import SimpleStatement
 
 from control import set_clock
 from tally_server import Server, create_keyspace, free_port
@@ -15,6 +16,7 @@ SEED, ROUNDS, PARTITIONS, ROWS = 13, 260, 3, 6
 TABLES = {"t": "(p int, c int, s text static, v text, w int, m map<int, text>, PRIMARY KEY (p, c)) WITH gc_grace_seconds = 100",
           "plain": "(p int, c int, v text, w int, PRIMARY KEY (p, c))",
           "counts": "(p int, c int, n counter, PRIMARY KEY (p, c))"}
+SLICES = ["", " AND c > 1", " AND c >= 1 AND c < 4", " AND c IN (1, 2, 5)", " LIMIT 2", " ORDER BY c DESC", " AND c < 4 ORDER BY c DESC LIMIT 2"]
 
 
 @pytest.fixture(scope="module")
@@ -29,21 +31,24 @@ def pair(tmp_path_factory):
         server.stop()
 
 
-def outcome(session, statement):
-    """Rows or the error, and what it was charged."""
-    future = session.execute_async(statement, custom_payload={"capacity": b""})
-    try:
-        rows = [tuple(r) for r in future.result().current_rows]
-    except Exception as e:
-        return type(e).__name__, str(e)
-    payload = future.custom_payload
-    return rows, struct.unpack(">d", payload["RequestCharge"])[0], json.loads(payload["capacity"])
+def outcome(session, statement, page=5000):
+    """Rows of each page or the error, and what it was charged."""
+    pages, statement, state = [], SimpleStatement(statement, fetch_size=page), None
+    while state or not pages:
+        future = session.execute_async(statement, custom_payload={"capacity": b""}, paging_state=state)
+        try:
+            result = future.result()
+        except Exception as e:
+            return pages, type(e).__name__, str(e)
+        payload, state = future.custom_payload, result.paging_state
+        pages.append(([tuple(r) for r in result.current_rows], struct.unpack(">d", payload["RequestCharge"])[0], json.loads(payload["capacity"])))
+    return pages
 
 
 def figures(server):
     with urllib.request.urlopen(f"http://{server.admin}/metrics", timeout=30) as answer:
         lines = answer.read().decode().splitlines()
-    return {name: float(value) for name, value in (line.split() for line in lines if line.startswith("tally_engine_row_cache"))}
+    return {name: float(value) for name, value in (line.split() for line in lines if line.startswith(("tally_engine_row_cache", "tally_engine_slice_cache")))}
 
 
 def reads():
@@ -52,6 +57,13 @@ def reads():
             yield f"SELECT * FROM k.t WHERE p = {p} AND c = {c}"
             yield f"SELECT c, v, w, ttl(v), writetime(v) FROM k.plain WHERE p = {p} AND c = {c}"
             yield f"SELECT n FROM k.counts WHERE p = {p} AND c = {c}"
+        for slice_ in SLICES:
+            yield f"SELECT * FROM k.t WHERE p = {p}{slice_}"
+            yield f"SELECT c, v, w, ttl(v), writetime(v) FROM k.plain WHERE p = {p}{slice_}"
+            yield f"SELECT * FROM k.plain WHERE p = {p}{slice_}"
+        yield f"SELECT c, n FROM k.counts WHERE p = {p}"
+        yield f"SELECT count(*), max(w) FROM k.plain WHERE p = {p} AND c < 5"
+        yield f"SELECT * FROM k.plain WHERE p = {p} AND w > 500 ALLOW FILTERING"
 
 
 class Writer:
@@ -82,14 +94,14 @@ class Writer:
     def rare(self):
         self.ts += 1
         r, at = self.random, f"USING TIMESTAMP {self.ts}"
-        return r.choice([f"DELETE FROM k.t {at} WHERE p = {r.randrange(PARTITIONS)}", f"DELETE FROM k.t {at} WHERE p = {r.randrange(PARTITIONS)} AND c > 1 AND c < 4",
+        return r.choice([f"DELETE FROM k.t {at} WHERE p = {r.randrange(PARTITIONS - 1)}", f"DELETE FROM k.t {at} WHERE p = {r.randrange(PARTITIONS)} AND c > 1 AND c < 4",
                          f"DELETE FROM k.plain {at} WHERE p = {r.randrange(PARTITIONS)} AND c >= 4", "TRUNCATE k.plain", "TRUNCATE k.counts",
                          "ALTER TABLE k.plain DROP w", "ALTER TABLE k.plain ADD w int", "DROP TABLE k.plain", f"CREATE TABLE k.plain {TABLES['plain']}"])
 
 
-def same(sessions, statement):
-    outcomes = [outcome(s, statement) for s in sessions]
-    assert outcomes[0] == outcomes[1], statement
+def same(sessions, statement, page=5000):
+    outcomes = [outcome(s, statement, page) for s in sessions]
+    assert outcomes[0] == outcomes[1], (statement, page)
 
 
 def read_all(sessions):
@@ -110,8 +122,9 @@ def test_the_same_with_it_and_without_it(pair):
     for i in range(ROUNDS):
         same(sessions, writer.rare() if i % 20 == 19 else writer.statement())
         for statement in writer.random.sample(statements, 6):
+            page = writer.random.choice([2, 5000, 5000])
             for _ in range(3):
-                same(sessions, statement)
+                same(sessions, statement, page)
         if i % 50 == 49:
             for session in sessions:
                 set_clock(session, advance_ms=60_000)
@@ -119,6 +132,8 @@ def test_the_same_with_it_and_without_it(pair):
     with_it, without = (figures(s) for s in pair)
     assert with_it["tally_engine_row_cache_hits_total"] > ROUNDS and with_it["tally_engine_row_cache_misses_total"] > 0
     assert with_it["tally_engine_row_cache_rows"] > 0 and with_it["tally_engine_row_cache_bytes"] > 0
+    assert with_it["tally_engine_slice_cache_hits_total"] > ROUNDS and with_it["tally_engine_slice_cache_misses_total"] > 0
+    assert with_it["tally_engine_slice_cache_runs"] > 0 and with_it["tally_engine_slice_cache_bytes"] > 0
     assert set(without.values()) == {0}
     for c in clusters:
         c.shutdown()

@@ -26,7 +26,7 @@ struct world {
 
 static void open_engine(struct world *w, enum eng_durability durability) {
     struct eng_options o = {.data_dir = w->dir, .durability = durability, .clock = &clock_real, .memtable_bytes = 1 << 20,
-                            .block_cache_bytes = 1 << 20, .row_cache_bytes = 48 << 10};
+                            .block_cache_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
     w->batch = eng_batch_new(w->eng);

@@ -142,7 +142,7 @@ static char *text_of(struct world *w, struct eng *eng, uint32_t table, int64_t n
 }
 
 static char *model_at(struct world *w, int64_t at_us) {
-    struct eng_options o = {.durability = ENG_NONE, .clock = &w->clock, .row_cache_bytes = 48 << 10};
+    struct eng_options o = {.durability = ENG_NONE, .clock = &w->clock, .row_cache_bytes = 64 << 10};
     struct eng *eng = eng_open(&o, &w->e);
     assert_non_null(eng);
     struct eng_batch *b = eng_batch_new(eng);
@@ -201,7 +201,7 @@ static void commit(struct world *w) {
 }
 
 static void open_engine(struct world *w) {
-    struct eng_options o = {.data_dir = w->rocks ? w->dir : NULL, .durability = ENG_PERIODIC, .clock = &w->clock, .memtable_bytes = 1 << 20, .row_cache_bytes = 48 << 10,
+    struct eng_options o = {.data_dir = w->rocks ? w->dir : NULL, .durability = ENG_PERIODIC, .clock = &w->clock, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10,
                             .block_cache_bytes = 1 << 20};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);

@@ -25,7 +25,7 @@ struct step {
 
 static struct eng *open_engine(const char *dir) {
     struct err e = {0};
-    struct eng_options o = {.data_dir = dir, .durability = ENG_PERIODIC, .clock = &clock_real, .memtable_bytes = 1 << 20, .row_cache_bytes = 48 << 10};
+    struct eng_options o = {.data_dir = dir, .durability = ENG_PERIODIC, .clock = &clock_real, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
     struct eng *eng = eng_open(&o, &e);
     if (!eng) fail_msg("%s", e.text);
     return eng;

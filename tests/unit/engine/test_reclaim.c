@@ -26,7 +26,7 @@ struct world {
 static int64_t read_clock(struct clock *c) { return ((struct world *)c)->seconds * 1000000; }
 
 static void open_engine(struct world *w) {
-    struct eng_options o = {.data_dir = w->dir, .durability = ENG_NONE, .clock = &w->clock, .memtable_bytes = 1 << 20, .row_cache_bytes = 48 << 10};
+    struct eng_options o = {.data_dir = w->dir, .durability = ENG_NONE, .clock = &w->clock, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10};
     w->eng = eng_open(&o, &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
     eng_table_set(w->eng, TABLE, GC_GRACE);

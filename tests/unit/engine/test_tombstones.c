@@ -21,7 +21,7 @@ struct world {
 
 static int setup(void **state) {
     struct world *w = calloc(1, sizeof(*w));
-    struct eng_options o = {.durability = ENG_NONE, .row_cache_bytes = 48 << 10};
+    struct eng_options o = {.durability = ENG_NONE, .row_cache_bytes = 64 << 10};
     w->eng = eng_open(&o, &w->e);
     assert_non_null(w->eng);
     w->batch = eng_batch_new(w->eng);

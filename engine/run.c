@@ -1,0 +1,359 @@
+#include "engine/run.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/fault.h"
+#include "base/murmur3.h"
+#include "engine/purge.h"
+#include "engine/store.h"
+
+enum { SHARDS_MOST = 32, SHARD_LEAST = 16 << 10, RUNS_OF_SHARD = 4 /* of the largest, at least */, BYTES_PER_HEAD = 4096, BYTES_PER_DOOR = 1024, MISSES_LEAST = 2, MISSES_MOST = 64 };
+
+struct engi_run_shard {
+    pthread_mutex_t lock; /* of what follows */
+    struct engi_run **heads; /* by hash */
+    struct engi_run *hand;   /* who is forgotten next, unless he was read; NULL: there is none */
+    _Atomic uint64_t bytes, runs; /* read without it */
+    char apart[64];
+    _Atomic uint64_t hits, misses;
+    _Atomic uint64_t *doors; /* by the hash of where a scan begins: those that were missed */
+    char apart_too[64];
+};
+
+static struct engi_run_shard *shard_of(struct engi_runs *r, uint64_t hash) { return &r->shards[(hash >> 32) * r->n_shards >> 32]; }
+static struct engi_run **head_of(const struct engi_runs *r, const struct engi_run_shard *s, uint64_t hash) { return &s->heads[hash & (r->n_heads - 1)]; }
+
+/* ---- memory ---- */
+
+static size_t power_of_two(size_t n) {
+    size_t p = 16;
+    while (p * 2 <= n) p *= 2;
+    return p;
+}
+
+static int shard_init(const struct engi_runs *r, struct engi_run_shard *s) {
+    pthread_mutex_init(&s->lock, NULL);
+    s->heads = calloc(r->n_heads, sizeof(struct engi_run *));
+    s->doors = calloc(r->n_doors, sizeof(*s->doors));
+    return s->heads && s->doors ? 0 : -1;
+}
+
+struct engi_runs *engi_runs_new(size_t bytes) {
+    size_t n = bytes / ((size_t)RUNS_OF_SHARD * ENGI_RUN_MAX);
+    if (bytes < SHARD_LEAST) return NULL;
+    struct engi_runs *r = calloc(1, sizeof(*r));
+    if (!r) return NULL;
+    r->n_shards = n < 1 ? 1 : n > SHARDS_MOST ? SHARDS_MOST : (uint32_t)n;
+    size_t each = bytes / r->n_shards;
+    r->n_heads = power_of_two(each / BYTES_PER_HEAD);
+    r->n_doors = power_of_two(each / BYTES_PER_DOOR);
+    r->most = each - r->n_heads * sizeof(struct engi_run *) - r->n_doors * sizeof(uint64_t) - sizeof(struct engi_run_shard);
+    r->run_most = r->most / RUNS_OF_SHARD < ENGI_RUN_MAX ? r->most / RUNS_OF_SHARD : ENGI_RUN_MAX;
+    r->shards = calloc(r->n_shards, sizeof(*r->shards));
+    int rc = r->shards ? 0 : -1;
+    for (uint32_t i = 0; r->shards && i < r->n_shards; i++)
+        if (shard_init(r, &r->shards[i])) rc = -1;
+    if (!rc) return r;
+    engi_runs_free(r);
+    return NULL;
+}
+
+void engi_run_unref(struct engi_run *r) {
+    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1) free(r);
+}
+
+/* ---- a shard, locked ---- */
+
+static void link_run(struct engi_runs *rs, struct engi_run_shard *s, struct engi_run *r) {
+    struct engi_run **head = head_of(rs, s, r->hash);
+    r->next = *head;
+    *head = r;
+    r->newer = s->hand ? s->hand : r; /* behind all others */
+    r->older = s->hand ? s->hand->older : r;
+    r->newer->older = r->older->newer = r;
+    if (!s->hand) s->hand = r;
+    atomic_fetch_add_explicit(&s->bytes, r->size, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->runs, 1, memory_order_relaxed);
+}
+
+/* Who reads it goes on. */
+static void drop_run(struct engi_runs *rs, struct engi_run_shard *s, struct engi_run *r) {
+    struct engi_run **at = head_of(rs, s, r->hash);
+    while (*at != r) at = &(*at)->next;
+    *at = r->next;
+    if (s->hand == r) s->hand = r->newer == r ? NULL : r->newer;
+    r->older->newer = r->newer;
+    r->newer->older = r->older;
+    atomic_fetch_sub_explicit(&s->bytes, r->size, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&s->runs, 1, memory_order_relaxed);
+    engi_run_unref(r);
+}
+
+static void make_room(struct engi_runs *rs, struct engi_run_shard *s, size_t size) {
+    while (s->hand && atomic_load_explicit(&s->bytes, memory_order_relaxed) + size > rs->most) {
+        struct engi_run *r = s->hand;
+        s->hand = r->newer;
+        if (r->used) r->used = false;
+        else drop_run(rs, s, r);
+    }
+}
+
+void engi_runs_clear(struct engi_runs *r) {
+    if (!r) return;
+    atomic_fetch_add(&r->epoch, 1);
+    for (uint32_t i = 0; i < r->n_shards; i++) {
+        struct engi_run_shard *s = &r->shards[i];
+        pthread_mutex_lock(&s->lock);
+        while (s->hand) drop_run(r, s, s->hand);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+void engi_runs_free(struct engi_runs *r) {
+    if (!r) return;
+    if (r->shards) engi_runs_clear(r);
+    for (uint32_t i = 0; r->shards && i < r->n_shards; i++) {
+        pthread_mutex_destroy(&r->shards[i].lock);
+        free(r->shards[i].heads);
+        free((void *)r->shards[i].doors);
+    }
+    free(r->shards);
+    free(r);
+}
+
+/* ---- doors ---- */
+
+struct door { uint64_t tag, entered, misses, need, loop; };
+
+static struct door door_at(const struct engi_run_look *l) {
+    uint64_t v = atomic_load_explicit(l->door, memory_order_relaxed), tag = l->place >> 48;
+    struct door d = {.tag = v >> 48, .entered = v >> 16 & 0xffffffff, .misses = v >> 8 & 0xff, .need = v >> 1 & 0x7f, .loop = v & 1};
+    return d.tag == tag && d.need ? d : (struct door){.tag = tag, .need = MISSES_LEAST};
+}
+
+/* What two threads note at once may be lost. */
+static void set_door(const struct engi_run_look *l, const struct door *d) {
+    atomic_store_explicit(l->door, d->tag << 48 | d->entered << 16 | d->misses << 8 | d->need << 1 | d->loop, memory_order_relaxed);
+}
+
+bool engi_run_is_due(const struct engi_run_look *l, enum eng_tier tier) {
+    uint64_t entered = l->state >> 24 & 0xffffffff;
+    if (!l->fills) return false;
+    struct door d = door_at(l);
+    if (d.entered != entered) d.misses = d.loop = 0;
+    d.entered = entered;
+    d.misses += d.misses < d.need && !(tier == ENG_TIER_ANY && d.loop);
+    d.loop = tier == ENG_TIER_CACHE;
+    set_door(l, &d);
+    return d.misses >= d.need;
+}
+
+static void set_need(const struct engi_run_look *l, uint64_t need) {
+    struct door d = door_at(l);
+    d.need = need < MISSES_MOST ? need : MISSES_MOST;
+    d.misses = 0;
+    set_door(l, &d);
+}
+
+void engi_run_give_up(const struct engi_run_look *l) { set_need(l, door_at(l).need * 2); }
+static void make_easy(const struct engi_run_look *l) { set_need(l, MISSES_LEAST); }
+
+/* ---- finding ---- */
+
+static bool begin_look(struct eng *eng, const struct engi_run_want *w, struct engi_run_look *l) {
+    struct engi_runs *r = eng->runs;
+    struct slice begin = w->back ? w->to : w->from;
+    *l = (struct engi_run_look){.fills = false};
+    /* What is injected into reads of the store is to be met. */
+    if (!w->table || fault_left(FAULT_KV_READ) || fault_left(FAULT_KV_COLD)) return false;
+    l->epoch = atomic_load_explicit(&r->epoch, memory_order_acquire);
+    l->generation = atomic_load_explicit(&w->table->row_cache, memory_order_acquire);
+    if (engi_row_cache_is_shut(l->generation)) return false;
+    l->table = w->table;
+    l->hash = murmur3_hash(slice_of(begin.p, engi_prefix_len(begin)));
+    l->place = murmur3_hash(begin) ^ w->back;
+    l->door = &shard_of(r, l->hash)->doors[(l->place & (r->n_doors - 1))];
+    l->ward = engi_ward(r, begin);
+    l->state = atomic_load_explicit(l->ward, memory_order_acquire);
+    l->fills = engi_ward_is_free(l->state);
+    return true;
+}
+
+static bool has(const struct engi_run *r, struct slice from, struct slice to) { return slice_cmp(r->lo, from) <= 0 && slice_cmp(to, r->hi) <= 0; }
+
+/* Of one that is not whole: whether it has where the scan begins, and something of it. */
+static bool has_begin(const struct engi_run *r, const struct engi_run_want *w) {
+    if (w->back) return slice_cmp(w->to, r->hi) <= 0 && slice_cmp(r->lo, w->to) < 0;
+    return slice_cmp(r->lo, w->from) <= 0 && slice_cmp(w->from, r->hi) < 0;
+}
+
+/* Invariant 7. */
+static bool is_valid(const struct eng *eng, const struct engi_run *r, const struct engi_run_look *l) {
+    return r->state == l->state && r->generation == l->generation && !engi_may_be_purged(eng, l->table, r->purged_from);
+}
+
+static struct engi_run *choose(struct eng *eng, struct engi_run_shard *s, const struct engi_run_want *w, const struct engi_run_look *l) {
+    struct engi_run *best = NULL;
+    for (struct engi_run *r = *head_of(eng->runs, s, l->hash), *next; r; r = next) {
+        next = r->next;
+        if (r->hash != l->hash) continue;
+        bool begins = has_begin(r, w);
+        if (!is_valid(eng, r, l)) {
+            if (begins) (r->hits ? make_easy : engi_run_give_up)(l);
+            drop_run(eng->runs, s, r);
+        } else if (has(r, w->from, w->to)) {
+            return r;
+        } else if (begins && !w->whole) {
+            best = r;
+        }
+    }
+    return best;
+}
+
+struct engi_run *engi_run_find(struct eng *eng, const struct engi_run_want *want, struct engi_run_look *look) {
+    if (!begin_look(eng, want, look)) return NULL;
+    struct engi_run_shard *s = shard_of(eng->runs, look->hash);
+    if (pthread_mutex_trylock(&s->lock)) return NULL;
+    struct engi_run *r = choose(eng, s, want, look);
+    if (r) {
+        atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+        r->used = true;
+        r->hits++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+bool engi_run_holds(const struct eng *eng, const struct engi_run_look *l) {
+    struct engi_runs *r = eng->runs;
+    if (atomic_load_explicit(&r->epoch, memory_order_acquire) != l->epoch) return false; /* its table is gone */
+    return atomic_load_explicit(l->ward, memory_order_acquire) == l->state && atomic_load_explicit(&l->table->row_cache, memory_order_acquire) == l->generation;
+}
+
+void engi_run_count(struct eng *eng, const struct engi_run_look *l, bool hit) {
+    if (!l->table) return;
+    struct engi_run_shard *s = shard_of(eng->runs, l->hash);
+    atomic_fetch_add_explicit(hit ? &s->hits : &s->misses, 1, memory_order_relaxed);
+}
+
+/* ---- bringing in ---- */
+
+void engi_run_draft_init(struct engi_run_draft *d, bool back) {
+    *d = (struct engi_run_draft){.back = back, .purged_from = INT64_MAX};
+    buf_init(&d->rows, 0);
+    buf_init(&d->ends, 0);
+    buf_init(&d->lo, 0);
+    buf_init(&d->hi, 0);
+}
+
+void engi_run_draft_fini(struct engi_run_draft *d) {
+    buf_fini(&d->rows);
+    buf_fini(&d->ends);
+    buf_fini(&d->lo);
+    buf_fini(&d->hi);
+}
+
+static size_t size_of(const struct engi_run_draft *d) { return sizeof(struct engi_run) + d->ends.n + d->rows.n + d->lo.n + d->hi.n; }
+
+int engi_run_draft_add(const struct eng *eng, struct engi_run_draft *d, struct slice key, struct slice value) {
+    size_t prefix = engi_prefix_len(key);
+    int kind = key.n > prefix ? key.p[prefix] : 0;
+    if (kind != ENGI_ROW && kind != ENGI_STATIC) return -1;
+    if (size_of(d) + sizeof(uint32_t) * 2 + key.n * 2 + value.n > eng->runs->run_most) return -1;
+    int64_t from = engi_purge_from(value);
+    if (from < d->purged_from) d->purged_from = from;
+    uint32_t n = (uint32_t)key.n;
+    buf_put(&d->rows, &n, sizeof(n));
+    buf_put_slice(&d->rows, key);
+    buf_put_slice(&d->rows, value);
+    uint32_t end = (uint32_t)d->rows.n;
+    buf_put(&d->ends, &end, sizeof(end));
+    d->n++;
+    return buf_failed(&d->rows) || buf_failed(&d->ends) || from == INT64_MIN ? -1 : 0;
+}
+
+static struct slice put_bound(uint8_t **at, const struct buf *from) {
+    struct slice s = slice_of(*at, from->n);
+    memcpy(*at, from->p, from->n);
+    *at += from->n;
+    return s;
+}
+
+/* In ascending order. */
+static void put_rows(struct engi_run *r, uint32_t *ends, uint8_t *bytes, const struct engi_run_draft *d) {
+    const uint32_t *from = (const uint32_t *)(const void *)d->ends.p;
+    uint32_t end = 0;
+    r->n = d->n;
+    r->ends = ends;
+    r->bytes = bytes;
+    for (uint32_t i = 0; i < d->n; i++) {
+        uint32_t k = d->back ? d->n - 1 - i : i, at = k ? from[k - 1] : 0, n = from[k] - at;
+        memcpy(bytes + end, d->rows.p + at, n);
+        ends[i] = end += n;
+    }
+}
+
+static struct engi_run *make_run(const struct engi_run_look *l, const struct engi_run_draft *d) {
+    struct engi_run *r = malloc(size_of(d));
+    if (!r) return NULL;
+    *r = (struct engi_run){.hash = l->hash, .state = l->state, .generation = l->generation, .purged_from = d->purged_from, .size = size_of(d)};
+    atomic_init(&r->refs, 1);
+    uint32_t *ends = (uint32_t *)(void *)(r + 1);
+    uint8_t *at = (uint8_t *)(ends + d->n);
+    put_rows(r, ends, at, d);
+    at += d->rows.n;
+    r->lo = put_bound(&at, &d->lo);
+    r->hi = put_bound(&at, &d->hi);
+    return r;
+}
+
+/* What it makes needless goes, and of too many of a partition the one that was brought in first. True: there is one that has all of it. */
+static bool is_needless(struct eng *eng, struct engi_run_shard *s, const struct engi_run *fresh) {
+    uint32_t n = 0;
+    struct engi_run *first = NULL;
+    for (struct engi_run *r = *head_of(eng->runs, s, fresh->hash), *next; r; r = next) {
+        next = r->next;
+        if (r->hash != fresh->hash) continue;
+        bool same = r->state == fresh->state && r->generation == fresh->generation;
+        if (same && has(r, fresh->lo, fresh->hi)) return true;
+        if (!same || has(fresh, r->lo, r->hi)) {
+            drop_run(eng->runs, s, r);
+            continue;
+        }
+        n++;
+        first = r;
+    }
+    if (n >= ENGI_RUNS_OF_PARTITION) drop_run(eng->runs, s, first);
+    return false;
+}
+
+void engi_run_keep(struct eng *eng, const struct engi_run_look *l, struct engi_run_draft *d) {
+    if (buf_failed(&d->lo) || buf_failed(&d->hi) || !d->lo.n || !d->hi.n || size_of(d) > eng->runs->run_most || !engi_run_holds(eng, l)) return;
+    struct engi_run *r = make_run(l, d);
+    struct engi_run_shard *s = shard_of(eng->runs, l->hash);
+    if (!r) return;
+    bool locked = !pthread_mutex_trylock(&s->lock);
+    if (locked && engi_run_holds(eng, l) && !is_needless(eng, s, r)) {
+        make_room(eng->runs, s, r->size);
+        link_run(eng->runs, s, r);
+        set_need(l, door_at(l).need);
+        r = NULL;
+    }
+    if (locked) pthread_mutex_unlock(&s->lock);
+    if (r) engi_run_unref(r);
+}
+
+/* ---- figures ---- */
+
+struct engi_run_stats engi_run_stats(const struct engi_runs *r) {
+    struct engi_run_stats sum = {0};
+    for (uint32_t i = 0; r && i < r->n_shards; i++) {
+        const struct engi_run_shard *s = &r->shards[i];
+        sum.hits += atomic_load_explicit(&s->hits, memory_order_relaxed);
+        sum.misses += atomic_load_explicit(&s->misses, memory_order_relaxed);
+        sum.runs += atomic_load_explicit(&s->runs, memory_order_relaxed);
+        sum.bytes += atomic_load_explicit(&s->bytes, memory_order_relaxed);
+    }
+    return sum;
+}
