@@ -6,7 +6,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from tally_server import TALLYD, Server, await_active, certificates, create_keyspace
+from tally_server import SLOWER, TALLYD, Server, await_active, certificates, create_keyspace
 
 TALLY = TALLYD.parent / "tally"
 
@@ -47,6 +47,9 @@ def test_one_partition_is_compared_with_what_it_may_have(tmp_path):
     server = Server(tmp_path, "--ddl-delay", "100", "--durability", "periodic").start()
     slow = stress(server, "--profile", "single", "--rate", "300")["partitions"][0]
     assert not slow["above"] and slow["entities_peak"] <= 400
+    if SLOWER > 1:
+        server.stop()
+        pytest.skip("a sanitizer's server does not answer 2,000 requests a second")
     fast = stress(server, "--profile", "single", "--rate", "5200", "--no-load", seconds=3)
     hot, bounds = fast["partitions"][0], fast["bounds"]
     assert bounds == {"entities": 2000, "read_units": 3000, "write_units": 1000}
