@@ -5,14 +5,14 @@ import xml.etree.ElementTree
 
 import pytest
 
-from tally_server import TALLYD, Server
+from tally_server import SLOWER, TALLYD, Server
 
 BENCH = TALLYD.parent / "tally-bench"
 
 
 def bench(*flags, code=0, timeout=300):
     """Results as JSON."""
-    run = subprocess.run([str(BENCH), "--tallyd", str(TALLYD), "--json", *(str(f) for f in flags)], capture_output=True, text=True, timeout=timeout)
+    run = subprocess.run([str(BENCH), "--tallyd", str(TALLYD), "--json", *(str(f) for f in flags)], capture_output=True, text=True, timeout=timeout * SLOWER)
     assert run.returncode == code, (run.returncode, run.stdout[-2000:], run.stderr[-4000:])
     return json.loads(run.stdout) if code == 0 else run.stderr
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tally_server import Server, certificates
+from tally_server import SLOWER, Server, certificates
 
 FLAGS = {
     "keyspaces": ["--mode", "keyspaces", "--ddl-delay", "100", "--peers", "127.0.0.250"],  # which does not answer
@@ -32,7 +32,7 @@ def either_server(request, tmp_path_factory):
 def run(server, *command):
     env = {**os.environ, **({"TALLY_CA": str(server.ca)} if server.ca else {})}
     command = [*command, server.host, server.port, server.compatibility]
-    done = subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True, timeout=300 * SLOWER, check=False)
     print(done.stdout)
     totals = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
     assert totals, done.stdout + done.stderr

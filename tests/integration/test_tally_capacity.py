@@ -10,7 +10,7 @@ import pytest
 from cassandra import ConsistencyLevel
 from cassandra.query import SimpleStatement
 
-from tally_server import TALLYD, Server, create_keyspace
+from tally_server import SLOWER, TALLYD, Server, create_keyspace
 from test_documented_charges import MODELS, definition, literals, name, read_cases
 
 TALLY = TALLYD.parent / "tally"
@@ -31,7 +31,7 @@ tables:
 
 
 def tally(*arguments):
-    return subprocess.run([TALLY, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    return subprocess.run([TALLY, *map(str, arguments)], capture_output=True, text=True, timeout=300 * SLOWER)
 
 
 class Files:
