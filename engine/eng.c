@@ -295,6 +295,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     pthread_mutex_init(&eng->notice_lock, NULL);
     engi_write_clock_init(&eng->write_clock);
     struct kv_options kv = {.data_dir = o->data_dir, .shared = o->shared, .damage = o->cut_damage ? KV_DAMAGE_CUT : KV_DAMAGE_REFUSE,
+                            .write_through = o->durability != ENG_FSYNC,
                             .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes, .memtables = ENG_MEMTABLES,
                             .background_jobs = o->background_jobs,
                             .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};

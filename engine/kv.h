@@ -31,6 +31,7 @@ struct kv_options {
     size_t block_cache_bytes, memtable_bytes; /* memtable: each; 0: defaults */
     int memtables;                            /* how many; 0: default */
     unsigned background_jobs;                 /* flushes and compactions at a time; 0: default */
+    bool write_through; /* every write reaches the operating system before it returns: it survives the end of this process */
     const char *rows; /* of stores that keep files: the folder in data_dir to open, which becomes the store; NULL: the one that is */
     void *arg; /* of the functions below; they are called on any thread and must not call the store */
     /* out (empty) = combine(a, b); -1: the bytes are damaged. */

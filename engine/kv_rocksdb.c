@@ -1,8 +1,7 @@
 /* The store on RocksDB's C API (Debian's 7.8.3 and later).
  *
- * The log is written without sync: sync() is the only way to disk, so that one thread pays for all writers. Every write reaches the operating system before it returns, which
- * costs nothing that shows: with manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7 (https://github.com/facebook/rocksdb/pull/12995),
- * and a server whose disk was full would have to be started again.
+ * The log is written without sync and, with Debian's RocksDB, with manual_wal_flush: sync() is the only way to disk, so that one thread pays for
+ * all writers. unordered_write must stay off with it: together they deadlock on the first write (7.8.3).
  *
  * In the data folder: rows/ (RocksDB's; or rows.N, when a saved state was put back: engine/kv_state.h) and tally.stamp, which says which folder it is and
  * what it must hold (engine/kv_stamp.h). Before RocksDB opens it, it is checked (engine/kv_check.h): what RocksDB then finds has no torn end, so that it may be asked to be strict.
@@ -653,6 +652,11 @@ static const char *prefix_name(void *state) {
 #define IN_RANGE
 #endif
 
+/* With manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7 (https://github.com/facebook/rocksdb/pull/12995), and a server whose disk was
+ * full would have to be started again. There every write reaches the operating system before it returns, which costs nothing that shows. Before, the fewer writes can meet a sync that
+ * fails, the better: Debian's aborts where they do. */
+enum { GATHERS_LOG = TALLY_ROCKSDB_MAJOR < 10 };
+
 /* ---- opening ---- */
 
 /* Of blocks: XXH3, which costs a fraction of CRC-32C where that is computed in software, as in Debian's RocksDB. Format 5 is read by every RocksDB since 6.6, this sum since 6.27: a folder
@@ -686,6 +690,7 @@ static void set_options(struct rocks *r) {
     rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 0); /* with it, "below L1" would be every level */
     rocksdb_options_set_max_background_jobs(o, r->o.background_jobs ? (int)r->o.background_jobs : 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
+    rocksdb_options_set_manual_wal_flush(o, GATHERS_LOG && !r->o.write_through);
     rocksdb_options_set_keep_log_file_num(o, 2);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);
     rocksdb_options_set_info_log_level(o, 4); /* fatal: Debian's RocksDB aborts at the next line when one could not be written, on a full disk say */
