@@ -23,6 +23,11 @@ static bool take(struct reader *r, char c) {
     return there;
 }
 
+static bool begins_args(const struct reader *r) {
+    struct reader ahead = *r;
+    return take(&ahead, '(');
+}
+
 static struct slice read_word(struct reader *r) {
     skip_blanks(r);
     size_t from = r->at;
@@ -143,6 +148,8 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
         return NULL;
     }
     const struct cql_type *scalar = depth && !name.n ? NULL : scalar_of(class);
+    bool lacks = slice_is(class, "UserType") ? !begins_args(r) : slice_is(class, "PartitionerDefinedOrder") && begins_args(r);
+    if (lacks) return refuse_definition(class, e), NULL;
     if (scalar) return skip_args(r), scalar;
     enum cql_type_id kind = generic_of(class);
     if (kind != CQL_TYPES) return read_generic(r, class, kind, depth, e);
@@ -151,6 +158,38 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
     if (is_foreign(class)) err_set(e, ERR_INVALID, "The type class %.*s has no type of CQL and is not supported", SLICE_FMT(class));
     else err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE, SLICE_FMT(name));
     return NULL;
+}
+
+/* What Cassandra writes behind a class that was named without arguments. */
+static void print_own_args(struct slice class, struct buf *out) {
+    if (slice_is(class, "DynamicCompositeType")) buf_put_str(out, "()");
+    if (slice_is(class, "PartitionerDefinedOrder")) buf_put_str(out, "(org.apache.cassandra.dht.Murmur3Partitioner)");
+}
+
+static void print_word(const struct reader *r, struct slice name, struct buf *out) {
+    struct reader ahead = *r;
+    bool class = name.n && isupper(name.p[0]) && !take(&ahead, '='); /* a => Type: the letter of a component */
+    if (class) buf_put_str(out, PACKAGE);
+    buf_put(out, name.p, name.n);
+    if (class && !begins_args(r)) print_own_args(name, out);
+}
+
+void cql_class_print(struct slice text, struct buf *out) {
+    bool vectors[CQL_TYPE_DEPTH_MAX + 1] = {false};
+    uint32_t depth = 0;
+    struct slice name = {0};
+    for (struct reader r = {.text = text}; skip_blanks(&r), r.at < r.text.n;) {
+        struct slice word = without_package(read_word(&r));
+        if (word.n) {
+            print_word(&r, name = word, out);
+            continue;
+        }
+        char sign = (char)r.text.p[r.at++];
+        if (sign == '(' && depth < CQL_TYPE_DEPTH_MAX) vectors[++depth] = slice_is(name, "VectorType");
+        if (sign == ')' && depth) depth--;
+        if (sign == ',' && vectors[depth]) buf_put_str(out, " , ");
+        else buf_u8(out, (uint8_t)sign);
+    }
 }
 
 bool cql_class_is_reversed(struct slice text) {

@@ -70,6 +70,8 @@ const struct cql_type *cql_type_by_name(struct slice name);
 /* By the name of Cassandra's class, with or without the package: Int32Type, ListType(UTF8Type), FrozenType(...). Lives in the arena. NULL with
  * ERR_SYNTAX in Cassandra's words, or ERR_INVALID for a class that is no type of CQL. (class_name.c) */
 const struct cql_type *cql_type_by_class(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
+/* A class as Cassandra writes it: with the package of each, without blanks. */
+void cql_class_print(struct slice text, struct buf *out);
 /* Is it a ReversedType: of a clustering column, in descending order? */
 bool cql_class_is_reversed(struct slice text);
 /* The kind of types made of others that has the name, in any case: list, set, map, tuple, vector; CQL_TYPES: none. */

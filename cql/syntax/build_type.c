@@ -52,7 +52,14 @@ struct ast_type *cqli_type_class(struct parse *p, struct token t) {
 /* Cassandra tells it while it reads: before all that needs the schema. */
 static void check_frozen(struct parse *p, const struct ast_type *inner) {
     bool scalar = inner && !inner->keyspace && !inner->quoted_class && !inner->n_args && cqli_type_is_native(inner->name);
-    if (scalar) cqli_note(p, "frozen<> is only allowed on collections, tuples, and user-defined types (got %s)", inner->name);
+    static const char words[] = "frozen<> is only allowed on collections, tuples, and user-defined types (got %s%.*s%s)";
+    if (scalar) cqli_note(p, words, inner->name, 0, "", "");
+    if (!inner || !inner->quoted_class) return;
+    struct buf class; /* whatever it is, a collection, too */
+    buf_init(&class, ERR_TEXT_MAX);
+    cql_class_print(slice_str(inner->name), &class);
+    cqli_note(p, words, "'", SLICE_FMT(buf_slice(&class)), "'");
+    buf_fini(&class);
 }
 
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {

@@ -86,7 +86,8 @@ static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas
 
 int cas_add(struct cas *c, const struct modify_write *w) {
     const struct modify_plan *p = w->plan;
-    c->writes_rows = c->writes_rows || !p->static_only;
+    bool whole_partition = p->where && p->where->rows == WHERE_ALL_ROWS && p->table->n_clustering; /* names no row */
+    c->writes_rows = c->writes_rows || !(p->static_only || whole_partition);
     if (!p->conditional) return 0;
     c->writes_statics = c->writes_statics || p->n_static_ops;
     if (p->if_exists || p->if_not_exists) {

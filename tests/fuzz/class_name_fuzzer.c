@@ -28,6 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!t != e.set) abort();
     if (t) check_print(&a, t);
     (void)cql_class_is_reversed(text);
+    struct buf class;
+    buf_init(&class, 0);
+    cql_class_print(text, &class);
+    buf_fini(&class);
     arena_fini(&a);
     return 0;
 }
