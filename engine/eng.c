@@ -72,7 +72,10 @@ void engi_tables_free(struct eng *eng) {
 
 void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
     struct engi_table *t = engi_table(eng, table);
-    if (t) atomic_store(&t->gc_grace, gc_grace_seconds);
+    if (!t || atomic_load(&t->gc_grace) == gc_grace_seconds) return;
+    engi_row_cache_shut(t); /* what was purged by another gc_grace is not what is in memory */
+    atomic_store(&t->gc_grace, gc_grace_seconds);
+    engi_row_cache_open(t);
 }
 
 int64_t engi_table_now(const struct eng *eng, const struct engi_table *t) {

@@ -21,6 +21,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -60,7 +61,8 @@ static inline void engi_ward_enter(struct engi_runs *r, struct slice key) {
     if (r) atomic_fetch_add(engi_ward(r, key), ((uint64_t)1 << 24) + 1);
 }
 static inline void engi_ward_leave(struct engi_runs *r, struct slice key) {
-    if (r) atomic_fetch_sub_explicit(engi_ward(r, key), 1, memory_order_release);
+    uint64_t before = r ? atomic_fetch_sub_explicit(engi_ward(r, key), 1, memory_order_release) : 1;
+    assert(!engi_ward_is_free(before));
 }
 static inline bool engi_ward_is_entered(struct engi_runs *r, struct slice key) {
     return !r || !engi_ward_is_free(atomic_load_explicit(engi_ward(r, key), memory_order_relaxed));

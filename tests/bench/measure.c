@@ -12,8 +12,8 @@
 #include "tests/bench/ceiling.h"
 #include "tests/bench/proc.h"
 
-enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS, TALLY_ONLY = LOOPS4 | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS, FEW_CONNECTIONS = 8, SCANNERS = 50 };
-static const unsigned configs[] = {0, LOOPS4, FSYNC, TLS, LARGE, HUGE};
+enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS | UNCACHED, TALLY_ONLY = LOOPS4 | UNCACHED | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS, FEW_CONNECTIONS = 8, SCANNERS = 50 };
+static const unsigned configs[] = {0, LOOPS4, FSYNC, TLS, LARGE, HUGE, UNCACHED};
 
 const char *target_name(const struct bench_options *o, enum target t) {
     switch (t) {
@@ -82,6 +82,7 @@ static int start(const struct bench_options *o, enum target t, unsigned config, 
     f.own_memory = config & (LARGE | HUGE);
     f.dir = f.own_memory && o->data_dir && t == TALLYD ? dir : NULL;
     f.tls = config & TLS;
+    f.uncached = config & UNCACHED;
     return proc_start_tallyd(p, tallyd, &f);
 }
 

@@ -72,6 +72,7 @@ static int read_line(int fd, const char *prefix, char *line, size_t cap) {
 static void set_environment(const struct proc_flags *f) {
     char cache[16], memtables[16];
     setenv("TALLY_COMPATIBILITY", "off", 1);
+    if (f->uncached) setenv("TALLY_ROW_CACHE", "0", 1);
     if (f->own_memory) return;
     snprintf(cache, sizeof(cache), "%d", CEILING_CACHE_MB);
     snprintf(memtables, sizeof(memtables), "%d", CEILING_MEMTABLE_MB * CEILING_MEMTABLES);

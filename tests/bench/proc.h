@@ -23,6 +23,7 @@ struct proc_flags {
     const char *metering, *write_size; /* NULL: the default */
     const char *dir;                   /* where the data stay, made when it is not there; NULL: a scratch folder */
     bool tls;                          /* and nothing without it; with certificates of the tally beside tallyd */
+    bool uncached;                     /* no row is kept in front of the store */
     bool own_memory;                   /* caches of the size that it takes by itself, not of the ceilings' */
 };
 /* Starts tallyd and waits for its ready line. 0 / -1 with a message on stderr. */

@@ -382,6 +382,22 @@ static void test_what_compactions_may_purge_is_asked_of_the_store(void **state) 
     assert_true(w->cost.bytes_read < bytes);
 }
 
+/* What one gc_grace let go is not there under the next one. */
+static void test_another_gc_grace_makes_runs_void(void **state) {
+    struct world *w = *state;
+    expire_beside(w);
+    eng_batch_free(w->batch);
+    eng_close(w->eng);
+    open_engine(w, LARGE);
+    assert_int_equal(eng_compact(w->eng, &w->e), 0);
+    w->clock.seconds = 1010;
+    warm(w);
+    eng_table_set(w->eng, TABLE, 0);
+    assert_int_equal(eng_compact(w->eng, &w->e), 0);
+    eng_table_set(w->eng, TABLE, GC_GRACE);
+    assert_false(is_hit(w, &all_of_p));
+}
+
 static void test_what_the_reclaimer_takes_away_is_not_seen(void **state) {
     struct world *w = *state;
     expire_beside(w);
@@ -641,7 +657,7 @@ static void test_random_slices_are_the_stores(void **state) {
 
 /* ---- many threads ---- */
 
-enum { PARTS = 6, WRITERS = 2, READERS = 3, WRITES = 250, SLICED = 12 };
+enum { PARTS = 6, WRITERS = 2, READERS = 3, WRITES = 150, SLICED = 12 };
 
 struct race {
     struct world *w;
@@ -757,6 +773,7 @@ int main(void) {
         ON_BOTH(test_a_write_elsewhere_leaves_it),
         ON_BOTH(test_a_row_under_a_deletion_stays_gone_when_that_is_purged),
         cmocka_unit_test_setup_teardown(test_what_compactions_may_purge_is_asked_of_the_store, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_another_gc_grace_makes_runs_void, setup_rocksdb, teardown),
         ON_BOTH(test_what_the_reclaimer_takes_away_is_not_seen),
         ON_BOTH(test_a_write_that_failed_is_not_seen),
         ON_BOTH(test_injected_faults_of_reads_are_met),
