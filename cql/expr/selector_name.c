@@ -1,5 +1,6 @@
 /* Names of result columns without an alias, as Cassandra's ColumnIdentifier texts are: an expression in lower case, functions with their keyspace. */
 #include "cql/expr/selector.h"
+#include "cql/expr/term.h"
 
 static void print_args(const struct ast_expr *x, struct buf *b) {
     buf_u8(b, '(');
@@ -100,10 +101,47 @@ void selector_print_name(const struct ast_expr *x, struct buf *b) {
     }
 }
 
+/* Compiles what is cast to see its type, and forgets it. */
+static bool is_no_cast(struct compile *c, const struct ast_expr *x) {
+    struct err ignored = {0};
+    struct term_scope tried = *c->scope;
+    struct compile scratch = *c;
+    struct receiver any = receiver_of(c->scope->table, "", NULL);
+    scratch.err = &ignored;
+    scratch.scope = &tried;
+    const struct cql_type *to = compile_type(&scratch, x->type);
+    const struct term *t = to ? term_compile(&scratch, x->args[0], &any) : NULL;
+    return t && cql_type_eq(t->type, to);
+}
+
+static struct ast_expr *copy_of(struct compile *c, const struct ast_expr *x) {
+    struct ast_expr *copy = ARENA_NEW(c->arena, struct ast_expr), **args = ARENA_ARRAY(c->arena, x->n_args, struct ast_expr *);
+    if (!copy || !args) return NULL;
+    memcpy(args, x->args, x->n_args * sizeof *args);
+    *copy = *x;
+    copy->args = args;
+    return copy;
+}
+
+/* A cast to the type that a value is of already is none, and is not named. NULL: no memory. */
+static const struct ast_expr *without_casts(struct compile *c, const struct ast_expr *x) {
+    if (x->kind == EXPR_CAST && is_no_cast(c, x)) return without_casts(c, x->args[0]);
+    struct ast_expr *copy = NULL;
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        const struct ast_expr *bare = x->args[i] ? without_casts(c, x->args[i]) : NULL;
+        if (bare == x->args[i]) continue;
+        if (!bare || (!copy && !(copy = copy_of(c, x)))) return NULL;
+        copy->args[i] = (struct ast_expr *)(uintptr_t)bare;
+    }
+    return copy ? copy : x;
+}
+
 const char *selector_name(struct compile *c, const struct ast_expr *x) {
+    const struct ast_expr *named = c->scope ? without_casts(c, x) : x;
     struct buf b;
+    if (!named) return err_nomem(c->err), NULL;
     buf_init(&b, 1 << 16);
-    selector_print_name(x, &b);
+    selector_print_name(named, &b);
     struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(c->arena, buf_slice(&b));
     buf_fini(&b);
     if (!s.p) err_nomem(c->err);

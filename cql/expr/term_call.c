@@ -46,6 +46,11 @@ static const struct function *find_cast(struct compile *c, const struct ast_expr
     bool says_nothing = x->args[0]->kind == EXPR_BIND || x->args[0]->kind == EXPR_NULL;
     bool identity = from ? cql_type_eq(from, type) : !says_nothing && argument_fits(a, 0, type) != MATCH_NO;
     if (identity) return function_new(c, "cast", type, &type, 1, function_as_blob);
+    if (strcmp(x->type->name, "varchar") == 0) { /* Cassandra has casts by this name for what needs none alone */
+        struct slice what = cqli_expr_text(c, x->args[0]);
+        err_invalid(c->err, "%.*s cannot be cast to varchar", SLICE_FMT(what));
+        return NULL;
+    }
     struct slice text = cqli_type_text(c, type);
     const char *name = text.n ? arena_printf(c->arena, "cast_as_%.*s", SLICE_FMT(text)) : NULL;
     return name ? function_resolve(c, "system", name, args, NULL) : (err_nomem(c->err), NULL);

@@ -22,9 +22,7 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
     struct receiver any = receiver_of(p->table, "[selection]", NULL);
     struct term *sel = term_compile(c, x->expr, &any);
     if (!sel) return -1;
-    /* A cast to the type that it is already is no cast. */
-    const struct ast_expr *named = x->expr->kind == EXPR_CAST && sel->kind == TERM_COLUMN ? x->expr->args[0] : x->expr;
-    const char *name = x->alias ? x->alias : selector_name(c, named);
+    const char *name = x->alias ? x->alias : selector_name(c, x->expr);
     if (!name) return -1;
     columns[p->n_selectors].name = name;
     columns[p->n_selectors].type = sel->type;
