@@ -28,6 +28,11 @@
 #include "engine/kv_log.h"
 #include "engine/kv_trim.h"
 
+/* With manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7 (https://github.com/facebook/rocksdb/pull/12995), and a server whose disk was
+ * full would have to be started again. There every write reaches the operating system before it returns, which costs nothing that shows. Before, the fewer writes can meet a sync that
+ * fails, the better: Debian's aborts where they do. */
+enum { GATHERS_LOG = TALLY_ROCKSDB_MAJOR < 10 };
+
 struct rocks {
     struct kv kv;
     struct kv_options o;
@@ -251,11 +256,12 @@ static int flush_failed(struct rocks *r, char *text, const char *what, struct er
     return failed(text, what, e);
 }
 
-/* Rows that were only in the log go from memory into table files, and a new log begins. */
+/* Rows that were only in the log go from memory into table files, and a new log begins. A full disk newer RocksDBs do that for by themselves, every five seconds, once nothing runs in the background:
+ * a flush that is asked for meanwhile fails after a second, and one each second keeps them from it for good. */
 static int heal(struct kv *kv, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
-    if (injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
+    if (injected(FAULT_KV_SYNC, "the log cannot be synced", e) || (!GATHERS_LOG && try_write(r, e))) return -1;
     rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
     rocksdb_flush(r->db, fo, &text);
     rocksdb_flushoptions_destroy(fo);
@@ -651,11 +657,6 @@ static const char *prefix_name(void *state) {
 #else
 #define IN_RANGE
 #endif
-
-/* With manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7 (https://github.com/facebook/rocksdb/pull/12995), and a server whose disk was
- * full would have to be started again. There every write reaches the operating system before it returns, which costs nothing that shows. Before, the fewer writes can meet a sync that
- * fails, the better: Debian's aborts where they do. */
-enum { GATHERS_LOG = TALLY_ROCKSDB_MAJOR < 10 };
 
 /* ---- opening ---- */
 
