@@ -1,6 +1,6 @@
 # Which RocksDB the programs are linked with: tally_rocksdb, whose version is TALLY_ROCKSDB_VERSION.
 #   system  Debian's librocksdb-dev, a shared library; or what ROCKSDB_ROOT names
-#   source  the release that rocksdb_pinned.cmake names, built once for all presets and linked statically: for packages and images
+#   source  the release that rocksdb_pinned.cmake names, built once for all presets and linked statically: what packages and images ship
 
 set(TALLY_ROCKSDB system CACHE STRING "system: Debian's package; source: a pinned release, built here and linked statically")
 set_property(CACHE TALLY_ROCKSDB PROPERTY STRINGS system source)

@@ -8,7 +8,7 @@
 #     replay       byte scripts against a sanitised server
 #     conformance  statements recorded from Apache Cassandra, replayed in both modes, on the release and the sanitised server
 #     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9; integration:tls is one file of them
-#     source       the programs with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first, twenty minutes of
+#     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first, twenty minutes of
 #                  processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
 # --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
