@@ -474,6 +474,25 @@ static void test_what_is_written_while_a_run_is_noted_is_seen(void **state) {
     }
 }
 
+/* Whoever it is may have the write in the store by now, or not. */
+static void test_nothing_is_noted_while_somebody_writes(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of(TABLE, "p");
+    struct buf key;
+    buf_init(&key, 0);
+    engi_key_prefix(&key, &part);
+    put_rows(w, "p", 4);
+    engi_ward_enter(w->eng->runs, buf_slice(&key));
+    for (int i = 0; i < 5; i++) assert_false(is_hit(w, &all_of_p));
+    assert_int_equal(runs(w), 0);
+    engi_ward_leave(w->eng->runs, buf_slice(&key));
+    warm(w);
+    engi_ward_enter(w->eng->runs, buf_slice(&key));
+    assert_false(is_hit(w, &all_of_p));
+    engi_ward_leave(w->eng->runs, buf_slice(&key));
+    buf_fini(&key);
+}
+
 static void test_a_scan_sees_one_moment(void **state) {
     struct world *w = *state;
     struct ask few = {.table = TABLE, .key = "p", .from = "", .to = "", .most = 4};
@@ -779,6 +798,7 @@ int main(void) {
         ON_BOTH(test_injected_faults_of_reads_are_met),
         ON_BOTH(test_a_table_that_is_dropped_or_taken_over_keeps_nothing),
         ON_BOTH(test_what_is_written_while_a_run_is_noted_is_seen),
+        ON_BOTH(test_nothing_is_noted_while_somebody_writes),
         ON_BOTH(test_a_scan_sees_one_moment),
         cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, teardown),
         ON_BOTH(test_who_writes_and_reads_in_turn_does_not_pay),
