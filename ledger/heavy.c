@@ -2,10 +2,12 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 int heavy_init(struct heavy *h, uint32_t n_sets) {
     assert(n_sets && !(n_sets & (n_sets - 1)));
-    *h = (struct heavy){.n_sets = n_sets, .sets = calloc(n_sets, sizeof(*h->sets))};
+    *h = (struct heavy){.n_sets = n_sets, .sets = aligned_alloc(_Alignof(struct heavy_set), n_sets * sizeof(*h->sets))};
+    if (h->sets) memset(h->sets, 0, n_sets * sizeof(*h->sets));
     return h->sets ? 0 : -1;
 }
 
@@ -14,7 +16,11 @@ void heavy_fini(struct heavy *h) { free(h->sets); }
 /* Of the high bits: the low ones of a token are as good, but tokens of a table's range are not. */
 static uint64_t hash_of(uint64_t key) { return (key * UINT64_C(0x9E3779B97F4A7C15)) >> 32; }
 static uint32_t set_of(const struct heavy *h, uint64_t hash) { return (uint32_t)hash & (h->n_sets - 1); }
-static uint64_t *cell_of(struct heavy_set *s, uint64_t hash) { return &s->cells[hash >> 27 & (HEAVY_CELLS - 1)]; }
+
+_Static_assert(HEAVY_LINES == 8, "three bits of the hash name the line, others the cell in it");
+static struct heavy_line *line_of(struct heavy_set *s, uint64_t hash) { return &s->lines[hash >> 29]; }
+static uint64_t *cell_of(struct heavy_line *l, uint64_t hash) { return &l->cells[(hash >> 13 & 0xFFFF) * HEAVY_LINE_CELLS >> 16]; }
+static uint64_t *cell_in(struct heavy_set *s, uint64_t hash) { return cell_of(line_of(s, hash), hash); }
 
 /* Most keys are not: a loop would cost more than what it does. */
 static inline bool has(const uint64_t k[HEAVY_WAYS], uint64_t key) {
@@ -37,21 +43,43 @@ static unsigned lightest(const struct heavy_set *s) {
     return least;
 }
 
+static void note_least(struct heavy_set *s) {
+    uint64_t least = s->loads[lightest(s)];
+    if (least == s->lines[0].least) return;
+    for (unsigned i = 0; i < HEAVY_LINES; i++) s->lines[i].least = least;
+}
+
 static void add_at(struct heavy_set *s, unsigned i, uint64_t load) {
-    bool was_least = s->loads[i] == s->least;
+    bool was_least = s->loads[i] == s->lines[0].least;
     s->loads[i] += load;
-    if (was_least) s->least = s->loads[lightest(s)];
+    if (was_least) note_least(s);
+}
+
+/* Whether a kept key but the one at that place has the cell. */
+static bool is_shared(struct heavy_set *s, const uint64_t *cell, unsigned but) {
+    for (unsigned i = 0; i < HEAVY_WAYS; i++)
+        if (i != but && s->loads[i] && cell_in(s, hash_of(s->keys[i])) == cell) return true;
+    return false;
 }
 
 /* The key takes the place of the lightest, which has as much as any key of its cell may have. */
 static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t error) {
     unsigned i = lightest(s);
-    if (s->loads[i]) *cell_of(s, hash_of(s->keys[i])) = s->loads[i];
+    if (s->loads[i]) {
+        uint64_t *cell = cell_in(s, hash_of(s->keys[i]));
+        *cell = s->loads[i] | (is_shared(s, cell, i) ? HEAVY_MARK : 0);
+    }
+    *cell_in(s, hash_of(key)) |= HEAVY_MARK;
     s->keys[i] = key;
     s->loads[i] = load;
     s->errors[i] = error;
-    s->least = s->loads[lightest(s)];
+    note_least(s);
     return i;
+}
+
+static void raise_cells(struct heavy_line *l) {
+    for (unsigned i = 0; i < HEAVY_LINE_CELLS; i++)
+        if ((l->cells[i] & ~HEAVY_MARK) < l->least) l->cells[i] = l->least | (l->cells[i] & HEAVY_MARK);
 }
 
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
@@ -60,13 +88,12 @@ uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error,
     unsigned i = find(s, key);
     *fresh = i == HEAVY_WAYS;
     if (*fresh) {
-        i = keep(s, key, load + s->least, error + s->least);
+        i = keep(s, key, load + s->lines[0].least, error + s->lines[0].least);
     } else {
         s->errors[i] += error;
         add_at(s, i, load);
     }
-    for (unsigned k = 0; k < HEAVY_CELLS; k++)
-        if (s->cells[k] < s->least) s->cells[k] = s->least;
+    for (unsigned k = 0; k < HEAVY_LINES; k++) raise_cells(&s->lines[k]);
     return set * HEAVY_WAYS + i;
 }
 
@@ -84,17 +111,17 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
     uint64_t hash = hash_of(key);
     uint32_t set = set_of(h, hash);
     struct heavy_set *s = &h->sets[set];
-    uint64_t *cell = cell_of(s, hash);
+    uint64_t *cell = cell_in(s, hash), light = *cell & ~HEAVY_MARK;
     unsigned i = find(s, key);
     h->total += load;
     *fresh = i == HEAVY_WAYS;
     if (!*fresh) {
         add_at(s, i, load);
-    } else if (*cell + load <= s->least) {
+    } else if (light + load <= s->lines[0].least) {
         *cell += load;
         return HEAVY_NONE;
     } else {
-        i = keep(s, key, *cell + load, *cell);
+        i = keep(s, key, light + load, light);
     }
     return h->last = set * HEAVY_WAYS + i;
 }
@@ -102,8 +129,9 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
 bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) {
     uint64_t hash = hash_of(key);
     struct heavy_set *s = &h->sets[set_of(h, hash)];
-    uint64_t *cell = cell_of(s, hash);
-    if (UNLIKELY(*cell + load > s->least || has(s->keys, key))) return false;
+    struct heavy_line *line = line_of(s, hash);
+    uint64_t *cell = cell_of(line, hash);
+    if (UNLIKELY(*cell + load > line->least) && ((*cell & ~HEAVY_MARK) + load > line->least || has(s->keys, key))) return false;
     *cell += load;
     h->total += load;
     return true;
@@ -111,10 +139,7 @@ bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) {
 
 void heavy_prefetch(const struct heavy *h, uint64_t key) {
     uint64_t hash = hash_of(key);
-    struct heavy_set *s = &h->sets[set_of(h, hash)];
-    __builtin_prefetch(s->keys);
-    __builtin_prefetch(&s->least);
-    __builtin_prefetch(cell_of(s, hash), 1);
+    __builtin_prefetch(line_of(&h->sets[set_of(h, hash)], hash), 1);
 }
 
 bool heavy_keeps(const struct heavy *h, uint64_t key) {
@@ -139,5 +164,5 @@ struct heavy_item heavy_at(const struct heavy *h, uint32_t place) {
 
 uint64_t heavy_bound(const struct heavy *h, uint64_t key) {
     uint64_t hash = hash_of(key);
-    return *cell_of(&h->sets[set_of(h, hash)], hash);
+    return *cell_in(&h->sets[set_of(h, hash)], hash) & ~HEAVY_MARK;
 }

@@ -8,7 +8,8 @@
  * H2. true load <= its cell <= the least load of its set, of a key that is not.
  * H3. a key with more than 1/HEAVY_WAYS of what its set was given is kept: the loads of a set sum up to no more than that.
  *
- * Most keys are light and touch their cell alone: a pass through very many costs little.
+ * Most keys are light and touch their cell alone, and beside it, in the same line of the cache, the least load: a pass through very many costs little. A cell that
+ * a kept key has, too, is marked; only there has to be asked whether the key is kept.
  *
  * Not thread-safe: the caller's lock.
  */
@@ -19,13 +20,18 @@
 
 #include "base/compiler.h"
 
-enum { HEAVY_WAYS = 8, HEAVY_CELLS = 32 };
+enum { HEAVY_WAYS = 8, HEAVY_LINES = 8, HEAVY_LINE_CELLS = 7 };
 enum { HEAVY_NONE = UINT32_MAX }; /* no place */
 
+/* Marked: a kept key has the cell. */
+#define HEAVY_MARK (UINT64_C(1) << 63)
+struct heavy_line {
+    uint64_t least; /* of the set's loads: the same in all its lines */
+    uint64_t cells[HEAVY_LINE_CELLS];
+};
 struct heavy_set {
+    _Alignas(64) struct heavy_line lines[HEAVY_LINES];
     uint64_t keys[HEAVY_WAYS], loads[HEAVY_WAYS], errors[HEAVY_WAYS]; /* load 0: the place is free */
-    uint64_t least; /* of the loads */
-    uint64_t cells[HEAVY_CELLS];
 };
 struct heavy {
     uint32_t n_sets; /* a power of two */

@@ -58,9 +58,9 @@ static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) 
     return cell;
 }
 
-static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_read *first, uint32_t n) {
+static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys) {
     struct cell cell = {0};
-    shard_reads_post(s, second, first, n, &cell);
+    shard_run_post(s, second, run, keys, &cell);
     pthread_mutex_lock(&l->lock);
     figures_add(&l->book.dropped, &cell.f);
     pthread_mutex_unlock(&l->lock);
@@ -68,16 +68,17 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 
 /* Under the shard's lock, its owner. */
 static void settle(struct ledger *l, struct shard *s) {
-    for (uint32_t i = 0, n; i < s->n_reads; i += n) {
-        const struct shard_read *first = &s->reads[i];
-        uint32_t second = second_of(l, s, first->now_us);
-        n = shard_reads_alike(s, i);
+    const struct shard_key *keys = s->keys;
+    shard_reads_prefetch(s);
+    for (const struct shard_run *run = s->runs; run < s->runs + s->n_runs; run++) {
+        uint32_t second = second_of(l, s, run->second_us);
         turn_second(l, s, second);
-        struct cell *cell = cell_of(l, s, first->object);
-        if (LIKELY(cell)) shard_reads_post(s, second, first, n, cell);
-        else post_of_dropped(l, s, second, first, n);
+        struct cell *cell = cell_of(l, s, run->object);
+        if (LIKELY(cell)) shard_run_post(s, second, run, keys, cell);
+        else post_of_dropped(l, s, second, run, keys);
+        keys += run->n;
     }
-    s->n_reads = 0;
+    shard_reads_clear(s);
 }
 
 void ledger_settle(struct ledger *l, unsigned shard) {

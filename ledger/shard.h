@@ -78,11 +78,13 @@ struct shard_table {
     struct order order; /* of the partition keys that are written */
 };
 
+enum { SHARD_READS = 64, SHARD_KEY = 64 };
+
 /* What is known of a heavy partition since it has been kept. */
 struct shard_partition {
     uint32_t object, key_n;
     int64_t token;
-    uint8_t key[64]; /* its beginning */
+    uint8_t key[SHARD_KEY]; /* its beginning */
     struct usage usage;
 };
 struct shard_statement {
@@ -93,19 +95,27 @@ struct shard_statement {
     char *text;
 };
 
-/* A read by a prepared statement that went well and about which there is nothing else to say, until it is posted. Two lines of the cache. */
-struct shard_read {
+/* Reads by a prepared statement that went well and about which there is nothing else to say, until they are posted: those that stand one behind the other and are alike in
+ * all but how long they took, the bytes that they read, and their partitions. */
+struct shard_run {
     struct ledger_connection *connection;
     uint64_t statement_id; /* which the shard keeps */
-    int64_t now_us, token;
-    uint32_t object, halves, entities, took_us, bytes_read, rows_read, rows_returned;
+    int64_t second_us;     /* when their second began */
+    uint32_t object, halves;
+    uint64_t rows_read /* entities, too */, rows_returned;
     uint8_t class;
     bool one_partition;
-    uint16_t key_n;
-    uint8_t key[64]; /* its beginning */
+    /* of all */
+    uint32_t n;
+    uint64_t bytes_read, took_us;
+    struct span latency; /* without their number */
+};
+/* The partition of one of them. */
+struct shard_key {
+    int64_t token;
+    uint32_t n, at; /* length of the key; where its beginning is */
 };
 
-enum { SHARD_READS = 64 };
 enum { SHARD_PARTITION_SETS = 64, SHARD_STATEMENT_SETS = 32, SHARD_TEXT = 1000 };
 
 struct shard {
@@ -122,8 +132,11 @@ struct shard {
     struct ledger_connection *connections;
     _Atomic pthread_t owner; /* who queued last */
     /* the owner's alone */
-    uint32_t n_reads;
-    struct shard_read reads[SHARD_READS];
+    uint32_t n_reads, n_runs, n_key_bytes;
+    struct shard_run *run; /* the last one; NULL: none */
+    struct shard_run runs[SHARD_READS];
+    struct shard_key keys[SHARD_READS];
+    uint8_t key_bytes[SHARD_READS * SHARD_KEY];
 };
 
 static inline uint64_t shard_partition_id(uint32_t object, int64_t token) { return (uint64_t)token * 31 + object; }
@@ -132,12 +145,17 @@ int shard_init(struct shard *s) MUST_CHECK;
 void shard_fini(struct shard *s);
 /* Under the lock. A request whose memory cannot be had is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
-/* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else. False: it is not queued, and has to be posted. */
+/* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else, whose entities are its rows_read (op_cost_count_rows). False: it is not queued, and has to be posted. */
 bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) MUST_CHECK;
-/* The owner: how many from there on are of one connection, statement, table, class and second. */
-uint32_t shard_reads_alike(const struct shard *s, uint32_t from);
-/* Under the lock, the owner: n that are alike. cell: of their table. They are the caller's to throw away. */
-void shard_reads_post(struct shard *s, uint32_t second, const struct shard_read *first, uint32_t n, struct cell *cell);
+/* Under the lock, the owner: a run, whose partitions are the next keys. cell: of its table. */
+void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys, struct cell *cell);
+/* The owner: what is queued is posted, or going to be thrown away. */
+static inline void shard_reads_clear(struct shard *s) {
+    s->n_reads = s->n_runs = s->n_key_bytes = 0;
+    s->run = NULL;
+}
+/* The owner: the keys of all runs are going to be posted soon. */
+void shard_reads_prefetch(const struct shard *s);
 /* Under the lock, for that. The table's cell, which is going to be added to; NULL: it is not here and has no name (keyspace NULL), or there is no memory. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u);

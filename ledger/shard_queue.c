@@ -5,109 +5,97 @@
 
 enum { SECOND_US = 1000000 };
 
-static bool is_of(const struct shard_read *r, const struct ledger_connection *c, uint64_t statement_id) {
-    return r->statement_id == statement_id && r->connection == c;
-}
-
-/* What a statement that the shard does not keep says of itself, text and names, must be taken at once; so must what does not fit. */
-static bool has_room(const struct shard *s, uint64_t statement_id, const struct op_cost *cost, int64_t took_us) {
-    bool fits = (cost->bytes_read | cost->rows_read | cost->rows_returned | (uint64_t)took_us) <= UINT32_MAX && cost->reads->key.n <= UINT16_MAX;
-    if (UNLIKELY(s->n_reads == SHARD_READS || !fits)) return false;
-    if (LIKELY(s->n_reads && s->reads[s->n_reads - 1].statement_id == statement_id)) return true;
-    return heavy_keeps(&s->statements, statement_id);
-}
-
-bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
+/* All at once: they are alike nearly always. */
+static bool is_alike(const struct shard_run *r, const struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
     const struct op_read *of = cost->reads;
-    if (UNLIKELY(!has_room(s, statement_id, cost, took_us))) return false;
+    uint64_t differs = (r->statement_id ^ statement_id) | ((uintptr_t)r->connection ^ (uintptr_t)c) | (r->object ^ of->object) | (r->halves ^ of->halves) |
+                       (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) | (r->rows_read ^ cost->rows_read) |
+                       (r->rows_returned ^ cost->rows_returned);
+    return !differs && (uint64_t)(now_us - r->second_us) < SECOND_US;
+}
+
+static inline void add(struct shard *s, struct shard_run *r, const struct op_cost *cost, int64_t took_us) {
+    const struct slice key = cost->reads->key;
+    uint32_t n = key.n < SHARD_KEY ? (uint32_t)key.n : SHARD_KEY, at = s->n_key_bytes;
+    r->n++;
+    r->bytes_read += cost->bytes_read;
+    r->took_us += (uint64_t)took_us;
+    if ((uint64_t)took_us < r->latency.min) r->latency.min = (uint64_t)took_us;
+    if ((uint64_t)took_us > r->latency.max) r->latency.max = (uint64_t)took_us;
+    s->keys[s->n_reads++] = (struct shard_key){.token = cost->reads->token, .n = (uint32_t)key.n, .at = at};
+    s->n_key_bytes = at + n;
+    copy_short(s->key_bytes + at, key.p, n);
+}
+
+/* In a new run. What a statement that the shard does not keep says of itself, text and names, must be taken at once. */
+SELDOM static bool add_unlike(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
+    const struct op_read *of = cost->reads;
+    if (!heavy_keeps(&s->statements, statement_id)) return false;
     if (!s->n_reads) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
-    struct shard_read *r = &s->reads[s->n_reads++];
-    r->connection = connection;
-    r->statement_id = statement_id;
-    r->now_us = now_us;
-    r->token = of->token;
-    r->object = of->object;
-    r->halves = of->halves;
-    r->entities = (uint32_t)op_read_entities(of);
-    r->took_us = (uint32_t)took_us;
-    r->bytes_read = (uint32_t)cost->bytes_read;
-    r->rows_read = (uint32_t)cost->rows_read;
-    r->rows_returned = (uint32_t)cost->rows_returned;
-    r->class = (uint8_t)cost->query_class;
-    r->one_partition = of->one_partition;
-    r->key_n = (uint16_t)of->key.n;
-    copy_short(r->key, of->key.p, of->key.n < sizeof(r->key) ? of->key.n : sizeof(r->key));
+    struct shard_run *r = s->run = &s->runs[s->n_runs++];
+    *r = (struct shard_run){.connection = c, .statement_id = statement_id, .second_us = now_us / SECOND_US * SECOND_US, .object = of->object, .halves = of->halves,
+                            .rows_read = cost->rows_read, .rows_returned = cost->rows_returned, .class = (uint8_t)cost->query_class,
+                            .one_partition = of->one_partition, .latency.min = UINT64_MAX};
+    add(s, r, cost, took_us);
     return true;
 }
 
-/* The lines of the partitions' sets are far apart, and are asked for all at once. */
-uint32_t shard_reads_alike(const struct shard *s, uint32_t from) {
-    const struct shard_read *first = &s->reads[from];
-    int64_t begin_us = first->now_us / SECOND_US * SECOND_US;
-    uint32_t n = 0;
-    for (const struct shard_read *r = first; from + n < s->n_reads; n++, r++) {
-        bool same = is_of(r, first->connection, first->statement_id) && r->object == first->object && r->class == first->class;
-        if (!same || r->now_us < begin_us || r->now_us >= begin_us + SECOND_US) break;
-        heavy_prefetch(&s->partitions, shard_partition_id(r->object, r->token));
-    }
-    return n;
+bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
+    struct shard_run *r = s->run;
+    if (UNLIKELY(s->n_reads == SHARD_READS)) return false;
+    if (UNLIKELY(!r || !is_alike(r, connection, statement_id, cost, now_us))) return add_unlike(s, connection, statement_id, cost, now_us, took_us);
+    add(s, r, cost, took_us);
+    return true;
 }
 
 /* ---- posting ---- */
 
-struct sum {
-    uint64_t halves, entities, bytes_read, rows_read, rows_returned, took_us;
-    struct span units, returned, latency;
-};
-
-static struct sum sum_of(const struct shard_read *first, uint32_t n) {
-    struct sum all = {0};
-    for (const struct shard_read *r = first; r < first + n; r++) {
-        all.halves += r->halves;
-        all.entities += r->entities;
-        all.bytes_read += r->bytes_read;
-        all.rows_read += r->rows_read;
-        all.rows_returned += r->rows_returned;
-        all.took_us += r->took_us;
-        span_add(&all.units, r->halves);
-        span_add(&all.returned, r->rows_returned);
-        span_add(&all.latency, r->took_us);
-    }
-    return all;
+/* What the sums of so many reads of a run are, of one for a partition, of all for whoever asked. */
+static struct usage_window used(const struct shard_run *r, uint32_t n) {
+    return (struct usage_window){.n = {[USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = n * r->halves, [USAGE_ENTITIES] = n * (uint32_t)r->rows_read}};
 }
 
-static void post_figures(const struct sum *all, enum query_class class, struct cell *c) {
-    uint64_t *of = c->f.of[OPERATION_SELECT];
-    c->f.n[FIGURE_READ_UNITS] += all->halves;
-    c->f.n[FIGURE_ENTITIES] += all->entities;
-    c->f.n[FIGURE_BYTES_READ] += all->bytes_read;
-    c->f.n[FIGURE_POINT_READS + class] += all->units.n;
-    c->f.n[FIGURE_POINT_SCANNED + class] += all->rows_read;
-    c->f.n[FIGURE_POINT_RETURNED + class] += all->rows_returned;
-    of[OF_REQUESTS] += all->units.n;
-    of[OF_LATENCY] += all->took_us;
-    of[OF_RETURNED] += all->rows_returned;
-    span_merge(&c->spans[SPAN_READ_UNITS], &all->units);
-    span_merge(&c->spans[SPAN_RETURNED + OPERATION_SELECT], &all->returned);
-    span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT], &all->latency);
+static void post_figures(const struct shard_run *r, struct cell *c) {
+    uint64_t *of = c->f.of[OPERATION_SELECT], n = r->n;
+    c->f.n[FIGURE_READ_UNITS] += n * r->halves;
+    c->f.n[FIGURE_ENTITIES] += n * r->rows_read;
+    c->f.n[FIGURE_BYTES_READ] += r->bytes_read;
+    c->f.n[FIGURE_POINT_READS + r->class] += n;
+    c->f.n[FIGURE_POINT_SCANNED + r->class] += n * r->rows_read;
+    c->f.n[FIGURE_POINT_RETURNED + r->class] += n * r->rows_returned;
+    of[OF_REQUESTS] += n;
+    of[OF_LATENCY] += r->took_us;
+    of[OF_RETURNED] += n * r->rows_returned;
+    span_merge(&c->spans[SPAN_READ_UNITS], &(struct span){.min = r->halves, .max = r->halves, .n = n});
+    span_merge(&c->spans[SPAN_RETURNED + OPERATION_SELECT], &(struct span){.min = r->rows_returned, .max = r->rows_returned, .n = n});
+    span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT], &(struct span){.min = r->latency.min, .max = r->latency.max, .n = n});
+}
+
+SELDOM static void post_heavy(struct shard *s, uint32_t second, const struct shard_run *r, const struct shard_key *k) {
+    const struct usage_window u = used(r, 1);
+    shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
 }
 
 /* Most partitions are light, and touch their cell alone. */
-static void post_partition(struct shard *s, uint32_t second, const struct shard_read *r) {
-    if (!r->one_partition || LIKELY(heavy_pass(&s->partitions, shard_partition_id(r->object, r->token), r->halves))) return;
-    const struct usage_window u = {.n = {[USAGE_REQUESTS] = 1, [USAGE_READ_HALVES] = r->halves, [USAGE_ENTITIES] = r->entities}};
-    shard_partition_add(s, second, r->object, r->token, slice_of(r->key, r->key_n), &u);
+static void post_partitions(struct shard *s, uint32_t second, const struct shard_run *r, const struct shard_key *keys) {
+    for (const struct shard_key *k = keys; k < keys + r->n; k++)
+        if (UNLIKELY(!heavy_pass(&s->partitions, shard_partition_id(r->object, k->token), r->halves))) post_heavy(s, second, r, k);
 }
 
-void shard_reads_post(struct shard *s, uint32_t second, const struct shard_read *first, uint32_t n, struct cell *cell) {
-    const struct sum all = sum_of(first, n);
-    const struct usage_window u = {.n = {[USAGE_REQUESTS] = n, [USAGE_READ_HALVES] = (uint32_t)all.halves, [USAGE_ENTITIES] = (uint32_t)all.entities}};
-    post_figures(&all, first->class, cell);
-    for (uint32_t i = 0; i < n; i++) post_partition(s, second, &first[i]);
-    usage_add(&first->connection->usage, second, &u);
-    struct shard_statement *st = shard_statement_add(s, first->statement_id, all.halves);
+void shard_reads_prefetch(const struct shard *s) {
+    const struct shard_key *k = s->keys;
+    for (uint32_t i = 0; i < s->n_runs; i++)
+        for (uint32_t n = s->runs[i].n; n; n--, k++) heavy_prefetch(&s->partitions, shard_partition_id(s->runs[i].object, k->token));
+}
+
+void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys, struct cell *cell) {
+    const struct usage_window u = used(run, run->n);
+    post_figures(run, cell);
+    if (run->one_partition) post_partitions(s, second, run, keys);
+    usage_add(&run->connection->usage, second, &u);
+    struct shard_statement *st = shard_statement_add(s, run->statement_id, (uint64_t)run->n * run->halves);
     usage_add(&st->usage, second, &u);
-    st->class = first->class;
-    st->rows_read += all.rows_read;
-    st->rows_returned += all.rows_returned;
+    st->class = run->class;
+    st->rows_read += run->n * run->rows_read;
+    st->rows_returned += run->n * run->rows_returned;
 }

@@ -7,7 +7,9 @@ enum { READ_STEP = 4096 };
 
 _Static_assert(RULES <= 64, "struct charge keeps rules in 64 bits");
 
-static void rule_add(struct charge *c, enum rule_id id) { c->rules |= UINT64_C(1) << id; }
+static uint64_t rule_bit(enum rule_id id) { return UINT64_C(1) << id; }
+
+static void rule_add(struct charge *c, enum rule_id id) { c->rules |= rule_bit(id); }
 
 static uint64_t steps(uint64_t bytes, uint64_t step) { return bytes ? (bytes - 1) / step + 1 : 0; }
 
@@ -22,9 +24,7 @@ static inline void model_add(struct charge *c, enum size_model model, const stru
 /* ---- reads ---- */
 
 /* What a read of one row, which was not passed over, does not have. */
-static bool is_special(const struct op_read *r) {
-    return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers;
-}
+static uint64_t special(const struct op_read *r) { return r->statics.rows | r->filtered | r->past_limit | r->at_bound | r->expired | r->markers; }
 
 /* Bytes of its static data. */
 SELDOM static uint64_t special_add(const struct op_read *r, struct charge *c) {
@@ -49,26 +49,28 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
         c->row_bytes += bytes;
         model_add(c, cost->size_model, &r->rows);
     }
-    if (UNLIKELY(r->rows.rows > 1 || is_special(r))) bytes += special_add(r, c);
+    if (UNLIKELY(r->rows.rows > 1 || special(r))) bytes += special_add(r, c);
     return steps(bytes, READ_STEP);
 }
 
 /* One row that was read, and nothing beside it: what nearly all requests are. */
 static bool is_of_one_row(const struct op_cost *cost) {
     const struct op_read *r = cost->reads;
-    return r && !r->next && r->rows.rows == 1 && !is_special(r) && !cost->writes && !cost->empty_partitions && !cost->is_system;
+    return r && !((r->rows.rows ^ 1) | special(r) | (uintptr_t)r->next | (uintptr_t)cost->writes | cost->empty_partitions | cost->is_system);
 }
 
 /* As charge_reads has it, and no more. */
 static void charge_one_row(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
-    uint64_t bytes = size_row_bytes(cost->size_model, cost->n_columns, &cost->reads->rows);
+    const struct size_parts *row = &cost->reads->rows;
+    uint64_t bytes = size_row_bytes(cost->size_model, cost->n_columns, row);
     uint64_t halves = steps(bytes, READ_STEP) << (consistency == CHARGE_STRONG);
-    c->row_bytes = bytes;
+    *c = (struct charge){.row_bytes = bytes, .one_read = true, .rules = rule_bit(RULE_READ_4K) | rule_bit(RULE_SIZE_2022)};
     c->read_units = c->total = 0.5 * (double)(int64_t)halves;
     cost->reads->halves = (uint32_t)halves;
-    model_add(c, cost->size_model, &cost->reads->rows);
-    rule_add(c, RULE_READ_4K);
     if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
+    if (LIKELY(cost->size_model != SIZE_CURRENT && !row->timestamp_bytes)) return;
+    c->rules &= ~rule_bit(RULE_SIZE_2022);
+    model_add(c, cost->size_model, row);
 }
 
 SELDOM static void charge_reads(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
@@ -188,17 +190,18 @@ static void charge_writes(const struct op_cost *cost, struct charge *c) {
 }
 
 SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
+    *out = (struct charge){0};
     if (cost->is_system) {
         rule_add(out, RULE_SYSTEM_FREE);
         return;
     }
     charge_reads(cost, consistency, out);
     if (cost->writes) charge_writes(cost, out);
+    out->one_read = cost->reads && !cost->reads->next && !cost->writes;
     out->total = out->read_units + out->write_units + out->static_write_units;
 }
 
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
-    *out = (struct charge){0};
     if (LIKELY(is_of_one_row(cost))) charge_one_row(cost, consistency, out);
     else charge_all(cost, consistency, out);
 }

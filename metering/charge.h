@@ -27,6 +27,7 @@ struct charge {
     double total;
     uint64_t row_bytes, static_bytes; /* encoded sizes under the model: written, or read */
     uint64_t rules;                   /* bit set of enum rule_id */
+    bool one_read;                    /* of a table that is no system's: what is charged is that, and nothing else */
 };
 
 /* What the writes come to when they are sized one way, in units and bytes. */

@@ -42,11 +42,7 @@ size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum 
     size_t start = out->n;
     uint8_t *p = buf_reserve(out, NP_HEADER);
     if (!p) return start;
-    p[0] = version | NP_RESPONSE_BIT;
-    p[1] = version == NP_VERSION_BETA ? NP_FLAG_BETA : 0;
-    store_u16(p + 2, (uint16_t)stream);
-    p[4] = (uint8_t)opcode;
-    store_u32(p + 5, 0);
+    np_envelope_put(p, version, 0, stream, opcode);
     buf_advance(out, NP_HEADER);
     return start;
 }

@@ -42,6 +42,14 @@ ssize_t np_envelope_decode(struct slice in, uint32_t max, struct np_envelope *en
 
 /* Writes a header; the length is patched by np_envelope_end. Returns where the header begins. */
 size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode);
+/* The header that it begins with, without a length yet, where there is room for it. */
+static inline void np_envelope_put(uint8_t *p, uint8_t version, uint8_t flags, int16_t stream, enum np_opcode opcode) {
+    p[0] = version | NP_RESPONSE_BIT;
+    p[1] = flags | (version == NP_VERSION_BETA ? NP_FLAG_BETA : 0);
+    store_u16(p + 2, (uint16_t)stream);
+    p[4] = (uint8_t)opcode;
+    store_u32(p + 5, 0);
+}
 /* more: bytes of the body that follow elsewhere. */
 void np_envelope_end(struct buf *out, size_t start, size_t more);
 

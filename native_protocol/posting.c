@@ -78,9 +78,8 @@ static void tell_slow(const struct np_call *call, int64_t took_us) {
 
 /* A prepared SELECT of one read that went well, and nothing more to say. */
 static bool is_plain_read(const struct np_call *call) {
-    const struct op_cost *cost = &call->cost;
-    bool more = call->err.set | call->fault.applied | cost->is_system | (call->r.verdict != NULL) | (cost->writes != NULL);
-    return call->r.stmt_kind == STMT_SELECT && call->r.kind == REQUEST_EXECUTE && call->statement_id && !more && cost->reads && !cost->reads->next;
+    bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) | (call->r.kind != REQUEST_EXECUTE);
+    return call->charge.one_read && !more && call->statement_id;
 }
 
 static void post(struct np_call *call, int64_t took_us) {

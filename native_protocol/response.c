@@ -9,12 +9,14 @@ enum { CHARGE_SLOT = sizeof(charge_map) - 1 };
 _Static_assert(sizeof(CHARGE_KEY) - 1 == 13, "its length is written into the map");
 
 void np_reply_begin(struct np_reply *r, struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode, bool with_charge) {
-    *r = (struct np_reply){.out = out, .version = version, .has_charge = with_charge && version >= 4};
-    r->start = np_envelope_begin(out, version, stream, opcode);
-    if (r->has_charge && !buf_failed(out)) {
-        out->p[r->start + 1] |= NP_FLAG_PAYLOAD;
-        buf_put(out, charge_map, CHARGE_SLOT);
-    }
+    bool charged = with_charge && version >= 4;
+    size_t front = NP_HEADER + (charged ? CHARGE_SLOT : 0);
+    *r = (struct np_reply){.out = out, .start = out->n, .body = out->n, .version = version, .has_charge = charged};
+    uint8_t *p = buf_reserve(out, front);
+    if (!p) return;
+    np_envelope_put(p, version, charged ? NP_FLAG_PAYLOAD : 0, stream, opcode);
+    if (charged) memcpy(p + NP_HEADER, charge_map, CHARGE_SLOT);
+    buf_advance(out, front);
     r->body = out->n;
 }
 

@@ -8,6 +8,9 @@ static uint64_t encoded_bytes(const struct read_meter *m) {
     return size_row_bytes(c->size_model, c->n_columns, &m->read->rows) + size_static_bytes(&m->read->statics);
 }
 
+/* Encoded, of the page so far. */
+static uint64_t page_bytes(const struct read_meter *m) { return m->earlier_bytes + encoded_bytes(m); }
+
 struct op_read *read_meter_new(struct read_meter *m, const struct schema_table *t, const struct eng_part *part) {
     if (m->read) m->earlier_bytes += encoded_bytes(m);
     m->steady = false;
@@ -60,10 +63,10 @@ void read_meter_bound(struct read_meter *m, const struct row_view *v) {
 static bool is_full(const struct read_meter *m, uint64_t bytes) { return m->rows_left == 0 || bytes > READ_PAGE_BYTES; }
 
 /* What the page comes to with this row, and what each further one of the partition adds, if it is laid out, beside the bytes of its values. */
-static void settle(struct read_meter *m, const struct row_view *v, uint64_t bytes) {
+static void settle(struct read_meter *m, const struct row_view *v) {
     const struct size_parts bare = {.rows = 1, .n_pk = v->layout->table->n_partition_key, .pk_bytes = v->key_bytes, .n_ck = 1};
     m->steady = (m->cost->unmetered || (v->layout->sized_as_sent && m->cost->size_model != SIZE_CURRENT)) && !m->may_undo;
-    m->bytes = bytes;
+    m->bytes = page_bytes(m);
     m->bare_row = size_row_bytes(m->cost->size_model, m->cost->n_columns, &bare);
 }
 
@@ -83,13 +86,12 @@ SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool 
     bool ends = may_end(m);
     if (ends || m->may_undo) m->rows_before = m->read->rows;
     if (has_row && !m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
-    uint64_t bytes = m->earlier_bytes + encoded_bytes(m);
-    if (ends && is_full(m, bytes)) {
+    if (ends && is_full(m, page_bytes(m))) {
         m->read->rows = m->rows_before;
         return end_page(m);
     }
     m->steady = false;
-    if (has_row && v->row->laid_out) settle(m, v, bytes);
+    if (has_row && v->row->laid_out) settle(m, v);
     m->rows_read_before = m->rows_read;
     m->bytes_read_before = m->bytes_read;
     count(m);
@@ -102,7 +104,7 @@ bool read_meter_row(struct read_meter *m, const struct row_view *v, bool has_row
     uint64_t bytes = m->cost->unmetered ? m->bytes : m->bytes + m->bare_row + row_size_sent(v);
     if (UNLIKELY(may_end(m) && is_full(m, bytes))) return end_page(m);
     m->bytes = bytes;
-    if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, 1, v->n_regular, v->regular_bytes);
+    if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, 1, v->regular_bytes);
     count(m);
     return true;
 }
@@ -116,7 +118,7 @@ struct read_meter_run read_meter_run_begin(const struct read_meter *m, uint64_t 
 
 void read_meter_run_end(struct read_meter *m, const struct row_view *v, const struct read_meter_run *run) {
     if (!run->rows) return;
-    if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, run->rows, run->columns, run->column_bytes);
+    if (!m->cost->unmetered) row_size_add_sent(&m->read->rows, v, run->rows, run->column_bytes);
     m->bytes = run->bytes;
     m->page_rows += run->rows;
     m->rows_read = run->rows_read;

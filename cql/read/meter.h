@@ -38,7 +38,7 @@ struct read_meter {
 /* Steady rows under a key of one int: what they come to is added up beside the meter, which is told when they end. */
 struct read_meter_run {
     uint32_t rows;
-    uint64_t columns, column_bytes;
+    uint64_t column_bytes;
     uint64_t bytes, most; /* encoded, of the page so far; that it may have */
     uint64_t each, sized; /* of a row without its values; of those: all bits, or none when nothing is sized */
     uint64_t rows_read, bytes_read;
@@ -76,7 +76,6 @@ static inline bool read_meter_run_row(const struct read_meter *m, struct read_me
     if (UNLIKELY(bytes > run->most)) return false;
     run->bytes = bytes;
     run->rows++;
-    run->columns += laid->n;
     run->column_bytes += laid->bytes;
     run->rows_read = m->cost->rows_read;
     run->bytes_read = m->cost->bytes_read;

@@ -93,16 +93,7 @@ static bool may_have_ttl(const struct row_view *v) {
     return v->layout->has_ttl || v->row_flags & ENG_CELL_EXPIRING || v->row->live_ttl || v->row->marker_expired || v->row->n_expired;
 }
 
-/* No cell of it has or had a TTL. */
-static bool is_plain(const struct row_view *v) {
-    return v->row->laid_out || (v->measured && !(v->row_flags & ENG_CELL_EXPIRING) && !v->row->live_ttl && !v->row->marker_expired && !v->row->n_expired);
-}
-
-void row_size_add(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
-    if (LIKELY(v->layout->sized_as_sent && rules->size_model != SIZE_CURRENT && is_plain(v))) {
-        row_size_add_sent(p, v, 1, v->n_regular, v->regular_bytes);
-        return;
-    }
+void row_size_add_any(struct size_parts *p, const struct op_cost *rules, const struct row_view *v) {
     uint64_t columns = p->n_columns;
     add_columns(p, rules->size_model, v, COLUMN_REGULAR);
     if (UNLIKELY(v->row->n_expired)) add_expired(p, rules->size_model, v, v->row);

@@ -3,6 +3,7 @@
 #include "base/hot.h"
 #include "cql/row/cell_form.h"
 #include "cql/row/row_key.h"
+#include "metering/size/size.h"
 
 const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) {
     struct row_view_layout *l = ARENA_NEW(a, struct row_view_layout);
@@ -19,6 +20,8 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     l->key_is_int = t->n_clustering == 1 && schema_clustering(t, 0)->type->id == CQL_INT;
     l->flat = true;
     l->sized_as_sent = l->key_is_int && !l->has_ttl && !l->has_timestamps;
+    const struct size_parts keys = {.n_pk = t->n_partition_key, .n_ck = t->n_clustering};
+    l->around_keys = (uint32_t)size_row_bytes(SIZE_DOCUMENTED_2022, 0, &keys);
     for (uint32_t i = 0; i < t->n_partition_key; i++)
         if (cql_type_is_collection(t->columns[i].type) || t->columns[i].type->id == CQL_UDT) l->sized_as_sent = false;
     for (uint32_t i = t->n_partition_key + t->n_clustering; i < t->n_columns; i++) {

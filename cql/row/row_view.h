@@ -22,6 +22,7 @@ struct row_view_layout {
     uint32_t n_ids;       /* column ids are below this */
     bool has_ttl, has_timestamps; /* the table has TTL, client-side timestamps */
     bool flat;            /* every regular column's value is one cell, and no collection or UDT */
+    uint32_t around_keys; /* what sizes add to those of the keys' values, where a row is sized_as_sent */
     bool sized_as_sent;   /* the clustering key is an int, no part of the partition key is a collection or UDT, and nothing is added for TTL and timestamps */
     struct row_view_place *places; /* by column id */
     uint16_t *ordinals;   /* the same alone, for the engine */

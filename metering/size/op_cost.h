@@ -17,7 +17,8 @@ enum write_size { WRITE_SIZE_WRITTEN, WRITE_SIZE_ROW };
 enum query_class { QUERY_POINT, QUERY_ROW_RANGE, QUERY_PARTITION_RANGE, QUERY_TABLE_SCAN };
 
 /* Sums over the columns of rows, from which every model can compute encoded bytes. Values of static rows, and the partition key
- * that goes with them, are summed under SIZE_DOCUMENTED_2022 in both models: the newer one says nothing of static data. */
+ * that goes with them, are summed under SIZE_DOCUMENTED_2022 in both models: the newer one says nothing of static data. Under that model, where all bytes weigh the
+ * same, rows may be summed up in rows and column_bytes alone. */
 struct size_parts {
     uint64_t rows;                  /* rows (or static rows) summed here */
     uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */

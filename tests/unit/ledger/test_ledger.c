@@ -435,15 +435,16 @@ static void test_what_the_limiter_notes_is_kept_until_its_table_is_dropped(void 
 
 /* ---- the queue of reads ---- */
 
-/* A read of one row, as a prepared statement's; of the n-th one all figures follow from n, and of its partition the length of the key, which may be more than is kept. */
+/* A read as a prepared statement's, of which all figures follow from n: those that are alike in a run stay for some reads, the others are of each; and of its partition the length of
+ * the key, which may be more than is kept. */
 static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, bool queued) {
     static const char key[] = "a key that is longer than what a partition is known by, and whose end is said nowhere";
     int token = n % 2 ? n % 40 : n;
-    struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = true, .token = token,
-                        .key = slice_of(key, (size_t)token % sizeof(key)), .rows.rows = 1 + (uint64_t)n % 2, .halves = 1 + (uint32_t)n % 3};
-    struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = object, .bytes_read = 100 + (uint64_t)n, .rows_read = r.rows.rows, .rows_returned = n % 4 > 0,
+    struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = n / 31 % 5 != 4, .token = token,
+                        .key = slice_of(key, (size_t)token % sizeof(key)), .rows.rows = 1 + (uint64_t)n / 17 % 2, .halves = 1 + (uint32_t)n / 12 % 3};
+    struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = object, .bytes_read = 100 + (uint64_t)n, .rows_read = r.rows.rows, .rows_returned = n / 23 % 4 > 0,
                            .query_class = statement % 2 ? QUERY_POINT : QUERY_ROW_RANGE};
-    int64_t took_us = n % 100 == 99 ? (int64_t)UINT32_MAX + n : 50 + n % 7; /* longer than the queue can say */
+    int64_t took_us = n % 100 == 99 ? (int64_t)UINT32_MAX + n : 50 + n % 7;
     struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .took_us = took_us, .connection = c, .statement_id = statement,
                                .text = slice_str("SELECT")};
     if (!queued || !ledger_post_read(l, 0, c, statement, &cost, now_us, took_us)) ledger_post(l, 0, &q);
@@ -451,15 +452,16 @@ static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t st
 
 /* Reads of two statements on two tables and two connections in runs of all lengths, time that goes on, and between them what is no such read. */
 static void post_trace(struct ledger *l, struct ledger_connection c[2], bool queued) {
-    uint64_t seed = 11;
+    uint64_t seed = 11, of = 0;
     for (int n = 0; n < 20000; n++) {
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
         unsigned dice = (unsigned)(seed >> 40) % 64;
-        uint64_t statement = 1 + (seed >> 50) / 4 % 2;
+        if (dice % 8 == 3) of = seed >> 50;
+        uint64_t statement = 1 + of % 2;
         if (dice == 0) now_us += S / 3;
         else if (dice == 1) now_us -= S / 5;
         else if (dice == 2) post(l, 0, 1, n % 40, 2);
-        else post_read(l, &c[(seed >> 54) % 2], statement, (uint32_t)statement, n, queued);
+        else post_read(l, &c[of / 2 % 2], statement, (uint32_t)statement, n, queued);
     }
 }
 
