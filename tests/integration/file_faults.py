@@ -5,7 +5,7 @@ import os
 import struct
 import subprocess
 
-from tally_server import ROOT, TALLYD, Server
+from tally_server import PRESET, ROOT, TALLYD, Server
 
 CALLS = ("write", "sync", "open", "rename", "read")
 
@@ -27,7 +27,9 @@ class FaultyServer(Server):
         with open(self.state / "control", "r+b") as f:
             self.control = mmap.mmap(f.fileno(), 32 * len(CALLS))
         wrapper = self.folder / "tallyd"
-        wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD="{library}" FAULTY_FILES_FOLDER="{self.folder / "data"}" FAULTY_FILES_STATE="{self.state}" exec "{TALLYD}" "$@"\n')
+        # the runtime of AddressSanitizer must be the first of all libraries
+        first = f"{subprocess.run(['cc', '-print-file-name=libasan.so'], check=True, capture_output=True, text=True).stdout.strip()} " if PRESET == "asan" else ""
+        wrapper.write_text(f'#!/bin/sh\nLD_PRELOAD="{first}{library}" FAULTY_FILES_FOLDER="{self.folder / "data"}" FAULTY_FILES_STATE="{self.state}" exec "{TALLYD}" "$@"\n')
         wrapper.chmod(0o755)
         self.wrapper = wrapper
 
