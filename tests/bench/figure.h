@@ -35,6 +35,7 @@ struct promise {
     const char *what;
     struct spread value;
     double bar; /* at most */
+    bool measured;
 };
 enum { PROMISES = 10 };
 struct promise figure_promise(const struct report *r, int i);

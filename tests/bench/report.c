@@ -63,7 +63,7 @@ void report_table(const struct report *r) {
     printf("\n");
     for (int i = 0; i < PROMISES; i++) {
         struct promise p = figure_promise(r, i);
-        if (p.value.most > 0) printf("%-70s %7.3fx (at most %.2fx)\n", p.what, p.value.median, p.bar);
+        if (p.measured) printf("%-70s %7.3fx (at most %.2fx)\n", p.what, p.value.median, p.bar);
     }
     printf("start to first answered query %.3f s; idle memory %.1f MiB; fdatasync alone %.3f ms\n", r->start_seconds, (double)r->idle_rss_kib / 1024, r->fdatasync_ms);
 }
@@ -127,7 +127,7 @@ void report_json(const struct report *r, FILE *to) {
     comma = "";
     for (int i = 0; i < PROMISES; i++) {
         struct promise p = figure_promise(r, i);
-        if (!(p.value.most > 0)) continue;
+        if (!p.measured) continue;
         fprintf(to, "%s\n  {\"what\": \"%s\", \"at_most\": %.2f", comma, p.what, p.bar);
         json_spread("value", p.value, to);
         fprintf(to, "}");

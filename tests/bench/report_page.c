@@ -99,7 +99,7 @@ static void put_promises(const struct report *r, const struct sheet *s) {
     for (int i = 0; i < PROMISES; i++) {
         char cells[ARRAY_LEN(heads)][CELL] = {0};
         struct promise p = figure_promise(r, i);
-        if (!(p.value.most > 0)) continue;
+        if (!p.measured) continue;
         snprintf(cells[0], CELL, "%s", p.what);
         put_spread(cells[2], p.value);
         snprintf(cells[3], CELL, "%.3g", p.bar);

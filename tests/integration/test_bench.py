@@ -89,3 +89,8 @@ def test_a_report_tells_of_all_runs_and_a_server_beside_and_large_data_stay(tmp_
 ])
 def test_wrong_flags_are_said(flags, words):
     assert words in bench(*flags, code=2)
+
+
+def test_a_promise_has_a_line_when_all_that_it_compares_was_measured():
+    asked = {r["what"] for r in bench("--seconds", 0.1, "--connections", 4, "--workload", "point read,insert on 4 loops")["ratios"]}
+    assert asked == {"time that 4 inserting loops wait for rows : all", "CPU of an insert on 4 loops : on 1"}  # the first is 0 mostly
