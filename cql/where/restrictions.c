@@ -135,11 +135,15 @@ static int token_range(const struct where_plan *w, struct cql_request *r, bool a
         /* No key has the minimum token (Murmur3Partitioner): as an upper bound it is the end of the ring, but nothing that is given lies below it. */
         if (i == 1 && token == INT64_MIN && !among_keys) continue;
         if (i == 1 && token == INT64_MIN && given[0] == token && !bounds[i]->inclusive) return 0;
-        if (i == 0 && !bounds[i]->inclusive && token == INT64_MAX) return 0;
         given[i] = token;
-        *(i == 0 ? from : to) = bounds[i]->inclusive ? token : i == 0 ? token + 1 : token - (token > INT64_MIN);
+        *(i == 0 ? from : to) = bounds[i]->inclusive ? token : i == 0 ? token + (token < INT64_MAX) : token - (token > INT64_MIN);
     }
     *wraps = given[0] > given[1];
+    if (given[0] == INT64_MAX && !bounds[0]->inclusive) { /* nothing lies above it: of one that goes around, what lies below the end is left */
+        if (!*wraps || !among_keys) return 0;
+        *wraps = false;
+        *from = INT64_MIN;
+    }
     return *from <= *to;
 }
 
