@@ -91,7 +91,7 @@ SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool 
         return end_page(m);
     }
     m->steady = false;
-    if (has_row && v->row->laid_out) settle(m, v);
+    if (m->page_rows && has_row && v->row->laid_out) settle(m, v); /* a first row is the only one mostly */
     m->rows_read_before = m->rows_read;
     m->bytes_read_before = m->bytes_read;
     count(m);
