@@ -79,7 +79,7 @@ static void tell_slow(const struct np_call *call, int64_t took_us) {
 /* A prepared SELECT of one read that went well, and nothing more to say. */
 static bool is_plain_read(const struct np_call *call) {
     bool more = call->err.set | call->fault.applied | (call->r.verdict != NULL) | (call->r.stmt_kind != STMT_SELECT) | (call->r.kind != REQUEST_EXECUTE);
-    return call->charge.one_read && !more && call->statement_id;
+    return call->charge.one_read & !more & (call->statement_id != 0);
 }
 
 static void post(struct np_call *call, int64_t took_us) {
@@ -111,6 +111,6 @@ void npi_post(struct np_call *call) {
     l->ended_us = clock_wall_us(l->o->clock);
     int64_t took_us = l->ended_us > begun_us ? l->ended_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
-    if (LIKELY(is_plain_read(call)) && ledger_post_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost, begun_us, took_us)) return;
-    post(call, took_us);
+    bool posted = LIKELY(is_plain_read(call)) && ledger_post_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost, begun_us, took_us);
+    if (UNLIKELY(!posted)) post(call, took_us);
 }

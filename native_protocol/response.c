@@ -174,8 +174,8 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
 
 int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
     if (buf_failed(r->out) || (r->tail.p && np_blocks_push(&r->more, &r->tail))) return -1;
-    if (r->has_charge && warns(r, x) && !x->asked) drop_charge(r);
-    else if (r->has_charge) fill_charge(r, x);
+    if (LIKELY(r->has_charge && (x->asked || !warns(r, x)))) fill_charge(r, x);
+    else if (r->has_charge) drop_charge(r);
     if (!buf_failed(r->out)) fill_front(r, x);
     if (!buf_failed(r->out)) compress(r, x);
     np_envelope_end(r->out, r->start, r->more.n);
