@@ -57,8 +57,8 @@ struct function_args {
  * NULL: no such function for these arguments, with Cassandra's ERR_INVALID. */
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
                                         const struct receiver *to) MUST_CHECK;
-/* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument that is said to be one. */
-void function_print(const struct function *f, uint32_t constants, struct buf *out);
+/* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument that is said to be one; reversed: of those that are columns in descending order. */
+void function_print(const struct function *f, uint32_t constants, uint32_t reversed, struct buf *out);
 
 /* ---- function_operator.c ---- */
 

@@ -133,13 +133,13 @@ static void add_math(struct candidates *k) {
 
 /* ---- texts ---- */
 
-void function_print(const struct function *f, uint32_t constants, struct buf *out) {
+void function_print(const struct function *f, uint32_t constants, uint32_t reversed, struct buf *out) {
     const char *quote = f->name[0] == '_' ? "\"" : "";
     buf_printf(out, "system.%s%s%s : (", quote, f->name, quote);
     for (uint32_t i = 0; i < f->n_args; i++) {
         if (i) buf_put_str(out, ", ");
         struct cql_type bare = *f->args[i];
-        if (bare.id == CQL_TUPLE) bare.frozen = false; /* as it is written */
+        if (bare.id == CQL_TUPLE && !(reversed >> i & 1)) bare.frozen = false; /* as it is written */
         cql_type_print(&bare, out);
         if (constants >> i & 1) buf_put_str(out, "(constant)");
     }
@@ -152,7 +152,7 @@ static const struct function *refuse(const struct candidates *k, const char *key
     buf_init(&list, 4096);
     for (uint32_t i = 0; i < k->n; i++) {
         if (i) buf_put_str(&list, ", ");
-        function_print(k->all[i], 0, &list);
+        function_print(k->all[i], 0, 0, &list);
     }
     struct slice s = buf_slice(&list);
     const char *dot = keyspace ? "." : "";

@@ -65,10 +65,13 @@ static const struct schema_column *compile_function(struct compile *c, struct se
 
 static const char *say_not_monotonic(struct compile *c, const struct term *t) {
     struct buf text;
-    uint32_t constants = 0;
+    uint32_t constants = 0, reversed = 0;
     buf_init(&text, ERR_TEXT_MAX);
-    for (uint32_t i = 0; i < t->n_args; i++) constants |= (uint32_t)term_is_constant(t->args[i]) << i;
-    function_print(t->function, constants, &text);
+    for (uint32_t i = 0; i < t->n_args; i++) {
+        constants |= (uint32_t)term_is_constant(t->args[i]) << i;
+        reversed |= (uint32_t)(t->args[i]->kind == TERM_COLUMN && t->args[i]->column->desc) << i;
+    }
+    function_print(t->function, constants, reversed, &text);
     const char *said = arena_printf(c->arena, "Only monotonic functions are supported in the GROUP BY clause. Got: %.*s ", SLICE_FMT(buf_slice(&text)));
     buf_fini(&text);
     return said ? said : (err_nomem(c->err), NULL);
