@@ -87,6 +87,7 @@ class Table:
         self.types = UserTypes(rng, self.values, name)
         self.dropped, self.next, self.drop_time = [], [], 1
         self.clock = rng.choice(["explicit", "explicit", "server"])
+        self.altered = False
         self.counters = self.values.one_form = rng.random() < 0.1  # Cassandra's cache of counts knows a key by its bytes: see cases/differential.cqlt
         self.has_ttl = not self.counters and rng.random() < 0.1
         self.pk = [(f"p{i}", rng.choice(KEY_TYPES)) for i in range(rng.choice([1, 1, 2]))]
@@ -548,6 +549,7 @@ class Table:
     def alter(self):
         """A field more of a user type, or another name of one; a column that goes and one that comes back; a key column's other name; the table goes and comes
         back; a column of any type, which no statement writes and every SELECT * reads."""
+        self.altered = True
         kind = self.rng.random()
         if kind < 0.2:
             return self.types.alter(self.ck)
