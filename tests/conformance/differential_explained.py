@@ -206,3 +206,9 @@ def json_of_a_list_with_null_decimals(table, statement, tally, cassandra):
         return False
     plain = [[re.sub(r'(?:\\\\"){2}|""', "null", r) for r in rows(answer)] for answer in (tally, cassandra)]  # within the JSON of a row it is quoted
     return list(map(len, tally.pages)) == list(map(len, cassandra.pages)) and plain[0] == plain[1]
+
+
+@explains("both refuse an aggregate of mask_replace with a value of another type: Cassandra tells first that it cannot choose the aggregate, Tally what is wrong with the value")
+def aggregate_of_a_mask(table, statement, tally, cassandra):
+    found = re.search(r"\b(\w+)\(mask_replace\(\w+, '", statement)
+    return bool(found) and f"Ambiguous call to function {found.group(1)}:" in cassandra.error and "Unable to" in tally.error
