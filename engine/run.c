@@ -239,15 +239,21 @@ void engi_run_count(struct eng *eng, const struct engi_run_look *l, bool hit) {
 
 /* ---- bringing in ---- */
 
-void engi_run_draft_init(struct engi_run_draft *d, bool back) {
-    *d = (struct engi_run_draft){.back = back, .purged_from = INT64_MAX};
+bool engi_run_draft_init(struct engi_run_draft *d, struct engi_runs *of, bool back) {
+    if (atomic_fetch_add_explicit(&of->drafts, 1, memory_order_relaxed) >= ENGI_RUN_DRAFTS) {
+        atomic_fetch_sub_explicit(&of->drafts, 1, memory_order_relaxed);
+        return false;
+    }
+    *d = (struct engi_run_draft){.of = of, .back = back, .purged_from = INT64_MAX};
     buf_init(&d->rows, 0);
     buf_init(&d->ends, 0);
     buf_init(&d->lo, 0);
     buf_init(&d->hi, 0);
+    return true;
 }
 
 void engi_run_draft_fini(struct engi_run_draft *d) {
+    atomic_fetch_sub_explicit(&d->of->drafts, 1, memory_order_relaxed);
     buf_fini(&d->rows);
     buf_fini(&d->ends);
     buf_fini(&d->lo);

@@ -32,18 +32,19 @@ struct eng;
 struct engi_table;
 struct engi_run_shard;
 
-enum { ENGI_RUNS_SHARE = 4 /* one in so many bytes of the row cache's */, ENGI_WARDS = 65536, ENGI_RUN_MAX = 512 << 10 /* bytes */, ENGI_RUNS_OF_PARTITION = 16 };
+enum { ENGI_RUNS_SHARE = 4 /* one in so many bytes of the row cache's */, ENGI_WARDS = 65536, ENGI_RUN_MAX = 512 << 10 /* bytes */, ENGI_RUNS_OF_PARTITION = 16, ENGI_RUN_DRAFTS = 16 /* at a time */ };
 
 struct engi_runs {
     _Atomic uint64_t wards[ENGI_WARDS];
     _Atomic uint32_t epoch; /* of the store: those of another one are not kept */
+    _Atomic uint32_t drafts;
     uint32_t n_shards;
     size_t n_heads, n_doors; /* of a shard; powers of two */
     size_t most, run_most;   /* bytes: of a shard, of a run */
     struct engi_run_shard *shards;
 };
 
-/* NULL: no memory, or bytes are too few. Runs take no more than bytes, but for those that are being read when they go. */
+/* NULL: no memory, or bytes are too few. Runs take no more than bytes, but for those that are being read when they go; drafts, of which each may become as large as a run, come to it. */
 struct engi_runs *engi_runs_new(size_t bytes);
 void engi_runs_free(struct engi_runs *r);
 /* Of every table, because of another store; nobody reads. */
@@ -132,12 +133,14 @@ void engi_run_give_up(const struct engi_run_look *look);
 
 /* What an iterator passes, in its order. Empty: zeros. */
 struct engi_run_draft {
+    struct engi_runs *of;
     struct buf rows, ends, lo, hi; /* rows: as in a run; ends: u32 each */
     uint32_t n;
     bool back;
     int64_t purged_from;
 };
-void engi_run_draft_init(struct engi_run_draft *d, bool back);
+/* False: as many as may be are being noted, of scans that have begun and wait perhaps; this one is read and not noted. */
+bool engi_run_draft_init(struct engi_run_draft *d, struct engi_runs *of, bool back) MUST_CHECK;
 void engi_run_draft_fini(struct engi_run_draft *d);
 /* -1: it is too large, has no memory, or cannot be kept. */
 int engi_run_draft_add(const struct eng *eng, struct engi_run_draft *d, struct slice key, struct slice value) MUST_CHECK;

@@ -119,13 +119,13 @@ static void note(struct run_iter *i, int got) {
 }
 
 static void start_notes(struct run_iter *i) {
-    engi_run_draft_init(&i->draft, i->back);
-    i->notes = true;
+    i->notes = engi_run_draft_init(&i->draft, i->eng->runs, i->back);
 }
 
 /* Those of a run, to go on behind it. */
 static void note_run(struct run_iter *i, const struct engi_run *r) {
     start_notes(i);
+    if (!i->notes) return;
     put_bound(&i->draft.lo, r->lo, false);
     put_bound(&i->draft.hi, r->hi, false);
     for (uint32_t k = 0; i->notes && k < r->n; k++) {

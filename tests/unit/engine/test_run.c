@@ -493,6 +493,26 @@ static void test_nothing_is_noted_while_somebody_writes(void **state) {
     buf_fini(&key);
 }
 
+/* Who comes when as many scans as may be have begun and wait is answered all the same, and is kept when they have ended. */
+static void test_so_many_are_noted_at_a_time(void **state) {
+    struct world *w = *state;
+    struct ask other = {.table = TABLE, .key = "q", .from = "", .to = ""};
+    struct eng_scan *waiting[ENGI_RUN_DRAFTS + 4];
+    put_rows(w, "p", 4);
+    put_rows(w, "q", 4);
+    (void)read_slice(w, &all_of_p);
+    for (size_t i = 0; i < ARRAY_LEN(waiting); i++) {
+        waiting[i] = open_scan(w, &all_of_p);
+        assert_int_equal(take(w, waiting[i], 1), 1);
+    }
+    assert_int_equal(atomic_load(&w->eng->runs->drafts), ENGI_RUN_DRAFTS);
+    for (int i = 0; i < 5; i++) assert_false(is_hit(w, &other));
+    assert_int_equal(atomic_load(&w->eng->runs->drafts), ENGI_RUN_DRAFTS);
+    for (size_t i = 0; i < ARRAY_LEN(waiting); i++) eng_scan_close(waiting[i]);
+    assert_int_equal(atomic_load(&w->eng->runs->drafts), 0);
+    warm_at(w, &other);
+}
+
 static void test_a_scan_sees_one_moment(void **state) {
     struct world *w = *state;
     struct ask few = {.table = TABLE, .key = "p", .from = "", .to = "", .most = 4};
@@ -799,6 +819,7 @@ int main(void) {
         ON_BOTH(test_a_table_that_is_dropped_or_taken_over_keeps_nothing),
         ON_BOTH(test_what_is_written_while_a_run_is_noted_is_seen),
         ON_BOTH(test_nothing_is_noted_while_somebody_writes),
+        ON_BOTH(test_so_many_are_noted_at_a_time),
         ON_BOTH(test_a_scan_sees_one_moment),
         cmocka_unit_test_setup_teardown(test_a_saved_state_brings_its_own_rows, setup_rocksdb, teardown),
         ON_BOTH(test_who_writes_and_reads_in_turn_does_not_pay),
