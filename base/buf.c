@@ -16,11 +16,12 @@ void buf_fini(struct buf *b) {
 void buf_clear(struct buf *b, size_t keep) {
     if (b->cap > keep) buf_fini(b);
     b->n = 0;
-    b->failed = false;
+    b->failed = b->over = false;
 }
 
 uint8_t *buf_grow(struct buf *b, size_t n) {
-    if (b->failed || n > b->limit - b->n) return b->failed = true, NULL;
+    if (b->failed) return NULL;
+    if (n > b->limit - b->n) return b->failed = b->over = true, NULL;
     size_t cap = b->cap ? b->cap : 256;
     while (cap < b->n + n) cap *= 2;
     uint8_t *p = fault_hit(FAULT_ALLOC) ? NULL : realloc(b->p, cap);

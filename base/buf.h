@@ -33,7 +33,7 @@ static inline void store_u64(uint8_t *p, uint64_t v) {
 struct buf {
     uint8_t *p;
     size_t n, cap, limit;
-    bool failed;
+    bool failed, over; /* over: because of its limit */
 };
 
 void buf_init(struct buf *b, size_t limit); /* limit 0: none */

@@ -136,14 +136,26 @@ static const struct ast_expr *without_casts(struct compile *c, const struct ast_
     return copy ? copy : x;
 }
 
+enum { NAME_MAX_BYTES = UINT16_MAX, CASTS_MAX_BYTES = 8192 /* of what a name has no more without its casts */ };
+
+static const char *refuse_name(struct compile *c) {
+    return err_invalid(c->err, "The name of what is selected would be longer than %d bytes: name it with AS", NAME_MAX_BYTES), NULL;
+}
+
+/* What is too long for a name is not looked at for casts: each would be compiled once more for each that it stands in. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) {
-    const struct ast_expr *named = c->scope ? without_casts(c, x) : x;
     struct buf b;
-    if (!named) return err_nomem(c->err), NULL;
-    buf_init(&b, 1 << 16);
-    selector_print_name(named, &b);
-    struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(c->arena, buf_slice(&b));
+    buf_init(&b, NAME_MAX_BYTES + CASTS_MAX_BYTES);
+    selector_print_name(x, &b);
+    const struct ast_expr *named = c->scope && !buf_failed(&b) ? without_casts(c, x) : x;
+    if (named && named != x) {
+        buf_clear(&b, NAME_MAX_BYTES);
+        selector_print_name(named, &b);
+    }
+    bool over = b.over || b.n > NAME_MAX_BYTES;
+    struct slice s = named && !buf_failed(&b) && !over ? arena_dup(c->arena, buf_slice(&b)) : (struct slice){0};
     buf_fini(&b);
+    if (over) return refuse_name(c);
     if (!s.p) err_nomem(c->err);
     return (const char *)s.p;
 }

@@ -523,6 +523,29 @@ static void test_select_shows_nothing_of_the_row_before(void **state) {
     assert_int_equal(size_row_bytes(h->cost.size_model, 0, &h->cost.reads->rows), 5 * (100 + (4 + 3) + (4 + 4)) + 7 * 4);
 }
 
+/* Casts within casts around a long text are not compiled once for each of them. */
+static void test_select_refuses_a_name_that_is_too_long(void **state) {
+    struct harness *h = *state;
+    struct buf s;
+    buf_init(&s, 0);
+    for (int casts = 0; casts <= 64; casts += 64) {
+        for (int alias = 0; alias < 2; alias++) {
+            buf_clear(&s, 0);
+            buf_put_str(&s, "SELECT ");
+            for (int i = 0; i < casts; i++) buf_put_str(&s, "CAST(");
+            buf_put_str(&s, "textAsBlob('");
+            for (int i = 0; i < 70000; i++) buf_u8(&s, 'x');
+            buf_put_str(&s, "')");
+            for (int i = 0; i < casts; i++) buf_put_str(&s, " AS blob)");
+            buf_put_str(&s, alias ? " AS x FROM t WHERE k = 1 AND c = 1 AND d = 1" : " FROM t WHERE k = 1 AND c = 1 AND d = 1");
+            buf_u8(&s, 0);
+            if (alias) run_ok(h, (char *)s.p);
+            else assert_error(h, (char *)s.p, "The name of what is selected would be longer than 65535 bytes: name it with AS");
+        }
+    }
+    buf_fini(&s);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, harness_teardown)
     const struct CMUnitTest tests[] = {
@@ -544,6 +567,7 @@ int main(void) {
         cmocka_unit_test(test_rows_that_go_to_the_sink_by_themselves_are_those_that_are_pulled),
         T(test_a_serial_read_waits_until_what_it_saw_is_durable),
         T(test_select_shows_nothing_of_the_row_before),
+        T(test_select_refuses_a_name_that_is_too_long),
         T(test_select_filters),
         T(test_select_projects),
         T(test_select_aggregates),
