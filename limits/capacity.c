@@ -65,6 +65,11 @@ static void end_minutes(struct capacity *c, int64_t minute, bool scales) {
     c->in_minute = 0;
 }
 
+void capacity_take_back(struct capacity *c, int64_t at_us, int64_t n) {
+    if (at_us / US / MINUTE_S != c->minute) return;
+    c->in_minute -= n < c->in_minute ? n : c->in_minute;
+}
+
 void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales) {
     int64_t minute = now_us / US / MINUTE_S, window = now_us / US / window_s;
     if (!c->minute) c->minute = minute;

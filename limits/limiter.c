@@ -403,11 +403,20 @@ static void refill_limits(struct limiter *l, struct limit_table *t, struct parti
     for (size_t i = 0; i < n; i++) refill(&draws[i], now_us);
 }
 
+/* Before anything looks at the capacity, which would end a minute that is over. */
+static void forget_use(struct limit_table *t, const struct limit_part *p, int64_t asked_us) {
+    capacity_take_back(&t->read, asked_us, p->read_halves);
+    capacity_take_back(&t->write, asked_us, p->write_units);
+}
+
 void limiter_give_back(struct limiter *l, int64_t now_us, const struct limit_part *p, struct limit_took took) {
     struct limit_table *t = table_find(l, p->object);
     struct partition_bucket *b = p->one_partition ? partition_bucket_find(&l->partitions, p->object, p->token) : NULL;
     l->account->touched = true;
-    if (t && t->mode != LIMITS_OFF && took.of_limits) refill_limits(l, t, b, p, now_us);
+    if (t && t->mode != LIMITS_OFF && took.of_limits) {
+        forget_use(t, p, took.at_us);
+        refill_limits(l, t, b, p, now_us);
+    }
     if (l->o.guidance == GUIDANCE_OFF || !took.of_guidance) return;
     struct draw of_account = second(l, LIMIT_ENTITIES_ACCOUNT, &l->account->entities, p->entities, false);
     refill(&of_account, now_us);

@@ -79,15 +79,17 @@ void limiter_drop(struct limiter *l, uint32_t object);
 
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
 
-/* What a request has taken: of what it was over, be it let through, nothing was. */
+/* What a request has taken, and when: of what it was over, be it let through, nothing was. v NULL: it was over nothing. */
 struct limit_took {
     bool of_limits, of_guidance;
+    int64_t at_us;
 };
-static inline struct limit_took limit_took(const struct limit_verdict *v) {
-    return (struct limit_took){.of_limits = v->over.limit == LIMITS, .of_guidance = v->guidance.limit == LIMITS};
+static inline struct limit_took limit_took(const struct limit_verdict *v, int64_t asked_us) {
+    return (struct limit_took){.of_limits = !v || v->over.limit == LIMITS, .of_guidance = !v || v->guidance.limit == LIMITS, .at_us = asked_us};
 }
-/* A part of a request that was let through has failed after all, and is free: what it took comes back. That its connection made a statement, and what peaks and auto scaling
- * go by, stays. */
+/* A part of a request that was let through has failed after all, and is free: what it took comes back, and peaks and auto scaling go by what is left, unless the minute of the
+ * request is over. That its connection made a statement stays. Buckets then hold what they would hold without it; what ran over the rim while it was under way may be in them,
+ * too, up to what is given back. */
 void limiter_give_back(struct limiter *l, int64_t now_us, const struct limit_part *p, struct limit_took took);
 
 /* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse it, for the account or the table is in debt; *out says so, as limiter_ask

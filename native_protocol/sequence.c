@@ -64,9 +64,7 @@ static enum cql_outcome apply(struct np_call *call, enum cql_outcome planned) {
     return outcome;
 }
 
-static struct limit_took took(const struct np_call *call) {
-    return call->r.verdict ? limit_took(call->r.verdict) : (struct limit_took){.of_limits = true, .of_guidance = true};
-}
+static struct limit_took took(const struct np_call *call) { return limit_took(call->r.verdict, call->r.now_us); }
 
 /* It was admitted, and could not be applied. */
 static void give_back(const struct np_call *call) {

@@ -2,6 +2,7 @@
 
 TALLY_ALL_FAULTS=1 takes every call and every moment instead of some of them."""
 import errno
+import json
 import os
 import random
 import shutil
@@ -523,4 +524,68 @@ def test_what_a_write_took_of_its_limits_comes_back_when_it_fails(library, tmp_p
         eventually(lambda: is_written(3, 6), seconds=60)
         with pytest.raises(WriteTimeout, match="on-demand-write"):
             write(4, 1)
+    server.stop()
+
+
+def random_write(luck):
+    """A statement, with a condition or without, or a batch."""
+    def one():
+        p, text = luck.randint(0, 40), "x" * luck.randint(0, 2500)
+        return luck.choice((f"INSERT INTO f.t (p, v) VALUES ({p}, '{text}')", f"UPDATE f.t SET v = '{text}' WHERE p = {p}", f"DELETE FROM f.t WHERE p = {p}"))
+
+    if luck.random() < 0.3:
+        return f"BEGIN {luck.choice(('', 'UNLOGGED '))}BATCH {'; '.join(one() for _ in range(luck.randint(2, 5)))}; APPLY BATCH"
+    statement = one()
+    return statement + luck.choice((" IF NOT EXISTS", "")) if statement.startswith("INSERT") else statement
+
+
+class Meter:
+    """How many units were applied, as the answers say."""
+
+    def __init__(self, session):
+        self.session, self.applied, self.failed = session, 0, 0
+
+    def run(self, texts):
+        """All at once; whether each was taken."""
+        futures = [self.session.execute_async(SimpleStatement(text, retry_policy=FallthroughRetryPolicy())) for text in texts]
+        return [self.is_taken(future) for future in futures]
+
+    def is_taken(self, future):
+        try:
+            future.result()
+        except Exception as e:
+            assert "-write:" not in str(e), f"a limit refused it: {e}"
+            self.failed += 1
+            return False
+        cost = json.loads(future.custom_payload["capacity"])
+        self.applied += cost["write_units"]
+        return True
+
+
+def test_random_faults_leave_of_the_limits_what_was_not_applied(library, tmp_path):
+    """The clock stands still, so no bucket fills: what is left of the table's 2,000 units is what no acknowledged write took, to the unit; and the ledger says the same."""
+    budget, luck = 2000, random.Random(os.environ.get("TALLY_SEED", "41"))
+    server = FaultyServer(tmp_path, library, "--ddl-delay", "none", "--control", "on", "--capacity-payload", "full", "--limits", "enforce", "--limit-values",
+                          f"on-demand-write={budget},partition-write={budget},connection=1000000").start()
+    with server.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        prepare(session)
+        session.execute("UPDATE system_control.clock SET state = 'frozen', now = '2026-05-06 12:00:00+0000' WHERE name = 'server'")
+        meter, hit = Meter(session), 0
+        for _ in range(3):
+            server.fail(luck.choice(("write", "sync")), luck.randint(1, 10), luck.randint(1, 3), errno.ENOSPC)
+            before = meter.failed
+            for _ in range(4):
+                meter.run(random_write(luck) for _ in range(8))
+            hit += meter.failed > before
+            server.heal()
+            eventually(lambda: all(meter.run([random_write(luck)])), seconds=60)
+        assert hit >= 2 and meter.applied > 20, (hit, meter.applied)
+        left = budget - meter.applied
+        text = "INSERT INTO f.t (p, v) VALUES (%s, %s)"
+        with pytest.raises(WriteTimeout, match="on-demand-write"):
+            session.execute(SimpleStatement(text, retry_policy=FallthroughRetryPolicy()), (50, "x" * (1024 * left + 800)))
+        session.execute(text, (50, "x" * (1024 * (left - 1) + 800)))
+        charged = session.execute("SELECT write_units FROM system_metering.tables WHERE keyspace_name = 'f' AND table_name = 't'").one().write_units
+        assert charged == budget
     server.stop()

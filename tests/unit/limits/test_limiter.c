@@ -71,7 +71,7 @@ static void test_a_second_holds_exactly_its_rate(void **state) {
 
 static void give_back(struct world *w, int64_t token, int64_t units) {
     struct limit_part p = {.object = 1, .one_partition = true, .token = token, .write_units = units, .entities = 1};
-    limiter_give_back(w->l, w->now_us, &p, limit_took(&w->v));
+    limiter_give_back(w->l, w->now_us, &p, limit_took(&w->v, w->now_us));
 }
 
 /* Table, partition and entities have it again, and no more than they had. */
@@ -225,6 +225,30 @@ static void test_on_demand_doubles_the_previous_peak_every_window(void **state) 
     w.now_us += (int64_t)1800 * S;
     assert_int_equal(write_capacity(&w), 14000);
     limiter_free(w.l);
+}
+
+/* 6,000 units that fail, told after so long, when somebody else has written one unit or nobody has. */
+static int64_t peak_after_a_failure(int64_t told_after_us, bool others) {
+    struct limiter_options o = options("on-demand-write=10000,partition-write=10000");
+    struct world w;
+    open_world(&w, &o);
+    assert_true(writes(&w, 1, 6000));
+    struct limit_took took = limit_took(&w.v, w.now_us);
+    w.now_us += told_after_us;
+    if (others) assert_true(writes(&w, 2, 1));
+    limiter_give_back(w.l, w.now_us, &(struct limit_part){.object = 1, .one_partition = true, .token = 1, .write_units = 6000, .entities = 1}, took);
+    w.now_us += (int64_t)1800 * S;
+    int64_t peak = limiter_table(w.l, 1, w.now_us)->write.peak;
+    limiter_free(w.l);
+    return peak;
+}
+
+static void test_peaks_go_by_what_was_written(void **state) {
+    (void)state;
+    assert_int_equal(peak_after_a_failure(0, true), 0);
+    assert_int_equal(peak_after_a_failure((int64_t)59 * S, true), 0);
+    assert_int_equal(peak_after_a_failure((int64_t)60 * S, false), 0);
+    assert_int_equal(peak_after_a_failure((int64_t)60 * S, true), 100); /* the minute was over, and judged */
 }
 
 static void test_every_number_from_1_is_a_limit(void **state) {
@@ -492,6 +516,216 @@ static void test_random_traces_agree_with_a_model(void **state) {
     }
 }
 
+/* ---- faults of the disk, at random ---- */
+
+/* Tables 1 to 4: on demand, provisioned, in shadow, on demand. Capacities move with peaks and auto scaling, or stand still. */
+enum { FAULTY_TABLES = 4, FAULTY_STEPS = 6000, FAULTY_PARTS = 3 };
+
+static void open_faulty(struct world *w, bool moves) {
+    struct limiter_options o = options("on-demand-write=40,on-demand-read=30,partition-write=25,partition-read=22,connection=1000000,entities-partition=60,on-demand-window=60,burst=3,"
+                                       "account-write=30,account-read=20,table-write=300");
+    struct err e = {0};
+    o.guidance = GUIDANCE_ENFORCE;
+    o.scales = moves;
+    if (!moves) o.values.of[LIMIT_ON_DEMAND_WINDOW] = NOON;
+    assert_int_equal(limit_rules_parse("k.t3=shadow", &o.rules, &e), 0);
+    open_world(w, &o);
+    struct capacity p = {.provisioned = true, .units = 20, .scaling = {.enabled = true, .minimum = 5, .maximum = 40, .target_percent = 70}};
+    for (uint32_t t = 1; t <= FAULTY_TABLES; t++) {
+        struct capacity c = t == 2 ? p : (struct capacity){0};
+        assert_int_equal(limiter_define(w->l, t, "k", t == 3 ? "t3" : "t", &c, &c), 0);
+        struct limit_part once = {.object = t, .one_partition = true, .token = 99, .write_units = 1, .read_halves = 1}; /* from where on a bucket fills */
+        assert_true(ask(w, once));
+    }
+}
+
+/* A statement or a batch, and whether the disk takes it. */
+struct attempt {
+    int64_t at_us;
+    struct limit_part parts[FAULTY_PARTS];
+    uint32_t n;
+    bool fails;
+    int64_t told_us; /* when, told late */
+    struct limit_took took;
+};
+
+/* A second of much, then a while of little, and now and then nothing for minutes. */
+static struct attempt random_attempt(uint64_t *r, int64_t now_us) {
+    struct attempt a = {.n = random_next(r) % 4 ? 1 : FAULTY_PARTS, .fails = random_next(r) % 3 == 0};
+    for (uint32_t i = 0; i < a.n; i++) {
+        a.parts[i] = random_part(r);
+        a.parts[i].object = 1 + (uint32_t)(random_next(r) % FAULTY_TABLES);
+        a.parts[i].one_partition = true;
+        if (random_next(r) % 4 == 0) a.parts[i].read_halves = a.parts[i].write_units = 1; /* a condition reads and writes */
+    }
+    int64_t steps[] = {0, 1, 3000, 60000, random_next(r) % 400 ? 20000 : (int64_t)200 * S};
+    a.at_us = now_us + steps[random_next(r) % ARRAY_LEN(steps)];
+    return a;
+}
+
+static bool attempt_asks(struct world *w, const struct attempt *a) {
+    struct limit_ask ask = {.now_us = w->now_us = a->at_us, .connection = &w->c, .statements = 1, .n_parts = a->n, .parts = a->parts};
+    limiter_ask(w->l, &ask, &w->v);
+    return !limit_refuses(&w->v);
+}
+
+static void attempt_fails(struct world *w, const struct attempt *a, int64_t now_us) {
+    for (uint32_t i = 0; i < a->n; i++) limiter_give_back(w->l, now_us, &a->parts[i], a->took);
+}
+
+static int64_t level_at(struct bucket b, int64_t now_us, int64_t rate, int64_t cap) {
+    bucket_fill(&b, now_us, rate, cap, cap);
+    return b.level;
+}
+
+static void assert_same_capacity(const struct capacity *a, const struct capacity *b) {
+    assert_int_equal(a->in_minute, b->in_minute);
+    assert_int_equal(a->window_best, b->window_best);
+    assert_int_equal(a->peak, b->peak);
+    assert_int_equal(a->scaled, b->scaled);
+    assert_int_equal(a->minutes_above, b->minutes_above);
+    assert_int_equal(a->minutes_below, b->minutes_below);
+}
+
+/* The writes' bucket of a table that is in k.t, in full. */
+static int64_t write_level(struct world *w, uint32_t i) {
+    const struct limit_table *t = limiter_table(w->l, i, w->now_us);
+    int64_t rate = capacity_rate(&t->write, 300);
+    return level_at(t->write_bucket, w->now_us, rate, t->write.provisioned ? 3 * rate : rate);
+}
+
+/* What fails is told at once: every verdict from then on is that of a limiter that was never asked for what failed. */
+static void test_what_fails_at_once_might_never_have_been_asked(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct world w, model;
+        uint64_t r = seed * 7919;
+        int refused = 0, failed = 0;
+        open_faulty(&w, false);
+        open_faulty(&model, false);
+        for (int i = 0; i < FAULTY_STEPS; i++) {
+            struct attempt a = random_attempt(&r, w.now_us);
+            bool may = attempt_asks(&w, &a);
+            model.now_us = w.now_us;
+            if (may && a.fails) {
+                a.took = limit_took(&w.v, a.at_us);
+                attempt_fails(&w, &a, w.now_us);
+                failed++;
+                continue;
+            }
+            assert_int_equal(attempt_asks(&model, &a), may);
+            assert_int_equal(model.v.over.limit, w.v.over.limit);
+            assert_int_equal(model.v.over.rate, w.v.over.rate);
+            assert_int_equal(model.v.over.retry_us, w.v.over.retry_us);
+            assert_int_equal(model.v.guidance.limit, w.v.guidance.limit);
+            refused += !may;
+        }
+        assert_in_range(refused, FAULTY_STEPS / 20, FAULTY_STEPS - FAULTY_STEPS / 20);
+        assert_true(failed > FAULTY_STEPS / 20);
+        for (uint32_t i = 1; i <= FAULTY_TABLES; i++) assert_int_equal(write_level(&w, i), write_level(&model, i));
+        limiter_free(w.l);
+        limiter_free(model.l);
+    }
+}
+
+static void capacities_use(struct capacity c[FAULTY_TABLES + 1], const struct attempt *a, bool of_writes, int64_t window_s) {
+    for (uint32_t i = 0; i < a->n; i++)
+        capacity_add(&c[a->parts[i].object], a->at_us, of_writes ? a->parts[i].write_units : a->parts[i].read_halves, window_s, true);
+}
+
+/* Peaks and auto scaling: capacities that were only told of what was applied come to the same. */
+static void test_capacities_move_with_what_was_applied(void **state) {
+    (void)state;
+    int64_t scaled = 0, peaks = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct world w;
+        struct capacity read[FAULTY_TABLES + 1], write[FAULTY_TABLES + 1];
+        uint64_t r = seed * 15485863;
+        open_faulty(&w, true);
+        for (uint32_t t = 1; t <= FAULTY_TABLES; t++) {
+            read[t] = limiter_table(w.l, t, w.now_us)->read;
+            write[t] = limiter_table(w.l, t, w.now_us)->write;
+        }
+        int64_t window = limiter_options(w.l)->values.of[LIMIT_ON_DEMAND_WINDOW];
+        for (int i = 0; i < FAULTY_STEPS; i++) {
+            struct attempt a = random_attempt(&r, w.now_us);
+            bool may = attempt_asks(&w, &a);
+            a.took = limit_took(&w.v, a.at_us);
+            if (may && a.fails) attempt_fails(&w, &a, w.now_us);
+            if (!may || a.fails || !a.took.of_limits) continue;
+            capacities_use(read, &a, false, window);
+            capacities_use(write, &a, true, window);
+        }
+        for (uint32_t t = 1; t <= FAULTY_TABLES; t++) {
+            capacity_add(&read[t], w.now_us, 0, window, true);
+            capacity_add(&write[t], w.now_us, 0, window, true);
+            assert_same_capacity(&limiter_table(w.l, t, w.now_us)->read, &read[t]);
+            assert_same_capacity(&limiter_table(w.l, t, w.now_us)->write, &write[t]);
+            scaled += write[t].scaled;
+            peaks += write[t].peak;
+        }
+        limiter_free(w.l);
+    }
+    assert_true(scaled && peaks);
+}
+
+/* What a table's bucket would hold had nothing been asked but what was applied. */
+static int64_t model_write_level(struct world *w, uint32_t table, const struct attempt *applied, int n) {
+    const struct capacity *c = &limiter_table(w->l, table, w->now_us)->write;
+    int64_t rate = capacity_rate(c, 300), cap = c->provisioned ? 3 * rate : rate;
+    struct bucket b = {0};
+    for (int i = 0; i < n; i++)
+        for (uint32_t k = 0; k < applied[i].n; k++) {
+            const struct limit_part *p = &applied[i].parts[k];
+            if (p->object != table || !p->write_units) continue;
+            bucket_fill(&b, applied[i].at_us, rate, cap, rate);
+            b.level -= p->write_units * BUCKET_UNIT;
+        }
+    return level_at(b, w->now_us, rate, cap);
+}
+
+/* What fails is told up to a second later, in any order: nothing that it took is lost, and no bucket has more of it than came back. */
+static void test_what_fails_late_comes_back_too(void **state) {
+    (void)state;
+    enum { UNDER_WAY = 8 };
+    struct attempt *applied = calloc(FAULTY_STEPS, sizeof(*applied));
+    assert_non_null(applied);
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct world w;
+        struct attempt failing[UNDER_WAY];
+        int n_applied = 0, n_failing = 0, n_failed = 0;
+        int64_t came_back[FAULTY_TABLES + 1] = {0};
+        uint64_t r = seed * 104729;
+        open_faulty(&w, false);
+        for (int i = 0; i < FAULTY_STEPS || n_failing; i++) {
+            struct attempt a = random_attempt(&r, w.now_us);
+            a.fails = n_failing < UNDER_WAY && random_next(&r) % 2;
+            if (i >= FAULTY_STEPS) w.now_us = a.at_us;
+            else if (attempt_asks(&w, &a)) {
+                a.took = limit_took(&w.v, a.at_us);
+                a.told_us = a.at_us + (int64_t)(random_next(&r) % S);
+                if (a.fails) failing[n_failing++] = a;
+                else if (a.took.of_limits) applied[n_applied++] = a;
+            }
+            for (int k = n_failing - 1; k >= 0; k--) {
+                if (failing[k].told_us > w.now_us) continue;
+                attempt_fails(&w, &failing[k], w.now_us);
+                for (uint32_t m = 0; m < failing[k].n; m++) came_back[failing[k].parts[m].object] += failing[k].parts[m].write_units * BUCKET_UNIT;
+                failing[k] = failing[--n_failing];
+                n_failed++;
+            }
+        }
+        assert_true(n_failed > FAULTY_STEPS / 20);
+        for (uint32_t t = 1; t <= FAULTY_TABLES; t++) {
+            int64_t model = model_write_level(&w, t, applied, n_applied);
+            assert_true(write_level(&w, t) >= model);
+            assert_true(write_level(&w, t) <= model + came_back[t]);
+        }
+        limiter_free(w.l);
+    }
+    free(applied);
+}
+
 /* ---- what outlives a restart ---- */
 
 static void restore_one(void *arg, const struct limit_table *t, struct slice state) { assert_int_equal(limiter_restore(arg, t->object, state), 0); }
@@ -563,6 +797,7 @@ int main(void) {
         cmocka_unit_test(test_a_refused_request_takes_nothing),
         cmocka_unit_test(test_a_burst_is_what_was_not_used_up_to_300_seconds),
         cmocka_unit_test(test_on_demand_doubles_the_previous_peak_every_window),
+        cmocka_unit_test(test_peaks_go_by_what_was_written),
         cmocka_unit_test(test_every_number_from_1_is_a_limit),
         cmocka_unit_test(test_on_demand_after_provisioned_begins_with_half_of_it),
         cmocka_unit_test(test_auto_scaling_follows_its_target),
@@ -573,6 +808,9 @@ int main(void) {
         cmocka_unit_test(test_the_group_rules),
         cmocka_unit_test(test_the_same_trace_gives_the_same_refusals_byte_for_byte),
         cmocka_unit_test(test_random_traces_agree_with_a_model),
+        cmocka_unit_test(test_what_fails_at_once_might_never_have_been_asked),
+        cmocka_unit_test(test_what_fails_late_comes_back_too),
+        cmocka_unit_test(test_capacities_move_with_what_was_applied),
         cmocka_unit_test(test_a_limiter_goes_on_where_the_one_before_ended),
         cmocka_unit_test(test_damaged_state_is_no_trouble),
     };
