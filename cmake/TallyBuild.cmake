@@ -6,8 +6,12 @@ option(TALLY_LTO "optimise programs of the release preset across files when they
 set(TALLY_SANITIZE "" CACHE STRING "sanitizers for every target, for example address,undefined")
 
 add_compile_definitions(_GNU_SOURCE TALLY_VERSION="${PROJECT_VERSION}")
-# What --version and /version name beside the version: the commit, which is looked up again when another one is checked out or made.
-execute_process(COMMAND git rev-parse --short HEAD WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE TALLY_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+# What --version and /version name beside the version: the commit, which is looked up again when another one is checked out or made; -DTALLY_COMMIT= says it where git is not, as in an image.
+if(NOT "$CACHE{TALLY_COMMIT}" STREQUAL "")
+  set(TALLY_COMMIT $CACHE{TALLY_COMMIT})
+else()
+  execute_process(COMMAND git rev-parse --short HEAD WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE TALLY_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
 execute_process(COMMAND git rev-parse --path-format=absolute --git-path logs/HEAD WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE heads
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT TALLY_COMMIT)

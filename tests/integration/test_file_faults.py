@@ -572,7 +572,7 @@ def test_random_faults_leave_of_the_limits_what_was_not_applied(library, tmp_pat
         prepare(session)
         session.execute("UPDATE system_control.clock SET state = 'frozen', now = '2026-05-06 12:00:00+0000' WHERE name = 'server'")
         meter, hit = Meter(session), 0
-        for _ in range(3):
+        for _ in range(20 if ALL else 3):
             server.fail(luck.choice(("write", "sync")), luck.randint(1, 10), luck.randint(1, 3), errno.ENOSPC)
             before = meter.failed
             for _ in range(4):
