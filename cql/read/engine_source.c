@@ -10,7 +10,6 @@ enum {
     PART_BYTES = 1 << 20,
     PART_POINTS = 256,
     LOOP_VALUES_MAX = 16 << 10, /* bytes of a row that a loop works on; digits of larger numbers take milliseconds */
-    KEY_KEEP = 1 << 16,
 };
 
 /* What a step answers beside READ_...: nothing to hand on yet. */
@@ -20,18 +19,7 @@ static enum eng_tier tier(const struct engine_source *s) { return s->spec.r->blo
 
 static int64_t now_seconds(const struct cql_request *r) { return r->params.has_now ? r->params.now_seconds : r->now_us / 1000000; }
 
-SELDOM static int keep_anew(struct buf *b, struct slice bytes, struct err *e) {
-    buf_clear(b, KEY_KEEP);
-    buf_put_slice(b, bytes);
-    return buf_failed(b) ? err_nomem(e) : 0;
-}
-
-static inline int keep(struct buf *b, struct slice bytes, struct err *e) {
-    if (UNLIKELY(!bytes.n || bytes.n > b->cap || b->cap > KEY_KEEP)) return keep_anew(b, bytes, e);
-    copy_short(b->p, bytes.p, bytes.n);
-    b->n = bytes.n;
-    return 0;
-}
+static inline int keep(struct kept_key *k, struct slice bytes, struct err *e) { return LIKELY(!kept_key_put(k, bytes)) ? 0 : err_nomem(e); }
 
 /* ---- partitions ---- */
 
@@ -44,7 +32,7 @@ static int new_read(struct engine_source *s) {
 static int view_partition(struct engine_source *s, struct slice key, const struct eng_row *statics) {
     struct err *e = s->spec.r->err;
     s->base.skip_partition = s->in_row = s->row_out = false;
-    if (keep(&s->key, key, e) || row_view_partition(&s->view, buf_slice(&s->key), statics, e)) return -1;
+    if (keep(&s->key, key, e) || row_view_partition(&s->view, s->key.is, statics, e)) return -1;
     read_meter_enter(&s->meter);
     if (!statics || !s->spec.plan->asks_statics) return 0;
     read_meter_static(&s->meter, &s->view);
@@ -53,7 +41,7 @@ static int view_partition(struct engine_source *s, struct slice key, const struc
 
 /* again: rows of it were given on an earlier page. What was given counts on when the partition is read by several subqueries. */
 static int enter_partition(struct engine_source *s, struct slice key, const struct eng_row *statics, const struct paging_state *again) {
-    bool same = s->spec.as_keyspaces && s->partition_open && slice_eq(key, buf_slice(&s->key));
+    bool same = s->spec.as_keyspaces && s->partition_open && slice_eq(key, s->key.is);
     s->rows_seen = again != NULL;
     if (!same) s->base.given = again ? again->given : 0;
     s->partition_open = true;
@@ -215,8 +203,8 @@ static int start_scan(struct engine_source *s) {
 /* Behind the partition that the scan is in. */
 static int reopen_scan(struct engine_source *s) {
     close_scan(s);
-    if (keep(&s->resume_key, buf_slice(&s->key), s->spec.r->err)) return -1;
-    s->scan_spec.resume_key = buf_slice(&s->resume_key);
+    if (keep(&s->resume_key, s->key.is, s->spec.r->err)) return -1;
+    s->scan_spec.resume_key = s->resume_key.is;
     s->scan_spec.resume_ck = (struct slice){0};
     s->scan_spec.resume_skip = true;
     return open_scan(s);
@@ -425,9 +413,9 @@ struct read_source *engine_source_new(const struct read_spec *spec, const struct
     s->keys = keys;
     s->meter = (struct read_meter){.cost = r->cost, .before_row = spec->as_keyspaces, .paged = spec->paged, .may_undo = spec->may_unread,
                                    .rows_left = spec->count_read_rows ? spec->page_rows : UINT64_MAX, .bytes_start = r->cost->bytes_read};
-    buf_init(&s->key, 0);
-    buf_init(&s->ck, 0);
-    buf_init(&s->resume_key, 0);
+    kept_key_init(&s->key);
+    kept_key_init(&s->ck);
+    kept_key_init(&s->resume_key);
     s->points_left = PART_POINTS;
     return row_view_init(&s->view, spec->plan->layout, r->arena, r->err) ? NULL : &s->base;
 }
@@ -476,16 +464,16 @@ void engine_source_place(const struct read_source *source, struct paging_state *
         out->key = s->piece.part->key;
         return;
     }
-    out->key = buf_slice(&s->key);
+    out->key = s->key.is;
     out->before = s->before;
     if (s->row_out && s->row) out->ck = s->row->ck;
-    else if (!s->row_out && s->in_row) out->ck = buf_slice(&s->ck);
+    else if (!s->row_out && s->in_row) out->ck = s->ck.is;
 }
 
 void engine_source_close(struct read_source *source) {
     struct engine_source *s = (struct engine_source *)source;
     close_scan(s);
-    buf_fini(&s->key);
-    buf_fini(&s->ck);
-    buf_fini(&s->resume_key);
+    kept_key_fini(&s->key);
+    kept_key_fini(&s->ck);
+    kept_key_fini(&s->resume_key);
 }

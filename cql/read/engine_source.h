@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cql/read/access_path.h"
+#include "cql/read/kept_key.h"
 #include "cql/read/meter.h"
 
 struct engine_source;
@@ -42,7 +43,7 @@ struct engine_source {
     /* the scan */
     struct eng_scan *scan;
     struct eng_scan_spec scan_spec;
-    struct buf resume_key;
+    struct kept_key resume_key;
     struct eng_item item;
     uint32_t passed;            /* rows of a partition that is done */
     /* points */
@@ -50,7 +51,7 @@ struct engine_source {
     bool had_point;
     struct arena_mark point_mark; /* before the last one's row */
     /* the partition */
-    struct buf key;
+    struct kept_key key;
     uint32_t index;             /* among the partitions of an IN, or among its subqueries */
     uint64_t rows_seen;         /* of it, in this page or before */
     bool partition_open;        /* key is that of a partition of this page */
@@ -61,7 +62,7 @@ struct engine_source {
     /* the place in it */
     const struct eng_row *row;  /* handed on last; NULL: static values only */
     bool row_out;               /* row was handed on and not passed yet */
-    struct buf ck;              /* of the row passed last, where it may be asked for */
+    struct kept_key ck;         /* of the row passed last, where it may be asked for */
     bool in_row;                /* ck is set */
     bool before;                /* the page ends before the partition's first row */
 };

@@ -58,7 +58,7 @@ static void end(struct read_source *source) {
     const struct range *k = s->keys;
     if (!k->any) return;
     uint32_t first = path_tokens_quarter(k->resume ? murmur3_token(k->resume->key) : k->from);
-    uint32_t last = path_tokens_quarter(source->exhausted ? k->to : murmur3_token(buf_slice(&s->key)));
+    uint32_t last = path_tokens_quarter(source->exhausted ? k->to : murmur3_token(s->key.is));
     for (uint32_t i = first; i <= last; i++)
         s->spec.r->cost->empty_partitions += !(s->quarters_seen & 1u << i) && path_tokens_quarter_end(i) <= k->to;
 }
