@@ -1,5 +1,6 @@
 /* The commit thread: syncs the log again and again while anybody waits, and publishes how far it got.
  *
+ * Before it syncs it waits a moment for those whom it has just answered (engine/gather.h).
  * A sequence is given after the store took the write, so whatever is written when a sync begins is in the log it syncs.
  * After a sync that failed nothing is acknowledged and nothing written, until the store has put everything on disk another way.
  */
@@ -10,7 +11,7 @@
 #include "base/log.h"
 #include "engine/store.h"
 
-enum { PERIOD_US = 10000000, IDLE_SECONDS = 1 };
+enum { PERIOD_US = 10000000, IDLE_US = 1000000 };
 
 uint64_t engi_commit_next_seq(struct eng *eng) { return atomic_fetch_add(&eng->commit.written, 1) + 1; }
 
@@ -32,22 +33,37 @@ static bool sync_once(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
     struct err e;
     err_clear(&e);
-    uint64_t seq = atomic_load(&c->written);
+    uint64_t asked = atomic_load(&c->asked), seq = atomic_load(&c->written); /* in this order: who has asked has written */
     if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
-    bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
+    bool to_disk = eng->durability != ENG_NONE;
+    int64_t begun_us = clock_machine_us(&clock_real);
+    engi_gather_begin(&c->gather, asked);
+    bool failed = eng->kv->ops->sync(eng->kv, to_disk, &e) != 0;
+    int64_t now_us = clock_machine_us(&clock_real);
+    engi_gather_end(&c->gather, atomic_load(&c->asked), now_us - begun_us, now_us);
     if (failed) log_error("%s: no write is acknowledged until the store has put everything on disk anew", e.text);
+    engi_count(eng, ENG_STAT_SYNCS);
     publish(eng, seq, failed);
+    if (!failed && to_disk) eng->kv->ops->synced(eng->kv);
     return true;
 }
 
-/* Waits, with the lock held, until there is something to sync. False: nothing came for a while. */
+/* With the lock held. False: the time is over. */
+static bool wait_until(struct engi_commit *c, int64_t us) {
+    struct timespec until = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+    return pthread_cond_timedwait(&c->work, &c->lock, &until) != ETIMEDOUT;
+}
+
+/* Waits, with the lock held, until there is something to sync, and for those who come back first. False: nothing came for a while. */
 static bool wait_for_work(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += IDLE_SECONDS;
+    atomic_store(&c->enough, c->gather.enough);
+    while (!c->stop && engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real)))
+        if (!wait_until(c, c->gather.until_us)) break;
+    atomic_store(&c->enough, 0);
+    int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
     while (!c->stop && (atomic_load(&c->failed) || atomic_load(&c->wanted) <= atomic_load(&c->durable)))
-        if (pthread_cond_timedwait(&c->work, &c->lock, &until) == ETIMEDOUT) return false;
+        if (!wait_until(c, until_us)) return false;
     return true;
 }
 
@@ -128,17 +144,19 @@ void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg) {
     atomic_store(&c->n_callbacks, n + 1);
 }
 
-static void want(struct engi_commit *c, uint64_t seq) {
-    uint64_t wanted = atomic_load(&c->wanted);
+static void want(struct engi_commit *c, uint64_t seq, uint32_t n) {
+    uint64_t asked = atomic_fetch_add(&c->asked, n) + n, wanted = atomic_load(&c->wanted);
     while (wanted < seq && !atomic_compare_exchange_weak(&c->wanted, &wanted, seq)) {}
-    if (wanted >= seq) return; /* whoever wanted it first has woken the thread */
-    pthread_mutex_lock(&c->lock);
-    pthread_cond_signal(&c->work);
+    uint64_t enough = atomic_load(&c->enough);
+    bool first = wanted < seq, last = asked - n < enough; /* whoever wanted it first has woken the thread, or whoever is the last of those it waits for does */
+    if (asked < enough || !(first || last)) return;
+    pthread_mutex_lock(&c->lock); /* it sleeps, or has not looked yet */
     pthread_mutex_unlock(&c->lock);
+    pthread_cond_signal(&c->work);
 }
 
-void eng_want_durable(struct eng *eng, uint64_t seq) {
-    if (eng->durability == ENG_FSYNC) want(&eng->commit, seq);
+void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n) {
+    if (eng->durability == ENG_FSYNC) want(&eng->commit, seq, n);
 }
 
 int engi_commit_check(const struct eng *eng, struct err *e) {
@@ -147,7 +165,7 @@ int engi_commit_check(const struct eng *eng, struct err *e) {
 
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) {
     struct engi_commit *c = &eng->commit;
-    want(c, seq);
+    want(c, seq, 1);
     pthread_mutex_lock(&c->lock);
     while (!atomic_load(&c->failed) && atomic_load(&c->durable) < seq) pthread_cond_wait(&c->done, &c->lock);
     pthread_mutex_unlock(&c->lock);

@@ -119,8 +119,8 @@ uint64_t eng_barrier_seq(struct eng *eng);
 typedef void (*eng_durable_cb)(void *arg);
 /* One thread sets all callbacks, before anybody waits for them. */
 void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
-/* Wakes the commit thread for a sequence. Any thread. */
-void eng_want_durable(struct eng *eng, uint64_t seq);
+/* Has the commit thread make a sequence durable, for which n requests wait. Any thread. */
+void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n);
 /* Blocks until seq is durable: 0, or -1 when a sync failed. Not on a loop. */
 int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 /* A sync has failed, and what was written since the one before is not on disk yet: no write is taken or acknowledged, and reads may see

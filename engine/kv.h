@@ -125,6 +125,8 @@ struct kv_ops {
     /* After a sync that failed, by the same thread: everything written is on disk all the same, in files that the failure has not
      * touched. -1: not yet. A second sync would be no proof: it may succeed and have lost what the first one lost. */
     int (*heal)(struct kv *kv, struct err *e);
+    /* By the same thread after a sync to disk of which others have been told: what is to be noted outside of the log, when it is time. */
+    void (*synced)(struct kv *kv);
     /* By the thread that syncs, now and then while nothing is left to sync: notes outside of the log how far it must be whole, and, when that has been noted already, has rows
      * put into files that a start would have to take from the log one by one. */
     void (*settle)(struct kv *kv);

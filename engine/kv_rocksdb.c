@@ -285,13 +285,17 @@ static void renew_stamp(struct rocks *r) {
 }
 
 static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
-    enum { STAMP_US = 5000000, STAMP_AGAIN_US = 200000 };
     struct rocks *r = (struct rocks *)kv;
     if (injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
     if (flush_log(r, to_disk, e)) return -1;
-    int64_t age = to_disk ? clock_machine_us(&clock_real) - r->stamped_us : 0;
-    if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(r))) renew_stamp(r);
     return r->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
+}
+
+static void synced(struct kv *kv) {
+    enum { STAMP_US = 5000000, STAMP_AGAIN_US = 200000 };
+    struct rocks *r = (struct rocks *)kv;
+    int64_t age = clock_machine_us(&clock_real) - r->stamped_us;
+    if (age > STAMP_US || (age > STAMP_AGAIN_US && manifest_grew(r))) renew_stamp(r);
 }
 
 static size_t memtable_bytes(const struct rocks *r) { return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20; }
@@ -748,7 +752,7 @@ static const struct kv_ops rocks_ops = {
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .watch = watch, .checkpoint = checkpoint, .load_new = load_new, .load_add = kv_load_add, .load_finish = kv_load_finish, .load_free = kv_load_free,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .heal = heal, .settle = settle, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
 };
 
 static int open_store(struct rocks *r, struct err *e) {

@@ -6,6 +6,7 @@
 
 #include "engine/dropped.h"
 #include "engine/fold.h"
+#include "engine/gather.h"
 #include "engine/history.h"
 #include "engine/key.h"
 #include "engine/kv.h"
@@ -42,6 +43,9 @@ struct engi_commit {
     bool running, stop;                /* under lock */
     _Atomic uint64_t written, wanted;  /* sequences: of the newest commit; the newest anybody waits for */
     _Atomic uint64_t durable;
+    _Atomic uint64_t asked;  /* how many requests have, ever */
+    _Atomic uint64_t enough; /* until so many have, the thread need not be woken */
+    struct engi_gather gather; /* of the thread */
     _Atomic bool failed;
     struct { eng_durable_cb cb; void *arg; } callbacks[ENGI_CALLBACKS_MAX];
     _Atomic uint32_t n_callbacks; /* those before it are there */

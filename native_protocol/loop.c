@@ -188,9 +188,9 @@ static void release_durable(struct np_loop *l) {
     }
 }
 
-static void want_durable(struct np_loop *l, uint64_t seq) {
+static void want_durable(struct np_loop *l, uint64_t seq, size_t n) {
     atomic_store(&l->waits, true);
-    eng_want_durable(l->o->eng, seq);
+    eng_want_durable(l->o->eng, seq, (uint32_t)n);
     /* it may have become durable, for another loop, before the flag was seen */
     if (eng_failed(l->o->eng) || eng_durable_seq(l->o->eng) >= seq) npi_loop_wake(l);
 }
@@ -212,7 +212,7 @@ int npi_hold_call(struct np_loop *l, struct np_call *call) {
     np_reply_move(&h->rest, &call->reply);
     h->seq = call->seq;
     held_insert(l, h);
-    want_durable(l, h->seq);
+    want_durable(l, h->seq, 1);
     return 0;
 }
 
@@ -220,7 +220,7 @@ int npi_hold_call(struct np_loop *l, struct np_call *call) {
 static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq, const struct err *e) {
     np_metric_add(&l->metrics, NP_METRIC_COMMITS, 1);
     if (!h) { /* nobody waits for it; others read it already */
-        if (!rc) eng_want_durable(l->o->eng, seq);
+        if (!rc) eng_want_durable(l->o->eng, seq, 0);
         return;
     }
     if (rc) {
@@ -230,7 +230,7 @@ static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq
     h->seq = seq;
     held_insert(l, h);
     if (eng_durable_seq(l->o->eng) >= seq) release_durable(l);
-    else want_durable(l, seq);
+    else want_durable(l, seq, h->n_acks);
 }
 
 static void rows_are_free(void *arg) { npi_loop_wake(arg); }

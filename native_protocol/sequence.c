@@ -161,7 +161,7 @@ static void fill_account(struct np_call *call) {
 static int acknowledge_and_account(struct np_call *call) {
     fill_account(call);
     if (UNLIKELY(npi_fault_hangs_up(call))) {
-        eng_want_durable(call->conn->loop->o->eng, call->seq); /* what was committed elsewhere; what the loop commits it asks for itself */
+        eng_want_durable(call->conn->loop->o->eng, call->seq, 0); /* what was committed elsewhere; what the loop commits it asks for itself */
         ledger_claim_fini(&call->account.claim);
         np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
         return -1;

@@ -7,7 +7,7 @@ struct report {
     const struct bench_options *options;
     measures *runs;       /* one for each run */
     growth_costs *growth; /* the same */
-    double start_seconds, fdatasync_ms;
+    double start_seconds;
     uint64_t idle_rss_kib;
 };
 

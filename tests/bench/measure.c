@@ -1,6 +1,5 @@
 #include "tests/bench/measure.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/bench/ceiling.h"
+#include "tests/bench/disk.h"
 #include "tests/bench/proc.h"
 
 enum { SERVER_CONFIG = FSYNC | LOOPS4 | UNMETERED | WRITTEN | LARGE | HUGE | TLS | UNCACHED, TALLY_ONLY = LOOPS4 | UNCACHED | UNMETERED | WRITTEN | PAIRED | HUGE | TLS | BESIDE_SCANS, FEW_CONNECTIONS = 8, SCANNERS = 50 };
@@ -19,6 +19,7 @@ const char *target_name(const struct bench_options *o, enum target t) {
     switch (t) {
     case CANNED: return "loop, canned";
     case ROCKSDB: return "loop + RocksDB";
+    case DISK: return "an fdatasync";
     case AGAINST: return "against";
     case BESIDE: return o->name;
     default: return "tallyd";
@@ -43,6 +44,7 @@ static bool runs(const struct bench_options *o, enum target t, enum workload w, 
     if (wanted & (LARGE | HUGE) && !o->rows) return false;
     if (t == BESIDE && (!o->host || wanted & TALLY_ONLY)) return false;
     if (t == AGAINST && !o->against) return false;
+    if (t == DISK) return false; /* it stands beside a server's lane */
     if (t == CANNED || t == ROCKSDB) return !o->against && (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
     return (wanted & SERVER_CONFIG) == config;
 }
@@ -146,13 +148,15 @@ struct lane {
     enum target target;
     const struct proc *p;
     enum workload w;
-    struct drive *drive;
+    struct drive *drive; /* not of DISK, */
+    struct disk *disk;   /* which has this */
     uint32_t large;
 };
 
 /* Its clients stay for all turns: one that begins with new connections is longer in beginning than a turn takes. */
 static int open_lane(const struct bench_options *o, struct lane *l, double warm_s) {
     unsigned config = workload_rows[l->w].config;
+    if (l->target == DISK) return (l->disk = disk_open(l->p->dir)) ? 0 : -1;
     struct drive_result *warm = calloc(1, sizeof(*warm));
     l->large = large_of(o, config);
     l->drive = drive_open(l->p, config & (FEW | EIGHT) ? FEW_CONNECTIONS : o->connections, config & FEW ? 1 : o->in_flight, l->target >= TALLYD);
@@ -172,7 +176,13 @@ static pid_t scan_beside(const struct lane *l, double seconds) {
     return scanners;
 }
 
+static void close_lane(const struct lane *l) {
+    if (l->drive) drive_close(l->drive);
+    if (l->disk) disk_close(l->disk);
+}
+
 static int take_turn(const struct lane *l, double seconds, struct measure *m) {
+    if (l->disk) return disk_run(l->disk, seconds, &m->r);
     bool beside = workload_rows[l->w].config & BESIDE_SCANS;
     pid_t pid = l->p->pid, scanners = beside ? scan_beside(l, seconds / 5) : 0;
     double waited_before = waited(l->p);
@@ -204,8 +214,7 @@ static int take_turns(const struct bench_options *o, struct lane *lanes, unsigne
             const struct lane *l = &lanes[turn & 1 ? n - 1 - i : i];
             rc = take_turn(l, o->seconds / turns, &m[l->w][l->target]);
         }
-    for (unsigned i = 0; i < n; i++)
-        if (lanes[i].drive) drive_close(lanes[i].drive);
+    for (unsigned i = 0; i < n; i++) close_lane(&lanes[i]);
     return rc;
 }
 
@@ -240,12 +249,15 @@ double measure_rate_ratio(const struct measure *x, const struct measure *y) {
 
 /* ---- all ---- */
 
-/* Those for latency, one after the other on one server: what else the machine does meets all of them, with and without scans. */
+/* Those for latency, one after the other on one server: what else the machine does meets all of them, with and without scans, and the disk alone. */
 static int run_few(const struct bench_options *o, enum target t, unsigned config, const struct proc *p, measures m) {
-    struct lane lanes[WORKLOADS];
+    struct lane lanes[2 * WORKLOADS];
     unsigned n = 0;
-    for (int w = 0; w < WORKLOADS; w++)
-        if (workload_rows[w].config & FEW && runs(o, t, (enum workload)w, config)) lanes[n++] = (struct lane){.target = t, .p = p, .w = (enum workload)w};
+    for (int w = 0; w < WORKLOADS; w++) {
+        if (!(workload_rows[w].config & FEW) || !runs(o, t, (enum workload)w, config)) continue;
+        lanes[n++] = (struct lane){.target = t, .p = p, .w = (enum workload)w};
+        if (t == TALLYD && config & FSYNC) lanes[n++] = (struct lane){.target = DISK, .p = p, .w = (enum workload)w};
+    }
     return take_turns(o, lanes, n, m);
 }
 
@@ -302,27 +314,6 @@ int measure_all(const struct bench_options *o, measures m) {
         w++;
     }
     return rc;
-}
-
-int measure_fdatasync(const struct bench_options *o, double *ms) {
-    enum { TIMES = 400, BYTES = 400 };
-    char dir[256], path[300], bytes[BYTES] = "";
-    double times[TIMES];
-    if (o->data_dir) snprintf(dir, sizeof(dir), "%s", o->data_dir);
-    else if (proc_make_dir(dir)) return -1;
-    snprintf(path, sizeof(path), "%s/fdatasync", dir);
-    int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666), rc = fd < 0;
-    for (int i = 0; i < TIMES && !rc; i++) {
-        double begun = now_seconds();
-        rc = write(fd, bytes, BYTES) != BYTES || fdatasync(fd);
-        times[i] = (now_seconds() - begun) * 1e3;
-    }
-    if (rc) perror(path);
-    else *ms = median(times, TIMES);
-    if (fd >= 0) close(fd);
-    unlink(path);
-    if (!o->data_dir) proc_remove_dir(dir);
-    return rc ? -1 : 0;
 }
 
 int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_kib) {

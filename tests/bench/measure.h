@@ -10,7 +10,7 @@
 
 #include "tests/bench/drive.h"
 
-enum target { CANNED, ROCKSDB, TALLYD, AGAINST, BESIDE, TARGETS };
+enum target { CANNED, ROCKSDB, DISK, TALLYD, AGAINST, BESIDE, TARGETS };
 
 #define MEASURE_LOOPS "4" /* of LOOPS4 */
 
@@ -57,5 +57,3 @@ const char *target_name(const struct bench_options *o, enum target t);
 int measure_all(const struct bench_options *o, measures m);
 /* Start to first answered query, and memory before any load. */
 int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_kib);
-/* The median time of appending a few hundred bytes to a file where the data are and having them on disk. */
-int measure_fdatasync(const struct bench_options *o, double *ms);

@@ -65,7 +65,7 @@ void report_table(const struct report *r) {
         struct promise p = figure_promise(r, i);
         if (p.measured) printf("%-70s %7.3fx (at most %.2fx)\n", p.what, p.value.median, p.bar);
     }
-    printf("start to first answered query %.3f s; idle memory %.1f MiB; fdatasync alone %.3f ms\n", r->start_seconds, (double)r->idle_rss_kib / 1024, r->fdatasync_ms);
+    printf("start to first answered query %.3f s; idle memory %.1f MiB\n", r->start_seconds, (double)r->idle_rss_kib / 1024);
 }
 
 /* ---- for programs ---- */
@@ -105,8 +105,8 @@ void report_json(const struct report *r, FILE *to) {
     const char *comma = "";
     char machine[512];
     figure_machine(machine, sizeof(machine));
-    fprintf(to, "{\"machine\": \"%s\", \"connections\": %u, \"in_flight\": %u, \"runs\": %u, \"seconds\": %.3f, \"start_seconds\": %.3f, \"idle_rss_kib\": %" PRIu64 ", \"fdatasync_ms\": %.4f, \"results\": [",
-            machine, o->connections, o->in_flight, o->runs, o->seconds, r->start_seconds, r->idle_rss_kib, r->fdatasync_ms);
+    fprintf(to, "{\"machine\": \"%s\", \"connections\": %u, \"in_flight\": %u, \"runs\": %u, \"seconds\": %.3f, \"start_seconds\": %.3f, \"idle_rss_kib\": %" PRIu64 ", \"results\": [",
+            machine, o->connections, o->in_flight, o->runs, o->seconds, r->start_seconds, r->idle_rss_kib);
     for (int w = 0; w < WORKLOADS; w++)
         for (int t = 0; t < TARGETS; t++) {
             if (!figure_done(r, (enum workload)w, (enum target)t)) continue;

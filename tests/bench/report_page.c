@@ -117,14 +117,14 @@ static void put_intro(const struct report *r, const struct sheet *s) {
     buf_printf(s->out, "%u run%s; %u connections x %u in flight, %.3g s of each workload; of several runs a figure is the median (least to most). ", o->runs, o->runs > 1 ? "s" : "", o->connections,
                o->in_flight, o->seconds);
     if (o->rows) buf_printf(s->out, "Large data are %" PRIu64 " rows, huge data %" PRIu64 ". ", o->rows / LOAD_LARGE_SHARE, o->rows);
-    buf_printf(s->out, "Start to first answered query %.3f s; idle memory %.1f MiB; an fdatasync alone %.3f ms.%s\n", r->start_seconds, (double)r->idle_rss_kib / 1024, r->fdatasync_ms,
+    buf_printf(s->out, "Start to first answered query %.3f s; idle memory %.1f MiB.%s\n", r->start_seconds, (double)r->idle_rss_kib / 1024,
                s->html ? "</p>" : "");
 }
 
 /* ---- plots ---- */
 
 static const char *colour_of(enum target t) {
-    static const char *const colours[TARGETS] = {[CANNED] = "#bbb", [ROCKSDB] = "#888", [TALLYD] = "#1663a5", [AGAINST] = "#2e7d32", [BESIDE] = "#d2691e"};
+    static const char *const colours[TARGETS] = {[CANNED] = "#bbb", [ROCKSDB] = "#888", [DISK] = "#8d6e63", [TALLYD] = "#1663a5", [AGAINST] = "#2e7d32", [BESIDE] = "#d2691e"};
     return colours[t];
 }
 

@@ -93,5 +93,8 @@ def test_wrong_flags_are_said(flags, words):
 
 
 def test_a_promise_has_a_line_when_all_that_it_compares_was_measured():
-    asked = {r["what"] for r in bench("--seconds", 0.1, "--connections", 4, "--workload", "point read,insert on 4 loops")["ratios"]}
-    assert asked == {"time that 4 inserting loops wait for rows : all", "CPU of an insert on 4 loops : on 1"}  # the first is 0 mostly
+    result = bench("--seconds", 0.1, "--connections", 4, "--workload", "point read,insert on 4 loops,durable insert alone")
+    assert {r["what"] for r in result["ratios"]} == {"time that 4 inserting loops wait for rows : all", "CPU of an insert on 4 loops : on 1",  # the first is 0 mostly
+                                                     "p50 of a durable insert alone : of an fdatasync alone"}
+    disk = next(r for r in result["results"] if r["server"] == "an fdatasync")
+    assert disk["workload"] == "durable insert alone" and disk["requests"] >= 10 and disk["p50_ms"]["median"] > 0
