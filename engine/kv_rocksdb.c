@@ -26,6 +26,7 @@
 #include "engine/kv_state.h"
 #include "engine/kv_load.h"
 #include "engine/kv_log.h"
+#include "engine/kv_replay.h"
 #include "engine/kv_trim.h"
 
 /* With manual_wal_flush a log that could not be written once is given up for good since RocksDB 9.7 (https://github.com/facebook/rocksdb/pull/12995), and a server whose disk was
@@ -769,6 +770,7 @@ static int open_store(struct rocks *r, struct err *e) {
     if ((!r->o.rows && kv_load_clean(folder, e)) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
     set_options(r);
     rocksdb_options_set_create_if_missing(r->options, !store);
+    if (kv_replay(r->options, r->rows, e)) return -1;
     char *text = NULL;
     r->db = rocksdb_open(r->options, r->rows, &text);
     if (text) return failed(text, "cannot open the data folder", e);

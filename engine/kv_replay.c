@@ -1,0 +1,48 @@
+#include "engine/kv_replay.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "engine/kv_stamp.h"
+
+/* To open a store once more costs a few files that are written and synced. */
+enum { WORTH_IT = 2 << 20 };
+
+static uint64_t bytes_of_logs(const struct kv_stamp *found) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < found->n_logs; i++) n += found->logs[i].bytes;
+    return n;
+}
+
+/* Of table files no more is looked at than must be: the store opens them again. */
+static rocksdb_options_t *options_of_replay(const rocksdb_options_t *options) {
+    enum { FILES = 16 };
+    rocksdb_options_t *o = rocksdb_options_create_copy((rocksdb_options_t *)(uintptr_t)options);
+    rocksdb_options_set_create_if_missing(o, 0);
+    rocksdb_options_set_memtable_vector_rep(o);
+    rocksdb_options_set_allow_concurrent_memtable_write(o, 0); /* which that has not */
+    rocksdb_options_set_disable_auto_compactions(o, 1);
+    rocksdb_options_set_max_open_files(o, FILES);
+    rocksdb_options_set_max_file_opening_threads(o, 1);
+    rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
+    return o;
+}
+
+int kv_replay(const rocksdb_options_t *options, const char *rows, struct err *e) {
+    struct kv_stamp found;
+    char *text = NULL;
+    if (kv_stamp_take(rows, &found, e)) return -1;
+    uint64_t bytes = bytes_of_logs(&found);
+    if (!found.manifest || bytes < WORTH_IT) return 0;
+    rocksdb_options_t *o = options_of_replay(options);
+    rocksdb_t *db = rocksdb_open(o, rows, &text);
+    if (db) rocksdb_close(db);
+    rocksdb_options_destroy(o);
+    if (!text) {
+        log_info("%" PRIu64 " bytes of the log are in table files", bytes);
+        return 0;
+    }
+    err_set(e, ERR_SERVER, "cannot open the data folder: %s", text);
+    rocksdb_free(text);
+    return -1;
+}
