@@ -41,12 +41,12 @@ struct err {
 static inline void err_clear(struct err *e) { e->set = false; }
 
 /* Fills e and returns -1, so that a caller can write: return err_set(e, ERR_INVALID, "..."). The first error stays. */
-int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int err_set(struct err *e, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4) COLD;
 /* The same with a text that was printed piece by piece, names, types or terms; the buffer is freed. */
 struct buf;
-int err_set_buf(struct err *e, enum err_code code, struct buf *text);
+int err_set_buf(struct err *e, enum err_code code, struct buf *text) COLD;
 #define err_invalid(e, ...) err_set((e), ERR_INVALID, __VA_ARGS__)
 /* The request asked for more memory than one request may have, or there is none: ERR_SERVER. */
-int err_nomem(struct err *e);
+int err_nomem(struct err *e) COLD;
 
 const char *err_title(enum err_code code);

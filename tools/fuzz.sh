@@ -23,14 +23,17 @@ done
 install_packages "${fuzz_packages[@]}" || exit 1
 build_preset fuzz "${names[@]/%/_fuzzer}" || exit 1
 
-# fuzz_once NAME SECONDS: goes on for so long by the clock, as libFuzzer counts; sets cpu, what it had of CPU time.
+# fuzz_once NAME SECONDS: goes on for so long by the clock, as libFuzzer counts; sets cpu, what it had of CPU time in milliseconds.
 fuzz_once() {
-    local found=build/fuzz/corpus/$1 findings=build/fuzz/findings/$1 options=() TIMEFORMAT=%U
+    local found=build/fuzz/corpus/$1 findings=build/fuzz/findings/$1 options=() TIMEFORMAT='%U %S' times
     mkdir -p "$found" "$findings"
     # what many of a thing do to the grammar is shown by the corpus; what comes of texts that are longer still is slower to find
     [ "$1" != parse ] || options=(-dict=build/fuzz/parse_fuzzer.dict -max_len=2048)
-    cpu=$({ time "build/fuzz/bin/$1_fuzzer" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$findings/" "${options[@]}" \
+    times=$({ time "build/fuzz/bin/$1_fuzzer" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$findings/" "${options[@]}" \
         "$found" "tests/fuzz/corpus/$1_fuzzer" >>"build/fuzz/$1.log" 2>&1; } 2>&1)
+    local rc=$? user=${times% *} system=${times#* }
+    cpu=$((10#${user/./} + 10#${system/./}))
+    return $rc
 }
 
 # fuzz NAME: one line of what was run, in as many rounds as the CPU time takes; its log is build/fuzz/NAME.log.
@@ -40,7 +43,7 @@ fuzz() {
     while left=$((seconds - had / 1000)) && [ $rc -eq 0 ] && [ $left -gt 0 ]; do
         fuzz_once "$name" $((left < 30 ? 30 : left))
         rc=$?
-        had=$((had + 10#${cpu/./}))
+        had=$((had + cpu))
     done
     awk -v name="$name" -v rc=$rc -v cpu=$((had / 1000)) '
         /(INITED|NEW|REDUCE|pulse|DONE|RELOAD) +cov:/ { for (i = 1; i < NF; i++) if ($i == "cov:") { if (!first) first = $(i + 1); last = $(i + 1) } }

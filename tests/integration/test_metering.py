@@ -4,6 +4,7 @@ Sections are those of the project's reference on Amazon Keyspaces. The founding 
 """
 import json
 import math
+import random
 import re
 import struct
 import time
@@ -603,6 +604,46 @@ def test_warnings_and_a_payload_come_together_only_when_asked_for(server, versio
             assert future.result().one()[0] == 1
             assert future.warnings == ["Aggregation query used without partition key"]
             assert set(future.custom_payload or {}) == ({"RequestCharge", "capacity"} if ask else set())
+
+
+@pytest.mark.parametrize("version, compression", [(4, False), (4, "lz4"), (5, False), (5, "lz4")])
+def test_answers_that_leave_together_tell_each_its_own_charge(server, session, version, compression):
+    """Reads, of rows that go in blocks of their own, too, and writes, as they come: each answer with its own charge, and their sum in the table's."""
+    sizes, seed, table = [1, 3, 5, 9, 40, 300], random.Random(version), f"together{version}{compression or ''}"
+    create_table(session, "m", table, "pk int, ck int, v blob, PRIMARY KEY (pk, ck)")
+    for ck, size in enumerate(sizes):
+        fill(session, table, [ck], size * KIB)
+    with server.cluster(protocol_version=version, compression=compression) as cluster:
+        s = cluster.connect()
+        row = s.prepare(f"SELECT * FROM m.{table} WHERE pk = 1 AND ck = ?")
+        first = s.prepare(f"SELECT * FROM m.{table} WHERE pk = 1 AND ck <= 3")
+        other = s.prepare(f"SELECT v FROM m.{table} WHERE pk = 2 AND ck = ?")
+        insert = s.prepare(f"INSERT INTO m.{table} (pk, ck, v) VALUES (2, ?, ?)")
+        asked, reads = [], 0
+        for n in range(800):
+            level = seed.choice([QUORUM, LOCAL_ONE])
+            each = 1 if level == QUORUM else 0.5
+            kind = seed.choice(["row"] * 8 + ["missing", "slice", "insert", "other"])
+            ck = seed.randrange(len(sizes))
+            if kind == "row":
+                statement, units = row.bind((ck,)), each * -(-sizes[ck] // 4)
+            elif kind == "missing":
+                statement, units = row.bind((100,)), each
+            elif kind == "slice":
+                statement, units = first.bind(()), each * -(-sum(sizes[:4]) // 4)
+            elif kind == "other":
+                statement, units = other.bind((-1,)), each
+            else:
+                statement, units, level = insert.bind((n, bytes(KIB - 115))), 1, QUORUM
+            statement.consistency_level = level
+            reads += units if kind != "insert" else 0
+            asked.append((kind, units, s.execute_async(statement)))
+            if n % 40 == 39: # what leaves together is told
+                for kind, units, future in asked:
+                    future.result()
+                    assert struct.unpack(">d", future.custom_payload["RequestCharge"])[0] == units, kind
+                asked = []
+        assert session.execute("SELECT read_units FROM system_metering.tables WHERE keyspace_name = 'm' AND table_name = %s", (table,)).one().read_units == reads
 
 
 def test_protocol_3_has_no_payload(server):
