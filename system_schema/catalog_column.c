@@ -15,7 +15,7 @@ static const struct schema_dropped *dropped_of(const struct schema_table *t, con
 static bool serializes_as(const struct cql_type *t, const struct cql_type *old) {
     if (cql_type_eq(t, old)) return true;
     if (t->id == CQL_TEXT) return old->id == CQL_ASCII;
-    if (t->id == CQL_BLOB) return old->id == CQL_ASCII || old->id == CQL_TEXT;
+    if (t->id == CQL_BLOB) return old->id == CQL_ASCII || old->id == CQL_TEXT || old->id == CQL_COMPOSITE || old->id == CQL_DYNAMIC_COMPOSITE;
     if (t->id == CQL_BIGINT || t->id == CQL_TIMESTAMP) return old->id == CQL_BIGINT || old->id == CQL_TIMESTAMP;
     return t->id == CQL_LIST && old->id == CQL_LIST && t->frozen == old->frozen && serializes_as(t->args[0], old->args[0]);
 }
@@ -50,7 +50,7 @@ int64_t apply_column_id(struct apply *a, const struct schema_table *t, const str
 
 /* The type with tuples in the place of user types, which may go, too. */
 static const struct cql_type *without_names(struct apply *a, const struct cql_type *t) {
-    if (t->n_args == 0) return t;
+    if (t->n_args == 0 || cql_type_is_custom(t)) return t;
     const struct cql_type **args = ARENA_ARRAY(&a->arena, t->n_args, const struct cql_type *);
     if (!args) return err_nomem(a->err), NULL;
     for (uint32_t i = 0; i < t->n_args; i++)
@@ -63,7 +63,7 @@ static const char *type_text(struct apply *a, const struct cql_type *t) {
     struct buf text;
     if (!plain) return NULL;
     buf_init(&text, 0);
-    cql_type_print(plain, &text);
+    cql_type_print_stored(plain, &text);
     struct slice copy = buf_failed(&text) ? (struct slice){0} : arena_dup(&a->arena, buf_slice(&text));
     buf_fini(&text);
     if (!copy.p) err_nomem(a->err);

@@ -48,7 +48,7 @@ const struct schema_option *form_get_options(struct rd *rd, struct arena *a, uin
 void form_put_type(struct buf *out, const struct cql_type *t) {
     struct buf text;
     buf_init(&text, 0);
-    cql_type_print(t, &text);
+    cql_type_print_stored(t, &text);
     if (buf_failed(&text)) out->failed = true;
     buf_uvarint(out, text.n);
     buf_put_slice(out, buf_slice(&text));

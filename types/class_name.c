@@ -40,14 +40,12 @@ static struct slice without_package(struct slice name) {
     return name.n > n && memcmp(name.p, PACKAGE, n) == 0 ? slice_of(name.p + n, name.n - n) : name;
 }
 
-/* Classes that have no name in CQL are what CQL makes of their values: a UUID, bytes. */
+/* DateType is older than TimestampType and the same; no name is that of bytes. */
 static const struct cql_type *scalar_of(struct slice class) {
-    static const struct { const char *class; enum cql_type_id id; } old[] = {{"DateType", CQL_TIMESTAMP}, {"LegacyTimeUUIDType", CQL_TIMEUUID}, {"LexicalUUIDType", CQL_UUID},
-                 {"PartitionerDefinedOrder", CQL_BLOB}, {"DynamicCompositeType", CQL_BLOB}, {"", CQL_BLOB}};
-    for (size_t i = 0; i < ARRAY_LEN(old); i++)
-        if (slice_is(class, old[i].class)) return cql_type_scalar(old[i].id);
-    for (int id = 0; id < CQL_LIST; id++)
-        if (slice_is(class, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
+    if (slice_is(class, "DateType")) return cql_type_scalar(CQL_TIMESTAMP);
+    if (!class.n) return cql_type_scalar(CQL_BLOB);
+    for (int id = 0; id < CQL_COMPOSITE; id++)
+        if ((id < CQL_LIST || id > CQL_VECTOR) && slice_is(class, cqlt_type_info(id)->marshal)) return cql_type_scalar(id);
     return NULL;
 }
 
@@ -56,14 +54,6 @@ static enum cql_type_id generic_of(struct slice class) {
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (slice_is(class, cqlt_type_info(all[i])->marshal)) return all[i];
     return CQL_TYPES;
-}
-
-/* Classes of Cassandra that are no types of CQL: nothing here stores them. */
-static bool is_foreign(struct slice class) {
-    static const char *const all[] = {"EmptyType", "UserType"};
-    for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        if (slice_is(class, all[i])) return true;
-    return false;
 }
 
 enum { ARGS_MAX = 64 };
@@ -96,9 +86,11 @@ static int read_args(struct reader *r, enum cql_type_id kind, const struct cql_t
             if (!*dimension) return -1;
             continue;
         }
-        const struct cql_type *t = n < ARGS_MAX ? read_type(r, depth + 1, e) : NULL;
+        struct reader ahead = *r;
+        bool reversed = kind == CQL_COMPOSITE && slice_is(without_package(read_word(&ahead)), "ReversedType");
+        const struct cql_type *t = n < ARGS_MAX && !reversed ? read_type(r, depth + 1, e) : NULL;
         if (!t) return -1;
-        args[n] = kind == CQL_TYPES ? t : cql_type_freeze(r->arena, t);
+        args[n] = kind >= CQL_COMPOSITE ? t : cql_type_freeze(r->arena, t);
         if (!args[n++]) return -1;
     } while (take(r, ','));
     return take(r, ')') ? n : -1;
@@ -133,12 +125,99 @@ static const struct cql_type *read_wrapped(struct reader *r, struct slice class,
     return slice_is(class, "FrozenType") ? cql_type_freeze(r->arena, args[0]) : args[0];
 }
 
-/* CompositeType(A, B): its values are bytes to CQL. */
+/* CompositeType(A, B). A component in reversed order is a type that nothing here has. */
 static const struct cql_type *read_composite(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
     const struct cql_type *args[ARGS_MAX];
     uint32_t dimension;
-    if (read_args(r, CQL_TYPES, args, &dimension, depth, e) < 1) return refuse_definition(class, e), NULL;
-    return cql_type_scalar(CQL_BLOB);
+    int n = read_args(r, CQL_COMPOSITE, args, &dimension, depth, e);
+    if (n < 1) return refuse_definition(class, e), NULL;
+    return cql_type_new(r->arena, CQL_COMPOSITE, true, args, (uint32_t)n, 0, e);
+}
+
+/* a=>A: a letter for a type. The last type of a letter counts; Cassandra keeps them in a hash table of Java's, and so in its order. */
+struct alias {
+    char letter[2];
+    const struct cql_type *type;
+};
+
+static bool read_alias(struct reader *r, struct alias *out, uint32_t depth, struct err *e) {
+    struct slice word = read_word(r);
+    if (word.n != 1 || !take(r, '=') || r->at == r->text.n || r->text.p[r->at++] != '>') return false;
+    *out = (struct alias){.letter = {(char)word.p[0]}, .type = read_type(r, depth + 1, e)};
+    return out->type;
+}
+
+static uint32_t put_alias(struct alias *all, uint32_t n, struct alias a) {
+    uint32_t at = 0;
+    while (at < n && all[at].letter[0] != a.letter[0]) at++;
+    all[at] = a;
+    return n + (at == n);
+}
+
+/* By the places of the table, which is at least a third larger than what is in it; of one place in the order they came. */
+static void sort_aliases(struct alias *all, uint32_t n) {
+    unsigned places = 16;
+    while (n > places * 3 / 4) places *= 2;
+    for (uint32_t i = 1; i < n; i++) {
+        struct alias one = all[i];
+        uint32_t at = i;
+        for (; at && ((unsigned)all[at - 1].letter[0] & (places - 1)) > ((unsigned)one.letter[0] & (places - 1)); at--) all[at] = all[at - 1];
+        all[at] = one;
+    }
+}
+
+/* DynamicCompositeType(a=>A, b=>B), or without any. */
+static const struct cql_type *read_dynamic(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
+    struct alias all[ARGS_MAX + 1], one;
+    const struct cql_type *types[ARGS_MAX];
+    uint32_t n = 0;
+    bool ok = true;
+    if (take(r, '(') && !take(r, ')')) {
+        do {
+            ok = n < ARGS_MAX && read_alias(r, &one, depth, e);
+            if (ok) n = put_alias(all, n, one);
+        } while (ok && take(r, ','));
+        ok = ok && take(r, ')');
+    }
+    if (!ok) return refuse_definition(class, e), NULL;
+    sort_aliases(all, n);
+    const char **letters = ARENA_ARRAY(r->arena, n + 1, const char *);
+    for (uint32_t i = 0; letters && i < n; i++) {
+        types[i] = all[i].type;
+        if (!(letters[i] = arena_strdup(r->arena, all[i].letter))) letters = NULL;
+    }
+    if (!letters) return err_nomem(e), NULL;
+    return cql_type_new_dynamic(r->arena, letters, types, n, e);
+}
+
+/* A name as hexadecimal digits of its bytes. */
+static const char *read_hex(struct reader *r) {
+    struct err ignored = {0};
+    struct buf name;
+    buf_init(&name, UINT16_MAX);
+    int rc = cqlt_text.parse(cql_type_scalar(CQL_BLOB), read_word(r), 0, &name, &ignored);
+    bool ok = rc == 0 && name.n && !buf_failed(&name) && !memchr(name.p, 0, name.n);
+    const char *copy = ok ? (const char *)arena_dup(r->arena, buf_slice(&name)).p : NULL;
+    buf_fini(&name);
+    return copy;
+}
+
+/* UserType(keyspace, name, field:A, ...). */
+static const struct cql_type *read_user(struct reader *r, struct slice class, uint32_t depth, struct err *e) {
+    const struct cql_type *types[ARGS_MAX];
+    const char *names[ARGS_MAX], **kept;
+    uint32_t n = 0;
+    struct slice keyspace = take(r, '(') ? arena_dup(r->arena, read_word(r)) : (struct slice){0};
+    const char *name = keyspace.n && take(r, ',') ? read_hex(r) : NULL;
+    bool ok = name;
+    while (ok && take(r, ',')) {
+        ok = n < ARGS_MAX && (names[n] = read_hex(r)) && take(r, ':') && (types[n] = read_type(r, depth + 1, e));
+        n += ok;
+    }
+    if (!ok || !take(r, ')')) return refuse_definition(class, e), NULL;
+    if (!(kept = ARENA_ARRAY(r->arena, n + 1, const char *))) return err_nomem(e), NULL;
+    memcpy(kept, names, n * sizeof *kept);
+    return cql_type_new_user(r->arena, (const char *)keyspace.p, name, types, kept, n, e);
 }
 
 static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct err *e) {
@@ -148,15 +227,17 @@ static const struct cql_type *read_type(struct reader *r, uint32_t depth, struct
         return NULL;
     }
     const struct cql_type *scalar = depth && !name.n ? NULL : scalar_of(class);
-    bool lacks = slice_is(class, "UserType") ? !begins_args(r) : slice_is(class, "PartitionerDefinedOrder") && begins_args(r);
-    if (lacks) return refuse_definition(class, e), NULL;
+    struct reader ahead = *r;
+    bool none = scalar && scalar->id == CQL_PARTITION_ORDER && take(&ahead, '(') && take(&ahead, ')'); /* a partitioner or nothing at all */
+    if (none) return refuse_definition(class, e), NULL;
     if (scalar) return skip_args(r), scalar;
     enum cql_type_id kind = generic_of(class);
     if (kind != CQL_TYPES) return read_generic(r, class, kind, depth, e);
     if (slice_is(class, "FrozenType") || slice_is(class, "ReversedType")) return read_wrapped(r, class, depth, e);
     if (slice_is(class, "CompositeType")) return read_composite(r, class, depth, e);
-    if (is_foreign(class)) err_set(e, ERR_INVALID, "The type class %.*s has no type of CQL and is not supported", SLICE_FMT(class));
-    else err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE, SLICE_FMT(name));
+    if (slice_is(class, "DynamicCompositeType")) return read_dynamic(r, class, depth, e);
+    if (slice_is(class, "UserType")) return read_user(r, class, depth, e);
+    err_set(e, ERR_SYNTAX, "Unable to find abstract-type class '%s%.*s'", memchr(name.p, '.', name.n) ? "" : PACKAGE, SLICE_FMT(name));
     return NULL;
 }
 

@@ -25,7 +25,7 @@ struct cql_family {
 };
 
 extern const struct cql_family cqlt_text, cqlt_integer, cqlt_decimal, cqlt_real, cqlt_datetime, cqlt_uuid, cqlt_inet, cqlt_duration,
-    cqlt_collection, cqlt_tuple, cqlt_vector;
+    cqlt_collection, cqlt_tuple, cqlt_vector, cqlt_custom, cqlt_composite;
 
 struct cql_type_info {
     const char *id; /* upper case, as in enum cql_type_id */

@@ -35,7 +35,7 @@ static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out
     default: break;
     }
     if (v.n == 0) {
-        buf_put_str(out, "null");
+        buf_put_str(out, t->id == CQL_EMPTY || t->id == CQL_LEXICAL_UUID ? "\"\"" : "null");
         return;
     }
     if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {
@@ -53,8 +53,8 @@ static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out
         cql_decimal_read(v, n, &scale);
         cql_decimal_text(n, scale, false, out);
         mpz_clear(n);
-    } else if (t->id == CQL_TIMESTAMP || t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_UUID || t->id == CQL_TIMEUUID ||
-               t->id == CQL_INET || t->id == CQL_DURATION) {
+    } else if (t->id == CQL_TIMESTAMP || t->id == CQL_DATE || t->id == CQL_TIME || t->id == CQL_UUID || t->id == CQL_TIMEUUID || t->id == CQL_LEXICAL_UUID ||
+               t->id == CQL_LEGACY_TIMEUUID || t->id == CQL_INET || t->id == CQL_DURATION) {
         put_quoted_text(t, v, out);
     } else {
         cql_value_text(t, v, out);
@@ -195,6 +195,14 @@ static int expected(const char *what, yajl_val j, struct err *e) {
     return refuse(before, "", j, e);
 }
 
+static bool has_json(const struct cql_type *t) { return t->id != CQL_PARTITION_ORDER && t->id != CQL_COMPOSITE && t->id != CQL_DYNAMIC_COMPOSITE; }
+
+bool cql_type_has_json(const struct cql_type *t) {
+    bool has = has_json(t);
+    for (uint32_t i = 0; i < t->n_args && has; i++) has = cql_type_has_json(t->args[i]);
+    return has;
+}
+
 static const char *const wanted[CQL_TYPES] = {
     [CQL_ASCII] = "an ascii string",
     [CQL_BIGINT] = "a bigint value",
@@ -207,6 +215,8 @@ static const char *const wanted[CQL_TYPES] = {
     [CQL_UUID] = "a string representation of a uuid",
     [CQL_TEXT] = "a UTF-8 string",
     [CQL_TIMEUUID] = "a string representation of a timeuuid",
+    [CQL_LEXICAL_UUID] = "a string representation of a uuid",
+    [CQL_LEGACY_TIMEUUID] = "a string representation of a timeuuid",
     [CQL_INET] = "a string representation of an inet value",
     [CQL_DATE] = "a string representation of a date value",
     [CQL_TIME] = "a string representation of a time value",
@@ -266,6 +276,7 @@ static int parse_number(const struct cql_type *t, yajl_val j, int64_t now_us, st
 static int read_scalar(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
     struct err inner = {0};
     if (t->id == CQL_BLOB) return read_blob(j, out, e);
+    if (!has_json(t)) return err_set(e, ERR_SERVER, "java.lang.UnsupportedOperationException");
     bool any_number = t->id == CQL_DECIMAL || t->id == CQL_VARINT, string = YAJL_IS_STRING(j);
     struct slice text = string ? slice_str(YAJL_GET_STRING(j)) : (struct slice){0};
     if (t->id == CQL_BOOLEAN && ((string && text.n == 0) || YAJL_IS_TRUE(j) || YAJL_IS_FALSE(j))) {
@@ -279,7 +290,8 @@ static int read_scalar(const struct cql_type *t, yajl_val j, int64_t now_us, str
         if (parse_number(t, j, now_us, out, &inner) == 0) return 0;
         if (!any_number) return err_set(e, inner.code, "%s", inner.text);
     }
-    if (inner.set && inner.code == ERR_SERVER) return err_nomem(e);
+    if (inner.no_memory) return err_nomem(e);
+    if (t->id == CQL_EMPTY) return refuse("Expected an empty string, but got: ", "", j, e);
     if (any_number) return refuse("Value '", t->id == CQL_VARINT ? "' is not a valid representation of a varint value" : "' is not a valid representation of a decimal value", j, e);
     return expected(wanted[t->id], j, e);
 }
@@ -309,7 +321,7 @@ static int by_key(const void *a, const void *b, void *type) {
 
 static int read_map_key(const struct cql_type *t, const char *key, int64_t now_us, struct buf *out, struct err *e) {
     struct yajl_val_s text = {.type = yajl_t_string, .u.string = (char *)(uintptr_t)key};
-    if (t->n_args == 0) return read_scalar(t, &text, now_us, out, e);
+    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, &text, now_us, out, e);
     int rc = cql_value_from_json(t, slice_str(key), now_us, out, e); /* a composite key is JSON in the string */
     return rc == 1 ? err_invalid(e, "Invalid null key in map") : rc;
 }
@@ -423,7 +435,7 @@ static int read_vector(const struct cql_type *t, yajl_val j, int64_t now_us, str
 }
 
 static int read_json(const struct cql_type *t, yajl_val j, int64_t now_us, struct buf *out, struct err *e) {
-    if (t->n_args == 0) return read_scalar(t, j, now_us, out, e);
+    if (t->n_args == 0 || cql_type_is_custom(t)) return read_scalar(t, j, now_us, out, e);
     if (YAJL_IS_STRING(j)) return read_in_string(t, slice_str(YAJL_GET_STRING(j)), now_us, out, e);
     bool object = t->id == CQL_MAP || t->id == CQL_UDT;
     if (object ? !YAJL_IS_OBJECT(j) : !YAJL_IS_ARRAY(j)) {
@@ -456,7 +468,7 @@ static int read_in_string(const struct cql_type *t, struct slice text, int64_t n
     struct slice value;
     struct err inner = {0};
     yajl_val j = cql_json_check(text, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
-    if (!j && inner.code == ERR_SERVER) return err_nomem(e);
+    if (!j && inner.no_memory) return err_nomem(e);
     if (!j) {
         const char *message = strstr(inner.text, ": ");
         return err_invalid(e, "Error decoding JSON string: %s", message ? message + 2 : inner.text);
@@ -470,7 +482,7 @@ int cql_value_from_json(const struct cql_type *t, struct slice json, int64_t now
     struct slice value;
     struct err inner = {0};
     yajl_val j = cql_json_check(json, &value, &inner) == 0 ? parse_tree(value, &inner) : NULL;
-    if (!j && inner.code == ERR_SERVER) return err_nomem(e);
+    if (!j && inner.no_memory) return err_nomem(e);
     if (!j) return err_invalid(e, "Could not decode JSON string '%.*s': %s", CQLT_QUOTE(json), inner.text);
     int rc = YAJL_IS_NULL(j) ? 1 : read_json(t, j, now_us, out, e);
     yajl_tree_free(j);

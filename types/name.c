@@ -4,6 +4,7 @@
 #include "types/family.h"
 
 #define MARSHAL_PACKAGE "org.apache.cassandra.db.marshal."
+#define PARTITIONER_CLASS "org.apache.cassandra.dht.Murmur3Partitioner"
 
 /* A printed level is at most two words, "frozen<tuple<": what prints can be read again. */
 enum { TEXT_DEPTH_MAX = 2 * CQL_TYPE_DEPTH_MAX };
@@ -29,11 +30,11 @@ static struct extent extent_of(const struct cql_type *t) {
 static int check_class(const struct cql_type *t, struct err *e) {
     struct buf name;
     int rc = 0;
-    if (t->id != CQL_VECTOR) return 0;
+    if (t->id < CQL_VECTOR) return 0;
     buf_init(&name, 0);
     cql_type_print_marshal(t, &name);
     if (buf_failed(&name)) rc = err_nomem(e);
-    else if (name.n > UINT16_MAX) rc = err_invalid(e, "A vector's type may have at most %d bytes when it is written as a class", UINT16_MAX);
+    else if (name.n > UINT16_MAX) rc = err_invalid(e, "A type may have at most %d bytes when it is written as a class", UINT16_MAX);
     buf_fini(&name);
     return rc;
 }
@@ -72,7 +73,7 @@ const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t
 }
 
 static int refuse_multicell(const struct cql_type *whole, const struct cql_type *arg, struct err *e) {
-    const char *what = arg->id == CQL_COUNTER ? "Counters" : arg->id == CQL_UDT ? "Non-frozen UDTs" : "Non-frozen collections";
+    const char *what = arg->id == CQL_UDT ? "Non-frozen UDTs" : "Non-frozen collections";
     struct buf text;
     buf_init(&text, 4096);
     buf_printf(&text, "%s are not allowed inside collections: ", what);
@@ -80,28 +81,37 @@ static int refuse_multicell(const struct cql_type *whole, const struct cql_type 
     return err_set_buf(e, ERR_INVALID, &text);
 }
 
-const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
-                                    uint32_t dimension, struct err *e) {
+static const struct cql_type *new_named(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
+                                        uint32_t dimension, const char *const *names, struct err *e) {
     struct cql_type *t = ARENA_NEW(a, struct cql_type);
     const struct cql_type **copy = ARENA_ARRAY(a, n_args, const struct cql_type *);
-    bool always_frozen = id == CQL_TUPLE || id == CQL_VECTOR;
+    bool always_frozen = id == CQL_TUPLE || id >= CQL_VECTOR;
     if (!t || !copy) goto nomem;
-    *t = (struct cql_type){
-        .id = id, .frozen = frozen || always_frozen, .n_args = n_args, .args = copy, .dimension = id == CQL_VECTOR ? dimension : 0};
+    *t = (struct cql_type){.id = id, .frozen = frozen || always_frozen, .n_args = n_args, .args = copy, .field_names = names};
+    if (id == CQL_VECTOR) t->dimension = dimension;
     for (uint32_t i = 0; i < n_args; i++) copy[i] = args[i];
     if (check_extent(t, e)) return NULL;
     for (uint32_t i = 0; i < n_args; i++) {
-        if (!t->frozen && (cql_type_is_multicell(args[i]) || args[i]->id == CQL_COUNTER)) {
+        if (!t->frozen && cql_type_is_multicell(args[i])) {
             refuse_multicell(t, args[i], e);
             return NULL;
         }
-        copy[i] = t->frozen && id != CQL_VECTOR ? cql_type_freeze(a, args[i]) : args[i];
+        copy[i] = t->frozen && id < CQL_VECTOR ? cql_type_freeze(a, args[i]) : args[i];
         if (!copy[i]) goto nomem;
     }
     return check_class(t, e) ? NULL : t;
 nomem:
     err_nomem(e);
     return NULL;
+}
+
+const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
+                                    uint32_t dimension, struct err *e) {
+    return new_named(a, id, frozen, args, n_args, dimension, NULL, e);
+}
+
+const struct cql_type *cql_type_new_dynamic(struct arena *a, const char *const *aliases, const struct cql_type *const *types, uint32_t n, struct err *e) {
+    return new_named(a, CQL_DYNAMIC_COMPOSITE, true, types, n, 0, aliases, e);
 }
 
 /* ---- reading ---- */
@@ -117,8 +127,8 @@ const struct cql_type *cql_type_by_name(struct slice name) {
 
 enum cql_type_id cql_type_generic(struct slice name) {
     int id = CQL_LIST;
-    while (id < CQL_TYPES && !same_word(name, cqlt_type_info(id)->cql)) id++;
-    return id;
+    while (id <= CQL_VECTOR && !same_word(name, cqlt_type_info(id)->cql)) id++;
+    return id <= CQL_VECTOR ? id : CQL_TYPES;
 }
 
 uint32_t cql_type_parameters(enum cql_type_id id) { return id == CQL_MAP ? 2 : id == CQL_TUPLE ? 0 : 1; }
@@ -275,8 +285,18 @@ static const struct cql_type *parse_generic(struct parser *p, enum cql_type_id i
     return t;
 }
 
+/* A class in quotes, which has none in its name. */
+static const struct cql_type *parse_class(struct parser *p) {
+    const uint8_t *end = memchr(p->rest.p, '\'', p->rest.n);
+    if (!end) return syntax(p);
+    struct slice class = slice_of(p->rest.p, (size_t)(end - p->rest.p));
+    p->rest = slice_of(end + 1, p->rest.n - class.n - 1);
+    return cql_type_by_class(p->arena, class, p->err);
+}
+
 static const struct cql_type *parse_type(struct parser *p, uint32_t depth) {
     if (depth > TEXT_DEPTH_MAX) return syntax(p);
+    if (take(p, '\'')) return parse_class(p);
     bool quoted = at_quote(p);
     char *name = take_name(p);
     if (!name) return NULL;
@@ -317,35 +337,48 @@ static bool is_type_word(const char *name) {
     return strcmp(name, "frozen") == 0 || cql_type_by_name(word) || cql_type_generic(word) != CQL_TYPES;
 }
 
-static void print(const struct cql_type *t, bool qualified, struct buf *out);
+/* How names are written: user types with their keyspaces; types so that the text leads back to them. */
+struct naming {
+    bool qualified, stored;
+};
 
-static void print_bare(const struct cql_type *t, bool qualified, struct buf *out) {
+static void print(const struct cql_type *t, struct naming how, struct buf *out);
+
+static void print_bare(const struct cql_type *t, struct naming how, struct buf *out) {
     if (t->id == CQL_UDT) {
-        if (qualified) buf_printf(out, "%s.", t->keyspace);
+        if (how.qualified) buf_printf(out, "%s.", t->keyspace);
         cql_identifier_print(t->name, !is_type_word(t->name), out);
         return;
     }
-    buf_put_str(out, cqlt_type_info(t->id)->cql);
+    const char *name = cqlt_type_info(t->id)->cql;
+    if (cql_type_is_custom(t) && (how.stored || !name)) {
+        buf_u8(out, '\'');
+        cql_type_print_marshal(t, out);
+        buf_u8(out, '\'');
+        return;
+    }
+    buf_put_str(out, name);
     if (t->n_args == 0) return;
     buf_u8(out, '<');
     for (uint32_t i = 0; i < t->n_args; i++) {
         if (i) buf_put_str(out, ", ");
-        print(t->args[i], qualified, out);
+        print(t->args[i], how, out);
     }
     if (t->id == CQL_VECTOR) buf_printf(out, ", %u", t->dimension);
     buf_u8(out, '>');
 }
 
-static void print(const struct cql_type *t, bool qualified, struct buf *out) {
-    bool frozen = t->frozen && t->id != CQL_VECTOR;
+static void print(const struct cql_type *t, struct naming how, struct buf *out) {
+    bool frozen = t->frozen && t->id < CQL_VECTOR;
     if (frozen) buf_put_str(out, "frozen<");
-    print_bare(t, qualified, out);
+    print_bare(t, how, out);
     if (frozen) buf_u8(out, '>');
 }
 
-void cql_type_print(const struct cql_type *t, struct buf *out) { print(t, false, out); }
-void cql_type_print_bare(const struct cql_type *t, struct buf *out) { print_bare(t, false, out); }
-void cql_type_print_qualified(const struct cql_type *t, struct buf *out) { print(t, true, out); }
+void cql_type_print(const struct cql_type *t, struct buf *out) { print(t, (struct naming){0}, out); }
+void cql_type_print_stored(const struct cql_type *t, struct buf *out) { print(t, (struct naming){.stored = true}, out); }
+void cql_type_print_bare(const struct cql_type *t, struct buf *out) { print_bare(t, (struct naming){0}, out); }
+void cql_type_print_qualified(const struct cql_type *t, struct buf *out) { print(t, (struct naming){.qualified = true}, out); }
 
 static void put_hex(const char *s, struct buf *out) {
     for (; *s; s++) buf_printf(out, "%02x", (uint8_t)*s);
@@ -357,7 +390,8 @@ static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *
     bool frozen = t->frozen && !in_frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
     if (frozen) buf_put_str(out, MARSHAL_PACKAGE "FrozenType(");
     buf_printf(out, MARSHAL_PACKAGE "%s", cqlt_type_info(t->id)->marshal);
-    if (t->n_args || t->id == CQL_UDT) {
+    if (t->id == CQL_PARTITION_ORDER) buf_put_str(out, "(" PARTITIONER_CLASS ")");
+    if (t->n_args || t->id == CQL_UDT || t->id == CQL_DYNAMIC_COMPOSITE) {
         buf_u8(out, '(');
         if (t->id == CQL_UDT) {
             buf_printf(out, "%s,", t->keyspace);
@@ -369,7 +403,8 @@ static void print_marshal(const struct cql_type *t, bool in_frozen, struct buf *
                 put_hex(t->field_names[i], out);
                 buf_u8(out, ':');
             }
-            print_marshal(t->args[i], in_frozen || (t->frozen && t->id != CQL_VECTOR), out);
+            if (t->id == CQL_DYNAMIC_COMPOSITE) buf_printf(out, "%s=>", t->field_names[i]);
+            print_marshal(t->args[i], in_frozen || (t->frozen && t->id < CQL_VECTOR), out);
         }
         if (t->id == CQL_VECTOR) buf_printf(out, " , %u", t->dimension);
         buf_u8(out, ')');

@@ -25,13 +25,13 @@ enum { CQL_TYPE_DEPTH_MAX = 128, CQL_TYPE_PARTS_MAX = 4096 };
 struct cql_type {
     enum cql_type_id id;
     bool frozen; /* written frozen<...>; tuples and vectors are always frozen */
-    /* list, set: 1; map: key, value; tuple, UDT: one per field; vector: 1 */
+    /* list, set: 1; map: key, value; tuple, UDT: one per field; vector: 1; composite: one per component; dynamic composite: one per alias */
     uint32_t n_args;
     const struct cql_type *const *args;
     uint32_t dimension; /* vector */
     /* UDT */
     const char *keyspace, *name;
-    const char *const *field_names;
+    const char *const *field_names; /* of a dynamic composite: its aliases, one letter each */
     const uint16_t *by_name; /* indexes of the fields in the order of their names */
 };
 
@@ -45,6 +45,10 @@ static inline bool cql_type_is_collection(const struct cql_type *t) {
 static inline bool cql_type_is_multicell(const struct cql_type *t) {
     return !t->frozen && (cql_type_is_collection(t) || t->id == CQL_UDT);
 }
+/* Does only a class in quotes name it? Literals of every kind may be given for such a type, but for those that look like another one's to CQL (EMPTY and
+ * LEGACY_TIMEUUID). */
+static inline bool cql_type_is_custom(const struct cql_type *t) { return t->id > CQL_VECTOR; }
+static inline bool cql_type_takes_text(const struct cql_type *t) { return cql_type_is_custom(t) && t->id != CQL_EMPTY && t->id != CQL_LEGACY_TIMEUUID; }
 /* Is it of that type, or made of it at any depth? */
 bool cql_type_contains(const struct cql_type *t, enum cql_type_id id);
 bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-ness counts */
@@ -54,6 +58,9 @@ bool cql_type_eq(const struct cql_type *a, const struct cql_type *b); /* frozen-
  * be, and above the limits: every type that is made can be printed and read again. */
 const struct cql_type *cql_type_new(struct arena *a, enum cql_type_id id, bool frozen, const struct cql_type *const *args, uint32_t n_args,
                                     uint32_t dimension, struct err *e) MUST_CHECK;
+/* A dynamic composite with these aliases (their names are the caller's and live as long). As above. */
+const struct cql_type *cql_type_new_dynamic(struct arena *a, const char *const *aliases, const struct cql_type *const *types, uint32_t n,
+                                            struct err *e) MUST_CHECK;
 /* The frozen form of a type: t itself when it is frozen already or a scalar. NULL without memory. */
 const struct cql_type *cql_type_freeze(struct arena *a, const struct cql_type *t) MUST_CHECK;
 /* A user type, not frozen, of fields (copied; their names are the caller's and live as long). NULL and ERR_INVALID above the limits. */
@@ -88,7 +95,10 @@ typedef const struct cql_type *(*cql_udt_find_fn)(void *arg, struct arena *a, co
 /* As a find function: a user type of any name, without fields. */
 const struct cql_type *cql_udt_by_name(void *arg, struct arena *a, const char *keyspace, const char *name, struct err *e);
 
-/* "map<text, frozen<list<int>>>", case-insensitive, as CQL writes it. keyspace: where unqualified user types are looked
+/* Can its values be JSON? Those of composites and of a partitioner's order cannot, wherever they are. */
+bool cql_type_has_json(const struct cql_type *t);
+
+/* "map<text, frozen<list<int>>>", case-insensitive, as CQL writes it, classes in quotes, too. keyspace: where unqualified user types are looked
  * up; may be NULL. NULL and ERR_INVALID ("Unknown type ks.name", "Non-frozen collections are not allowed inside collections: ..."). */
 const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const char *keyspace, cql_udt_find_fn find,
                                       void *arg, struct err *e) MUST_CHECK;
@@ -96,6 +106,8 @@ const struct cql_type *cql_type_parse(struct arena *a, struct slice text, const 
 void cql_identifier_print(const char *name, bool is_free, struct buf *out);
 /* As CQL writes it: "frozen<map<text, int>>". */
 void cql_type_print(const struct cql_type *t, struct buf *out);
+/* The same where the text must lead back to the type: what CQL names by a word that is not, or not only, its own, is named by its class in quotes. */
+void cql_type_print_stored(const struct cql_type *t, struct buf *out);
 /* As above, but without the outermost frozen<>, as Cassandra names types in error texts. */
 void cql_type_print_bare(const struct cql_type *t, struct buf *out);
 /* With user types as ks.name. */

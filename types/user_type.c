@@ -40,12 +40,18 @@ const struct cql_type *cql_type_new_user(struct arena *a, const char *keyspace, 
     return NULL;
 }
 
-static bool copy_names(struct arena *a, struct cql_type *t) {
+static bool copy_field_names(struct arena *a, struct cql_type *t) {
     const char **names = ARENA_ARRAY(a, t->n_args + 1, const char *);
     if (!names) return false;
     for (uint32_t i = 0; i < t->n_args; i++)
         if (!(names[i] = arena_strdup(a, t->field_names[i]))) return false;
     t->field_names = names;
+    return true;
+}
+
+static bool copy_names(struct arena *a, struct cql_type *t) {
+    if (t->field_names && !copy_field_names(a, t)) return false;
+    if (t->id != CQL_UDT) return true;
     t->keyspace = arena_strdup(a, t->keyspace);
     t->name = arena_strdup(a, t->name);
     return t->keyspace && t->name && sort_names(a, t);
@@ -60,7 +66,7 @@ const struct cql_type *cql_type_copy(struct arena *a, const struct cql_type *t) 
     copy->args = args;
     for (uint32_t i = 0; i < t->n_args; i++)
         if (!(args[i] = cql_type_copy(a, t->args[i]))) return NULL;
-    return t->id != CQL_UDT || copy_names(a, copy) ? copy : NULL;
+    return copy_names(a, copy) ? copy : NULL;
 }
 
 uint32_t cql_type_field(const struct cql_type *t, struct slice name) {

@@ -1,5 +1,8 @@
-/* uuid and timeuuid. */
+/* uuid and timeuuid, and Cassandra's older classes of them: LegacyTimeUUIDType, a timeuuid that may have any version, and LexicalUUIDType, of any version,
+ * too, in the order of Java's UUIDs (two signed halves). */
 #include "types/family.h"
+
+static bool goes_by_time(const struct cql_type *t) { return t->id == CQL_TIMEUUID || t->id == CQL_LEGACY_TIMEUUID; }
 
 static int validate(const struct cql_type *t, struct slice v, struct err *e) {
     if (v.n != 16 && v.n != 0) return err_invalid(e, "UUID should be 16 or 0 bytes (%zu)", v.n);
@@ -16,13 +19,18 @@ static uint64_t by_time(uint64_t msb) { return msb << 48 | (msb << 16 & 0xFFFF00
 static uint64_t from_time(uint64_t v) { return v << 32 | (v >> 16 & 0xFFFF0000u) | v >> 48; }
 
 /* TimeUUIDType compares each byte of the lower half as signed, UUIDType as unsigned (CASSANDRA-8730). */
-static const uint64_t signed_bytes = 0x8080808080808080u;
+static const uint64_t signed_bytes = 0x8080808080808080u, sign = 1ull << 63;
 
 static void sort_halves(const struct cql_type *t, struct slice v, uint64_t half[2]) {
     half[0] = load_u64(v.p);
     half[1] = load_u64(v.p + 8);
-    if (t->id == CQL_TIMEUUID) half[1] ^= signed_bytes;
-    if (t->id == CQL_TIMEUUID || version_of(v) == 1) half[0] = by_time(half[0]);
+    if (t->id == CQL_LEXICAL_UUID) {
+        half[0] ^= sign;
+        half[1] ^= sign;
+        return;
+    }
+    if (goes_by_time(t)) half[1] ^= signed_bytes;
+    if (goes_by_time(t) || version_of(v) == 1) half[0] = by_time(half[0]);
 }
 
 static int compare(const struct cql_type *t, struct slice a, struct slice b) {
@@ -57,15 +65,35 @@ static int read_uuid(struct slice text, uint8_t out[16]) {
     return 0;
 }
 
+/* As Java reads one: five numbers with hyphens between, each as long as it likes, of which the lowest bits count. */
+static int read_groups(struct slice text, uint8_t out[16]) {
+    static const uint8_t bytes[] = {4, 2, 2, 2, 6};
+    size_t at = 0, i = 0;
+    for (size_t group = 0; group < ARRAY_LEN(bytes) && text.n <= 36; group++) {
+        uint64_t n = 0;
+        size_t from = i;
+        for (; i < text.n && text.p[i] != '-'; i++) {
+            int digit = hex_digit(text.p[i]);
+            if (digit < 0 || n >> 59) return -1;
+            n = n << 4 | (uint64_t)digit;
+        }
+        if (i == from || (i == text.n) != (group + 1 == ARRAY_LEN(bytes))) return -1;
+        for (size_t k = bytes[group]; k-- > 0;) out[at++] = (uint8_t)(n >> 8 * k);
+        i++;
+    }
+    return at == 16 ? 0 : -1;
+}
+
 static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
     (void)now_us;
     uint8_t v[16];
     if (text.n == 0) return 0;
-    if (read_uuid(text, v) < 0) {
+    if ((t->id == CQL_LEXICAL_UUID ? read_groups : read_uuid)(text, v) < 0) {
+        if (t->id == CQL_LEXICAL_UUID) return err_invalid(e, "unable to make UUID from '%.*s'", CQLT_QUOTE(text));
         if (t->id == CQL_UUID) return err_invalid(e, "Unable to make UUID from '%.*s'", CQLT_QUOTE(text));
         return err_invalid(e, "Unknown timeuuid representation: %.*s", CQLT_QUOTE(text));
     }
-    if (t->id == CQL_TIMEUUID && v[6] >> 4 != 1) return err_invalid(e, "TimeUUID supports only version 1 UUIDs");
+    if (goes_by_time(t) && v[6] >> 4 != 1) return err_invalid(e, "TimeUUID supports only version 1 UUIDs");
     buf_put(out, v, sizeof v);
     return 0;
 }
@@ -75,7 +103,7 @@ static void text(const struct cql_type *t, struct slice v, struct buf *out) {
     for (size_t i = 0; i < v.n; i++) buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", v.p[i]);
 }
 
-/* 0 for the empty value, else 1 + version; then both halves as they sort. */
+/* 0 for the empty value, else 1 + version (where the order does not begin with it, as if it were 1); then both halves as they sort. */
 static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
     (void)exact, (void)e;
     if (v.n != 16) {
@@ -84,7 +112,7 @@ static int key_encode(const struct cql_type *t, struct slice v, struct buf *out,
     }
     uint64_t half[2];
     sort_halves(t, v, half);
-    buf_u8(out, (uint8_t)(1 + version_of(v)));
+    buf_u8(out, (uint8_t)(t->id == CQL_UUID ? 1 + version_of(v) : 2));
     buf_u64(out, half[0]);
     buf_u64(out, half[1]);
     return 0;
@@ -94,8 +122,9 @@ static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *
     uint8_t head = cqlt_key_u8(key);
     if (head == 0) return 0;
     uint64_t high = cqlt_key_uint(key, 8), low = cqlt_key_uint(key, 8);
-    buf_u64(out, t->id == CQL_TIMEUUID || head == 2 ? from_time(high) : high);
-    buf_u64(out, t->id == CQL_TIMEUUID ? low ^ signed_bytes : low);
+    bool lexical = t->id == CQL_LEXICAL_UUID;
+    buf_u64(out, lexical ? high ^ sign : goes_by_time(t) || head == 2 ? from_time(high) : high);
+    buf_u64(out, lexical ? low ^ sign : goes_by_time(t) ? low ^ signed_bytes : low);
     return head > 16 ? -1 : 0;
 }
 

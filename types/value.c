@@ -32,7 +32,7 @@ bool cql_type_eq(const struct cql_type *a, const struct cql_type *b) {
     if (a->frozen != b->frozen && a->id != CQL_TUPLE && a->id != CQL_VECTOR) return false;
     if (a->id == CQL_UDT && (!text_eq(a->keyspace, b->keyspace) || !text_eq(a->name, b->name))) return false;
     for (uint32_t i = 0; i < a->n_args; i++) {
-        if (a->id == CQL_UDT && !text_eq(a->field_names[i], b->field_names[i])) return false;
+        if (a->field_names && !text_eq(a->field_names[i], b->field_names[i])) return false;
         if (!cql_type_eq(a->args[i], b->args[i])) return false;
     }
     return true;
@@ -55,15 +55,25 @@ static const uint32_t literal_fits[] = {
                     BIT(SMALLINT) | BIT(TIME) | BIT(TIMESTAMP) | BIT(TINYINT) | BIT(VARINT),
     [LIT_FLOAT] = BIT(DECIMAL) | BIT(DOUBLE) | BIT(FLOAT),
     [LIT_BOOLEAN] = BIT(BOOLEAN),
-    [LIT_UUID] = BIT(UUID) | BIT(TIMEUUID),
+    [LIT_UUID] = BIT(UUID) | BIT(TIMEUUID) | BIT(LEGACY_TIMEUUID),
     [LIT_HEX] = BIT(BLOB),
     [LIT_DURATION] = BIT(DURATION),
 #undef BIT
 };
 
 bool cql_literal_fits(const struct cql_type *t, enum cql_literal kind) {
-    /* Cassandra parses any literal for a tuple from its text form, and so refuses none. */
-    return t->id == CQL_TUPLE || (literal_fits[kind] & 1u << t->id);
+    /* Cassandra parses any literal for a tuple or a class from its text form, and so refuses none. */
+    return t->id == CQL_TUPLE || cql_type_takes_text(t) || (literal_fits[kind] & 1u << t->id);
+}
+
+/* 0x... is bytes, of whatever type: what is kept by its bytes alone may have any, as there; what is looked into must be of the type. */
+static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *out, struct err *e) {
+    size_t from = out->n;
+    if (text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
+    if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), text, 0, out, e)) return -1;
+    if (buf_failed(out)) return err_nomem(e);
+    bool any = t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE || t->id == CQL_PARTITION_ORDER;
+    return any ? 0 : cql_value_validate(t, slice_of(out->p + from, out->n - from), e);
 }
 
 int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver, int64_t now_us, struct buf *out,
@@ -76,7 +86,7 @@ int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct sl
         cql_type_print(t, &refusal);
         return err_set_buf(e, ERR_INVALID, &refusal);
     }
-    if (kind == LIT_HEX && t->id == CQL_BLOB && text.n >= 2) text = slice_of(text.p + 2, text.n - 2);
+    if (kind == LIT_HEX) return parse_bytes(t, text, out, e);
     if (cqlt_family(t)->parse(t, text, now_us, out, e) < 0) return -1;
     return buf_failed(out) ? err_nomem(e) : 0;
 }
@@ -89,7 +99,10 @@ static bool is_quoted(enum cql_type_id id) {
 
 void cql_value_print(const struct cql_type *t, struct slice v, struct buf *out) {
     const struct cql_family *f = cqlt_family(t);
-    if (f->print) {
+    if (cql_type_takes_text(t)) {
+        buf_put_str(out, "0x");
+        cql_value_text(cql_type_scalar(CQL_BLOB), v, out);
+    } else if (f->print) {
         f->print(t, v, out);
     } else if (v.n == 0 && t->id != CQL_ASCII && t->id != CQL_TEXT && t->id != CQL_BLOB) {
         buf_put_str(out, "null");

@@ -14,6 +14,8 @@ bool function_type_fits(const struct cql_type *to, const struct cql_type *from) 
     case CQL_BLOB: return true;
     case CQL_TUPLE: return tuple_fits(to, from);
     case CQL_TEXT: return from->id == CQL_ASCII;
+    case CQL_TIMEUUID: return from->id == CQL_LEGACY_TIMEUUID;
+    case CQL_LEGACY_TIMEUUID: return from->id == CQL_TIMEUUID;
     case CQL_UUID: return from->id == CQL_TIMEUUID;
     case CQL_BIGINT: return from->id == CQL_TIMESTAMP;
     case CQL_TIMESTAMP: return from->id == CQL_BIGINT;
@@ -37,10 +39,24 @@ struct function *function_new(struct compile *c, const char *name, const struct 
     return f;
 }
 
+/* Others' empty values are no values to a function. */
+static bool has_empty_values(const struct cql_type *t) {
+    switch (t->id) {
+    case CQL_TEXT:
+    case CQL_ASCII:
+    case CQL_BLOB:
+    case CQL_EMPTY:
+    case CQL_PARTITION_ORDER:
+    case CQL_COMPOSITE:
+    case CQL_DYNAMIC_COMPOSITE: return true;
+    default: return false;
+    }
+}
+
 int function_call(const struct function *f, struct cql_request *r, const struct value *args, uint32_t n_args, struct value *out) {
     *out = value_null();
     for (uint32_t i = 0; i < n_args; i++) {
-        bool empty = args[i].n == 0 && !f->raw && f->args[i]->id != CQL_TEXT && f->args[i]->id != CQL_ASCII && f->args[i]->id != CQL_BLOB;
+        bool empty = args[i].n == 0 && !f->raw && !has_empty_values(f->args[i]);
         if (value_is_unset(args[i])) return err_invalid(r->err, "Invalid unset value for argument in call to function %s", f->name);
         if ((args[i].n < 0 || empty) && !f->takes_null) return 0;
     }

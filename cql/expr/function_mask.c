@@ -45,6 +45,8 @@ static void put_default(const struct cql_type *t, struct buf *out) {
     case CQL_TEXT: buf_put_str(out, "****"); return;
     case CQL_BLOB: return;
     case CQL_DATE: buf_put(out, date, sizeof date); return;
+    case CQL_EMPTY: return;
+    case CQL_LEGACY_TIMEUUID:
     case CQL_TIMEUUID: buf_put(out, timeuuid, sizeof timeuuid); return;
     case CQL_VARINT: buf_put(out, zeros, 1); return;
     case CQL_DURATION: buf_put(out, zeros, 3); return;
@@ -61,6 +63,7 @@ static void put_default(const struct cql_type *t, struct buf *out) {
     case CQL_SMALLINT: buf_put(out, zeros, 2); return;
     case CQL_INT:
     case CQL_FLOAT: buf_put(out, zeros, 4); return;
+    case CQL_LEXICAL_UUID:
     case CQL_UUID: buf_put(out, zeros, 16); return;
     default: buf_put(out, zeros, 8); return;
     }
@@ -209,6 +212,12 @@ static int refuse_argument(struct compile *c, const struct mask *mask, const cha
     return -1;
 }
 
+/* The fixed value of a timeuuid is of the older class in Cassandra. */
+static const struct cql_type *result_of(function_fn call, const struct cql_type *t) {
+    if (call == call_hash) return cql_type_scalar(CQL_BLOB);
+    return call == call_default && t->id == CQL_TIMEUUID ? cql_type_scalar(CQL_LEGACY_TIMEUUID) : t;
+}
+
 /* The type of an argument: its own, or what the parameter makes of one that has none. */
 static int find_type(struct compile *c, const struct mask *mask, const struct function_args *args, uint32_t i, const struct receiver *to,
                      const struct cql_type **types) {
@@ -245,7 +254,7 @@ int function_resolve_mask(struct compile *c, const char *name, const struct func
     }
     for (uint32_t i = 0; i < args->n; i++)
         if (find_type(c, mask, args, i, to, types)) return 1;
-    struct function *f = function_new(c, mask->name, mask->call == call_hash ? cql_type_scalar(CQL_BLOB) : types[0], types, args->n, mask->call);
+    struct function *f = function_new(c, mask->name, result_of(mask->call, types[0]), types, args->n, mask->call);
     if (f) f->takes_null = f->raw = true;
     *out = f;
     return 1;

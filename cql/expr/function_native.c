@@ -123,8 +123,11 @@ int function_token(const struct function_in *in, struct buf *out) {
 }
 
 int function_to_json(const struct function_in *in, struct buf *out) {
-    cql_value_json(in->f->args[0], in->args[0], out);
-    return 0;
+    if (value_is_null(in->args[0]) || cql_type_has_json(in->f->args[0])) {
+        cql_value_json(in->f->args[0], in->args[0], out);
+        return 0;
+    }
+    return err_set(in->r->err, ERR_SERVER, "java.lang.UnsupportedOperationException");
 }
 
 int function_from_json(const struct function_in *in, struct buf *out) {

@@ -68,7 +68,8 @@ static void add_natives(struct candidates *k) {
 static const struct cql_type *type_between(const char *name, const char *before, const char *after) {
     size_t n = strlen(name), b = strlen(before), a = strlen(after);
     if (n <= a + b || memcmp(name, before, b) != 0 || memcmp(name + n - a, after, a) != 0) return NULL;
-    return cql_type_by_name(slice_of(name + b, n - a - b));
+    struct slice word = slice_of(name + b, n - a - b);
+    return slice_is(word, "empty") ? cql_type_scalar(CQL_EMPTY) : cql_type_by_name(word);
 }
 
 static void add_blob_functions(struct candidates *k) {

@@ -76,7 +76,7 @@ static const struct cql_type *resolve_made(struct compile *c, const struct ast_t
     }
     if (check_elements(c, t, kind, frozen)) return NULL;
     for (uint32_t i = 0; i < t->n_args; i++) {
-        args[i] = resolve(c, t->args[i], inner && kind != CQL_VECTOR, depth + 1);
+        args[i] = resolve(c, t->args[i], (inner || t->args[i]->quoted_class) && kind != CQL_VECTOR, depth + 1);
         if (!args[i]) return NULL;
     }
     return cql_type_new(c->arena, kind, inner, args, t->n_args, t->dimension, c->err);
@@ -102,16 +102,30 @@ static const struct cql_type *resolve_frozen(struct compile *c, const struct ast
     return NULL;
 }
 
+/* What a class says of a user type is to be so: Cassandra takes its word for it, and cannot read such a table's definition again. */
+static int check_user_types(struct compile *c, const struct cql_type *t) {
+    for (uint32_t i = 0; i < t->n_args; i++)
+        if (check_user_types(c, t->args[i])) return -1;
+    if (t->id != CQL_UDT) return 0;
+    const struct schema_type *found = schema_type_find(c->schema, t->keyspace, t->name);
+    const struct cql_type *was = found ? cql_type_freeze(c->arena, found->type) : NULL, *is = cql_type_freeze(c->arena, t);
+    bool same = was && is && c->keyspace && strcmp(t->keyspace, c->keyspace) == 0 && cql_type_eq(was, is);
+    return same ? 0 : err_invalid(c->err, "Unknown type %s.%s of these fields", t->keyspace, t->name);
+}
+
+static const struct cql_type *resolve_class(struct compile *c, const struct ast_type *t, bool frozen) {
+    const struct cql_type *class = cql_type_by_class(c->arena, slice_str(t->name), c->err);
+    if (!class || check_user_types(c, class)) return NULL;
+    if (frozen && !(class = cql_type_freeze(c->arena, class))) err_nomem(c->err);
+    return class;
+}
+
 static const struct cql_type *resolve(struct compile *c, const struct ast_type *t, bool frozen, uint32_t depth) {
     if (depth > AST_TYPE_DEPTH_MAX) {
         err_invalid(c->err, "Types may not be nested more than %d deep", CQL_TYPE_DEPTH_MAX);
         return NULL;
     }
-    if (t->quoted_class) {
-        const struct cql_type *class = cql_type_by_class(c->arena, slice_str(t->name), c->err);
-        if (class && frozen && !(class = cql_type_freeze(c->arena, class))) err_nomem(c->err);
-        return class;
-    }
+    if (t->quoted_class) return resolve_class(c, t, frozen);
     if (!t->keyspace && strcasecmp(t->name, "frozen") == 0 && t->n_args == 1) return resolve_frozen(c, t->args[0], depth);
     enum cql_type_id generic = t->keyspace || !t->n_args ? CQL_TYPES : cql_type_generic(slice_str(t->name));
     if (generic != CQL_TYPES) return resolve_made(c, t, generic, frozen, depth);
@@ -199,19 +213,21 @@ int cqli_check_durations(struct compile *c, const struct cql_type *t) {
     return refuse_durations(c, t);
 }
 
-/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). */
-static int check_inside(struct compile *c, const struct cql_type *t) {
-    for (uint32_t i = 0; i < t->n_args; i++) {
-        if (t->args[i]->id == CQL_COUNTER && !cql_type_is_collection(t) && t->id != CQL_VECTOR) return err_invalid(c->err, "Counters are not allowed inside tuples");
-        if (t->args[i]->id == CQL_COUNTER && t->id != CQL_VECTOR) return refuse_type(c, "Counters are not allowed inside collections", t);
-        if (check_inside(c, t->args[i])) return -1;
+/* What Cassandra refuses inside a collection or tuple, at any depth; the text names the collection (CQL3Type.Raw). It does not look into classes. */
+static int check_inside(struct compile *c, const struct ast_type *x, const struct cql_type *t) {
+    while (is_frozen_of(x)) x = x->args[0];
+    for (uint32_t i = 0; i < x->n_args; i++) {
+        bool counter = t->args[i]->id == CQL_COUNTER && !x->args[i]->quoted_class && t->id != CQL_VECTOR;
+        if (counter && !cql_type_is_collection(t)) return err_invalid(c->err, "Counters are not allowed inside tuples");
+        if (counter) return refuse_type(c, "Counters are not allowed inside collections", t);
+        if (check_inside(c, x->args[i], t->args[i])) return -1;
     }
-    return refuse_durations(c, t);
+    return x->n_args && !x->args[0]->quoted_class ? refuse_durations(c, t) : 0;
 }
 
 const struct cql_type *compile_type(struct compile *c, const struct ast_type *t) {
     const struct cql_type *type = resolve(c, t, false, 0);
-    return type && check_inside(c, type) == 0 ? type : NULL;
+    return type && check_inside(c, t, type) == 0 ? type : NULL;
 }
 
 const struct cql_type *compile_type_in(struct compile *c, const char *keyspace, const struct ast_type *t) {

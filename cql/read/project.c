@@ -5,20 +5,23 @@
 static int make_json(struct row_project *p) {
     const struct select_plan *plan = p->plan;
     struct buf b;
+    int rc = 0;
     buf_init(&b, 0);
     buf_u8(&b, '{');
-    for (uint32_t i = 0; i < plan->n_selectors; i++) {
+    for (uint32_t i = 0; i < plan->n_selectors && !rc; i++) {
         if (i) buf_put_str(&b, ", ");
         buf_json_str(&b, slice_str(plan->json_names[i]));
         buf_put_str(&b, ": ");
+        const struct cql_type *type = plan->selectors[i]->type;
         if (value_is_null(p->out[i])) buf_put_str(&b, "null");
-        else cql_value_json(plan->selectors[i]->type, p->out[i], &b);
+        else if (cql_type_has_json(type)) cql_value_json(type, p->out[i], &b);
+        else rc = err_set(p->r->err, ERR_SERVER, "java.lang.UnsupportedOperationException");
     }
     buf_u8(&b, '}');
     struct slice s = buf_failed(&b) ? (struct slice){0} : arena_dup(p->r->arena, buf_slice(&b));
     buf_fini(&b);
     p->json = value_of_slice(s);
-    return s.p ? 0 : err_nomem(p->r->err);
+    return rc ? rc : s.p ? 0 : err_nomem(p->r->err);
 }
 
 static enum read_pull next(struct read_op *op, struct read_row *row) {

@@ -10,6 +10,11 @@ static int check_component(const struct schema_column *c, struct value v, struct
     return 0;
 }
 
+/* A literal of bytes may be none of its class: of a partition key it is to be one. */
+static int check_class(const struct schema_column *c, struct value v, struct err *e) {
+    return cql_type_is_custom(c->type) ? cql_value_validate(c->type, value_slice(v), e) : 0;
+}
+
 static int too_long(size_t bytes, struct err *e) {
     return err_invalid(e, "Key length of %zu is longer than maximum of %d", bytes, KEY_MAX);
 }
@@ -19,7 +24,8 @@ int row_key_check(const struct row_key *key, struct err *e) { return key->bytes 
 int row_key_partition(const struct schema_table *t, const struct value *values, struct arena *a, struct eng_part *out, struct err *e) {
     size_t size = 0, values_size = 0;
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        if (check_component(schema_partition_key(t, i), values[i], e)) return -1;
+        const struct schema_column *c = schema_partition_key(t, i);
+        if (check_component(c, values[i], e) || check_class(c, values[i], e)) return -1;
         size += (size_t)values[i].n + (t->n_partition_key > 1 ? 3 : 0);
         values_size += (size_t)values[i].n;
     }

@@ -76,19 +76,30 @@ static int declare_columns(struct create *t) {
     return 0;
 }
 
-static int check_key_type(const struct create *t, const struct catalog_column *col) {
+/* A class is told as such. */
+static int refuse_multicell(const struct create *t, const struct catalog_column *col, const struct ast_type *as) {
+    bool user_type = col->type->id == CQL_UDT;
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "Invalid non-frozen %s type ", user_type ? "user-defined" : "collection");
+    if (as->quoted_class) {
+        buf_u8(&text, '\'');
+        cql_class_print(slice_str(as->name), &text);
+        buf_u8(&text, '\'');
+    } else if (user_type) {
+        buf_printf(&text, "\"%s.%s\"", col->type->keyspace, col->type->name);
+    } else {
+        cql_type_print(col->type, &text);
+    }
+    buf_printf(&text, " for PRIMARY KEY column '%s'", col->name);
+    return err_set_buf(t->c->err, ERR_INVALID, &text);
+}
+
+static int check_key_type(const struct create *t, const struct catalog_column *col, const struct ast_type *as) {
     struct err *e = t->c->err;
     if (col->type->id == CQL_COUNTER) return err_invalid(e, "counter type is not supported for PRIMARY KEY column '%s'", col->name);
     if (cql_type_contains(col->type, CQL_DURATION)) return err_invalid(e, "duration type is not supported for PRIMARY KEY column '%s'", col->name);
-    if (!cql_type_is_multicell(col->type)) return 0;
-    if (col->type->id == CQL_UDT)
-        return err_invalid(e, "Invalid non-frozen user-defined type \"%s.%s\" for PRIMARY KEY column '%s'", col->type->keyspace, col->type->name, col->name);
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_put_str(&text, "Invalid non-frozen collection type ");
-    cql_type_print(col->type, &text);
-    buf_printf(&text, " for PRIMARY KEY column '%s'", col->name);
-    return err_set_buf(e, ERR_INVALID, &text);
+    return cql_type_is_multicell(col->type) ? refuse_multicell(t, col, as) : 0;
 }
 
 static int add_key_column(struct create *t, const char *name, enum schema_column_kind kind) {
@@ -98,7 +109,7 @@ static int add_key_column(struct create *t, const char *name, enum schema_column
     uint32_t i = *at;
     if (t->used[i]) return err_invalid(e, "Duplicate column '%s' in PRIMARY KEY clause for table '%s'", name, t->name);
     if (t->declared[i].kind == COLUMN_STATIC) return err_invalid(e, "Static column '%s' cannot be part of the PRIMARY KEY", name);
-    if (check_key_type(t, &t->declared[i])) return -1;
+    if (check_key_type(t, &t->declared[i], t->ast->columns[i].type)) return -1;
     t->used[i] = true;
     t->declared[i].kind = kind;
     t->ordered[t->n_ordered++] = t->declared[i];

@@ -36,7 +36,12 @@ static bool is_generic(const char *name) { return !strcmp(name, "frozen") || cql
 
 void ast_print_type(const struct ast_type *t, struct buf *out) {
     if (t->quoted_class) {
-        cqli_print_string(slice_str(t->name), out);
+        struct buf class;
+        buf_init(&class, 0);
+        cql_class_print(slice_str(t->name), &class);
+        if (buf_failed(&class)) out->failed = true;
+        cqli_print_string(buf_slice(&class), out);
+        buf_fini(&class);
         return;
     }
     if (t->keyspace) {

@@ -56,7 +56,30 @@ static void put_scalar(struct fixture *f, const struct cql_type *t, struct buf *
         buf_u32(out, (uint32_t)((int)pick(f, 7) - 3));
         put_bytes(f, out, 1 + pick(f, 3), 0xFF);
         break;
+    case CQL_LEXICAL_UUID:
+    case CQL_LEGACY_TIMEUUID: put_bytes(f, out, 16, 0xFF); break;
+    case CQL_EMPTY: break;
     default: put_bytes(f, out, 8, 0xFF);
+    }
+}
+
+/* Its types, or of a dynamic one an alias or one of two classes, each with a value; the last may end as the bound of a range does. */
+static void put_composite(struct fixture *f, const struct cql_type *t, struct buf *out) {
+    static const char *const classes[] = {"Int32Type", "org.apache.cassandra.db.marshal.UTF8Type"};
+    static const enum cql_type_id ids[] = {CQL_INT, CQL_TEXT};
+    bool dynamic = t->id == CQL_DYNAMIC_COMPOSITE;
+    uint32_t n = 1 + pick(f, t->n_args);
+    if (pick(f, 6) == 0) buf_u16(out, 0xFFFF);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t which = dynamic ? pick(f, t->n_args + 2) : i, class = which - t->n_args;
+        bool alias = which < t->n_args;
+        if (dynamic) buf_u16(out, alias ? 0x8000 | (uint8_t)t->field_names[which][0] : (uint16_t)strlen(classes[class]));
+        if (!alias) buf_put_str(out, classes[class]);
+        size_t at = out->n;
+        buf_u16(out, 0);
+        put_value(f, alias ? t->args[which] : cql_type_scalar(ids[class]), out, 1);
+        store_u16(out->p + at, (uint16_t)(out->n - at - 2));
+        buf_u8(out, i + 1 < n || pick(f, 3) ? 0 : pick(f, 2) ? 1 : 0xFF);
     }
 }
 
@@ -97,6 +120,8 @@ static void put_value(struct fixture *f, const struct cql_type *t, struct buf *o
                 put_item(f, t->args[i], out, depth);
     } else if (t->id == CQL_VECTOR) {
         put_vector(f, t, out);
+    } else if (t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE) {
+        put_composite(f, t, out);
     } else {
         put_scalar(f, t, out);
     }
@@ -148,7 +173,9 @@ static const char *const type_names[] = {
     "date", "time", "smallint", "tinyint", "frozen<list<text>>", "frozen<set<varint>>", "frozen<map<int, text>>", "tuple<int, text, decimal>",
     "frozen<list<tuple<int, frozen<list<blob>>>>>", "vector<float, 3>", "vector<vector<int, 2>, 2>",
     "vector<smallint, 2>", "vector<tinyint, 3>", "vector<date, 2>", "vector<time, 2>", "vector<text, 2>", "vector<vector<smallint, 2>, 2>",
-    "vector<vector<uuid, 1>, 2>", "vector<tuple<tinyint, text>, 2>"};
+    "vector<vector<uuid, 1>, 2>", "vector<tuple<tinyint, text>, 2>", "'EmptyType'", "'LexicalUUIDType'", "'LegacyTimeUUIDType'",
+    "tuple<'LexicalUUIDType', 'EmptyType', int>", "'CompositeType(Int32Type,UTF8Type,DecimalType)'", "'CompositeType(CompositeType(BytesType),ListType(Int32Type))'",
+    "'DynamicCompositeType(i=>Int32Type,t=>UTF8Type,c=>CompositeType(BytesType))'"};
 
 static void test_key_form_keeps_the_order_of_every_type(void **state) {
     (void)state;

@@ -179,8 +179,6 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
         if (need_size(s, t, column, e)) return -1;
         put_text(out, s, t->id == CQL_BLOB, kind, n);
         return 0;
-    case CQL_UUID: put_uuid(out, false, n); return 0;
-    case CQL_TIMEUUID: put_uuid(out, true, n); return 0;
     case CQL_TIMESTAMP: buf_printf(out, "%llu", 1700000000000ull + (unsigned long long)some * 1000); return 0;
     case CQL_DATE: put_date(out, some); return 0;
     case CQL_TIME: buf_printf(out, "'%02u:%02u:%02u'", (unsigned)(some / 3600 % 24), (unsigned)(some / 60 % 60), (unsigned)(some % 60)); return 0;
@@ -192,6 +190,14 @@ int literal_make(struct buf *out, const struct cql_type *t, const struct literal
     case CQL_VECTOR: return put_elements(out, t, s, kind, n, column, e);
     case CQL_UDT:
     case CQL_TUPLE: return put_fields(out, t, s, kind, n, column, e);
+    case CQL_LEXICAL_UUID:
+    case CQL_UUID: put_uuid(out, false, n); return 0;
+    case CQL_LEGACY_TIMEUUID:
+    case CQL_TIMEUUID: put_uuid(out, true, n); return 0;
+    case CQL_EMPTY:
+    case CQL_PARTITION_ORDER:
+    case CQL_COMPOSITE:
+    case CQL_DYNAMIC_COMPOSITE:
     case CQL_TYPES: break;
     }
     return err_set(e, ERR_CONFIG, "values of %s cannot be made up: give sample rows", column);

@@ -1,0 +1,44 @@
+/* Types of two classes that CQL has no values of: EmptyType, whose only value is that of no bytes, and PartitionerDefinedOrder, any bytes in the order of
+ * their tokens, which Cassandra keeps for tables of its own: there it answers most of what is asked of a value with what Java threw, and so does this. */
+#include "base/murmur3.h"
+#include "types/family.h"
+
+static int validate(const struct cql_type *t, struct slice v, struct err *e) {
+    if (t->id == CQL_PARTITION_ORDER) return err_set(e, ERR_SERVER, "java.lang.IllegalStateException: You shouldn't be validating this.");
+    return v.n ? err_invalid(e, "EmptyType only accept empty values") : 0;
+}
+
+static int compare(const struct cql_type *t, struct slice a, struct slice b) {
+    if (t->id == CQL_EMPTY) return 0;
+    int64_t x = murmur3_token(a), y = murmur3_token(b);
+    return x == y ? slice_cmp(a, b) : x < y ? -1 : 1;
+}
+
+static int parse(const struct cql_type *t, struct slice text, int64_t now_us, struct buf *out, struct err *e) {
+    (void)now_us, (void)out;
+    if (t->id == CQL_PARTITION_ORDER) return err_set(e, ERR_SERVER, "java.lang.UnsupportedOperationException");
+    return text.n ? err_invalid(e, "'%.*s' is not empty", CQLT_QUOTE(text)) : 0;
+}
+
+static void text(const struct cql_type *t, struct slice v, struct buf *out) {
+    if (t->id == CQL_PARTITION_ORDER) cql_value_text(cql_type_scalar(CQL_BLOB), v, out);
+}
+
+/* The token and the bytes; of EMPTY nothing, but a byte, since no form is a prefix of another. */
+static int key_encode(const struct cql_type *t, struct slice v, struct buf *out, bool *exact, struct err *e) {
+    if (t->id == CQL_PARTITION_ORDER) {
+        buf_u64(out, (uint64_t)murmur3_token(v) ^ 1ull << 63);
+        return cqlt_key_encode_bytes(t, v, out, exact, e);
+    }
+    buf_u8(out, 0);
+    return 0;
+}
+
+static int key_decode(const struct cql_type *t, struct key_rd *key, struct buf *out) {
+    if (t->id == CQL_EMPTY) return cqlt_key_u8(key) == 0 ? 0 : -1;
+    (void)cqlt_key_uint(key, 8);
+    return cqlt_key_decode_bytes(t, key, out);
+}
+
+const struct cql_family cqlt_custom = {
+    .validate = validate, .compare = compare, .parse = parse, .text = text, .key_encode = key_encode, .key_decode = key_decode};
