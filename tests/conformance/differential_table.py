@@ -2,7 +2,7 @@
 import json
 
 from differential_functions import NUMBERS, OF_TIMES, call
-from differential_values import LITERALS, Values, is_multicell, parameters
+from differential_values import CLASSES, COMPOSITE, DYNAMIC, LEXICAL, LITERALS, Values, is_multicell, parameters
 
 KEY_TYPES = list(LITERALS)
 FROZEN_KEYS = ["frozen<list<int>>", "frozen<set<text>>", "frozen<map<int, text>>", "frozen<tuple<int, text>>",
@@ -11,6 +11,8 @@ COLLECTIONS = ["list<int>", "set<text>", "map<text, int>", "list<text>", "set<in
                "frozen<map<int, text>>", "frozen<set<int>>", "frozen<tuple<int, text>>", "list<frozen<tuple<int, text>>>",
                "map<int, frozen<list<text>>>", "set<frozen<list<int>>>", "vector<float, 2>", "vector<smallint, 3>",
                "vector<time, 2>", "vector<text, 2>", "duration", "list<duration>", "list<frozen<vector<tinyint, 2>>>"]
+CLASS_TYPES = list(CLASSES) + [f"list<{LEXICAL}>", f"set<{LEXICAL}>", f"map<{LEXICAL}, int>", f"frozen<list<{COMPOSITE}>>", f"tuple<{LEXICAL}, {DYNAMIC}>", f"set<{COMPOSITE}>",
+                               f"map<int, {COMPOSITE}>", f"vector<{LEXICAL}, 2>"]
 CASTS = {t: NUMBERS + ["text", "ascii"] for t in NUMBERS} | {"text": ["text"]}
 CASTS["decimal"].remove("varint")  # Cassandra keeps the low 64 bits of what a varint could hold
 BYTES = ["text", "blob"]
@@ -90,10 +92,12 @@ class Table:
         self.altered = False
         self.counters = self.values.one_form = rng.random() < 0.1  # Cassandra's cache of counts knows a key by its bytes: see cases/differential.cqlt
         self.has_ttl = not self.counters and rng.random() < 0.1
-        self.pk = [(f"p{i}", rng.choice(KEY_TYPES)) for i in range(rng.choice([1, 1, 2]))]
-        self.ck = [(f"c{i}", rng.choice(KEY_TYPES * 3 + FROZEN_KEYS + self.types.keys() * 4)) for i in range(rng.choice([0, 1, 1, 2, 2, 3]))]
+        classes = rng.random() < 0.15
+        key_types = KEY_TYPES + list(CLASSES) * 4 * classes
+        self.pk = [(f"p{i}", rng.choice(key_types)) for i in range(rng.choice([1, 1, 2]))]
+        self.ck = [(f"c{i}", rng.choice(key_types * 3 + FROZEN_KEYS + self.types.keys() * 4)) for i in range(rng.choice([0, 1, 1, 2, 2, 3]))]
         self.desc = [rng.random() < 0.4 for _ in self.ck]
-        kinds = ["counter"] if self.counters else KEY_TYPES + COLLECTIONS * 2 + self.types.columns() * 2
+        kinds = ["counter"] if self.counters else KEY_TYPES + COLLECTIONS * 2 + self.types.columns() * 2 + CLASS_TYPES * 4 * classes
         self.regular = [(f"r{i}", rng.choice(kinds)) for i in range(rng.randrange(1 if self.counters else 0, 4))]
         self.static = [(f"s{i}", rng.choice(kinds)) for i in range(rng.randrange(3))] if self.ck else []
         self.partitions = [self.key(self.pk) for _ in range(3)]

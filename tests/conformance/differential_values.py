@@ -8,7 +8,7 @@ import json
 import re
 import uuid
 
-from cassandra.cqltypes import IntegerType
+from cassandra.cqltypes import CompositeType, DynamicCompositeType, IntegerType
 from cassandra.marshal import varint_pack
 from cassandra.query import UNSET_VALUE
 from cassandra.util import Date, Duration, SortedSet, Time
@@ -34,6 +34,15 @@ LITERALS = {
     "timeuuid": ["8e14e760-7fa8-11eb-bc66-000000000001", "8e14e760-7fa8-11eb-bc66-ff0000000001", "13814000-1dd2-11b2-8080-808080808080"],
     "inet": ["'127.0.0.1'", "'10.0.0.1'", "'::ffff:10.0.0.1'", "'::1'", "'2001:db8::1'"],
 }
+# Types that a class in quotes names: each literal with its bytes. Equal values have equal bytes.
+COMPOSITE, DYNAMIC, LEXICAL = "'CompositeType(Int32Type,UTF8Type)'", "'DynamicCompositeType(i=>Int32Type,t=>UTF8Type)'", "'LexicalUUIDType'"
+CLASSES = {
+    LEXICAL: {u: u.replace("-", "") for u in LITERALS["uuid"]} | {"'f-1-1-f000-1'": "0000000f00010001f000000000000001"},
+    COMPOSITE: {"'1:a'": "0004000000010000016100", "'-1:b'": "0004ffffffff0000016200", "'7'": "00040000000700", "'7:a:!'": "0004000000070000016101",
+                "'7:_'": "000400000007ff", "0xffff00040000000700": "ffff00040000000700", "':'": "000000000000"},
+    DYNAMIC: {"'i@1:t@a'": "80690004000000010080740001" + "6100", "'t@b'": "807400016200", "'i@-1'": "80690004ffffffff00", "'LongType@5:!'": "00084c6f6e675479706500080000000000000005" + "01",
+              "'i'": "8069000000", "0x807400016101": "807400016101"},
+}
 DURATIONS = {"1y2mo3d": Duration(14, 3, 0), "-12h30m": Duration(0, 0, -45000000000000), "PT5S": Duration(0, 0, 5000000000), "1mo": Duration(1, 0, 0)}  # are in no order
 MILLISECONDS = {"'1969-12-31T23:59:59.999Z'": -1, "'2026-11-21T00:00:00Z'": 1795219200000}
 MARKED = re.compile("\x01([^\x03]*?)\x02([^\x03]*)\x03", re.DOTALL)
@@ -41,10 +50,11 @@ MARKED = re.compile("\x01([^\x03]*?)\x02([^\x03]*)\x03", re.DOTALL)
 
 def parameters(type_):
     """What stands between the angle brackets of a type, split at its outermost commas."""
-    parts, depth = [""], 0
+    parts, depth, in_quotes = [""], 0, False
     for c in type_[type_.index("<") + 1:-1]:
-        depth += (c == "<") - (c == ">")
-        if c == "," and depth == 0:
+        in_quotes ^= c == "'"
+        depth += 0 if in_quotes else (c == "<") - (c == ">")
+        if c == "," and depth == 0 and not in_quotes:
             parts.append("")
         else:
             parts[-1] += c
@@ -65,9 +75,13 @@ def varint_bytes(value, _version):
 
 
 IntegerType.serialize = staticmethod(varint_bytes)
+for class_ in (CompositeType, DynamicCompositeType):  # bytes both ways
+    class_.serialize_safe = class_.deserialize_safe = classmethod(lambda _class, value, _version: value)
 
 
 def scalar_value(type_, text):
+    if type_ in CLASSES:
+        return bytes.fromhex(CLASSES[type_][text])
     if type_ == "varint" and text.startswith("0") and text != "0":
         return Padded(text)
     if type_ in ("int", "bigint", "smallint", "tinyint", "varint", "counter"):
@@ -87,11 +101,13 @@ def scalar_json(type_, text):
         return str(int(text))
     if type_ == "blob":
         return json.dumps(text)
+    if type_ == LEXICAL and text.startswith("'"):
+        return json.dumps(str(uuid.UUID(CLASSES[type_][text])))
     if text.startswith("'"):
         return json.dumps(text[1:-1], ensure_ascii=False)
     if type_ == "decimal":  # as a JSON number it loses a zero, and which of two equal keys stays is a matter of luck
         return json.dumps(text)
-    return json.dumps(text) if type_ in ("uuid", "timeuuid", "duration") or text in ("NaN", "Infinity", "-Infinity") else text
+    return json.dumps(text) if type_ in ("uuid", "timeuuid", "duration", LEXICAL, COMPOSITE, DYNAMIC) or text in ("NaN", "Infinity", "-Infinity") else text
 
 
 class Values:
@@ -108,8 +124,8 @@ class Values:
             return self.plain(type_[7:-1], least)
         if type_ in self.user_types:
             return self.user_value(type_)
-        if "<" not in type_:
-            text = self.rng.choice(list(DURATIONS) if type_ == "duration" else LITERALS[type_])
+        if type_ in CLASSES or "<" not in type_:
+            text = self.rng.choice(list(DURATIONS) if type_ == "duration" else list(CLASSES.get(type_) or LITERALS[type_]))
             value = scalar_value(type_, text)
             self.known[type_, text] = (int(value) if self.one_form and isinstance(value, Padded) else value, scalar_json(type_, text))
             return text
@@ -183,6 +199,8 @@ class Values:
     def computed(self, type_):
         """A term that is computed from literals."""
         a, b = self.literal(type_, 1), self.literal(type_, 1)
+        if "'" in type_:
+            return a  # Tally reads no class in quotes as a hint of a value
         choices = [f"({type_}){a}"]
         if type_ in ("int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"):
             choices += [f"{a} {self.rng.choice('+-*')} {b}", f"-{a}", f"({type_}){a} {self.rng.choice('+-*/%')} ({type_}){b}"]
