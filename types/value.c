@@ -49,6 +49,7 @@ int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) 
 int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b) { return cqlt_family(t)->compare(t, a, b); }
 
 static const uint32_t literal_fits[] = {
+_Static_assert(CQL_TYPES <= 32, "a type is a bit");
 #define BIT(id) (1u << CQL_##id)
     [LIT_STRING] = BIT(ASCII) | BIT(TEXT) | BIT(INET) | BIT(DATE) | BIT(TIME) | BIT(TIMESTAMP),
     [LIT_INTEGER] = BIT(BIGINT) | BIT(COUNTER) | BIT(DATE) | BIT(DECIMAL) | BIT(DOUBLE) | BIT(DURATION) | BIT(FLOAT) | BIT(INT) |
