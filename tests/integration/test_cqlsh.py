@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cqlsh_shell import MORE, Shell
-from tally_server import ROOT, Server
+from tally_server import ROOT, Server, create_keyspace
 
 HERE = ROOT / "tests" / "integration"
 
@@ -353,13 +353,13 @@ def test_expansion_is_told_what_keyspaces_refuses(keyspaces_shell):
 
 def test_cassandras_cqlsh_works_where_refusals_are_strict(cqlsh, strict_server, tmp_path):
     """It sends DESCRIBE to servers of release 4 and later only."""
+    with strict_server.cluster() as cluster:
+        create_keyspace(cluster.connect(), "shell_strict")  # before cqlsh is there, which cannot be asked here whether it knows it (make_keyspace)
     s = Shell(cqlsh, strict_server, tmp_path)
     s.do("CONSISTENCY LOCAL_QUORUM")
-    s.do(keyspace("shell_strict"))
-    repeat_until(s, "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = 'shell_strict';", "(1 rows)")
     s.do("CREATE TABLE shell_strict.t (p int PRIMARY KEY, v text);")
     repeat_until(s, "SELECT status FROM system_schema_mcs.tables WHERE keyspace_name = 'shell_strict' AND table_name = 't';", "ACTIVE")
     s.do("INSERT INTO shell_strict.t (p, v) VALUES (1, 'x');")
-    repeat_until(s, "SELECT * FROM shell_strict.t;", "(1 rows)")  # cqlsh itself hears of the keyspace a moment later
+    repeat_until(s, "SELECT * FROM shell_strict.t;", "(1 rows)")  # cqlsh itself hears of the table a moment later
     assert "DISTINCT is not yet supported." in s.do("SELECT DISTINCT p FROM shell_strict.t;")
     assert s.leave() == 0
