@@ -31,7 +31,7 @@ static bool begins_args(const struct reader *r) {
 static struct slice read_word(struct reader *r) {
     skip_blanks(r);
     size_t from = r->at;
-    while (r->at < r->text.n && (isalnum(r->text.p[r->at]) || strchr("-+._&", r->text.p[r->at]))) r->at++;
+    while (r->at < r->text.n && (isalnum(r->text.p[r->at]) || memchr("-+._&", r->text.p[r->at], 5))) r->at++;
     return slice_of(r->text.p + from, r->at - from);
 }
 

@@ -25,7 +25,7 @@ struct walk {
 };
 
 static void walk_open(struct walk *w, const struct cql_type *t, struct slice v) {
-    *w = (struct walk){.t = t, .rd = rd_of(v)};
+    *w = (struct walk){.t = t, .rd = rd_of(v.n ? v : slice_str(""))};
     arena_init(&w->arena, 1024, 1 << 20);
     w->is_static = v.n >= 2 && v.p[0] == 0xFF && v.p[1] == 0xFF;
     if (w->is_static) (void)rd_u16(&w->rd);

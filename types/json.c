@@ -128,7 +128,7 @@ void cql_value_json(const struct cql_type *t, struct value v, struct buf *out) {
         buf_put_str(out, "null");
     else if (t->id == CQL_VECTOR)
         put_vector(t, value_slice(v), out);
-    else if (t->n_args)
+    else if (t->n_args && !cql_type_is_custom(t))
         put_items(t, value_slice(v), out);
     else
         put_scalar(t, value_slice(v), out);

@@ -48,8 +48,8 @@ int cql_value_validate(const struct cql_type *t, struct slice v, struct err *e) 
 
 int cql_value_compare(const struct cql_type *t, struct slice a, struct slice b) { return cqlt_family(t)->compare(t, a, b); }
 
-static const uint32_t literal_fits[] = {
 _Static_assert(CQL_TYPES <= 32, "a type is a bit");
+static const uint32_t literal_fits[] = {
 #define BIT(id) (1u << CQL_##id)
     [LIT_STRING] = BIT(ASCII) | BIT(TEXT) | BIT(INET) | BIT(DATE) | BIT(TIME) | BIT(TIMESTAMP),
     [LIT_INTEGER] = BIT(BIGINT) | BIT(COUNTER) | BIT(DATE) | BIT(DECIMAL) | BIT(DOUBLE) | BIT(DURATION) | BIT(FLOAT) | BIT(INT) |
@@ -74,7 +74,8 @@ static int parse_bytes(const struct cql_type *t, struct slice text, struct buf *
     if (cqlt_text.parse(cql_type_scalar(CQL_BLOB), text, 0, out, e)) return -1;
     if (buf_failed(out)) return err_nomem(e);
     bool any = t->id == CQL_COMPOSITE || t->id == CQL_DYNAMIC_COMPOSITE || t->id == CQL_PARTITION_ORDER;
-    return any ? 0 : cql_value_validate(t, slice_of(out->p + from, out->n - from), e);
+    const uint8_t *made = out->n > from ? out->p + from : (const uint8_t *)"";
+    return any ? 0 : cql_value_validate(t, slice_of(made, out->n - from), e);
 }
 
 int cql_literal_parse(const struct cql_type *t, enum cql_literal kind, struct slice text, const char *receiver, int64_t now_us, struct buf *out,

@@ -108,10 +108,10 @@ def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path
         assert "--slow-statement is '1' now" in s.log.read_text()
 
         def told():
-            session.execute("INSERT INTO k.t (p, v) VALUES (2, 'a secret')")  # waits for the disk, sooner or later for a millisecond
+            session.execute(f"INSERT INTO k.t (p, v) VALUES (2, '{'a secret' * 100000}')")  # read, sized and written: sooner or later that takes a millisecond
             return "slow: " in s.log.read_text()
         eventually(told, 60)
-        assert re.search(r'level=warn room=native_protocol text="slow: [0-9.]+ ms, 0 read units, 1 write units, 0 static write units, answered, role anonymous, '
+        assert re.search(r'level=warn room=native_protocol text="slow: [0-9.]+ ms, 0 read units, 782 write units, 0 static write units, answered, role anonymous, '
                          r'from 127.0.0.1: INSERT INTO k.t', s.log.read_text())
         assert "a secret" not in s.log.read_text()
         file.write_text("rack: [1]\n")

@@ -352,7 +352,7 @@ static int put_json(struct buf *out, struct arena *a, const struct cql_type *t, 
         return 0;
     }
     const uint8_t *from = r->p;
-    while (rd_left(r) && ((*r->p | 32) >= 'a' ? (*r->p | 32) <= 'z' : (*r->p >= '0' && *r->p <= '9') || strchr("+-.", *r->p))) r->p++;
+    while (rd_left(r) && ((*r->p | 32) >= 'a' ? (*r->p | 32) <= 'z' : (*r->p >= '0' && *r->p <= '9') || memchr("+-.", *r->p, 3))) r->p++;
     text = slice_of(from, (size_t)(r->p - from));
     if (slice_is(text, "null")) return *null = true, 0;
     if (!text.n) return err_set(e, ERR_CONFIG, "a value is expected");
