@@ -94,7 +94,13 @@ struct catalog_column {
     const struct cql_type *type;
     enum schema_column_kind kind;
     bool desc;
+    const struct schema_mask *mask; /* NULL: none */
 };
+
+/* What ALTER TABLE says of one column that it adds, in Cassandra's order: the name is taken, or it cannot be static; and it was dropped and was
+ * another one. The catalogue asks both; who compiles a statement asks them between the faults of one column and those of the next. ERR_INVALID. */
+int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, struct err *e) MUST_CHECK;
+int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a, struct err *e) MUST_CHECK;
 
 /* One analysed DDL statement. Everything is the caller's and copied. */
 struct catalog_change {
@@ -115,6 +121,7 @@ struct catalog_change {
     uint32_t n_drops; /* columns of a table */
     const char *const *drops;
     int64_t drop_us; /* the write time of the drop; ENG_NO_TS: now */
+    const char *unmask; /* the column whose mask goes; NULL: none */
     uint32_t n_renames;
     const char *const *rename_from, *const *rename_to;
     uint32_t n_options; /* tables: set these (a map option given replaces all entries of that map); keyspaces: tags */

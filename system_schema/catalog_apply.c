@@ -444,9 +444,8 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
         int there = name_tree_put(&named, slice_str(col->name), parts->n_columns);
         if (there < 0) return err_nomem(a->err);
         if (there && ch->column_conditional) continue;
-        if (there) return err_invalid(a->err, "Column with name '%s' already exists", col->name);
-        if (col->kind == COLUMN_STATIC && t->n_clustering == 0)
-            return err_invalid(a->err, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+        if (there) return apply_refuse_taken(a, col);
+        if (catalog_check_added(t, col, a->err)) return -1;
         bool counter = col->type->id == CQL_COUNTER, has_values = t->n_static + t->n_regular > 0;
         if (counter && !t->is_counter && has_values)
             return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a counter column (\"%s\") in a non counter table", ch->keyspace, ch->name, col->name);
@@ -454,7 +453,7 @@ static int add_columns(struct apply *a, const struct schema_table *t, struct tab
             return err_set(a->err, ERR_CONFIG, "%s.%s: Cannot have a non counter column (\"%s\") in a counter table", ch->keyspace, ch->name, col->name);
         int64_t id = apply_column_id(a, t, col, parts);
         if (id < 0) return -1;
-        parts->columns[parts->n_columns++] = (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id};
+        parts->columns[parts->n_columns++] = (struct schema_column){.name = col->name, .type = col->type, .kind = col->kind, .id = (uint32_t)id, .mask = col->mask};
     }
     return 0;
 }
@@ -469,6 +468,7 @@ static int alter_table(struct apply *a) {
     memcpy(altered.id, t->id, sizeof t->id);
     struct table_parts parts = {.name = t->name};
     if (add_columns(a, t, &parts) || apply_drop_columns(a, t, &parts) || apply_rename_columns(a, t, &parts)) return -1;
+    apply_unmask_column(a, &parts);
     if (apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
     drop_autoscaling(a->change, &parts);
     if (stamp_settings(a, t, &parts)) return -1;

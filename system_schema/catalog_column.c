@@ -1,4 +1,4 @@
-/* ALTER TABLE: columns that are dropped, that come back, and that get other names. The words are Cassandra's (AlterTableStatement). */
+/* ALTER TABLE: columns that are dropped, that come back, that get other names, and that lose their masks. The words are Cassandra's (AlterTableStatement). */
 #include <stdlib.h>
 
 #include "system_schema/catalog_state.h"
@@ -20,31 +20,45 @@ static bool serializes_as(const struct cql_type *t, const struct cql_type *old) 
     return t->id == CQL_LIST && old->id == CQL_LIST && t->frozen == old->frozen && serializes_as(t->args[0], old->args[0]);
 }
 
-static int refuse_type(struct apply *a, const struct catalog_column *col, const struct schema_dropped *old) {
+static int refuse_type(const struct catalog_column *col, const struct schema_dropped *old, struct err *e) {
     struct buf text;
     buf_init(&text, 4096);
     buf_printf(&text, "Cannot add a column '%s' of type ", col->name);
     cql_type_print(col->type, &text);
     buf_printf(&text, ", incompatible with previously dropped column '%s' of type %s", col->name, old->type);
-    return err_set_buf(a->err, ERR_INVALID, &text);
+    return err_set_buf(e, ERR_INVALID, &text);
 }
 
-static int check_comes_back(struct apply *a, const struct catalog_column *col, const struct schema_dropped *old) {
+int catalog_check_comes_back(const struct schema_table *t, const struct catalog_column *col, struct arena *a, struct err *e) {
     static const char *const kinds[] = {[COLUMN_STATIC] = "STATIC", [COLUMN_REGULAR] = "REGULAR"};
-    const struct cql_type *was = cql_type_parse(&a->arena, slice_str(old->type), NULL, NULL, NULL, a->err);
+    const struct schema_dropped *old = dropped_of(t, col->name);
+    if (!old) return 0;
+    const struct cql_type *was = cql_type_parse(a, slice_str(old->type), NULL, NULL, NULL, e);
     if (!was) return -1;
-    if (!serializes_as(col->type, was)) return refuse_type(a, col, old);
-    if (col->type->id == CQL_COUNTER) return err_invalid(a->err, "Cannot re-add previously dropped counter column %s", col->name);
+    if (!serializes_as(col->type, was)) return refuse_type(col, old, e);
+    if (col->type->id == CQL_COUNTER) return err_invalid(e, "Cannot re-add previously dropped counter column %s", col->name);
     if (col->kind == old->kind) return 0;
-    return err_invalid(a->err, "Cannot re-add previously dropped column '%s' of kind %s, incompatible with previous kind %s", col->name, kinds[col->kind],
+    return err_invalid(e, "Cannot re-add previously dropped column '%s' of kind %s, incompatible with previous kind %s", col->name, kinds[col->kind],
                        kinds[old->kind]);
 }
 
 int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col, struct table_parts *parts) {
     const struct schema_dropped *old = dropped_of(t, col->name);
     if (!old) return parts->n_column_ids++;
-    return check_comes_back(a, col, old) ? -1 : (int64_t)old->id;
+    return catalog_check_comes_back(t, col, &a->arena, a->err) ? -1 : (int64_t)old->id;
 }
+
+/* ---- columns that come ---- */
+
+static int refuse_taken(const struct catalog_column *col, struct err *e) { return err_invalid(e, "Column with name '%s' already exists", col->name); }
+
+int catalog_check_added(const struct schema_table *t, const struct catalog_column *col, struct err *e) {
+    if (schema_column_find(t, col->name)) return refuse_taken(col, e);
+    if (col->kind != COLUMN_STATIC || t->n_clustering) return 0;
+    return err_invalid(e, "Static columns are only useful (and thus allowed) if the table has at least one clustering column");
+}
+
+int apply_refuse_taken(struct apply *a, const struct catalog_column *col) { return refuse_taken(col, a->err); }
 
 /* ---- columns that go ---- */
 
@@ -160,4 +174,10 @@ int apply_rename_columns(struct apply *a, const struct schema_table *t, struct t
         find(parts, from)->name = to;
     }
     return 0;
+}
+
+/* A column that is not there has none. */
+void apply_unmask_column(struct apply *a, struct table_parts *parts) {
+    struct schema_column *col = a->change->unmask ? find(parts, a->change->unmask) : NULL;
+    if (col) col->mask = NULL;
 }

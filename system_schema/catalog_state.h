@@ -218,9 +218,11 @@ int apply_restore_table(struct apply *a);
 
 /* The id for a column that is added, that of the dropped one of its name when there is one, which must have been such a column; else -1. */
 int64_t apply_column_id(struct apply *a, const struct schema_table *t, const struct catalog_column *col, struct table_parts *parts);
+int apply_refuse_taken(struct apply *a, const struct catalog_column *col); /* -1: a column of the statement, or of the table, has its name */
 /* parts holds the table's columns as they are. */
 int apply_drop_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
 int apply_rename_columns(struct apply *a, const struct schema_table *t, struct table_parts *parts);
+void apply_unmask_column(struct apply *a, struct table_parts *parts);
 
 /* ---- catalog_truncate.c ---- */
 

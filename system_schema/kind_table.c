@@ -1,16 +1,35 @@
-/* Tables. Form, version 2 when columns were dropped, else version 1, which ends with the options:
+/* Tables. Form, version 3 when columns are masked, else version 2 when columns were dropped, which ends with those, else version 1, which ends with the
+ * options:
  *
  *   version u8 | id 16 | created_ms u64 | ids given uvarint | columns uvarint, each: name | type as CQL | kind u8 |
- *   position uvarint | desc u8 | id uvarint | options | dropped columns uvarint, by id, each: name | type as CQL | kind u8 | id uvarint | dropped_us u64
+ *   position uvarint | desc u8 | id uvarint | options | dropped columns uvarint, by id, each: name | type as CQL | kind u8 | id uvarint | dropped_us u64 |
+ *   masks uvarint, by column, each: index of the column uvarint | function | arguments uvarint, each: type as CQL | value | literal
  */
 #include "system_schema/catalog_state.h"
 #include "system_schema/snapshot.h"
 
-enum { FORM_VERSION = 1, FORM_WITH_DROPPED = 2 };
+enum { FORM_VERSION = 1, FORM_WITH_DROPPED = 2, FORM_WITH_MASKS = 3 };
+
+static uint32_t count_masks(const struct schema_table *t) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n_columns; i++) n += t->columns[i].mask != NULL;
+    return n;
+}
+
+static void put_mask(struct buf *out, const struct schema_mask *m) {
+    form_put_text(out, m->function);
+    buf_uvarint(out, m->n_arguments);
+    for (uint32_t i = 0; i < m->n_arguments; i++) {
+        form_put_text(out, m->arguments[i].type);
+        form_put_text(out, m->arguments[i].value);
+        form_put_text(out, m->arguments[i].literal);
+    }
+}
 
 static void encode(const void *definition, struct buf *out) {
     const struct schema_table *t = definition;
-    buf_u8(out, t->n_dropped ? FORM_WITH_DROPPED : FORM_VERSION);
+    uint32_t n_masks = count_masks(t);
+    buf_u8(out, n_masks ? FORM_WITH_MASKS : t->n_dropped ? FORM_WITH_DROPPED : FORM_VERSION);
     buf_put(out, t->id, sizeof t->id);
     buf_u64(out, (uint64_t)t->created_ms);
     buf_uvarint(out, t->n_column_ids);
@@ -25,7 +44,7 @@ static void encode(const void *definition, struct buf *out) {
         buf_uvarint(out, col->id);
     }
     form_put_options(out, t->n_options, t->options);
-    if (t->n_dropped) buf_uvarint(out, t->n_dropped);
+    if (t->n_dropped || n_masks) buf_uvarint(out, t->n_dropped);
     for (uint32_t i = 0; i < t->n_dropped; i++) {
         const struct schema_dropped *d = &t->dropped[i];
         form_put_text(out, d->name);
@@ -34,12 +53,18 @@ static void encode(const void *definition, struct buf *out) {
         buf_uvarint(out, d->id);
         buf_u64(out, (uint64_t)d->dropped_us);
     }
+    if (n_masks) buf_uvarint(out, n_masks);
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        if (!t->columns[i].mask) continue;
+        buf_uvarint(out, i);
+        put_mask(out, t->columns[i].mask);
+    }
 }
 
 static int get_dropped(struct rd *rd, struct arena *a, struct table_parts *parts, struct err *e) {
     uint64_t n = rd_uvarint(rd);
-    if (n == 0 || n > DEFINITION_COLUMNS_MAX || n > rd_left(rd)) rd->bad = true;
-    struct schema_dropped *all = rd->bad ? NULL : ARENA_ARRAY(a, n, struct schema_dropped);
+    if (n > DEFINITION_COLUMNS_MAX || n > rd_left(rd)) rd->bad = true;
+    struct schema_dropped *all = rd->bad ? NULL : ARENA_ARRAY(a, n + 1, struct schema_dropped);
     if (!all && !rd->bad) return err_nomem(e);
     for (uint64_t i = 0; i < n && !rd->bad; i++) {
         struct schema_dropped *d = &all[i];
@@ -56,6 +81,36 @@ static int get_dropped(struct rd *rd, struct arena *a, struct table_parts *parts
     parts->n_dropped = (uint32_t)n;
     parts->dropped = all;
     return 0;
+}
+
+static const struct schema_mask *get_mask(struct rd *rd, struct arena *a, struct err *e) {
+    struct schema_mask *m = ARENA_NEW(a, struct schema_mask);
+    struct schema_mask_argument *arguments = ARENA_ARRAY(a, DEFINITION_MASK_ARGUMENTS_MAX, struct schema_mask_argument);
+    if (!m || !arguments) return err_nomem(e), NULL;
+    m->function = form_get_text(rd, a, e);
+    uint64_t n = rd_uvarint(rd);
+    if (n > DEFINITION_MASK_ARGUMENTS_MAX) rd->bad = true;
+    for (uint64_t i = 0; i < n && !rd->bad; i++) {
+        arguments[i].type = form_get_text(rd, a, e);
+        arguments[i].value = form_get_text(rd, a, e);
+        arguments[i].literal = form_get_text(rd, a, e);
+    }
+    m->n_arguments = (uint32_t)n;
+    m->arguments = arguments;
+    return m;
+}
+
+static int get_masks(struct rd *rd, struct arena *a, struct table_parts *parts, struct err *e) {
+    uint64_t n = rd_uvarint(rd), next = 0;
+    if (n == 0) rd->bad = true;
+    for (uint64_t i = 0; i < n && !rd->bad; i++) {
+        uint64_t at = rd_uvarint(rd);
+        if (at < next || at >= parts->n_columns) rd->bad = true;
+        if (rd->bad) break;
+        next = at + 1;
+        if (!(parts->columns[at].mask = get_mask(rd, a, e))) return -1;
+    }
+    return e->set ? -1 : 0;
 }
 
 static int get_column(struct rd *rd, const struct object_place *at, struct arena *a, struct schema_column *col, struct err *e) {
@@ -95,7 +150,7 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     if (id.p) memcpy(t->id, id.p, sizeof t->id);
     t->created_ms = (int64_t)rd_u64(&rd);
     uint64_t ids = rd_uvarint(&rd), n = rd_uvarint(&rd);
-    if (rd.bad || (version != FORM_VERSION && version != FORM_WITH_DROPPED) || ids > DEFINITION_COLUMNS_MAX || n > ids || n > rd_left(&rd)) goto damaged;
+    if (rd.bad || version < FORM_VERSION || version > FORM_WITH_MASKS || ids > DEFINITION_COLUMNS_MAX || n > ids || n > rd_left(&rd)) goto damaged;
     parts.n_column_ids = (uint32_t)ids;
     parts.n_columns = (uint32_t)n;
     parts.columns = ARENA_ARRAY(a, n + 1, struct schema_column);
@@ -103,7 +158,9 @@ static int get_table(struct slice form, const struct object_place *at, struct ar
     for (uint64_t i = 0; i < n && !rd.bad; i++)
         if (get_column(&rd, at, a, &parts.columns[i], e)) return -1;
     parts.options = form_get_options(&rd, a, &parts.n_options, e);
-    if (version == FORM_WITH_DROPPED && !rd.bad && get_dropped(&rd, a, &parts, e)) return -1;
+    if (version >= FORM_WITH_DROPPED && !rd.bad && get_dropped(&rd, a, &parts, e)) return -1;
+    if (version == FORM_WITH_DROPPED && parts.n_dropped == 0) rd.bad = true;
+    if (version == FORM_WITH_MASKS && !rd.bad && get_masks(&rd, a, &parts, e)) return -1;
     if (rd.bad || rd_left(&rd)) goto damaged;
     if (table_assemble(a, &parts, t, e)) return -1;
     if (is_sound(t)) return 0;
@@ -120,6 +177,13 @@ static void *decode(struct slice form, const struct object_place *at, struct are
     return get_table(form, at, a, t, e) ? NULL : t;
 }
 
+static int check_mask(const struct schema_mask *m, struct err *e) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < m->n_arguments; i++) bytes += strlen(m->arguments[i].type) + strlen(m->arguments[i].value) + strlen(m->arguments[i].literal);
+    if (bytes <= DEFINITION_MASK_BYTES_MAX) return 0;
+    return err_invalid(e, "The arguments of a mask must not be more than %d bytes long (got %zu bytes)", DEFINITION_MASK_BYTES_MAX, bytes);
+}
+
 static int check(const void *definition, struct err *e) {
     const struct schema_table *t = definition;
     if (t->n_column_ids > DEFINITION_COLUMNS_MAX) return err_invalid(e, "A table may have at most %d columns", DEFINITION_COLUMNS_MAX);
@@ -127,6 +191,7 @@ static int check(const void *definition, struct err *e) {
     for (uint32_t i = 0; i < t->n_columns; i++) {
         size_t n = strlen(t->columns[i].name);
         if (n > DEFINITION_NAME_MAX) return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)", DEFINITION_NAME_MAX, n);
+        if (t->columns[i].mask && check_mask(t->columns[i].mask, e)) return -1;
     }
     return 0;
 }

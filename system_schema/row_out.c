@@ -86,6 +86,17 @@ void row_texts(struct row_out *ro, const char *column, uint32_t n, const char *c
     put_buf(ro, column, &b);
 }
 
+void row_bools(struct row_out *ro, const char *column, uint32_t n, const bool *values) {
+    struct buf b;
+    buf_init(&b, 0);
+    buf_u32(&b, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t byte = values[i];
+        put_item(&b, slice_of(&byte, 1));
+    }
+    put_buf(ro, column, &b);
+}
+
 static void put_map(struct buf *b, uint32_t n, const struct schema_option *entries, size_t skip) {
     buf_u32(b, n);
     for (uint32_t i = 0; i < n; i++) {

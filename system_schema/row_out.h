@@ -33,6 +33,7 @@ void row_double(struct row_out *ro, const char *column, double v);
 void row_inet(struct row_out *ro, const char *column, const char *numeric);
 /* list<text> or set<text>, in the given order. */
 void row_texts(struct row_out *ro, const char *column, uint32_t n, const char *const *texts);
+void row_bools(struct row_out *ro, const char *column, uint32_t n, const bool *values); /* list<boolean> */
 void row_map(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries);
 /* Options named "group.key" as map<text, frozen<map<text, text>>>; they come sorted by name. */
 void row_map_of_maps(struct row_out *ro, const char *column, uint32_t n, const struct schema_option *entries);

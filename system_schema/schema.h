@@ -27,6 +27,16 @@ static inline bool schema_status_is_listed(enum schema_status s) {
 
 enum schema_column_kind { COLUMN_PARTITION_KEY, COLUMN_CLUSTERING, COLUMN_STATIC, COLUMN_REGULAR };
 
+/* MASKED WITH, which is told and does nothing: values are masked by a Cassandra that is told to, and as it comes it is not. */
+struct schema_mask_argument {
+    const char *type, *value, *literal; /* type as CQL; value: its text (AbstractType.getString), of null none; literal: as CQL writes it */
+};
+struct schema_mask {
+    const char *function; /* a native one, without system. */
+    uint32_t n_arguments; /* behind the column's value */
+    const struct schema_mask_argument *arguments;
+};
+
 struct schema_column {
     const char *name;
     const struct cql_type *type;
@@ -35,6 +45,7 @@ struct schema_column {
     bool desc;         /* clustering order */
     uint32_t id;       /* of its cells: unique in the table for ever */
     uint32_t ordinal;  /* index in schema_table.columns */
+    const struct schema_mask *mask; /* NULL: none */
 };
 
 struct schema_option {

@@ -85,12 +85,18 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*(const struct schema_column *const *)a)->name, (*(const struct schema_column *const *)b)->name);
 }
 
-int emit_columns(struct row_out *ro, const struct schema_table *t) {
-    static const char *const kinds[] = {"partition_key", "clustering", "static", "regular"};
+static const struct schema_column **columns_by_name(struct row_out *ro, const struct schema_table *t) {
     const struct schema_column **sorted = ARENA_ARRAY(ro->ctx->arena, t->n_columns, const struct schema_column *);
-    if (!sorted) return err_nomem(ro->ctx->err);
+    if (!sorted) return err_nomem(ro->ctx->err), NULL;
     for (uint32_t i = 0; i < t->n_columns; i++) sorted[i] = &t->columns[i];
     qsort(sorted, t->n_columns, sizeof *sorted, by_name);
+    return sorted;
+}
+
+int emit_columns(struct row_out *ro, const struct schema_table *t) {
+    static const char *const kinds[] = {"partition_key", "clustering", "static", "regular"};
+    const struct schema_column **sorted = columns_by_name(ro, t);
+    if (!sorted) return -1;
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const struct schema_column *col = sorted[i];
         bool key = schema_column_is_key(col);
@@ -119,6 +125,42 @@ static int emit_all_columns(struct row_out *ro, const struct schema_space *space
     struct schema_table_cursor at = schema_tables_begin(&space->tables);
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
         if (schema_status_is_listed(t->status) && emit_columns(ro, t)) return -1;
+    return 0;
+}
+
+static int emit_mask(struct row_out *ro, const struct schema_table *t, const struct schema_column *col) {
+    const struct schema_mask *m = col->mask;
+    const char *types[DEFINITION_MASK_ARGUMENTS_MAX], *values[DEFINITION_MASK_ARGUMENTS_MAX];
+    bool nulls[DEFINITION_MASK_ARGUMENTS_MAX];
+    for (uint32_t i = 0; i < m->n_arguments; i++) {
+        types[i] = m->arguments[i].type;
+        values[i] = m->arguments[i].value;
+        nulls[i] = strcmp(m->arguments[i].literal, "null") == 0;
+    }
+    row_out_begin(ro);
+    row_text(ro, "keyspace_name", t->keyspace->name);
+    row_text(ro, "table_name", t->name);
+    row_text(ro, "column_name", col->name);
+    row_bools(ro, "function_argument_nulls", m->n_arguments, nulls);
+    row_texts(ro, "function_argument_types", m->n_arguments, types);
+    row_texts(ro, "function_argument_values", m->n_arguments, values);
+    row_text(ro, "function_keyspace", "system");
+    row_text(ro, "function_name", m->function);
+    return row_out_emit(ro);
+}
+
+static int emit_masks(struct row_out *ro, const struct schema_table *t) {
+    const struct schema_column **sorted = columns_by_name(ro, t);
+    if (!sorted) return -1;
+    for (uint32_t i = 0; i < t->n_columns; i++)
+        if (sorted[i]->mask && emit_mask(ro, t, sorted[i])) return -1;
+    return 0;
+}
+
+static int emit_all_masks(struct row_out *ro, const struct schema_space *space) {
+    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    for (const struct schema_table *t; (t = schema_tables_next(&at));)
+        if (schema_status_is_listed(t->status) && emit_masks(ro, t)) return -1;
     return 0;
 }
 
@@ -195,6 +237,7 @@ static int emit_virtual_tables(struct row_out *ro, const struct schema_space *sp
 YIELD_EACH(schema_keyspaces, false, emit_keyspace)
 YIELD_EACH(schema_tables, false, emit_tables)
 YIELD_EACH(schema_columns, false, emit_all_columns)
+YIELD_EACH(schema_column_masks, false, emit_all_masks)
 YIELD_EACH(schema_types, false, emit_types)
 YIELD_EACH(schema_dropped_columns, false, emit_all_dropped)
 YIELD_EACH(virtual_keyspaces, true, emit_keyspace)

@@ -30,6 +30,7 @@ YIELDS(prepared_statements);
 YIELDS(schema_keyspaces);
 YIELDS(schema_tables);
 YIELDS(schema_columns);
+YIELDS(schema_column_masks);
 YIELDS(schema_types);
 YIELDS(schema_dropped_columns);
 YIELDS(mcs_keyspaces);

@@ -57,6 +57,8 @@ struct function_args {
  * NULL: no such function for these arguments, with Cassandra's ERR_INVALID. */
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
                                         const struct receiver *to) MUST_CHECK;
+/* Did function_resolve say that there is none of the name? */
+bool function_is_unknown(const struct err *e);
 /* "system.floor : (date, duration(constant)) -> date"; constants: a bit for each argument that is said to be one; reversed: of those that are columns in descending order. */
 void function_print(const struct function *f, uint32_t constants, uint32_t reversed, struct buf *out);
 
@@ -89,6 +91,7 @@ int function_resolve_vector(struct compile *c, const char *name, const struct fu
 
 /* function_mask.c: likewise, those that mask values; to: as of function_resolve. */
 int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to, const struct function **out) MUST_CHECK;
+bool function_masks(const struct function *f);
 
 /* function_number.c */
 int function_cast_number(const struct function_in *in, struct buf *out);

@@ -284,6 +284,8 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
     return 1;
 }
 
+bool function_is_unknown(const struct err *e) { return strncmp(e->text, "Unknown function ", 17) == 0; }
+
 const struct function *function_resolve(struct compile *c, const char *keyspace, const char *name, const struct function_args *args,
                                         const struct receiver *to) {
     struct candidates k = {.c = c, .name = name};

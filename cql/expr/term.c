@@ -303,16 +303,17 @@ struct term *cqli_term(struct compile *c, const struct ast_expr *x, const struct
     return to->type ? compile_value(c, x, to, depth) : compile_untyped(c, x, to, depth);
 }
 
+void cqli_search_refuse(struct compile *c) {
+    err_clear(c->err);
+    err_invalid(c->err, "A value nests too many calls for their types to be found");
+}
+
 struct term *term_compile(struct compile *c, const struct ast_expr *x, const struct receiver *to) {
     struct term_search search;
     struct compile mine = *c;
-    search.steps = TERM_STEPS + TERM_STEPS_PER_BYTE * (uint64_t)x->source.n; /* what a search may cost */
-    search.remembers = false;
-    search.hints = search.untyped = 0;
+    cqli_search_init(&search, x->source.n);
     mine.search = &search;
     struct term *t = cqli_term(&mine, x, to, 0);
-    if (search.steps) return t;
-    err_clear(c->err);
-    err_invalid(c->err, "A value nests too many calls for their types to be found");
-    return NULL;
+    if (!search.steps) cqli_search_refuse(c);
+    return search.steps ? t : NULL;
 }

@@ -73,8 +73,6 @@ const struct function *cqli_find_call(struct compile *c, const struct ast_expr *
 
 /* ---- errors in the words of the select list ---- */
 
-static bool is_unknown(const struct err *e) { return strncmp(e->text, "Unknown function ", 17) == 0; }
-
 static void reword_unknown(struct compile *c, const struct ast_expr *x) {
     if (x->kind == EXPR_CAST) {
         struct slice text = cqli_expr_text(c, x->args[0]);
@@ -162,7 +160,7 @@ static struct term *compile_function(struct compile *c, const struct ast_expr *x
         return NULL;
     }
     if (!f) {
-        if (c->scope && is_unknown(c->err)) reword_unknown(c, x);
+        if (c->scope && function_is_unknown(c->err)) reword_unknown(c, x);
         if (c->scope) c->scope->names_fault = x->kind != EXPR_CAST;
         return NULL;
     }

@@ -28,6 +28,15 @@ struct term_search {
     } memo[TERM_MEMO];
 };
 
+/* bytes: of the text that the search is for, which says what it may cost. */
+static inline void cqli_search_init(struct term_search *s, size_t bytes) {
+    s->steps = TERM_STEPS + TERM_STEPS_PER_BYTE * (uint64_t)bytes;
+    s->remembers = false;
+    s->hints = s->untyped = 0;
+}
+/* In the place of whatever error: the steps are used up. */
+void cqli_search_refuse(struct compile *c);
+
 /* Any expression. to->type may be NULL where a row is looked at: nothing says what it is for. NULL with err. */
 struct term *cqli_term(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) MUST_CHECK;
 /* Evaluates what can be evaluated now. What fails is left as it is, and fails when it is run. NULL with err. */

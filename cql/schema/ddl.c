@@ -148,6 +148,5 @@ int ddl_column(struct compile *c, const char *keyspace, const struct ast_column 
     out->name = col->name;
     out->kind = col->is_static ? COLUMN_STATIC : COLUMN_REGULAR;
     out->type = ddl_type(c, keyspace, col->type);
-    if (!out->type) return -1;
-    return col->mask ? ddl_refuse_mask(c) : 0;
+    return out->type ? 0 : -1;
 }

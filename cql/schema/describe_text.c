@@ -87,12 +87,22 @@ void describe_type(const struct describe_text *d, const struct schema_type *type
     buf_put_str(d->out, ");");
 }
 
+static void put_mask(struct buf *out, const struct schema_mask *m) {
+    buf_printf(out, " MASKED WITH system.%s(", m->function);
+    for (uint32_t i = 0; i < m->n_arguments; i++) {
+        if (i) buf_put_str(out, ", ");
+        buf_put_str(out, m->arguments[i].literal);
+    }
+    buf_u8(out, ')');
+}
+
 static void put_column(struct buf *out, const struct schema_column *col, bool only_key, bool last) {
     buf_put_str(out, "    ");
     ast_print_name(col->name, out);
     buf_u8(out, ' ');
     cql_type_print(col->type, out);
     if (col->kind == COLUMN_STATIC) buf_put_str(out, " static");
+    if (col->mask) put_mask(out, col->mask);
     if (only_key) buf_put_str(out, " PRIMARY KEY");
     buf_put_str(out, last ? "\n" : ",\n");
 }

@@ -1,3 +1,4 @@
+#include "cql/expr/column_mask.h"
 #include "cql/expr/term.h"
 #include "cql/schema/ddl.h"
 
@@ -12,14 +13,31 @@ static struct option_list *list_new(struct compile *c) {
     return l;
 }
 
-static int add(struct compile *c, const struct ast_alter_table *a, struct catalog_change *change) {
+/* Whether masks are switched on is asked of columns that are there, and not of those that come. */
+static int mask(struct compile *c, const struct catalog_change *change, const struct ast_column_mask *m, struct catalog_column *col) {
+    struct receiver column = {.keyspace = change->keyspace, .table = change->name, .name = col->name, .type = col->type};
+    if (!m) return 0;
+    col->mask = column_mask_compile(c, &column, m);
+    return col->mask ? 0 : -1;
+}
+
+/* Faults are told column by column. */
+static int check_added(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, const struct catalog_column *col) {
+    if (a->column_if_not_exists && schema_column_find(table, col->name)) return 0;
+    if (catalog_check_added(table, col, c->err) || ddl_check_nested(c, col, true)) return -1;
+    return catalog_check_comes_back(table, col, c->arena, c->err);
+}
+
+static int add(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
     struct catalog_column *columns = ARENA_ARRAY(c->arena, a->n_columns, struct catalog_column);
     if (!columns) return err_nomem(c->err);
     change->n_columns = a->n_columns;
     change->columns = columns;
     change->column_conditional = a->column_if_not_exists;
-    for (uint32_t i = 0; i < a->n_columns; i++)
-        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i]) || ddl_check_nested(c, &columns[i], true)) return -1;
+    for (uint32_t i = 0; i < a->n_columns; i++) {
+        if (ddl_column(c, change->keyspace, &a->columns[i], &columns[i]) || mask(c, change, a->columns[i].mask, &columns[i])) return -1;
+        if (check_added(c, a, table, &columns[i])) return -1;
+    }
     return 0;
 }
 
@@ -89,9 +107,8 @@ static int rename_columns(const struct ast_alter_table *a, struct catalog_change
     return 0;
 }
 
-/* No column has one: nothing changes. */
 static int drop_mask(struct compile *c, const struct ast_alter_table *a, const struct schema_table *table, struct catalog_change *change) {
-    change->column_conditional = true;
+    change->unmask = a->columns[0].name;
     if (a->column_if_exists || schema_column_find(table, a->columns[0].name)) return 0;
     return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name, table->name);
 }
@@ -108,7 +125,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);
     if (!table || table->keyspace->is_system) return 0; /* the catalogue says what is to be said */
     switch (a->op) {
-    case ALTER_TABLE_ADD: return add(c, a, change);
+    case ALTER_TABLE_ADD: return add(c, a, table, change);
     case ALTER_TABLE_WITH: return with(c, a, table, change);
     case ALTER_TABLE_ADD_TAGS:
     case ALTER_TABLE_DROP_TAGS: return tags(c, a, change);

@@ -568,7 +568,8 @@ class Table:
         if kind < 0.6 and not self.counters and (self.dropped or self.regular):
             return self.drop_or_add()
         self.added += 1
-        return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}"
+        mask = self.rng.choice([" MASKED WITH DEFAULT", " MASKED WITH mask_null()", " MASKED WITH mask_replace(null)"]) if self.chance(0.2) else ""
+        return f"ALTER TABLE {self.name} ADD a{self.added} {nested_type(self.rng, self.rng.choice([0, 1, 2, 3, 5, 12, 24]))}{mask}"
 
     def description(self, rng):
         """A statement that tells what the table and its types are."""
