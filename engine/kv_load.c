@@ -10,7 +10,7 @@
 
 #include "base/fault.h"
 
-enum { FILE_BYTES = 64 << 20 /* as large as the files of a compaction */ };
+enum { FILE_BYTES = 16 << 20 /* what is compacted with one of them later is written anew with all of it */ };
 
 struct load {
     struct kv_load load;

@@ -681,10 +681,23 @@ static void set_table_options(struct rocks *r) {
     rocksdb_block_based_options_destroy(t);
 }
 
+/* Levels are sized from the last one, so that each holds a tenth of the next and nine tenths of all rows lie in one place, once. What is compacted is written anew in pieces as large as a file and
+ * what lies below it, and only then do the old ones go: small files need little room meanwhile. Files of deeper levels are larger, for there are many of them. */
+static void set_levels(struct rocks *r) {
+    enum { FLUSHED = 2, FILES = 8, GROWTH = 2 }; /* files before they are compacted; files of the first level; how much larger those of the next level are */
+    int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression, rocksdb_lz4_compression,
+                          rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression}; /* flushed files, then the first level that is in use and those below */
+    const uint64_t first = FLUSHED * (uint64_t)memtable_bytes(r);
+    rocksdb_options_set_compression_per_level(r->options, compression, 7);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(r->options, 1);
+    rocksdb_options_set_level0_file_num_compaction_trigger(r->options, FLUSHED);
+    rocksdb_options_set_max_bytes_for_level_base(r->options, first);
+    rocksdb_options_set_target_file_size_base(r->options, first / FILES);
+    rocksdb_options_set_target_file_size_multiplier(r->options, GROWTH);
+}
+
 static void set_options(struct rocks *r) {
     rocksdb_options_t *o = r->options = rocksdb_options_create();
-    int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression, rocksdb_lz4_compression,
-                          rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression};
     /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may not */
     rocksdb_options_set_wal_recovery_mode(o, r->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
     if (r->view) rocksdb_options_set_db_log_dir(o, "/dev/null"); /* which is no folder: RocksDB goes on without a log of its own */
@@ -692,8 +705,7 @@ static void set_options(struct rocks *r) {
     rocksdb_options_set_write_buffer_size(o, memtable_bytes(r));
     rocksdb_options_set_max_write_buffer_number(o, r->o.memtables ? r->o.memtables : 4);
     rocksdb_options_set_arena_block_size(o, r->o.memtable_bytes && r->o.memtable_bytes < 8 << 20 ? r->o.memtable_bytes / 8 : 1 << 20);
-    rocksdb_options_set_compression_per_level(o, compression, 7);
-    rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 0); /* with it, "below L1" would be every level */
+    set_levels(r);
     rocksdb_options_set_max_background_jobs(o, r->o.background_jobs ? (int)r->o.background_jobs : 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
     rocksdb_options_set_manual_wal_flush(o, GATHERS_LOG && !r->o.write_through);

@@ -223,7 +223,7 @@ void fault_rule_fail(const struct fault_rule *r, const struct cql_request *q, st
     struct slice id = prepared_id_of(q);
     d->consistency = *r->consistency ? r->level : q->params.consistency;
     d->received = r->received;
-    d->required = r->has[FAULT_COLUMN_required] ? r->required : r->received + 1;
+    d->required = r->has[FAULT_COLUMN_required] ? r->required : r->received < INT32_MAX ? r->received + 1 : INT32_MAX;
     d->failures = r->has[FAULT_COLUMN_failures] ? r->failures : 1;
     d->data_present = r->data_present;
     snprintf(d->write_type, sizeof(d->write_type), "%.19s", write_type_of(r, q));

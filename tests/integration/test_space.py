@@ -1,5 +1,7 @@
 """Tables that go: a drop and a truncation answer at once whatever the table holds, the space comes back soon, and those who read beside it do not notice."""
 import os
+import random
+import threading
 import time
 
 import pytest
@@ -50,3 +52,52 @@ def test_a_large_table_goes_at_once_and_its_space_comes_back(new_server, stateme
         while server.bytes_on_disk() > before + held // 3:
             assert time.monotonic() < end, f"{server.bytes_on_disk() - before} of {held} bytes are still held"
             time.sleep(0.2)
+
+
+class Most(threading.Thread):
+    """The most that the data folder ever took, looked at ten times a second."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.stopped, self.on_disk = server, threading.Event(), 0
+
+    def run(self):
+        while not self.stopped.wait(0.1):
+            self.on_disk = max(self.on_disk, self.server.bytes_on_disk())
+
+
+def at_rest(server):
+    """Waits until nothing is compacted: the data folder has been as large as it is for a while."""
+    end, same, size = time.monotonic() + 60, 0, -1
+    while same < 3:
+        assert time.monotonic() < end, "the data folder goes on changing"
+        time.sleep(0.1)
+        now = server.bytes_on_disk()
+        same, size = (same + 1 if now == size else 0), now
+
+
+def test_rows_that_are_written_again_and_again_take_little_more_than_once_their_space(new_server):
+    """Compactions write what they take before the old files go: in pieces, not all of the data at a time. They are waited for after each memtable, so that how fast the machine is does not count."""
+    rows, size, memtables = 12_000, 5_000, 8
+    server = new_server("--mode", "cassandra", "--durability", "none", "--memtables", str(memtables))
+    with server.cluster(schema_metadata_enabled=False, protocol_version=4) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v blob)")
+        insert = session.prepare("INSERT INTO k.t (p, v) VALUES (?, ?)")
+        chance = random.Random(1)
+
+        def write(keys):
+            for at in range(0, len(keys), 400):
+                execute_concurrent_with_args(session, insert, [(p, os.urandom(size)) for p in keys[at : at + 400]], concurrency=32, raise_on_first_error=True)
+                at_rest(server)
+
+        write(range(rows))
+        most = Most(server)
+        most.start()
+        write([chance.randrange(rows) for _ in range(2 * rows)])
+        most.stopped.set()
+        most.join()
+    live = rows * size
+    assert most.on_disk > live, f"{most.on_disk} bytes on disk, {live} live"
+    assert most.on_disk < 1.6 * live + 2 * memtables * MB, f"{most.on_disk / live:.2f} times what is live, a log of at most {memtables} MB in that"
