@@ -133,7 +133,8 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     struct ast_stmt *ast = r->tree ? r->tree : cql_parse(r->arena, query, r->err);
     if (!ast) return NULL;
     r->stmt_kind = ast->kind;
-    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = compat_in(r, &r->db->options.compat), .now_us = r->now_us, .err = r->err};
+    struct compile c = {.arena = r->arena, .schema = r->schema, .keyspace = keyspace, .binds = binds, .compat = compat_in(r, &r->db->options.compat), .now_us = r->now_us, .err = r->err,
+                        .permit = cql_permit, .asked_by = r};
     struct cql_statement *s = cql_compile(&c, ast);
     if (!s) blame_table(r, c.tables);
     return s;

@@ -53,6 +53,8 @@ static struct permit_need need_of(const struct cql_statement *s) {
     case STMT_RESTORE_TABLE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
     case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
     case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
+    case STMT_CREATE_FUNCTION: case STMT_CREATE_AGGREGATE: return (struct permit_need){1u << MAY_CREATE, {.kind = RESOURCE_OF_ALL_FUNCTIONS_IN, .keyspace = s->plan}};
+    case STMT_DROP_FUNCTION: case STMT_DROP_AGGREGATE: case STMT_DROP_INDEX: case STMT_DROP_VIEW: return (struct permit_need){0}; /* there is none */
     case STMT_USE: case STMT_DESCRIBE: return (struct permit_need){0};
     case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST:
     case STMT_ADD_IDENTITY: case STMT_DROP_IDENTITY: return (struct permit_need){0};

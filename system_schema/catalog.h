@@ -134,6 +134,9 @@ struct catalog_change {
     bool at_once; /* ALTER: the object stays ACTIVE: no rule delays it or lets it fail */
 };
 
+/* -1: what is said of a change of one of the server's own keyspaces. The catalogue says it; who compiles a statement says it before what is wrong in it. */
+int catalog_refuse_system(const struct catalog_change *change, struct err *e);
+
 /* Checks the change against the current state, persists it and starts it. 1: done, *out is what clients are told; 0: nothing
  * to do (IF [NOT] EXISTS), *out is filled too; -1: err (Invalid, AlreadyExists, Unauthorized, Config). In keyspaces mode clients
  * are told at once; in cassandra mode when the object has its final status: *unfinished is what catalog_outcome is

@@ -14,19 +14,15 @@ static const struct schema_keyspace *system_keyspace(struct catalog *c, const ch
     return NULL;
 }
 
-/* The replicated system keyspaces are guarded by permissions in Cassandra, the others by name. */
-static int refuse_system(struct apply *a) {
-    const struct catalog_change *ch = a->change;
-    if (!system_keyspace(a->c, ch->keyspace)) return 0;
-    bool guarded_by_name = strcmp(ch->keyspace, "system_traces") != 0;
-    if (ch->op == CATALOG_CREATE_KEYSPACE) return err_invalid(a->err, "System keyspace '%s' is not user-modifiable", ch->keyspace);
-    if (guarded_by_name) return err_set(a->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
+int catalog_refuse_system(const struct catalog_change *ch, struct err *e) {
+    if (ch->op == CATALOG_CREATE_KEYSPACE) return err_invalid(e, "System keyspace '%s' is not user-modifiable", ch->keyspace);
+    if (!schema_system_is_replicated(ch->keyspace)) return err_set(e, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", ch->keyspace);
     bool drops = ch->op == CATALOG_DROP_KEYSPACE || ch->op == CATALOG_DROP_TABLE || ch->op == CATALOG_DROP_TYPE;
     bool creates = ch->op == CATALOG_CREATE_TABLE || ch->op == CATALOG_CREATE_TYPE, of_type = ch->op == CATALOG_ALTER_TYPE || ch->op == CATALOG_DROP_TYPE;
     const char *verb = creates ? "CREATE" : drops ? "DROP" : "ALTER";
-    if (creates || of_type) return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <all tables in %s>", verb, ch->keyspace);
-    if (ch->name) return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <table %s.%s>", verb, ch->keyspace, ch->name);
-    return err_set(a->err, ERR_UNAUTHORIZED, "Cannot %s <keyspace %s>", verb, ch->keyspace);
+    if (creates || of_type) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <all tables in %s>", verb, ch->keyspace);
+    if (ch->name) return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <table %s.%s>", verb, ch->keyspace, ch->name);
+    return err_set(e, ERR_UNAUTHORIZED, "Cannot %s <keyspace %s>", verb, ch->keyspace);
 }
 
 bool apply_is_unfit(const struct entry *x, bool to_drop) {
@@ -529,7 +525,7 @@ static int check_and_change(struct apply *a) {
     };
     uint32_t pending = 0;
     for (const struct entry *x = a->c->busy; x; x = x->busy_next) pending += entry_is_pending(x);
-    if (refuse_system(a)) return -1;
+    if (system_keyspace(a->c, a->change->keyspace) && catalog_refuse_system(a->change, a->err)) return -1;
     if (pending >= QUOTA_CONCURRENT_DDL && quota_exceeded(a, REFUSE_CONCURRENT_DDL, QUOTA_CONCURRENT_DDL)) return -1;
     return ops[a->change->op](a);
 }

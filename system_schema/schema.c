@@ -123,6 +123,10 @@ const struct schema_type *schema_type_find(const struct schema *s, const char *k
     return t && (t->status == SCHEMA_ACTIVE || t->status == SCHEMA_UPDATING) ? t : NULL;
 }
 
+bool schema_system_is_replicated(const char *keyspace) {
+    return strcmp(keyspace, "system_auth") == 0 || strcmp(keyspace, "system_distributed") == 0 || strcmp(keyspace, "system_traces") == 0;
+}
+
 const char *option_find(const struct schema_option *options, uint32_t n, const char *name) {
     for (uint32_t i = 0; i < n; i++)
         if (strcmp(options[i].name, name) == 0) return options[i].value;

@@ -145,6 +145,9 @@ struct schema {
     const struct schema_space *const *spaces;
 };
 
+/* Of the server's own keyspaces those that Cassandra replicates: it guards them by permissions, the others by their names. */
+bool schema_system_is_replicated(const char *keyspace);
+
 void schema_ref(const struct schema *s);
 void schema_unref(const struct schema *s);
 /* Holds a table, its columns and types, and its keyspace's definition, beyond the snapshot. */

@@ -32,6 +32,8 @@ struct table_use {
 
 struct term_scope;
 struct term_search;
+struct cql_request;
+struct cql_statement;
 
 struct compile {
     struct arena *arena; /* of the prepared statement */
@@ -45,4 +47,7 @@ struct compile {
     int64_t now_us; /* the timestamp literal "now": of when the statement is compiled, as in Cassandra */
     struct term_scope *scope; /* the row that expressions may look at (expr/selector.h); NULL: they are values of the statement */
     struct term_search *search; /* term_compile's own: what finding types may cost, and has found */
+    /* May the one who asks change the schema so? Asked by what compiles such a statement before it tells what is there; NULL: asked when it runs. */
+    int (*permit)(struct cql_request *r, const struct cql_statement *s);
+    struct cql_request *asked_by;
 };

@@ -62,9 +62,9 @@ static bool is_system(const struct asker *a, const struct resource *on) {
 static int may_grant(const struct asker *a, const struct named_permissions *p) {
     if (p->permissions & ~(1u << MAY_SELECT) && is_system(a, &p->on))
         return err_set(a->r->err, ERR_UNAUTHORIZED, "Granting permissions on system keyspaces is strictly limited, this operation is not permitted");
-    if (asker_must(a, MAY_AUTHORIZE, &p->on)) return -1;
+    if (asker_must_by_name(a, MAY_AUTHORIZE, &p->on)) return -1;
     for (int i = 0; i < PERMISSIONS; i++)
-        if (p->permissions & 1u << i && asker_must(a, (enum permission)i, &p->on)) return -1;
+        if (p->permissions & 1u << i && asker_must_by_name(a, (enum permission)i, &p->on)) return -1;
     return 0;
 }
 

@@ -141,8 +141,8 @@ static int list_permissions(struct listing *l) {
     const char *of = l->plan->ast->of;
     const struct asker *a = l->a;
     const struct resource on = {.kind = RESOURCE_OF_ROLE, .name = of};
-    if (of && named_exists(a, &on, "")) return -1;
     if (!l->plan->permissions.on_any && named_exists(a, &l->plan->permissions.on, "")) return -1;
+    if (of && named_exists(a, &on, "")) return -1;
     if (!a->superuser && !(of && role_is_member(a->roles, a->role, of))) {
         if (!of) return err_set(a->r->err, ERR_UNAUTHORIZED, "You are not authorized to view everyone's permissions");
         return err_set(a->r->err, ERR_UNAUTHORIZED, "You are not authorized to view %s's permissions", of);

@@ -2,26 +2,29 @@
 #include "access/password.h"
 #include "cql/roles/roles.h"
 
-/* ---- compile ---- */
+/* ---- what this server has no use for ---- */
 
-static int refuse_list(struct compile *c, const char *before, uint32_t n, const struct slice *items, const char *behind) {
+static int refuse_list(struct err *e, const char *before, uint32_t n, const struct slice *items, const char *behind) {
     struct buf text;
     buf_init(&text, 0);
     buf_put_str(&text, before);
     for (uint32_t i = 0; i < n; i++) buf_printf(&text, "%s%.*s", i ? ", " : "", SLICE_FMT(items[i]));
     buf_put_str(&text, behind);
-    return err_set_buf(c->err, ERR_INVALID, &text);
+    return err_set_buf(e, ERR_INVALID, &text);
 }
 
-/* What this server has no use for: a node of its own data centre only, no groups of addresses, no options. */
-static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
-    const struct ast_role *role = &ast->other->role;
-    const struct ast_role_options *o = &role->options;
-    out->plan = (void *)role;
-    if (o->given & ROLE_OPTIONS) return err_invalid(c->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS");
+/* A node of its own data centre only, no groups of addresses, no options. */
+static int check_options(const struct ast_role_options *o, struct err *e) {
+    if (o->given & ROLE_OPTIONS) return err_invalid(e, "org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS");
     if (o->given & ROLE_DATACENTERS && !o->all_datacenters)
-        return refuse_list(c, "Invalid value(s) for DATACENTERS '[", o->n_datacenters, o->datacenters, "]',All values must be valid datacenters");
-    if (o->given & ROLE_CIDRS && !o->all_cidrs) return refuse_list(c, "Invalid CIDR group(s): [", o->n_cidrs, o->cidrs, "]. Available CIDR Groups are: []");
+        return refuse_list(e, "Invalid value(s) for DATACENTERS '[", o->n_datacenters, o->datacenters, "]',All values must be valid datacenters");
+    if (o->given & ROLE_CIDRS && !o->all_cidrs) return refuse_list(e, "Invalid CIDR group(s): [", o->n_cidrs, o->cidrs, "]. Available CIDR Groups are: []");
+    return 0;
+}
+
+static int compile_role(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
+    (void)c;
+    out->plan = (void *)&ast->other->role;
     return 0;
 }
 
@@ -48,15 +51,30 @@ static int hash_given(struct cql_request *r, const struct ast_role_options *o, c
     return password_hash(password, room, r->err);
 }
 
+static int may_create(const struct asker *a, const struct ast_role *role);
+static int may_alter(const struct asker *a, const struct ast_role *role);
+static int create(struct asker *a, const struct ast_role *role, const char *hash);
 static int alter(struct asker *a, const struct ast_role *role, const char *hash);
 
 /* Nobody needs to log in, so nobody has: in Cassandra's order. */
 static enum cql_outcome refuse_anonymous(struct cql_request *r, change_fn change, const struct ast_role_options *o) {
     struct asker nobody;
+    if (check_options(o, r->err)) return CQL_FAILED;
     if (change == alter && o->given & ROLE_SUPERUSER) err_set(r->err, ERR_UNAUTHORIZED, "Only superusers are allowed to alter superuser status");
     else if (o->given & (ROLE_PASSWORD | ROLE_HASHED_PASSWORD))
         err_invalid(r->err, "org.apache.cassandra.auth.CassandraRoleManager doesn't support %s", o->given & ROLE_PASSWORD ? "PASSWORD" : "HASHED_PASSWORD");
     return r->err->set || asker_init(&nobody, r, NULL) ? CQL_FAILED : CQL_DONE;
+}
+
+/* Who may not do it is not told what is wrong with it. */
+static int permit(struct cql_request *r, change_fn change, const struct ast_role *role) {
+    const struct role_set *roles = access_roles(r->db->options.access);
+    struct asker a;
+    int rc = asker_init(&a, r, roles);
+    if (!rc && change == create) rc = may_create(&a, role);
+    if (!rc && change == alter) rc = may_alter(&a, role);
+    role_set_unref(roles);
+    return rc;
 }
 
 static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
@@ -66,7 +84,7 @@ static enum cql_outcome change_roles(struct cql_request *r, change_fn change) {
     char room[PASSWORD_HASH_MAX];
     const char *hash;
     if (!access) return refuse_anonymous(r, change, &role->options);
-    if (hash_given(r, &role->options, room, &hash)) return CQL_FAILED;
+    if (permit(r, change, role) || check_options(&role->options, r->err) || hash_given(r, &role->options, room, &hash)) return CQL_FAILED;
     const struct role_set *roles = access_begin(access);
     int rc = asker_init(&a, r, roles) || change(&a, role, hash) ? -1 : 0;
     access_end(access);
@@ -99,16 +117,20 @@ static int grant_to_creator(struct asker *a, const struct ast_role *role) {
     return rc ? err_nomem(a->r->err) : put(a, &next);
 }
 
-static int create(struct asker *a, const struct ast_role *role, const char *hash) {
+static int may_create(const struct asker *a, const struct ast_role *role) {
     const struct resource roles = {.kind = RESOURCE_OF_ALL_ROLES};
     const struct ast_role_options *o = &role->options;
     if (asker_must(a, MAY_CREATE, &roles)) return -1;
-    if (o->given & ROLE_SUPERUSER && o->superuser && !a->superuser)
-        return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can create a role with superuser status");
+    if (!(o->given & ROLE_SUPERUSER) || !o->superuser || a->superuser) return 0;
+    return err_set(a->r->err, ERR_UNAUTHORIZED, "Only superusers can create a role with superuser status");
+}
+
+static int create(struct asker *a, const struct ast_role *role, const char *hash) {
+    if (may_create(a, role)) return -1;
     if (!*role->name) return err_invalid(a->r->err, "Role name can't be an empty string");
     if (role_find(a->roles, role->name)) return role->if_not_exists ? 0 : err_invalid(a->r->err, "%s already exists", role->name);
     struct role made = {.name = role->name, .hash = "", .login = role->user};
-    take_options(&made, o, hash);
+    take_options(&made, &role->options, hash);
     return put(a, &made) || grant_to_creator(a, role) ? -1 : 0;
 }
 
@@ -118,6 +140,7 @@ static int create(struct asker *a, const struct ast_role *role, const char *hash
 static int may_alter_own(const struct asker *a, const struct ast_role_options *o) {
     if (o->given & ROLE_LOGIN) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter LOGIN");
     if (o->given & ROLE_SUPERUSER) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter SUPERUSER");
+    if (o->given & ROLE_OPTIONS) return err_set(a->r->err, ERR_UNAUTHORIZED, "You aren't allowed to alter OPTIONS");
     return 0;
 }
 

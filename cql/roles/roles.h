@@ -24,6 +24,8 @@ struct asker {
 int asker_init(struct asker *a, struct cql_request *r, const struct role_set *roles) MUST_CHECK;
 /* -1 and ERR_UNAUTHORIZED: the one who asks has no such permission on it. */
 int asker_must(const struct asker *a, enum permission p, const struct resource *on) MUST_CHECK;
+/* The same; the permission and the resource are named, of roles too. */
+int asker_must_by_name(const struct asker *a, enum permission p, const struct resource *on) MUST_CHECK;
 
 /* What a GRANT, REVOKE or (listed) LIST names, in the statement's arena; ERR_SYNTAX when none of the permissions means anything there, but for LIST. */
 struct named_permissions {

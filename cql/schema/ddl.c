@@ -57,13 +57,13 @@ const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
     return NULL;
 }
 
+int ddl_permit(struct compile *c, const struct cql_statement *s) { return c->permit ? c->permit(c->asked_by, s) : 0; }
+
 int ddl_refuse(struct compile *c, const char *feature) { return err_invalid(c->err, "%s is not yet supported.", feature); }
 
-/* Told before what else is wrong. The replicated system keyspaces are guarded by permissions, and the catalogue says so. */
-int ddl_refuse_system(struct compile *c, const char *keyspace) {
-    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, keyspace);
-    if (!ks || !ks->is_system || strcmp(keyspace, "system_traces") == 0) return 0;
-    return err_set(c->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", keyspace);
+int ddl_refuse_system(struct compile *c, const struct catalog_change *change) {
+    const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
+    return ks && ks->is_system ? catalog_refuse_system(change, c->err) : 0;
 }
 
 int ddl_refuse_mask(struct compile *c) {

@@ -119,7 +119,7 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     if (!change || !(change->keyspace = ddl_keyspace(c, &a->table))) return -1;
     change->name = a->table.name;
     change->conditional = a->if_exists;
-    if (ddl_refuse_system(c, change->keyspace)) return -1;
+    if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
     if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
     if (a->op == ALTER_TABLE_WITH && table_props_kinds(c, &a->props)) return -1;
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);

@@ -209,6 +209,12 @@ static int take_options(struct create *t, struct catalog_change *change) {
     return 0;
 }
 
+static int check_compact(const struct create *t) {
+    for (uint32_t i = 0; i < t->ast->n_columns && t->ast->props.compact_storage; i++)
+        if (t->ast->columns[i].is_static) return err_invalid(t->c->err, "Static columns are not supported in COMPACT STORAGE tables");
+    return 0;
+}
+
 static int check_counter_options(const struct create *t, const struct catalog_change *change) {
     bool is_counter = t->ordered[t->n_ordered - 1].type->id == CQL_COUNTER;
     for (uint32_t i = 0; i < change->n_options && is_counter; i++)
@@ -224,13 +230,13 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     change->keyspace = t.keyspace;
     change->name = t.name;
     change->conditional = t.ast->if_not_exists;
-    if (check_read(&t) || ddl_refuse_system(c, t.keyspace) || table_props_kinds(c, &t.ast->props)) return -1;
+    if (check_read(&t) || ddl_refuse_system(c, change) || ddl_permit(c, out) || table_props_kinds(c, &t.ast->props)) return -1;
     for (uint32_t i = 0; i < t.ast->n_columns; i++)
         if (t.ast->columns[i].mask) return ddl_refuse_mask(c);
     if (check_existence(&t)) return -1;
     if (take_options(&t, change) || declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
+    if (check_compact(&t) || table_id(t.c, &t.ast->props, change) || check_counter_options(&t, change) || check_name(&t)) return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
-    if (table_id(t.c, &t.ast->props, change) || check_counter_options(&t, change) || check_name(&t)) return -1;
     change->n_columns = t.n_ordered;
     change->columns = t.ordered;
     return 0;

@@ -6,7 +6,8 @@ static int compile_drop_table(struct compile *c, const struct ast_stmt *ast, str
     change->keyspace = ddl_keyspace(c, &ast->drop.name);
     change->name = ast->drop.name.name;
     change->conditional = ast->drop.if_exists;
-    return change->keyspace ? 0 : -1;
+    if (!change->keyspace) return -1;
+    return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
 }
 
 const struct statement_ops drop_table_ops = {compile_drop_table, ddl_run, ddl_more};

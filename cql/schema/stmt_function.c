@@ -9,10 +9,16 @@
 static const char *keyspace_of(struct compile *c, const struct ast_name *name) {
     const char *keyspace = ddl_keyspace(c, name);
     const struct schema_keyspace *found = keyspace ? schema_keyspace_find(c->schema, keyspace) : NULL;
-    bool kept = found && found->is_system && strcmp(keyspace, "system_auth") && strcmp(keyspace, "system_traces") && strcmp(keyspace, "system_distributed");
+    bool kept = found && found->is_system && !schema_system_is_replicated(keyspace);
     if (!kept) return keyspace;
     err_invalid(c->err, "System keyspace '%s' is not user-modifiable", keyspace);
     return NULL;
+}
+
+/* The plan is the keyspace's name. */
+static int may_create(struct compile *c, const char *keyspace, struct cql_statement *out) {
+    out->plan = (void *)keyspace;
+    return ddl_permit(c, out);
 }
 
 static int check_directives(struct compile *c, bool or_replace, bool if_not_exists) {
@@ -23,8 +29,8 @@ static int check_directives(struct compile *c, bool or_replace, bool if_not_exis
 
 static int compile_create_function(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_create_function *f = &ast->other->create_function;
-    (void)out;
-    if (!keyspace_of(c, &f->name) || check_directives(c, f->or_replace, f->if_not_exists)) return -1;
+    const char *keyspace = keyspace_of(c, &f->name);
+    if (!keyspace || may_create(c, keyspace, out) || check_directives(c, f->or_replace, f->if_not_exists)) return -1;
     return err_invalid(c->err, "User-defined functions are disabled in cassandra.yaml - set user_defined_functions_enabled=true to enable");
 }
 
@@ -69,8 +75,7 @@ static int compile_create_aggregate(struct compile *c, const struct ast_stmt *as
     const char *keyspace = keyspace_of(c, &a->name);
     struct compile there = *c;
     struct buf text;
-    (void)out;
-    if (!keyspace || check_directives(c, a->or_replace, a->if_not_exists)) return -1;
+    if (!keyspace || may_create(c, keyspace, out) || check_directives(c, a->or_replace, a->if_not_exists)) return -1;
     if (!schema_keyspace_find(c->schema, keyspace)) return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
     there.keyspace = keyspace;
     buf_init(&text, 1 << 16);

@@ -101,6 +101,7 @@ static int compile_create(struct compile *c, const struct ast_stmt *ast, struct 
     if (!change) return -1;
     change->keyspace = k->name;
     change->conditional = k->if_not_exists;
+    if (ddl_permit(c, out)) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, k->name);
     if (ks && ks->is_system) return 0;
     if (check_name(c, k->name) || take_first(c, &k->props, change)) return -1;
@@ -114,7 +115,7 @@ static int compile_alter(struct compile *c, const struct ast_stmt *ast, struct c
     if (!change) return -1;
     change->keyspace = k->name;
     change->conditional = k->if_exists;
-    if (ddl_refuse_system(c, k->name)) return -1;
+    if ((!schema_system_is_replicated(k->name) && ddl_refuse_system(c, change)) || ddl_permit(c, out)) return -1;
     if (!k->add_tags && !k->drop_tags) {
         if (take_first(c, &k->props, change)) return -1;
         return take_rest(c, &k->props, change);
@@ -136,7 +137,7 @@ static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cq
     if (!change) return -1;
     change->keyspace = ast->keyspace.name;
     change->conditional = ast->keyspace.if_exists;
-    return 0;
+    return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
 }
 
 const struct statement_ops create_keyspace_ops = {compile_create, ddl_run, ddl_more};

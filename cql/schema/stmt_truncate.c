@@ -8,6 +8,7 @@ static int compile_truncate(struct compile *c, const struct ast_stmt *ast, struc
     struct catalog_change *change = ddl_change_new(c, CATALOG_TRUNCATE_TABLE, out);
     if (!change || !(change->keyspace = ddl_keyspace(c, name))) return -1;
     change->name = name->name;
+    if (ddl_permit(c, out)) return -1;
     const struct schema_table *t = schema_table_find(c->schema, change->keyspace, change->name, c->err);
     if (!t) return -1;
     if (t->virt && t->virt->erased) {

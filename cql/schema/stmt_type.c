@@ -40,6 +40,7 @@ static int compile_create_type(struct compile *c, const struct ast_stmt *ast, st
     if (!change || !(change->keyspace = ddl_keyspace(c, &a->name))) return -1;
     change->name = a->name.name;
     change->conditional = a->if_not_exists;
+    if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     if (!ks || ks->is_system || schema_type_any(c->schema, change->keyspace, change->name)) return 0; /* the catalogue says what is to be said */
     struct catalog_column *fields = ARENA_ARRAY(c->arena, a->n_fields, struct catalog_column);
@@ -67,6 +68,7 @@ static int compile_alter_type(struct compile *c, const struct ast_stmt *ast, str
     change->name = a->name.name;
     change->conditional = a->if_exists;
     change->column_conditional = a->field_if_exists || a->field_if_not_exists;
+    if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
     const struct schema_keyspace *ks = schema_keyspace_find(c->schema, change->keyspace);
     if (!ks || ks->is_system || !schema_type_any(c->schema, change->keyspace, change->name)) return 0;
     if (a->op == ALTER_TYPE_ALTER) return err_invalid(c->err, "Altering field types is no longer supported");
@@ -93,7 +95,8 @@ static int compile_drop_type(struct compile *c, const struct ast_stmt *ast, stru
     change->keyspace = ddl_keyspace(c, &ast->drop.name);
     change->name = ast->drop.name.name;
     change->conditional = ast->drop.if_exists;
-    return change->keyspace ? 0 : -1;
+    if (!change->keyspace) return -1;
+    return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
 }
 
 const struct statement_ops create_type_ops = {compile_create_type, ddl_run, ddl_more};

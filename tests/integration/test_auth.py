@@ -13,7 +13,6 @@ from cassandra.cluster import NoHostAvailable
 
 from tally_server import ROOT, Server
 
-RECORDED = ROOT / "tests" / "integration" / "roles.recorded"
 
 
 def log_in(server, name, password, **options):
@@ -39,7 +38,7 @@ def credentials(tmp_path, *lines, mode=0o600):
 # ---- every statement ----
 
 def answer(session, statement):
-    """As roles.recorded has it: the first twelve rows, or the error."""
+    """As the recorded files have it: the first twelve rows, or the error."""
     try:
         rows = session.execute(statement)
         return f"OK   {statement} -> {rows.column_names} {[tuple(r) for r in rows][:12]}"
@@ -47,11 +46,13 @@ def answer(session, statement):
         return f"ERR  {statement} -> {type(e).__name__} {e}"[:len(f"ERR  {statement} -> {type(e).__name__} ") + 300]
 
 
-def test_statements_about_roles_answer_as_cassandra_answered(new_server):
-    """roles.recorded holds what Apache Cassandra 5.0.8 with PasswordAuthenticator and CassandraAuthorizer answered, in this order."""
+@pytest.mark.parametrize("recorded", ["roles.recorded", "permissions.recorded"])
+def test_statements_answer_as_cassandra_answered(new_server, recorded):
+    """What Apache Cassandra 5.0.8 with PasswordAuthenticator and CassandraAuthorizer answered, in this order: statements about roles; and of each kind of statement
+    some by one who may do nothing, on what is there and what is not, sound and faulty."""
     s = new_server("--mode", "cassandra", "--auth", "password")
     session, clusters, checked = None, [], 0
-    for line in RECORDED.read_text().splitlines():
+    for line in (ROOT / "tests" / "integration" / recorded).read_text().splitlines():
         if line.startswith("--- login failed"):
             who, words = line.removeprefix("--- login failed ").split("] ", 1)
             assert words in refused_login(s, *ast.literal_eval(who + "]"))
