@@ -35,7 +35,7 @@ static void put_scalar(const struct cql_type *t, struct slice v, struct buf *out
     default: break;
     }
     if (v.n == 0) {
-        buf_put_str(out, t->id == CQL_EMPTY || t->id == CQL_LEXICAL_UUID ? "\"\"" : "null");
+        buf_put_str(out, "\"\"");
         return;
     }
     if (t->id == CQL_FLOAT || t->id == CQL_DOUBLE) {

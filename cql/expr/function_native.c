@@ -122,7 +122,17 @@ int function_token(const struct function_in *in, struct buf *out) {
     return rc;
 }
 
+/* Cassandra gives the function what it makes of the bytes: of none, of these types, a null. */
+static bool is_nothing(const struct cql_type *t, struct value v) {
+    bool something = t->n_args || t->id == CQL_ASCII || t->id == CQL_TEXT || t->id == CQL_BLOB || t->id == CQL_EMPTY || t->id == CQL_LEXICAL_UUID || cql_type_is_custom(t);
+    return v.n == 0 && !something;
+}
+
 int function_to_json(const struct function_in *in, struct buf *out) {
+    if (is_nothing(in->f->args[0], in->args[0])) {
+        buf_put_str(out, "null");
+        return 0;
+    }
     if (value_is_null(in->args[0]) || cql_type_has_json(in->f->args[0])) {
         cql_value_json(in->f->args[0], in->args[0], out);
         return 0;

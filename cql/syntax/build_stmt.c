@@ -1,5 +1,6 @@
 /* Nodes of properties and statements. */
 #include "cql/syntax/build.h"
+#include "cql/syntax/object_name.h"
 
 /* ---- properties ---- */
 
@@ -199,6 +200,19 @@ struct ast_column_mask *cqli_mask(struct parse *p, struct ast_name f, struct seq
     m->function = f;
     if (args) m->n_args = args->n, m->args = args->p;
     return m;
+}
+
+struct slice cqli_object_name(struct parse *p, struct token t, bool plural) {
+    struct slice s = cqli_token_text(p, t);
+    bool pattern;
+    if (s.n == 0) {
+        cqli_refuse(p, "Empty JMX object name supplied");
+        return s;
+    }
+    if (slice_is(s, "*:*")) cqli_refuse(p, "Please use ALL MBEANS instead of wildcard pattern");
+    if (!object_name_read(s, &pattern)) cqli_refuse(p, "%.*s is not a valid JMX object name", SLICE_FMT(s));
+    else if (plural && !pattern) cqli_refuse(p, "Plural form used, but non-pattern JMX object name specified (%.*s)", SLICE_FMT(s));
+    return s;
 }
 
 struct ast_stmt *cqli_alter_columns(struct parse *p, struct ast_stmt *s, enum ast_alter_table_op op, struct seq *columns) {

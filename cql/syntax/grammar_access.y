@@ -152,8 +152,8 @@ resource(A) ::= FUNCTION function_name(N) LP types_opt(L) RP. {
     A = (struct ast_resource){.kind = RESOURCE_FUNCTION, .name = N, .n_args = L->n, .arg_types = L->p};
 }
 resource(A) ::= ALL MBEANS. { A = (struct ast_resource){.kind = RESOURCE_ALL_MBEANS}; }
-resource(A) ::= MBEAN STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEAN, .mbean = cqli_token_text(p, S)}; }
-resource(A) ::= MBEANS STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEANS, .mbean = cqli_token_text(p, S)}; }
+resource(A) ::= MBEAN STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEAN, .mbean = cqli_object_name(p, S, false)}; }
+resource(A) ::= MBEANS STRING(S). { A = (struct ast_resource){.kind = RESOURCE_MBEANS, .mbean = cqli_object_name(p, S, true)}; }
 %type resource_word {struct token} /* the same of resources */
 resource_word(A) ::= ALL(B). { A = B; }
 resource_word(A) ::= ROLE(B). { A = B; }

@@ -114,6 +114,21 @@ static bool adds_to_list(const struct modify_op *op) {
            (op->kind == MODIFY_SET || op->kind == MODIFY_ADD || op->kind == MODIFY_PREPEND);
 }
 
+/* Of no bytes Cassandra makes nothing where a client's list is read, of these types, and fails inside when it writes it. */
+static bool is_nothing(const struct cql_type *t, struct value v) {
+    return v.n == 0 && (t->id == CQL_BIGINT || t->id == CQL_BOOLEAN || t->id == CQL_DECIMAL || t->id == CQL_DOUBLE || t->id == CQL_FLOAT || t->id == CQL_INET ||
+                        t->id == CQL_INT || t->id == CQL_TIMESTAMP || t->id == CQL_TIMEUUID || t->id == CQL_UUID || t->id == CQL_VARINT);
+}
+
+static int check_bound_list(struct modify_write *w, const struct modify_op *op, struct value v) {
+    struct cql_elems it;
+    struct value item;
+    if (!adds_to_list(op) || !op->value || term_bind_index(op->value) < 0 || v.n < 0 || cql_elems_open(op->column->type, value_slice(v), &it)) return 0;
+    while (cql_elems_next(&it, &item))
+        if (is_nothing(op->column->type->args[0], item)) return err_invalid(w->r->err, "An element of list %s must not be empty", op->column->name);
+    return 0;
+}
+
 /* The increment: counter.c makes the new value of it. */
 static int count(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, struct value v) {
     if (value_is_null(v)) return err_invalid(w->r->err, "Invalid null value for counter increment");
@@ -140,7 +155,7 @@ static int increase(struct modify_write *w, const struct cell_writer *cw, const 
 
 static int run_op(struct modify_write *w, struct cell_writer *cw, const struct modify_op *op, const struct eng_row *current, struct op_write *c) {
     struct value v, element = {.n = 0};
-    if (op_value(w, op, &v) || op_element(w, op, &element)) return -1;
+    if (op_value(w, op, &v) || check_bound_list(w, op, v) || op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
     int nothing = op->kind == MODIFY_INCREASE ? increase(w, cw, op, current, &v) : 0;
     if (nothing) return nothing < 0 ? -1 : 0;

@@ -8,7 +8,7 @@ left out, doubled, and swapped with the next; and with --random N each token is 
 signs of CQL. With --words the statements are those of syntax_words.cql, with every word of keyword.def in the place of %s. What comes of it is only prepared, so nothing is changed. Both servers must run in the same keyspace of their own, which is
 made for it and dropped again. Answers are compared where either says that the syntax is wrong, with --all everywhere. Differences are
 printed by class: what the two said, with the words of the statement taken out. Where Cassandra's parser fails inside (a null pointer behind its
-own recovery), the difference is counted as explained. Ends with "N passed, N explained, N failed"; exits non-zero when one failed.
+own recovery), or goes on reading behind a fault and tells first what it comes to there, the difference is counted as explained. Ends with "N passed, N explained, N failed"; exits non-zero when one failed.
 """
 import argparse
 import collections
@@ -24,6 +24,10 @@ from wire import ERRORS, Client, Lost  # noqa: E402
 
 TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$.*?\$\$|[A-Za-z_]\w*|-?\d+(?:\.\d+)?|\+=|-=|<=|>=|!=|\.\.|\S""")
 FAILED_INSIDE = "reason: NullPointerException"
+# What Cassandra's parser looks at while it reads, behind a fault that it has passed over, too: keyspaces of functions, names of MBeans, whether a
+# permission means anything on a resource, columns that are declared twice. To Tally the statement cannot be read, and that is all.
+TOLD_WHILE_READING = ("ConfigError: Keyspace ks doesn't exist", "SyntaxError: x is not a valid JMX object name",
+                      "SyntaxError: Resource type DataResource does not support any of the requested permissions", "Invalid: Duplicate column 'd' declaration for table 'a'")
 KEYSPACE = "syntax_mutants"
 SCHEMA = ["CREATE TYPE u (a int, b text)",
           "CREATE TABLE t (k int, c int, v int, w text, s int STATIC, l list<int>, m map<int, int>, e set<int>, f frozen<tuple<int, int>>, u u, PRIMARY KEY (k, c))",
@@ -110,13 +114,17 @@ def class_of(tally, cassandra):
     return f"{shape(tally)}  |  {shape(cassandra)}"
 
 
+def is_explained(tally, cassandra):
+    return FAILED_INSIDE in cassandra or (cassandra in TOLD_WHILE_READING and tally.startswith("SyntaxError: line "))
+
+
 def compare(addresses, statements, everything, found):
     pair = Pair(addresses)
     for statement in statements:
         tally, cassandra = pair.answers(statement)
         if not everything and not any(a.startswith("SyntaxError") for a in (tally, cassandra)):
             continue
-        outcome = "passed" if tally == cassandra else "explained" if FAILED_INSIDE in cassandra else "failed"
+        outcome = "passed" if tally == cassandra else "explained" if is_explained(tally, cassandra) else "failed"
         found[outcome].append((statement, tally, cassandra))
     pair.close()
 

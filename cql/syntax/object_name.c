@@ -1,0 +1,70 @@
+#include "cql/syntax/object_name.h"
+
+#include "base/name_tree.h"
+
+enum { PROPERTIES_MAX = 64 };
+
+struct reader {
+    const char *p, *end;
+    bool pattern, any, open; /* any: * stands for further properties; open: it is what was read last */
+    uint32_t n;
+    struct slice keys[PROPERTIES_MAX];
+};
+
+static bool read_domain(struct reader *r) {
+    for (; r->p < r->end && *r->p != ':'; r->p++) {
+        if (*r->p == '\n') return false;
+        if (*r->p == '*' || *r->p == '?') r->pattern = true;
+    }
+    return r->p < r->end && ++r->p < r->end;
+}
+
+static bool read_key(struct reader *r) {
+    const char *from = r->p;
+    while (r->p < r->end && *r->p != '=' && !strchr("*?,:\n", *r->p)) r->p++;
+    if (r->p == r->end || *r->p != '=' || r->p == from) return false;
+    struct slice key = slice_of(from, (size_t)(r->p++ - from));
+    for (uint32_t i = 0; i < r->n; i++)
+        if (slice_eq(r->keys[i], key)) return false;
+    if (r->n == PROPERTIES_MAX) return false;
+    r->keys[r->n++] = key;
+    return true;
+}
+
+static bool read_quoted(struct reader *r) {
+    for (r->p++; r->p < r->end && *r->p != '"'; r->p++) {
+        if (*r->p == '\n') return false;
+        if (*r->p == '*' || *r->p == '?') r->pattern = true;
+        if (*r->p == '\\' && (++r->p == r->end || !*r->p || !strchr("\\\"?*n", *r->p))) return false;
+    }
+    return r->p < r->end && (++r->p == r->end || *r->p == ',');
+}
+
+static bool read_value(struct reader *r) {
+    if (r->p < r->end && *r->p == '"') return read_quoted(r);
+    for (; r->p < r->end && *r->p != ','; r->p++) {
+        if (strchr("=:\"\n", *r->p)) return false;
+        if (*r->p == '*' || *r->p == '?') r->pattern = true;
+    }
+    return true;
+}
+
+static bool read_property(struct reader *r) {
+    r->open = *r->p == '*';
+    if (!r->open) return read_key(r) && read_value(r);
+    if (r->any) return false;
+    r->any = r->pattern = true;
+    return ++r->p == r->end || *r->p == ',';
+}
+
+bool object_name_read(struct slice s, bool *pattern) {
+    struct reader r = {.p = (const char *)s.p, .end = (const char *)s.p + s.n};
+    *pattern = false;
+    bool is = read_domain(&r);
+    while (is && r.p < r.end) {
+        is = read_property(&r);
+        if (is && r.p < r.end && ++r.p == r.end) is = r.open; /* a comma may be last behind * alone */
+    }
+    *pattern = r.pattern;
+    return is;
+}
