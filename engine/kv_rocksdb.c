@@ -682,17 +682,16 @@ static void set_table_options(struct rocks *r) {
 }
 
 /* Levels are sized from the last one, so that each holds a tenth of the next and nine tenths of all rows lie in one place, once. What is compacted is written anew in pieces as large as a file and
- * what lies below it, and only then do the old ones go: small files need little room meanwhile. Files of deeper levels are larger, for there are many of them. */
+ * what lies below it, and only then do the old ones go: small files need little room meanwhile. Those of deeper levels are larger, for there are many of them. */
 static void set_levels(struct rocks *r) {
-    enum { FLUSHED = 2, FILES = 8, GROWTH = 2 }; /* files before they are compacted; files of the first level; how much larger those of the next level are */
+    enum { FLUSHED = 2, FIRST = 2, FILES = 8, GROWTH = 2 }; /* files before they are compacted; a memtable's part that the first level holds, and one file of it; how much larger files of the next one are */
     int compression[7] = {rocksdb_no_compression, rocksdb_no_compression, rocksdb_lz4_compression, rocksdb_lz4_compression,
                           rocksdb_lz4_compression, rocksdb_lz4_compression, rocksdb_lz4_compression}; /* flushed files, then the first level that is in use and those below */
-    const uint64_t first = FLUSHED * (uint64_t)memtable_bytes(r);
     rocksdb_options_set_compression_per_level(r->options, compression, 7);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(r->options, 1);
     rocksdb_options_set_level0_file_num_compaction_trigger(r->options, FLUSHED);
-    rocksdb_options_set_max_bytes_for_level_base(r->options, first);
-    rocksdb_options_set_target_file_size_base(r->options, first / FILES);
+    rocksdb_options_set_max_bytes_for_level_base(r->options, memtable_bytes(r) / FIRST);
+    rocksdb_options_set_target_file_size_base(r->options, memtable_bytes(r) / FILES);
     rocksdb_options_set_target_file_size_multiplier(r->options, GROWTH);
 }
 
