@@ -3,7 +3,6 @@
 #include <cbor.h>
 
 #include "control_plane/document.h"
-#include "types/type.h"
 
 /* One open container, or text that comes in pieces: how many items are still to come. */
 struct level {
@@ -45,17 +44,8 @@ static bool wants_name(const struct reader *r) {
 }
 
 static void take_text(struct reader *r, struct slice s) {
-    struct err not_utf8 = {0};
-    check(r, cql_value_validate(cql_type_scalar(CQL_TEXT), s, &not_utf8) == 0);
     if (r->bad) return;
-    if (wants_name(r)) {
-        check(r, doc_name(&r->b, s));
-        count(r);
-        return;
-    }
-    struct doc *d = doc_add(&r->b, DOC_TEXT);
-    if (d) d->text = arena_dup(r->b.arena, s);
-    check(r, d && d->text.p);
+    check(r, wants_name(r) ? doc_name(&r->b, s) : doc_add_text(&r->b, s));
     count(r);
 }
 

@@ -1,5 +1,7 @@
 #include "control_plane/document.h"
 
+#include "types/type.h"
+
 struct doc *doc_new(struct arena *a, enum doc_kind kind) {
     struct doc *d = ARENA_NEW(a, struct doc);
     if (d) d->kind = kind;
@@ -86,6 +88,20 @@ struct doc *doc_add(struct doc_builder *b, enum doc_kind kind) {
     return d;
 }
 
+/* What a reader gives for a text may be none: half of a surrogate pair, say, which the next one would refuse. */
+static bool is_text(struct slice s) {
+    struct err not_utf8 = {0};
+    return cql_value_validate(cql_type_scalar(CQL_TEXT), s, &not_utf8) == 0;
+}
+
+bool doc_add_text(struct doc_builder *b, struct slice text) {
+    struct doc *d = is_text(text) ? doc_add(b, DOC_TEXT) : NULL;
+    if (!d) return false;
+    d->text = arena_dup(b->arena, text);
+    b->no_memory = b->no_memory || !d->text.p;
+    return d->text.p != NULL;
+}
+
 struct doc *doc_begin(struct doc_builder *b, enum doc_kind kind) {
     struct doc *d = b->depth < DOCUMENT_DEPTH ? doc_add(b, kind) : NULL;
     if (d) b->open[b->depth++] = d;
@@ -95,7 +111,7 @@ struct doc *doc_begin(struct doc_builder *b, enum doc_kind kind) {
 void doc_end(struct doc_builder *b) { b->depth--; }
 
 bool doc_name(struct doc_builder *b, struct slice name) {
-    if (!b->depth || b->open[b->depth - 1]->kind != DOC_MAP || b->name.p) return false;
+    if (!b->depth || b->open[b->depth - 1]->kind != DOC_MAP || b->name.p || !is_text(name)) return false;
     b->name = arena_dup(b->arena, name);
     b->no_memory = b->no_memory || !b->name.p;
     return b->name.p != NULL;

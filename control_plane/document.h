@@ -63,7 +63,9 @@ struct doc *doc_add(struct doc_builder *b, enum doc_kind kind) MUST_CHECK;
 /* The same, and what follows goes into it. */
 struct doc *doc_begin(struct doc_builder *b, enum doc_kind kind) MUST_CHECK;
 void doc_end(struct doc_builder *b);
-/* Copies. false: no map is open, or no memory. */
+/* A text, copied. False: it is none, or as doc_add. */
+bool doc_add_text(struct doc_builder *b, struct slice text) MUST_CHECK;
+/* Copies. false: no map is open, it is no text, or no memory. */
 bool doc_name(struct doc_builder *b, struct slice name) MUST_CHECK;
 
 /* Bodies: the arena holds the tree. NULL and ERR_INVALID: it cannot be read. An empty body is an empty map. */

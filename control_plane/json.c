@@ -26,13 +26,7 @@ static int on_real(void *b, double x) {
     return d != NULL;
 }
 
-static int on_text(void *b, const unsigned char *p, size_t n) {
-    struct doc_builder *builder = b;
-    struct doc *d = doc_add(b, DOC_TEXT);
-    if (d) d->text = arena_dup(builder->arena, slice_of(p, n));
-    return d && d->text.p;
-}
-
+static int on_text(void *b, const unsigned char *p, size_t n) { return doc_add_text(b, slice_of(p, n)); }
 static int on_map(void *b) { return doc_begin(b, DOC_MAP) != NULL; }
 static int on_list(void *b) { return doc_begin(b, DOC_LIST) != NULL; }
 static int on_name(void *b, const unsigned char *p, size_t n) { return doc_name(b, slice_of(p, n)); }
