@@ -424,6 +424,7 @@ static int read_vector(const struct cql_type *t, yajl_val j, int64_t now_us, str
         return refuse(before, "", j, e);
     }
     for (uint32_t i = 0; i < t->dimension; i++) {
+        if (YAJL_IS_NULL(j->u.array.values[i])) return err_invalid(e, "Invalid null element in list");
         struct buf element;
         buf_init(&element, out->limit);
         int rc = read_json(t->args[0], j->u.array.values[i], now_us, &element, e);

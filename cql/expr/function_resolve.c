@@ -261,6 +261,16 @@ static int resolve_best(struct compile *c, const char *name, const struct functi
     return 1;
 }
 
+static const struct function *refuse_own_type(struct compile *c, const char *name, const struct function_args *args, const struct cql_type *own) {
+    struct slice shown = args->text(args->arg, 0);
+    struct buf type;
+    buf_init(&type, 4096);
+    cql_type_print(own, &type);
+    err_invalid(c->err, "Function system.%s requires an argument of type text, but found argument %.*s of type %.*s", name, SLICE_FMT(shown), SLICE_FMT(buf_slice(&type)));
+    buf_fini(&type);
+    return NULL;
+}
+
 /* Functions of any argument type. 1 when name is one of them (then *out, or NULL with an error). */
 static int resolve_json(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
                         const struct function **out) {
@@ -279,7 +289,9 @@ static int resolve_json(struct compile *c, const char *name, const struct functi
         err_invalid(c->err, "%s() cannot be used in the selection clause of a SELECT statement", name);
     } else {
         const struct function *f = function_new(c, name, to->type, &text, 1, function_from_json);
-        *out = f && args->fits(args->arg, 0, text) == MATCH_NO ? refuse_argument(c, f, args, 0) : f;
+        const struct cql_type *own = args->type(args->arg, 0);
+        if (own && !function_type_fits(text, own)) *out = refuse_own_type(c, name, args, own);
+        else *out = f && args->fits(args->arg, 0, text) == MATCH_NO ? refuse_argument(c, f, args, 0) : f;
     }
     return 1;
 }

@@ -38,7 +38,7 @@ static int check_item(const struct term *t, struct cql_request *r, uint32_t i, s
     bool nullable = t->nulls || t->type->id == CQL_TUPLE || t->type->id == CQL_UDT;
     if (value_is_unset(v)) {
         if (t->type->id == CQL_UDT) return err_invalid(r->err, "Invalid unset value for field '%s' of user defined type %s", t->type->field_names[i], t->type->name);
-        if (t->type->id == CQL_TUPLE) return err_invalid(r->err, "Invalid unset value for tuple field number");
+        if (t->type->id == CQL_TUPLE) return err_invalid(r->err, "Invalid unset value for tuple field number %u", i);
         return err_invalid(r->err, "unset value is not supported inside %s", t->type->id == CQL_VECTOR ? "vectors" : "collections");
     }
     if (value_is_null(v) && !nullable)

@@ -453,7 +453,7 @@ condition_lhs(A) ::= condition_column(B) DOT name(F). {
     A->field = F;
 }
 condition(A) ::= condition_lhs(B) compare(O) term(C). { A = B; A->op = O; A->value = C; }
-condition(A) ::= condition_lhs(B) contains_op(O) term(C). { A = B; A->op = O; A->value = C; }
+condition(A) ::= condition_column(B) contains_op(O) term(C). { A = cqli_relation(p, REL_COLUMN, cqli_one_name(p, B), O, C); }
 condition(A) ::= condition_lhs(B) in_op(O) in_values(C). { A = cqli_in(p, B, C); A->op = O; }
 condition(A) ::= condition_lhs(B) in_op(O) marker(C). { A = B; A->op = O; A->value = C; }
 

@@ -22,9 +22,20 @@ static int check_value(struct cql_request *r, const struct schema_column *c, str
     return 0;
 }
 
+/* What is said of the columns of a tuple together: "Invalid unset value for tuple (c,d)". */
+static int refuse_columns(struct cql_request *r, const struct where_step *s, const char *words, const char *separator, const char *end) {
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    buf_put_str(&text, words);
+    for (uint32_t i = 0; i < s->n_columns; i++) buf_printf(&text, "%s%s", i ? separator : "", s->columns[i]->name);
+    buf_put_str(&text, end);
+    return err_set_buf(r->err, ERR_INVALID, &text);
+}
+
 /* Values of a tuple, one per column; those that are missing are null. */
 static int split_tuple(struct cql_request *r, const struct where_step *s, struct value tuple, uint32_t n, struct value *out) {
     for (uint32_t i = 0; i < n; i++) out[i] = value_null();
+    if (value_is_unset(tuple)) return refuse_columns(r, s, "Invalid unset value for tuple (", ",", ")");
     if (value_is_null(tuple)) return check_value(r, s->columns[0], tuple);
     struct rd rd = rd_of(value_slice(tuple));
     for (uint32_t i = 0; i < n && rd_left(&rd); i++) {
@@ -37,10 +48,17 @@ static int split_tuple(struct cql_request *r, const struct where_step *s, struct
 
 /* Values of = or of one value of IN: n_columns of them in out. */
 static int split_value(struct cql_request *r, const struct where_step *s, struct value v, struct value *out) {
-    if (!s->tuple) out[0] = v;
-    else if (split_tuple(r, s, v, s->n_columns, out)) return -1;
-    for (uint32_t i = 0; i < s->n_columns; i++)
-        if (check_value(r, s->columns[i], out[i])) return -1;
+    if (!s->tuple) {
+        out[0] = v;
+        return check_value(r, s->columns[0], v);
+    }
+    if (split_tuple(r, s, v, s->n_columns, out)) return -1;
+    bool of_several = s->kind == STEP_IN && (s->list || s->n_values > 1);
+    for (uint32_t i = 0; i < s->n_columns; i++) {
+        if (!value_is_null(out[i])) continue;
+        if (of_several) return refuse_columns(r, s, "Invalid null value in condition for columns: [", ", ", "]");
+        return err_invalid(r->err, "Invalid null value for column %s", s->columns[i]->name);
+    }
     return 0;
 }
 
@@ -51,6 +69,8 @@ static int list_values(struct cql_request *r, const struct where_step *s, struct
     const char *name = s->columns[0]->name;
     if (bind >= 0 && !s->tuple) list = r->params.values[bind];
     else if (term_eval(s->list, r, &list)) return -1;
+    if (s->tuple && value_is_unset(list)) return refuse_columns(r, s, "Invalid unset value for in(", ",", ")");
+    if (s->tuple && value_is_null(list)) return err_invalid(r->err, "Invalid null value for IN restriction");
     if (value_is_unset(list)) return err_invalid(r->err, "Invalid unset value for column %s", name);
     if (value_is_null(list)) return err_invalid(r->err, "Invalid null value for column %s", name);
     if (list.n < 4) return err_invalid(r->err, "Not enough bytes to read a list");
