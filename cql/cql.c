@@ -253,6 +253,8 @@ static enum cql_outcome run_execute_compared(struct cql_request *r) {
     return outcome;
 }
 
+bool cql_admits(const struct cql_db *db) { return db->options.admission.admit != NULL; }
+
 int cql_admit(struct cql_request *r) {
     const struct cql_admission *a = &r->db->options.admission;
     if (r->admitted || !a->admit) return 0;

@@ -1,6 +1,6 @@
 /* One query request from its envelope to its response: what dispatch, the loop and the workers hand to each other.
  *
- * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, or its body is copied, it runs
+ * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, alone or with others that it waits for (stage.h), or its body is copied, it runs
  * once more on a worker and comes back to the loop to be finished. Then it goes back to the spare ones with its arena.
  * It belongs to one thread at a time: the loop, or the worker that has it.
  */
@@ -59,6 +59,7 @@ struct np_call {
     struct np_reply reply;
     struct np_rows rows;
     enum cql_outcome outcome;
+    bool broken; /* it could not be answered, or is not to be: the connection goes */
     struct np_call_fault fault;
     uint64_t statement_id; /* as the ledger knows the statement; 0: not at all */
     struct slice statement_text;
@@ -72,6 +73,15 @@ struct np_call {
     struct cql_session session; /* a copy: the connection's stays with the loop */
     struct buf out;             /* rows are encoded here */
     uint64_t seq;               /* of the commit under a lock */
+};
+
+/* Calls of a loop that wait for one another (stage.h). */
+enum { NP_STAGED = 16 };
+struct np_stage {
+    struct np_call *calls[NP_STAGED];
+    unsigned n;
+    struct arena arena; /* what a plan needs, and nobody after it */
+    struct arena_share share;
 };
 
 /* Drops the references a run took. */

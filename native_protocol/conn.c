@@ -239,6 +239,8 @@ void npi_conn_answered(struct np_conn *c) {
 
 /* ---- input ---- */
 
+static void settle(struct np_conn *c) { c->loop->ops->settle(c->loop); }
+
 static uint32_t frame_max(const struct np_conn *c) {
     enum { BEFORE_STARTUP = 64 << 10 };
     return c->state < NP_CONN_READY && c->loop->o->frame_max > BEFORE_STARTUP ? BEFORE_STARTUP : c->loop->o->frame_max;
@@ -303,6 +305,7 @@ static void take_part(struct np_conn *c, struct slice in) {
     size_t rest = n > 0 ? c->large.n - (size_t)n : 0;
     if (active(c) && c->skip) pass_over(c, rest);
     else if (rest) bad_segment(c, "Bytes behind the envelope of a segment that is not self-contained");
+    settle(c);
     if (c->state == NP_CONN_CLOSED) return;
     buf_fini(&c->large);
 }
@@ -317,12 +320,15 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     if (!seg.self_contained) take_part(c, seg.payload);
     else if (c->large.n || c->skip) bad_segment(c, "A self-contained segment inside an envelope");
     else take_self_contained(c, seg.payload);
+    if (c->compression == NP_COMPRESS_LZ4) settle(c); /* the next one is unpacked where this one is */
     return n;
 }
 
 /* Large answers leave before the end of the wake-up, so that their buffer stays small, and the next one is still in the cache. */
 static void send_early(struct np_conn *c) {
-    if (c->output.open.n >= SEND_EARLY && c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
+    if (c->output.open.n < SEND_EARLY) return;
+    settle(c);
+    if (c->output.open.n == npi_conn_unsent(c)) npi_conn_flush(c);
 }
 
 /* Runs what is complete; returns the bytes that are done with. */
@@ -344,6 +350,7 @@ static size_t consume(struct np_conn *c, struct slice in) {
         c->begun_us = 0;
         send_early(c);
     }
+    settle(c);
     return done;
 }
 

@@ -5,6 +5,7 @@
 #include "native_protocol/offload.h"
 #include "native_protocol/recording.h"
 #include "native_protocol/sequence.h"
+#include "native_protocol/stage.h"
 
 /* ---- responses that need no call ---- */
 
@@ -85,14 +86,16 @@ static bool overloaded(const struct np_conn *c) {
     return npi_conn_unsent(c) > NP_OUT_MAX || (c->throw_on_overload && c->in_flight >= NP_IN_FLIGHT_MAX - 1);
 }
 
-static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
+/* NULL: it is answered. */
+static struct np_call *take(struct np_conn *c, const struct np_envelope *env, struct slice body) {
     struct np_call *call = overloaded(c) ? NULL : npi_call_take(c->loop);
     if (!call) {
         struct err e = {0};
+        npi_stage_finish(&c->loop->stage);
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
         answer_error(c, env, &e);
         npi_record_refused(c, env, body, &e);
-        return;
+        return NULL;
     }
     npi_conn_ref(c);
     call->conn = c;
@@ -101,10 +104,36 @@ static void on_query(struct np_conn *c, const struct np_envelope *env, struct sl
     call->started_us = env->flags & NP_FLAG_TRACING ? clock_machine_us(c->loop->o->clock) : 0;
     call->trace.n = 0;
     call->fault = (struct np_call_fault){0};
-    npi_call_run(call, c->loop->batch, false);
+    return call;
+}
+
+static void go_on(struct np_call *call) {
+    npi_call_go_on(call);
     if (call->outcome == CQL_OFFLOAD) npi_offload(call);
     else npi_call_finish(call);
 }
+
+static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
+    struct np_call *call = take(c, env, body);
+    if (!call) return;
+    npi_call_plan(call, &call->arena);
+    go_on(call);
+}
+
+/* One that npi_stage_may be said of. */
+static void on_staged(struct np_conn *c, const struct np_envelope *env) {
+    struct np_stage *s = &c->loop->stage;
+    struct np_call *call = take(c, env, env->body);
+    if (!call) return;
+    call->fault.asked = true;
+    npi_call_plan(call, &s->arena);
+    if (LIKELY(npi_stage_put(call))) return;
+    npi_stage_finish(s);
+    go_on(call);
+    npi_stage_clear(s);
+}
+
+static void settle(struct np_loop *l) { npi_stage_finish(&l->stage); }
 
 #define on_QUERY on_query
 #define on_PREPARE on_query
@@ -147,6 +176,8 @@ static int check_envelope(const struct np_conn *c, const struct np_envelope *env
 void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     struct err e;
     struct slice body = env->body;
+    if (npi_stage_may(c, env)) return on_staged(c, env);
+    npi_stage_finish(&c->loop->stage);
     err_clear(&e);
     if (check_envelope(c, env, &e)) {
         struct np_envelope as = *env;
@@ -166,5 +197,5 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     handler_of(env->opcode)(c, env, body);
 }
 
-const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .finish = npi_call_finish,
+const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .settle = settle, .finish = npi_call_finish,
                                             .abandoned = npi_offload_abandoned, .forget = npi_call_forget};

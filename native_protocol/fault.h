@@ -13,6 +13,8 @@ static inline bool npi_fault_may(const struct np_call *call) {
     const struct faults *all = call->conn->loop->o->faults;
     return UNLIKELY(all != NULL) && (faults_count(all) || call->fault.rule);
 }
+/* Whether any is set at all. */
+static inline bool npi_fault_any(const struct np_options *o) { return UNLIKELY(o->faults != NULL) && faults_count(o->faults); }
 /* A call that is planned and sized. True: it goes no further, and its outcome says why: FAILED, or OFFLOAD to start over. Whichever thread has the call. */
 bool npi_fault_before(struct np_call *call);
 /* The call is applied: what it did stands, whatever the fault answers. */

@@ -76,6 +76,8 @@ struct np_committer;
 struct np_loop_ops {
     /* An envelope has arrived; its body points into memory that may go when this returns. Answered now or later, or the connection fails. */
     void (*envelope)(struct np_conn *c, const struct np_envelope *env);
+    /* That memory goes, or the output is sent: what was kept of envelopes is answered now. */
+    void (*settle)(struct np_loop *l);
     /* A call has come back from a worker: its response is due, and the call goes back to the loop. */
     void (*finish)(struct np_call *call);
     /* The connection has closed while calls of it are with workers. */
@@ -104,7 +106,7 @@ struct np_loop {
     ev_timer tick, accept_again;
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
-    int64_t ended_us; /* wall clock, when a request of this wake-up ended last, which is when the next one begins; 0: none has */
+    int64_t now_us; /* wall clock, when a request of this wake-up ended last, or the first one began, which is when the next one begins; 0: none has */
     int64_t tick_us; /* machine time, of the last tick: good enough for time-outs, and costs nothing to ask */
     _Atomic int64_t seen_us; /* the same, for others to see that it ticks */
     _Atomic bool evicts; /* a budget chose connections of this loop */
@@ -116,6 +118,7 @@ struct np_loop {
     struct np_call *calls;
     unsigned n_calls;
     struct np_works leaving; /* calls of this wake-up that go to the workers */
+    struct np_stage stage;
 
     struct eng_batch *batch;
     struct np_held *held_now;          /* answers of this wake-up's batch; NULL: none */

@@ -146,7 +146,7 @@ static enum np_work_part run(struct np_work *w, struct eng_batch *batch) {
     if (may == NP_MAY_WAIT) return wait(call);
     call->n_parts++;
     if (call->outcome == CQL_AGAIN) npi_call_more(call, batch);
-    else npi_call_run(call, batch, true);
+    else npi_call_run(call, batch);
     if (call->outcome == CQL_AGAIN) {
         w->bytes = held_bytes(call);
         if (call->r.deadline_per_part) {

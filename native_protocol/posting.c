@@ -108,8 +108,7 @@ void npi_post(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
     int64_t begun_us = call->r.now_us, slow_us = l->o->slow_us ? atomic_load_explicit(l->o->slow_us, memory_order_relaxed) : 0;
     if (!is_posted(call)) return;
-    l->ended_us = clock_wall_us(l->o->clock);
-    int64_t took_us = l->ended_us > begun_us ? l->ended_us - begun_us : 0;
+    int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);
     bool posted = LIKELY(is_plain_read(call)) && ledger_post_read(l->o->ledger, l->number, &call->conn->account, call->statement_id, &call->cost, begun_us, took_us);
     if (UNLIKELY(!posted)) post(call, took_us);

@@ -83,7 +83,7 @@ static void fill_charge(struct capture_request *q, const struct np_call *call) {
 static void record(struct np_call *call, struct capture_recorder *to) {
     struct np_conn *c = call->conn;
     const struct capture_switch *is = capture_switch_of(to);
-    int64_t now = c->loop->ended_us ? c->loop->ended_us : clock_wall_us(c->loop->o->clock);
+    int64_t now = c->loop->now_us;
     size_t n;
     const struct capture_statement *statements = statements_of(call, &n);
     bool digested = capture_is_hashed(is) || holds_password(call);

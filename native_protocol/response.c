@@ -1,5 +1,7 @@
 #include "native_protocol/response.h"
 
+#include <assert.h>
+
 #include "native_protocol/metadata.h"
 
 /* A [bytes map] of one: its number, the key, and as its value a double, which is filled in at the end. */
@@ -172,7 +174,19 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
     r->out->p[r->start + 1] |= NP_FLAG_COMPRESSED;
 }
 
+void np_reply_seal(struct np_reply *r) {
+    np_envelope_end(r->out, r->start, 0);
+    r->sealed = true;
+}
+
+static int end_sealed(struct np_reply *r, const struct np_reply_extras *x) {
+    assert(!x->tracing_id && !x->n_warnings && !x->capacity.p && !x->throttle.p && x->compression == NP_COMPRESS_NONE);
+    if (r->has_charge) fill_charge(r, x);
+    return 0;
+}
+
 int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
+    if (r->sealed) return end_sealed(r, x);
     if (buf_failed(r->out) || (r->tail.p && np_blocks_push(&r->more, &r->tail))) return -1;
     if (LIKELY(r->has_charge && (x->asked || !warns(r, x)))) fill_charge(r, x);
     else if (r->has_charge) drop_charge(r);

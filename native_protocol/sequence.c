@@ -11,7 +11,13 @@
 
 /* ---- plan ---- */
 
-static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) {
+/* The wall clock, read once for what begins and what ends. */
+static int64_t loop_now(struct np_loop *l) {
+    if (!l->now_us) l->now_us = clock_wall_us(l->o->clock);
+    return l->now_us;
+}
+
+static void begin(struct np_call *call, struct eng_batch *batch, struct arena *arena, bool blocking) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
     call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
@@ -20,12 +26,12 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
     call->r = (struct cql_request){
         .db = o->db,
         .session = blocking ? &call->session : &c->session,
-        .arena = &call->arena,
+        .arena = arena,
         .err = &call->err,
         .cost = &call->cost,
         .sink = &call->rows.sink,
         .batch = batch,
-        .now_us = !blocking && call->conn->loop->ended_us ? call->conn->loop->ended_us : clock_wall_us(o->clock),
+        .now_us = blocking ? clock_wall_us(o->clock) : loop_now(c->loop),
         .blocking = blocking,
         .cancelled = blocking ? call->work.cancelled : NULL,
         .deadline_us = blocking ? call->work.deadline_us : 0,
@@ -39,8 +45,8 @@ static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) 
 }
 
 /* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
-static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
-    begin(call, batch, blocking);
+static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, struct arena *arena, bool blocking) {
+    begin(call, batch, arena, blocking);
     if (np_query_decode(&call->env, call->body, &call->arena, &call->r, &call->options, &call->err)) return CQL_FAILED;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
     return cql_run(&call->r);
@@ -110,10 +116,14 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     if (UNLIKELY(call->fault.rule != NULL) && is_planned(call->outcome)) npi_fault_after(call);
 }
 
-void npi_call_run(struct np_call *call, struct eng_batch *batch, bool blocking) {
-    if (blocking) npi_trace_step(call, NP_TRACE_WORKER, call->work.waited_us);
-    go_on(call, plan(call, batch, blocking));
+void npi_call_run(struct np_call *call, struct eng_batch *batch) {
+    npi_trace_step(call, NP_TRACE_WORKER, call->work.waited_us);
+    go_on(call, plan(call, batch, &call->arena, true));
 }
+
+void npi_call_plan(struct np_call *call, struct arena *arena) { call->outcome = plan(call, call->conn->loop->batch, arena, false); }
+
+void npi_call_go_on(struct np_call *call) { go_on(call, call->outcome); }
 
 void npi_call_more(struct np_call *call, struct eng_batch *batch) {
     call->r.batch = batch;
@@ -157,32 +167,39 @@ static void fill_account(struct np_call *call) {
     }
 }
 
-/* Of a response that waits to be durable the loop does both, when it is. -1: the connection cannot be answered, or is not to be. */
-static int acknowledge_and_account(struct np_call *call) {
+/* Of a response that waits to be durable the loop does both, when it is. False: the connection cannot be answered, or is not to be. */
+static bool acknowledge_and_account(struct np_call *call) {
     fill_account(call);
     if (UNLIKELY(npi_fault_hangs_up(call))) {
         eng_want_durable(call->conn->loop->o->eng, call->seq, 0); /* what was committed elsewhere; what the loop commits it asks for itself */
         ledger_claim_fini(&call->account.claim);
         np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
-        return -1;
+        return false;
     }
     int held = npi_answer_encode(call) ? -1 : npi_answer_deliver(call);
     if (held != 1 && call->account.claim.n) ledger_claim_fini(&call->account.claim);
     if (held != 1) np_account(&call->conn->loop->metrics, &call->account, call->account.failed ? NULL : &call->err);
-    return held < 0 ? -1 : 0;
+    return held >= 0;
 }
 
-void npi_call_finish(struct np_call *call) {
-    struct np_conn *c = call->conn;
-    struct np_loop *l = c->loop;
+static void answer(struct np_call *call) {
     check_outcome(call);
     adopt_session(call);
     count_work(call);
     npi_post_name(call);
-    bool broken = acknowledge_and_account(call);
+    call->broken = !acknowledge_and_account(call);
+}
+
+static void tell(struct np_call *call) {
     npi_audit_call(call);
     npi_post(call);
     npi_record(call);
+}
+
+static void let_go(struct np_call *call) {
+    struct np_conn *c = call->conn;
+    struct np_loop *l = c->loop;
+    bool broken = call->broken;
     npi_call_forget(call);
     if (call->offloaded) {
         c->offloaded--;
@@ -192,3 +209,13 @@ void npi_call_finish(struct np_call *call) {
     if (broken) npi_conn_close(c);
     npi_conn_unref(c);
 }
+
+void npi_calls_finish(struct np_call *const *calls, unsigned n) {
+    struct np_loop *l = calls[0]->conn->loop;
+    for (unsigned i = 0; i < n; i++) answer(calls[i]);
+    l->now_us = clock_wall_us(l->o->clock);
+    for (unsigned i = 0; i < n; i++) tell(calls[i]);
+    for (unsigned i = 0; i < n; i++) let_go(calls[i]);
+}
+
+void npi_call_finish(struct np_call *call) { npi_calls_finish(&call, 1); }

@@ -76,10 +76,11 @@ static void finish(struct np_call *call) {
     npi_conn_unref(c);
 }
 
+static void settle(struct np_loop *l) { (void)l; }
 static void forget(struct np_call *call) { (void)call; }
 static void abandoned(struct np_conn *c) { (void)c; }
 
-static const struct np_loop_ops ops = {.envelope = on_envelope, .finish = finish, .abandoned = abandoned, .forget = forget};
+static const struct np_loop_ops ops = {.envelope = on_envelope, .settle = settle, .finish = finish, .abandoned = abandoned, .forget = forget};
 
 void harness_work(struct harness *h, unsigned i, size_t n) {
     struct np_call *call = h->working[i];

@@ -110,6 +110,109 @@ static void fill(struct harness *h, int peer, int rows, size_t n) {
     buf_fini(&cql);
 }
 
+/* Behind the charge, which is the whole payload. */
+static const uint8_t *message_at(const uint8_t *envelope) {
+    enum { CHARGE = 2 + 2 + 13 + 4 + 8 };
+    assert_int_equal(envelope[1], NP_FLAG_PAYLOAD);
+    return envelope + NP_HEADER + CHARGE;
+}
+
+static void prepare(struct harness *h, int peer, const char *cql, uint8_t *id) {
+    struct buf body, in, out;
+    buf_init(&body, 0), buf_init(&in, 0), buf_init(&out, 0);
+    buf_u32(&body, (uint32_t)strlen(cql));
+    buf_put_str(&body, cql);
+    harness_envelope(&in, 4, NP_PREPARE, 0, buf_slice(&body));
+    harness_send(h, peer, buf_slice(&in));
+    receive(h, peer, 1, &out);
+    assert_int_equal(out.p[4], NP_RESULT);
+    memcpy(id, message_at(out.p) + 6, 16);
+    buf_fini(&body), buf_fini(&in), buf_fini(&out);
+}
+
+static void put_execute(struct buf *in, int16_t stream, const uint8_t *id, int p, int c) {
+    struct buf body;
+    buf_init(&body, 0);
+    buf_u16(&body, 16);
+    buf_put(&body, id, 16);
+    buf_u16(&body, CL_LOCAL_QUORUM);
+    buf_u8(&body, 0x03); /* values; no metadata */
+    buf_u16(&body, 2);
+    buf_u32(&body, 4), buf_u32(&body, (uint32_t)p);
+    buf_u32(&body, 4), buf_u32(&body, (uint32_t)c);
+    harness_envelope(in, 4, NP_EXECUTE, stream, buf_slice(&body));
+    buf_fini(&body);
+}
+
+/* Runs of reads that are finished together, of each length up to more than what may wait, and what ends them. */
+static void test_dispatch_reads_that_arrive_together_are_answered_in_order_each_with_its_row(void **state) {
+    (void)state;
+    enum { MOST = 2 * NP_STAGED + 3, ROWS = 7 };
+    struct harness h;
+    int peer;
+    uint8_t row[16], other[16];
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer);
+    create(&h, peer);
+    fill(&h, peer, ROWS, 100);
+    prepare(&h, peer, "SELECT c, v FROM k.t WHERE p = ? AND c = ?", row);
+    prepare(&h, peer, "SELECT c FROM k.t WHERE p = ? AND c = ?", other);
+    for (int n = 1; n <= MOST; n++) {
+        struct buf in, out;
+        buf_init(&in, 0), buf_init(&out, 0);
+        for (int16_t i = 0; i < n; i++) put_execute(&in, i, row, 7, i % ROWS);
+        put_execute(&in, (int16_t)n, other, 7, 1);
+        put_execute(&in, (int16_t)(n + 1), row, 7, ROWS); /* is not there */
+        put_execute(&in, (int16_t)(n + 2), row, 7, 1);
+        harness_send(&h, peer, buf_slice(&in));
+        receive(&h, peer, (size_t)n + 3, &out);
+        size_t at = 0;
+        for (int i = 0; i < n + 3; i++, at += NP_HEADER + load_u32(out.p + at + 5)) {
+            const uint8_t *body = message_at(out.p + at);
+            int ck = i < n ? i % ROWS : 1;
+            assert_int_equal(load_u16(out.p + at + 2), i);
+            assert_int_equal(out.p[at + 4], NP_RESULT);
+            assert_int_equal(load_u32(body + 12), i != n + 1); /* rows */
+            if (i != n + 1) assert_int_equal(load_u32(body + 20), ck);
+            if (i < n) assert_int_equal(body[28], ck * 0x11);
+        }
+        assert_int_equal(at, out.n);
+        assert_int_equal(h.loop.stage.n, 0);
+        assert_int_equal(c->refs, 2);
+        buf_fini(&in), buf_fini(&out);
+    }
+    end(&h, c, peer);
+}
+
+/* What is whole is answered, however little it is and whatever has begun behind it. */
+static void test_dispatch_reads_do_not_wait_for_those_that_have_not_arrived(void **state) {
+    (void)state;
+    struct harness h;
+    int peer;
+    uint8_t id[16];
+    harness_open_database(&h);
+    struct np_conn *c = begin(&h, &peer);
+    create(&h, peer);
+    prepare(&h, peer, "SELECT c FROM k.t WHERE p = ? AND c = ?", id);
+    struct buf in;
+    buf_init(&in, 0);
+    for (int16_t i = 0; i < 5; i++) put_execute(&in, i, id, 7, 1);
+    for (size_t whole = in.n / 5, n = 1; n <= in.n; n += whole - 1) { /* each cut where the next one begins, or in its middle */
+        struct buf out;
+        buf_init(&out, 0);
+        harness_send(&h, peer, slice_of(in.p, n));
+        assert_true(harness_receive_all(&h, peer, &out));
+        size_t answers = 0;
+        for (size_t at = 0; at < out.n; at += NP_HEADER + load_u32(out.p + at + 5), answers++) assert_int_equal(out.p[at + 4], NP_RESULT);
+        assert_int_equal(answers, n / whole);
+        harness_send(&h, peer, slice_of(in.p + n, in.n - n));
+        receive(&h, peer, 5, &out);
+        buf_fini(&out);
+    }
+    buf_fini(&in);
+    end(&h, c, peer);
+}
+
 /* Rows beyond the first block go through blocks of their own, and still stand where their header says. */
 static void test_dispatch_large_answers_stand_whole_between_small_ones(void **state) {
     (void)state;
@@ -169,6 +272,8 @@ static void test_dispatch_client_gone_while_workers_have_its_requests(void **sta
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dispatch_answers_every_request_once_and_those_of_the_loop_in_order),
+        cmocka_unit_test(test_dispatch_reads_that_arrive_together_are_answered_in_order_each_with_its_row),
+        cmocka_unit_test(test_dispatch_reads_do_not_wait_for_those_that_have_not_arrived),
         cmocka_unit_test(test_dispatch_large_answers_stand_whole_between_small_ones),
         cmocka_unit_test(test_dispatch_client_gone_while_workers_have_its_requests),
     };
