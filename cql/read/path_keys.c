@@ -3,8 +3,8 @@
 #include "cql/read/select.h"
 
 struct keys {
-    struct eng_part *parts;
-    struct row_key *rows;
+    struct eng_part *parts, part;
+    struct row_key *rows, row;
     struct eng_slice *slices, row_slice;
     uint32_t n_parts, n_rows, n_slices, first, at;
     const struct paging_state *resume;
@@ -16,6 +16,12 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     struct keys *k = ARENA_NEW(r->arena, struct keys);
     if (!k) return err_nomem(r->err);
     *out = k;
+    if (LIKELY(w->one_row)) {
+        k->parts = &k->part;
+        k->rows = &k->row;
+        k->n_parts = k->n_rows = 1;
+        return where_row(w, r, false, &k->part, &k->row);
+    }
     struct where_keys keys;
     if (where_key_values(w, r, &keys)) return -1;
     if (w->rows == WHERE_ROW_KEYS && where_row_keys(w, r, &k->rows, &k->n_rows)) return -1;

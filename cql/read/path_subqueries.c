@@ -6,8 +6,8 @@
 #include "cql/read/select.h"
 
 struct keys {
-    struct eng_part *parts;
-    struct where_subquery *each; /* of every partition; NULL: one for all of its rows */
+    struct eng_part *parts, part;
+    struct where_subquery *each, row; /* of every partition; NULL: one for all of its rows */
     struct eng_slice row_slice;
     uint32_t n_parts, n_each;
     uint64_t first, at, total, begun, most; /* most: that a page begins */
@@ -27,6 +27,13 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     if (!k) return err_nomem(r->err);
     *out = k;
     k->n_each = 1;
+    if (LIKELY(w->one_row)) {
+        k->parts = &k->part;
+        k->each = &k->row;
+        k->n_parts = 1;
+        k->row.is_row = true;
+        return where_row(w, r, true, &k->part, &k->row.key);
+    }
     struct where_keys keys;
     if (where_key_values(w, r, &keys) || where_parts(w, r, &keys, false, &k->parts, &k->n_parts)) return -1;
     if (w->rows != WHERE_ALL_ROWS && where_subqueries(w, r, &k->each, &k->n_each)) return -1;

@@ -270,6 +270,25 @@ int where_row_keys(const struct where_plan *w, struct cql_request *r, struct row
     return 0;
 }
 
+/* ---- one row ---- */
+
+static int equal_values(struct cql_request *r, struct where_step *const *steps, uint32_t n, struct value *out) {
+    for (uint32_t i = 0; i < n; i++)
+        if (term_eval(steps[i]->term, r, &out[i]) || check_value(r, steps[i]->columns[0], out[i])) return -1;
+    return 0;
+}
+
+int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part, struct row_key *key) {
+    const struct schema_table *t = w->table;
+    struct value *of_partition = arena_alloc(r->arena, (t->n_partition_key + t->n_clustering) * sizeof(struct value));
+    if (!of_partition) return err_nomem(r->err);
+    struct value *of_row = of_partition + t->n_partition_key;
+    if (equal_values(r, w->partition_steps, t->n_partition_key, of_partition)) return -1;
+    if (partition_first && row_key_partition(t, of_partition, r->arena, part, r->err)) return -1;
+    if (equal_values(r, w->clustering_steps, t->n_clustering, of_row) || row_key_clustering(t, of_row, t->n_clustering, r->arena, key, r->err)) return -1;
+    return partition_first ? 0 : row_key_partition(t, of_partition, r->arena, part, r->err);
+}
+
 /* ---- ranges ---- */
 
 /* A bound with its values. The rows beyond it are at most one slice per column when the columns' orders are mixed:

@@ -57,6 +57,7 @@ struct where_plan {
     enum where_partitions partitions;
     enum where_rows rows;
     bool partition_in, clustering_in; /* IN somewhere: more than one key is possible */
+    bool one_row;                     /* each key column = a value of its own, and nothing on the token: where_row tells of the row */
     bool keyless;                     /* nothing on the partition key, nor on its token */
     bool has_token;                   /* WHERE_TOKENS with TOKEN(...) restricted */
     bool needs_filtering;             /* refused without ALLOW FILTERING, once all else is found right */
@@ -89,6 +90,9 @@ int where_key_values(const struct where_plan *w, struct cql_request *r, struct w
 /* Their partitions, each once, in the order of the IN lists or, sorted, of their values. 0 / -1. */
 int where_parts(const struct where_plan *w, struct cql_request *r, const struct where_keys *keys, bool sorted, struct eng_part **parts,
                 uint32_t *n) MUST_CHECK;
+/* one_row: what where_parts and where_row_keys or where_subqueries make of it, without their lists. partition_first: what is wrong with the partition's key is
+ * told before the clustering key is looked at, as where_parts in front of the others does; else after it. */
+int where_row(const struct where_plan *w, struct cql_request *r, bool partition_first, struct eng_part *part, struct row_key *key) MUST_CHECK;
 /* WHERE_TOKENS: both bounds inclusive. 1: a range, 0: it is empty, -1. */
 int where_tokens(const struct where_plan *w, struct cql_request *r, int64_t *from, int64_t *to) MUST_CHECK;
 /* WHERE_ROW_KEYS: whole keys in table order, each once. */

@@ -550,6 +550,13 @@ static int note_pk_binds(struct where_builder *b) {
     return 0;
 }
 
+/* One value for each of so many columns. */
+static bool are_equal(struct where_step *const *steps, uint32_t n, uint32_t columns) {
+    bool equal = n == columns;
+    for (uint32_t i = 0; equal && i < n; i++) equal = steps[i]->kind == STEP_EQ && !steps[i]->tuple && steps[i]->n_columns == 1;
+    return equal;
+}
+
 static int finish_plan(struct where_builder *b) {
     struct where_plan *w = b->plan;
     if (plan_partition(b)) return -1;
@@ -563,6 +570,8 @@ static int finish_plan(struct where_builder *b) {
         w->n_clustering_steps = 0;
         w->rows = WHERE_ALL_ROWS;
     }
+    w->one_row = w->partitions == WHERE_KEYS && w->rows == WHERE_ROW_KEYS && !w->token && are_equal(w->partition_steps, b->table->n_partition_key, b->table->n_partition_key) &&
+                 are_equal(w->clustering_steps, w->n_clustering_steps, b->table->n_clustering);
     return plan_filters(b) || note_pk_binds(b) ? -1 : 0;
 }
 
