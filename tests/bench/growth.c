@@ -24,7 +24,7 @@ double growth_ratio(const struct growth_cost c[GROWTH_STEPS]) {
 }
 
 double growth_bound(enum growth what) {
-    static const double bounds[] = {[FLAT] = GROWTH_SPAN / 4.0, [ROW] = GROWTH_SPAN * 1.5, [ALL] = GROWTH_SPAN / 4.0};
+    static const double bounds[] = {[FLAT] = GROWTH_SPAN / 4.0, [KEPT] = GROWTH_SPAN * 0.375, [ROW] = GROWTH_SPAN * 1.5, [ALL] = GROWTH_SPAN / 4.0};
     return bounds[growth_rows[what].follows];
 }
 

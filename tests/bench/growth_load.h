@@ -15,8 +15,8 @@ enum growth {
     GROWTHS
 };
 
-/* What a cost may follow as more is stored: nothing; the bytes of the row, which is one piece; all that is there. */
-enum growth_follows { FLAT, ROW, ALL };
+/* What a cost may follow as more is stored: nothing; nothing, but from memory or from the store; the bytes of the row, which is one piece; all that is there. */
+enum growth_follows { FLAT, KEPT, ROW, ALL };
 
 struct growth_row {
     const char *name;

@@ -87,7 +87,7 @@ static void json_line(const struct report *r, enum workload w, enum target t, FI
 }
 
 static void json_growth(const struct report *r, enum growth_target t, enum growth what, FILE *to) {
-    static const char *const follows[] = {[FLAT] = "nothing", [ROW] = "row", [ALL] = "all"};
+    static const char *const follows[] = {[FLAT] = "nothing", [KEPT] = "nothing", [ROW] = "row", [ALL] = "all"};
     fprintf(to, "{\"what\": \"%s\", \"server\": \"%s\", \"follows\": \"%s\", \"steps\": [", growth_rows[what].name, figure_grower(r, t), follows[growth_rows[what].follows]);
     for (int step = 0; step < GROWTH_STEPS; step++) {
         const struct growth_cost *c = &r->growth[0][t][what][step];

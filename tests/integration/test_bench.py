@@ -27,7 +27,7 @@ def growth():
 
 @pytest.mark.skipif(not OPTIMISED, reason="what a sanitizer adds to each access to memory, more to some than to others, is most of the cost")
 def test_what_a_request_costs_follows_what_it_reads_and_not_what_is_stored(growth):
-    """CPU of the server, the best of four turns, of sixteen where four are not enough: at sixteen times the rows at most four times, where what reads them all must cost more."""
+    """CPU of the server, the best of four turns, of sixteen where four are not enough: at sixteen times the rows at most four times (six, where few rows are read from memory and many from the store), where what reads them all must cost more."""
     for r in growth.values():
         assert r["follows"] == "all" or r["ratio"]["median"] <= r["at_most"], r
     assert sum(r["follows"] == "nothing" for r in growth.values()) >= 15
