@@ -177,23 +177,24 @@ static void *decode(struct slice form, const struct object_place *at, struct are
     return get_table(form, at, a, t, e) ? NULL : t;
 }
 
-static int check_mask(const struct schema_mask *m, struct err *e) {
+static size_t mask_bytes(const struct schema_mask *m) {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < m->n_arguments; i++) bytes += strlen(m->arguments[i].type) + strlen(m->arguments[i].value) + strlen(m->arguments[i].literal);
-    if (bytes <= DEFINITION_MASK_BYTES_MAX) return 0;
-    return err_invalid(e, "The arguments of a mask must not be more than %d bytes long (got %zu bytes)", DEFINITION_MASK_BYTES_MAX, bytes);
+    for (uint32_t i = 0; m && i < m->n_arguments; i++) bytes += strlen(m->arguments[i].type) + strlen(m->arguments[i].value) + strlen(m->arguments[i].literal);
+    return bytes;
 }
 
 static int check(const void *definition, struct err *e) {
     const struct schema_table *t = definition;
+    size_t masks = 0;
     if (t->n_column_ids > DEFINITION_COLUMNS_MAX) return err_invalid(e, "A table may have at most %d columns", DEFINITION_COLUMNS_MAX);
     if (t->n_options > DEFINITION_OPTIONS_MAX) return err_invalid(e, "A table may have at most %d properties", DEFINITION_OPTIONS_MAX);
     for (uint32_t i = 0; i < t->n_columns; i++) {
         size_t n = strlen(t->columns[i].name);
         if (n > DEFINITION_NAME_MAX) return err_invalid(e, "Column names must not be more than %d bytes long (got %zu bytes)", DEFINITION_NAME_MAX, n);
-        if (t->columns[i].mask && check_mask(t->columns[i].mask, e)) return -1;
+        masks += mask_bytes(t->columns[i].mask);
     }
-    return 0;
+    if (masks <= DEFINITION_MASK_BYTES_MAX) return 0;
+    return err_invalid(e, "The arguments of a table's masks must not be more than %d bytes long together (got %zu bytes)", DEFINITION_MASK_BYTES_MAX, masks);
 }
 
 static int depend(const void *definition, object_need_fn need, void *arg) {

@@ -57,7 +57,7 @@ enum {
     DEFINITION_COLUMNS_MAX = 32768, /* in the life of a table; a statement has at most 65,535 bind markers */
     DEFINITION_OPTIONS_MAX = 32768,
     DEFINITION_MASK_ARGUMENTS_MAX = 3,
-    DEFINITION_MASK_BYTES_MAX = 65535, /* of the arguments of one mask, with their types, as they are told */
+    DEFINITION_MASK_BYTES_MAX = 65535, /* of the arguments of all masks of a table, with their types, as they are told */
     DEFINITION_NAME_MAX = 65535, /* bytes of a column's name: [string] of the protocol */
 };
 

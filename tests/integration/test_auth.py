@@ -14,7 +14,6 @@ from cassandra.cluster import NoHostAvailable
 from tally_server import ROOT, Server
 
 
-
 def log_in(server, name, password, **options):
     cluster = server.cluster(auth_provider=PlainTextAuthProvider(name, password), **options)
     return cluster, cluster.connect()

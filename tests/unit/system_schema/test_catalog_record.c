@@ -216,8 +216,10 @@ static void test_masks_above_the_limit_are_refused(void **state) {
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t", cql_type_scalar(CQL_INT)), 1);
     assert_int_equal(add_masked(w, "a", 1, &longer), -1);
-    assert_string_equal(w->err.text, "The arguments of a mask must not be more than 65535 bytes long (got 65536 bytes)");
+    assert_string_equal(w->err.text, "The arguments of a table's masks must not be more than 65535 bytes long together (got 65536 bytes)");
     assert_int_equal(add_masked(w, "a", 1, &longest), 1);
+    assert_int_equal(add_masked(w, "b", 1, &(struct schema_mask_argument){"int", "", "1"}), -1); /* it is all of them that count */
+    assert_int_equal(add_masked(w, "b", 0, NULL), 1);
     world_restart(w);
     assert_int_equal(w->catalog->n_set_aside, 0);
     assert_non_null(mask_of(w, "a"));
