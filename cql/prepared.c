@@ -213,7 +213,7 @@ static int make_id(struct cql_prepared *p, const struct ast_stmt *ast, struct er
 }
 
 static int fill_info(struct cql_prepared *p, struct err *e) {
-    const struct cql_statement *s = p->statement;
+    struct cql_statement *s = p->statement;
     struct result_column *binds = ARENA_ARRAY(&p->arena, s->binds.n + 1, struct result_column);
     if (!binds) return err_nomem(e);
     const struct schema_table *t = s->table;
@@ -227,6 +227,7 @@ static int fill_info(struct cql_prepared *p, struct err *e) {
         if (!to->type) return err_invalid(e, "Cannot infer type of bind marker %u; use a type hint", i);
     }
     p->info.binds = (struct result_meta){.n = s->binds.n, .columns = binds};
+    if (s->result.n && result_meta_hash(&s->result, e)) return -1;
     p->info.result = s->result;
     p->info.n_pk = s->n_pk;
     p->info.pk_indexes = s->pk_indexes;

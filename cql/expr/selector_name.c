@@ -144,6 +144,7 @@ static const char *refuse_name(struct compile *c) {
 
 /* What is too long for a name is not looked at for casts: each would be compiled once more for each that it stands in. */
 const char *selector_name(struct compile *c, const struct ast_expr *x) {
+    if (LIKELY(x->kind == EXPR_NAME && strlen(x->name) <= NAME_MAX_BYTES)) return x->name;
     struct buf b;
     buf_init(&b, NAME_MAX_BYTES + CASTS_MAX_BYTES);
     selector_print_name(x, &b);

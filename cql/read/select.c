@@ -3,7 +3,6 @@
 
 #include "base/murmur3.h"
 #include "cql/expr/selector.h"
-#include "cql/request/result_meta.h"
 
 /* ---- the select list ---- */
 
@@ -357,5 +356,5 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     out->pk_indexes = p->where->pk_binds;
     p->path = choose_path(p);
     p->computes = !p->ordinals || p->where->n_filters || p->n_aggregates;
-    return make_salt(c, p) ? -1 : result_meta_hash(&out->result, c->err);
+    return make_salt(c, p);
 }

@@ -69,7 +69,7 @@ struct result_column {
 struct result_meta {
     uint32_t n;
     const struct result_column *columns;
-    uint8_t id[16]; /* result_metadata_id of v5: a hash of names and types */
+    uint8_t id[16]; /* of what is prepared: result_metadata_id of v5, a hash of names and types */
     bool always;    /* goes with the rows even if the client asked to leave it out */
     bool renewed;   /* the same before v5: a client may know another one of the same statement */
 };

@@ -1,7 +1,6 @@
 /* LIST ROLES, USERS and PERMISSIONS, from the roles as they are at the moment. */
 #include <stdlib.h>
 
-#include "cql/request/result_meta.h"
 #include "cql/roles/roles.h"
 
 struct list_plan {
@@ -28,7 +27,7 @@ static int take_columns(struct compile *c, const char *table, const struct colum
     }
     out->result.n = n;
     out->result.columns = made;
-    return result_meta_hash(&out->result, c->err);
+    return 0;
 }
 
 static int compile_list(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {

@@ -1,21 +1,21 @@
 #include "cql/syntax/token.h"
 
+#include "base/buf.h"
 #include "cql/syntax/grammar.h"
 
+enum { WORD_MAX = 16 };
+
 struct keyword {
-    const char *word;
-    uint8_t n;
+    uint8_t word[WORD_MAX + 1]; /* with 0 behind it, to the end: two numbers of 8 bytes compare as the words do */
     bool reserved;
     uint16_t code;
 };
 
 static const struct keyword keywords[] = {
-#define KEYWORD(word, token, reserved) {word, sizeof(word) - 1, reserved, T_##token},
+#define KEYWORD(word_, token, reserved_) {.word = word_, .reserved = reserved_, .code = T_##token},
 #include "cql/syntax/keyword.def"
 #undef KEYWORD
 };
-
-enum { WORD_MAX = 16 };
 
 /* ---- characters ---- */
 
@@ -49,17 +49,15 @@ struct token_place token_place(struct slice text, const uint8_t *at) {
 
 uint16_t token_keyword(struct slice word) {
     if (word.n < 2 || word.n > WORD_MAX) return 0;
-    char low[WORD_MAX];
-    for (size_t i = 0; i < word.n; i++) low[i] = (char)lower(word.p[i]);
+    uint8_t low[WORD_MAX] = {0};
+    for (size_t i = 0; i < word.n; i++) low[i] = (uint8_t)lower(word.p[i]);
+    uint64_t first = load_u64(low), rest = load_u64(low + 8);
     size_t a = 0, b = ARRAY_LEN(keywords);
     while (a < b) {
         size_t mid = (a + b) / 2;
-        const struct keyword *k = &keywords[mid];
-        size_t n = word.n < k->n ? word.n : k->n;
-        int c = memcmp(low, k->word, n);
-        if (!c) c = (word.n > k->n) - (word.n < k->n);
-        if (!c) return (uint16_t)(mid + 1);
-        if (c < 0) b = mid;
+        uint64_t k = load_u64(keywords[mid].word), k_rest = load_u64(keywords[mid].word + 8);
+        if (first == k && rest == k_rest) return (uint16_t)(mid + 1);
+        if (first < k || (first == k && rest < k_rest)) b = mid;
         else a = mid + 1;
     }
     return 0;

@@ -93,11 +93,33 @@ static void test_statements_outlive_what_leaves_their_columns_alone(void **state
     harness_close(&h);
 }
 
+/* By which a client of v5 knows that its columns are no more: the same for the same names and types, another one for others. */
+static void test_what_is_prepared_has_an_id_of_its_columns(void **state) {
+    (void)state;
+    static const uint8_t none[16];
+    static const char *const statements[] = {"SELECT p, v FROM ks.t", "SELECT v FROM ks.t WHERE p = 1", "SELECT p, v AS w FROM ks.t", "DESCRIBE TABLES"};
+    struct harness h;
+    uint8_t id[16], ids[ARRAY_LEN(statements)][16];
+    open_with_table(&h, MODE_CASSANDRA);
+    for (size_t i = 0; i < ARRAY_LEN(statements); i++) {
+        harness_prepare(&h, statements[i], id);
+        assert_true(is_known(&h, id, 0, NULL));
+        memcpy(ids[i], h.meta->id, 16);
+        assert_memory_not_equal(ids[i], none, 16);
+        for (size_t k = 0; k < i; k++) assert_memory_not_equal(ids[i], ids[k], 16);
+    }
+    harness_prepare(&h, "SELECT * FROM ks.t", id);
+    assert_true(is_known(&h, id, 0, NULL));
+    assert_memory_equal(h.meta->id, ids[0], 16);
+    harness_close(&h);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statements_are_forgotten_when_columns_are_added),
         cmocka_unit_test(test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them),
         cmocka_unit_test(test_statements_outlive_what_leaves_their_columns_alone),
+        cmocka_unit_test(test_what_is_prepared_has_an_id_of_its_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

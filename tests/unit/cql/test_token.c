@@ -75,6 +75,26 @@ static void test_token_keywords_fall_back_unless_reserved(void **state) {
     }
 }
 
+/* A word is a keyword in any case, and nothing that begins one, goes on behind one, or differs in its last letters. */
+static void test_token_keywords_are_whole_words(void **state) {
+    (void)state;
+    static const char *const words[] = {
+#define KEYWORD(word, token, reserved) word,
+#include "cql/syntax/keyword.def"
+#undef KEYWORD
+    };
+    static const char *const others[] = {"", "a", "aa", "zz", "selec", "selects", "tablesample", "columnfamiliez", "materializes", "materialized_views"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        char word[32];
+        size_t n = strlen(words[i]);
+        for (size_t k = 0; k <= n; k++) word[k] = (char)(words[i][k] >= 'a' && words[i][k] <= 'z' && k % 2 ? words[i][k] - 32 : words[i][k]);
+        assert_int_equal(token_keyword(slice_of(word, n)), i + 1);
+        word[n] = '_';
+        assert_int_equal(token_keyword(slice_of(word, n + 1)), 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) assert_int_equal(token_keyword(slice_str(others[i])), 0);
+}
+
 static void test_token_place_counts_characters(void **state) {
     (void)state;
     struct slice text = slice_str("a\n\xc3\xa9\xc3\xa9 b");
@@ -87,7 +107,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_token_numbers_take_their_sign), cmocka_unit_test(test_token_uuid_comes_before_numbers_and_names),
         cmocka_unit_test(test_token_durations), cmocka_unit_test(test_token_strings_and_names),
-        cmocka_unit_test(test_token_keywords_fall_back_unless_reserved), cmocka_unit_test(test_token_place_counts_characters),
+        cmocka_unit_test(test_token_keywords_fall_back_unless_reserved), cmocka_unit_test(test_token_keywords_are_whole_words),
+        cmocka_unit_test(test_token_place_counts_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
