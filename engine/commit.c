@@ -1,6 +1,7 @@
 /* The commit thread: syncs the log again and again while anybody waits, and publishes how far it got.
  *
- * Before it syncs it waits a moment for those whom it has just answered (engine/gather.h).
+ * Before it syncs it waits a moment for those whom it has just answered (engine/gather.h). A loop whose clients all wait for a sync has nothing else to do and makes it itself (eng_sync_here):
+ * nobody has to be woken for it, nor to be told of it. One thread syncs at a time, whose turn it is.
  * A sequence is given after the store took the write, so whatever is written when a sync begins is in the log it syncs.
  * After a sync that failed nothing is acknowledged and nothing written, until the store has put everything on disk another way.
  */
@@ -28,24 +29,32 @@ static void publish(struct eng *eng, uint64_t seq, bool failed) {
     for (uint32_t i = 0; i < n; i++) c->callbacks[i].cb(c->callbacks[i].arg);
 }
 
-/* False: there was nothing to sync. */
+/* In its turn. False: there was nothing to sync. */
 static bool sync_once(struct eng *eng) {
     struct engi_commit *c = &eng->commit;
     struct err e;
     err_clear(&e);
     uint64_t asked = atomic_load(&c->asked), seq = atomic_load(&c->written); /* in this order: who has asked has written */
     if (seq == atomic_load(&c->durable) || atomic_load(&c->failed)) return false;
-    bool to_disk = eng->durability != ENG_NONE;
     int64_t begun_us = clock_machine_us(&clock_real);
+    pthread_mutex_lock(&c->lock);
     engi_gather_begin(&c->gather, asked);
-    bool failed = eng->kv->ops->sync(eng->kv, to_disk, &e) != 0;
+    pthread_mutex_unlock(&c->lock);
+    bool failed = eng->kv->ops->sync(eng->kv, eng->durability != ENG_NONE, &e) != 0;
     int64_t now_us = clock_machine_us(&clock_real);
+    pthread_mutex_lock(&c->lock);
     engi_gather_end(&c->gather, atomic_load(&c->asked), now_us - begun_us, now_us);
+    pthread_mutex_unlock(&c->lock);
     if (failed) log_error("%s: no write is acknowledged until the store has put everything on disk anew", e.text);
     engi_count(eng, ENG_STAT_SYNCS);
     publish(eng, seq, failed);
-    if (!failed && to_disk) eng->kv->ops->synced(eng->kv);
     return true;
+}
+
+/* What is noted outside of the log now and then, which takes syncs of its own. */
+static void note_synced(struct eng *eng) {
+    eng->commit.synced_here = false;
+    if (!eng_failed(eng) && eng->durability != ENG_NONE) eng->kv->ops->synced(eng->kv);
 }
 
 /* With the lock held. False: the time is over. */
@@ -54,16 +63,24 @@ static bool wait_until(struct engi_commit *c, int64_t us) {
     return pthread_cond_timedwait(&c->work, &c->lock, &until) != ETIMEDOUT;
 }
 
-/* Waits, with the lock held, until there is something to sync, and for those who come back first. False: nothing came for a while. */
-static bool wait_for_work(struct eng *eng) {
-    struct engi_commit *c = &eng->commit;
+/* With the lock held: for those who come back. */
+static void gather(struct engi_commit *c) {
     atomic_store(&c->enough, c->gather.enough);
     while (!c->stop && engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real)))
         if (!wait_until(c, c->gather.until_us)) break;
     atomic_store(&c->enough, 0);
+}
+
+static bool has_work(const struct engi_commit *c) { return !atomic_load(&c->failed) && atomic_load(&c->wanted) > atomic_load(&c->durable); }
+
+/* Waits, with the lock held, until there is something to sync, and for those who come back. synced: the thread has; else a loop syncs, and wakes it when it does so no more. False: nothing came for
+ * a while. */
+static bool wait_for_work(struct engi_commit *c, bool synced) {
+    if (synced) gather(c);
     int64_t until_us = clock_machine_us(&clock_real) + IDLE_US;
-    while (!c->stop && (atomic_load(&c->failed) || atomic_load(&c->wanted) <= atomic_load(&c->durable)))
+    while (!c->stop && !has_work(c))
         if (!wait_until(c, until_us)) return false;
+    gather(c); /* after what a loop has synced meanwhile */
     return true;
 }
 
@@ -82,19 +99,24 @@ static void idle(struct eng *eng, int64_t synced_us) {
         return;
     }
     if (clock_machine_us(&clock_real) - synced_us < PERIOD_US && eng->durability != ENG_FSYNC) return;
-    if (!sync_once(eng) && eng->durability != ENG_NONE) eng->kv->ops->settle(eng->kv);
+    if (sync_once(eng) || eng->commit.synced_here) note_synced(eng);
+    else if (eng->durability != ENG_NONE) eng->kv->ops->settle(eng->kv);
 }
 
 static void *run(void *arg) {
     struct eng *eng = arg;
     struct engi_commit *c = &eng->commit;
     int64_t synced_us = clock_machine_us(&clock_real);
+    bool synced = false;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
-        bool asked = wait_for_work(eng);
+        bool asked = wait_for_work(c, synced);
         pthread_mutex_unlock(&c->lock);
-        if (asked) sync_once(eng);
-        else idle(eng, synced_us);
+        pthread_mutex_lock(&c->turn);
+        synced = asked && sync_once(eng);
+        if (synced) note_synced(eng);
+        else if (!asked) idle(eng, synced_us);
+        pthread_mutex_unlock(&c->turn);
         if (asked || clock_machine_us(&clock_real) - synced_us >= PERIOD_US) synced_us = clock_machine_us(&clock_real);
         pthread_mutex_lock(&c->lock);
     }
@@ -108,6 +130,7 @@ int engi_commit_start(struct eng *eng, struct err *e) {
     c->stop = false;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->turn, NULL);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->work, &attr);
     pthread_cond_init(&c->done, NULL);
@@ -124,10 +147,11 @@ void engi_commit_stop(struct eng *eng) {
     pthread_cond_signal(&c->work);
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->thread, NULL);
-    sync_once(eng);
+    if (sync_once(eng)) note_synced(eng);
     pthread_cond_destroy(&c->work);
     pthread_cond_destroy(&c->done);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->turn);
 }
 
 uint64_t eng_durable_seq(const struct eng *eng) {
@@ -144,19 +168,70 @@ void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg) {
     atomic_store(&c->n_callbacks, n + 1);
 }
 
-static void want(struct engi_commit *c, uint64_t seq, uint32_t n) {
-    uint64_t asked = atomic_fetch_add(&c->asked, n) + n, wanted = atomic_load(&c->wanted);
+/* Whether nobody has wanted it before, or anything newer. */
+static bool ask(struct engi_commit *c, uint64_t seq, uint32_t n, uint64_t *asked) {
+    uint64_t wanted = atomic_load(&c->wanted);
+    *asked = atomic_fetch_add(&c->asked, n) + n;
     while (wanted < seq && !atomic_compare_exchange_weak(&c->wanted, &wanted, seq)) {}
-    uint64_t enough = atomic_load(&c->enough);
-    bool first = wanted < seq, last = asked - n < enough; /* whoever wanted it first has woken the thread, or whoever is the last of those it waits for does */
-    if (asked < enough || !(first || last)) return;
+    return wanted < seq;
+}
+
+static void wake(struct engi_commit *c) {
     pthread_mutex_lock(&c->lock); /* it sleeps, or has not looked yet */
     pthread_mutex_unlock(&c->lock);
     pthread_cond_signal(&c->work);
 }
 
+static void want(struct engi_commit *c, uint64_t seq, uint32_t n) {
+    uint64_t asked;
+    bool first = ask(c, seq, n, &asked);
+    uint64_t enough = atomic_load(&c->enough);
+    bool last = asked - n < enough; /* whoever wanted it first has woken the thread, or whoever is the last of those it waits for does */
+    if (asked >= enough && (first || last)) wake(c);
+}
+
 void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n) {
     if (eng->durability == ENG_FSYNC) want(&eng->commit, seq, n);
+}
+
+void eng_ask_durable(struct eng *eng, uint64_t seq, uint32_t n) {
+    uint64_t asked;
+    if (eng->durability == ENG_FSYNC) (void)ask(&eng->commit, seq, n, &asked);
+}
+
+bool eng_gathers(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    pthread_mutex_lock(&c->lock);
+    bool waits = engi_gather_waits(&c->gather, atomic_load(&c->asked), clock_machine_us(&clock_real));
+    pthread_mutex_unlock(&c->lock);
+    return waits;
+}
+
+static int64_t sync_us(struct engi_commit *c) {
+    pthread_mutex_lock(&c->lock);
+    int64_t us = c->gather.sync_us;
+    pthread_mutex_unlock(&c->lock);
+    return us;
+}
+
+/* To wake the commit thread and to be woken by it takes some 60 us: next to what a sync of a slow disk takes, nothing. */
+bool eng_sync_here(struct eng *eng) {
+    enum { SHORT_US = 500 };
+    struct engi_commit *c = &eng->commit;
+    int64_t us = sync_us(c);
+    if (eng->durability != ENG_FSYNC || !us || us > SHORT_US || pthread_mutex_trylock(&c->turn)) return false;
+    bool synced = sync_once(eng);
+    if (synced) {
+        c->synced_here = true;
+        engi_count(eng, ENG_STAT_SYNCS_HERE);
+    }
+    pthread_mutex_unlock(&c->turn);
+    return synced;
+}
+
+void eng_wake_sync(struct eng *eng) {
+    struct engi_commit *c = &eng->commit;
+    if (atomic_load(&c->asked) >= atomic_load(&c->enough)) wake(c);
 }
 
 int engi_commit_check(const struct eng *eng, struct err *e) {

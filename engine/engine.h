@@ -1,7 +1,7 @@
 /* The row store: partitions, static rows, rows, tombstones, TTL, over an ordered key-value table (engine/kv.h).
  *
  * Life of a write: a loop adds the deltas of all requests of one wake-up to its eng_batch, commits it once (no sync), and
- * asks for its sequence to become durable; the commit thread syncs the log again and again while anybody waits and calls
+ * asks for its sequence to become durable; the log is synced again and again while anybody waits, and who syncs calls
  * back. Life of a read: open a scan or get a row, in the cache-only tier on a loop (ENG_INCOMPLETE: try again in the
  * blocking tier on another thread), pull items, close.
  *
@@ -115,12 +115,19 @@ size_t eng_batch_bytes(const struct eng_batch *b);
 uint64_t eng_durable_seq(const struct eng *eng);
 /* A new sequence: durable once every write that could be read before this call is. */
 uint64_t eng_barrier_seq(struct eng *eng);
-/* Called on the commit thread after durable_seq moved, or after a sync failed (eng_failed is then true). */
+/* Called on the thread that has synced after durable_seq moved, or after a sync failed (eng_failed is then true). */
 typedef void (*eng_durable_cb)(void *arg);
 /* One thread sets all callbacks, before anybody waits for them. */
 void eng_on_durable(struct eng *eng, eng_durable_cb cb, void *arg);
 /* Has the commit thread make a sequence durable, for which n requests wait. Any thread. */
 void eng_want_durable(struct eng *eng, uint64_t seq, uint32_t n);
+/* The same in parts, for a loop that may sync by itself. It asks; as long as others are waited for (eng_gathers) it looks who comes; then it syncs here, or wakes the commit thread, which it also does
+ * instead of sleeping. */
+void eng_ask_durable(struct eng *eng, uint64_t seq, uint32_t n);
+bool eng_gathers(struct eng *eng);
+/* Blocks as long as a sync takes. False: nothing was done, for another thread syncs, or syncs take long here. */
+bool eng_sync_here(struct eng *eng) MUST_CHECK;
+void eng_wake_sync(struct eng *eng);
 /* Blocks until seq is durable: 0, or -1 when a sync failed. Not on a loop. */
 int eng_wait_durable(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 /* A sync has failed, and what was written since the one before is not on disk yet: no write is taken or acknowledged, and reads may see

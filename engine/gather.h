@@ -1,4 +1,4 @@
-/* How long the commit thread waits before it syncs. Private to engine/, of one thread, pure.
+/* How long who syncs waits before. Private to engine/, under the lock of who uses it, pure.
  *
  * Clients that wait for each answer write again a moment after it. A sync that begins at once has those who came during the last one; whoever was answered by that comes too late, waits for it, and
  * then for the next: two syncs a write. One that begins a moment later has all of them. So after a sync (engi_gather_end) the next one waits until as many ask as it has answered and as asked

@@ -37,6 +37,7 @@ struct engi_table {
 };
 
 struct engi_commit {
+    pthread_mutex_t turn; /* of who syncs: the thread, or a loop with nothing else to do; taken before lock */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     pthread_t thread;
@@ -45,7 +46,8 @@ struct engi_commit {
     _Atomic uint64_t durable;
     _Atomic uint64_t asked;  /* how many requests have, ever */
     _Atomic uint64_t enough; /* until so many have, the thread need not be woken */
-    struct engi_gather gather; /* of the thread */
+    struct engi_gather gather; /* under lock */
+    bool synced_here;          /* under turn: a loop has since the thread last looked */
     _Atomic bool failed;
     struct { eng_durable_cb cb; void *arg; } callbacks[ENGI_CALLBACKS_MAX];
     _Atomic uint32_t n_callbacks; /* those before it are there */
@@ -117,7 +119,7 @@ void engi_commit_stop(struct eng *eng);
 uint64_t engi_commit_next_seq(struct eng *eng);
 /* -1 while a failed sync is not healed: nothing may be written. */
 int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
-/* Has seq synced, whatever is acknowledged early, and waits for it. Nobody but the commit thread syncs: a second fsync after
+/* Has seq synced, whatever is acknowledged early, and waits for it. One thread syncs at a time, and none once a sync has failed: a second fsync after
  * a failed one may succeed and have lost what the first one lost. */
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 

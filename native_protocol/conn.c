@@ -419,6 +419,7 @@ static void read_more(struct np_conn *c) {
         ended(c, n);
         return;
     }
+    c->heard_us = l->tick_us;
     np_metric_add(&l->metrics, NP_METRIC_BYTES_IN, n);
     if (!active(c)) return; /* closing: thrown away */
     if (c->in.n) {

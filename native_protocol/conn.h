@@ -67,6 +67,7 @@ struct np_conn {
     struct buf large; /* v5: an envelope that comes in several segments */
     uint64_t skip;    /* bytes of an oversized body still to be passed over */
     struct np_share unfinished; /* in and large, of the server's budget */
+    int64_t heard_us; /* when bytes last arrived, as of the loop's tick */
     int64_t begun_us; /* when the request that in or large holds the beginning of arrived, as of the loop's tick; 0: there is none */
     int64_t taken_us; /* when the peer last took bytes or they began to wait, likewise; 0: none wait */
     size_t queued;    /* of what was sent, not taken by the peer at the last tick */

@@ -195,6 +195,60 @@ static void want_durable(struct np_loop *l, uint64_t seq, size_t n) {
     if (eng_failed(l->o->eng) || eng_durable_seq(l->o->eng) >= seq) npi_loop_wake(l);
 }
 
+/* ---- a sync by the loop ---- */
+
+enum { OWN_WRITES_MAX = 16 };
+
+/* Whoever was heard lately waits for a sync, and so nobody for the loop while it makes one. */
+static bool all_wait(const struct np_loop *l) {
+    enum { CONNS_MAX = 64, QUIET_US = 2000000 };
+    unsigned conns = 0, writes = 0;
+    if (!TAILQ_EMPTY(&l->leaving)) return false;
+    for (const struct np_conn *c = l->conns; c; c = c->next) {
+        if (++conns > CONNS_MAX || c->offloaded) return false;
+        if (!c->in_flight && l->tick_us - c->heard_us < QUIET_US) return false;
+        writes += c->in_flight;
+        if (writes > OWN_WRITES_MAX) return false;
+    }
+    return true;
+}
+
+static void owe_nothing(struct np_loop *l) {
+    l->owes = false;
+    ev_idle_stop(l->ev, &l->quiet);
+}
+
+/* Some writes of a wake-up are gathered here: as long as others are expected and do come, nobody is woken. */
+static void ask_durable(struct np_loop *l, uint64_t seq, size_t n) {
+    eng_ask_durable(l->o->eng, seq, (uint32_t)n);
+    l->owes = true;
+}
+
+/* Instead of sleeping. */
+static void pay(struct np_loop *l) {
+    release_durable(l); /* what another thread has synced; the loop is woken from now on when one does */
+    if (!l->held) {
+        owe_nothing(l);
+        return;
+    }
+    if (eng_gathers(l->o->eng)) {
+        ev_idle_start(l->ev, &l->quiet);
+        return;
+    }
+    owe_nothing(l);
+    atomic_store(&l->waits, false);
+    if (!all_wait(l) || !eng_sync_here(l->o->eng)) eng_wake_sync(l->o->eng);
+    release_durable(l);
+}
+
+static void on_quiet(struct ev_loop *ev, ev_idle *w, int revents) {
+    (void)ev, (void)revents;
+    struct np_loop *l = w->data;
+    owe_nothing(l);
+    eng_wake_sync(l->o->eng);
+    release_durable(l);
+}
+
 void npi_loop_durable(struct np_loop *l) {
     if (atomic_exchange(&l->waits, false)) npi_loop_wake(l);
 }
@@ -230,6 +284,7 @@ static void committed(struct np_loop *l, struct np_held *h, int rc, uint64_t seq
     h->seq = seq;
     held_insert(l, h);
     if (eng_durable_seq(l->o->eng) >= seq) release_durable(l);
+    else if (h->n_acks <= OWN_WRITES_MAX) ask_durable(l, seq, h->n_acks);
     else want_durable(l, seq, h->n_acks);
 }
 
@@ -303,6 +358,11 @@ static void fall_asleep(struct np_loop *l) {
     l->is_awake = false;
 }
 
+static void send_answers(struct np_loop *l) {
+    npi_loop_settle(l);
+    flush_dirty(l);
+}
+
 static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     (void)revents;
     struct np_loop *l = w->data;
@@ -311,6 +371,10 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *w, int revents) {
     npi_loop_settle(l);
     commit(l);
     flush_dirty(l);
+    if (l->owes) {
+        pay(l);
+        send_answers(l);
+    }
     if (!TAILQ_EMPTY(&l->leaving)) np_workers_submit(l->workers, &l->leaving);
     fall_asleep(l);
     if (l->stopping && (all_answered(l) || clock_machine_us(l->o->clock) - l->stop_us > STOP_US)) ev_break(ev, EVBREAK_ALL);
@@ -529,9 +593,10 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     ev_set_priority(&l->check, EV_MAXPRI);
     l->check.data = l;
     ev_async_init(&l->wake, on_wake);
+    ev_idle_init(&l->quiet, on_quiet);
     ev_timer_init(&l->tick, on_tick, 1., 1.);
     ev_timer_init(&l->accept_again, on_accept_again, 0., 0.1);
-    l->prepare.data = l->wake.data = l->tick.data = l->accept_again.data = l;
+    l->prepare.data = l->wake.data = l->tick.data = l->accept_again.data = l->quiet.data = l;
     ev_prepare_start(l->ev, &l->prepare);
     ev_check_start(l->ev, &l->check);
     ev_async_start(l->ev, &l->wake);

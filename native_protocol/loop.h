@@ -2,7 +2,7 @@
  *
  * A wake-up: input callbacks run requests, whose writes gather in one batch and whose answers gather in held_now; before
  * the loop sleeps again (ev_prepare) the batch is committed, the answers become one held block with the commit's sequence,
- * and every connection with output is flushed with one send. When the commit thread reports a sequence durable (ev_async),
+ * and every connection with output is flushed with one send. When a sequence is reported durable (ev_async), or the loop has synced itself,
  * the blocks up to it give their answers to the connections. Everything but the inbox belongs to the loop's thread.
  */
 #pragma once
@@ -104,6 +104,7 @@ struct np_loop {
     bool is_awake;
     ev_async wake;
     ev_timer tick, accept_again;
+    ev_idle quiet; /* runs while owes: nobody else has come */
     struct np_listener listeners[NP_LISTENERS];
     struct np_conn *conns, *dirty;
     int64_t now_us; /* wall clock, when a request of this wake-up ended last, or the first one began, which is when the next one begins; 0: none has */
@@ -125,7 +126,8 @@ struct np_loop {
     struct np_held *held, *held_tail;  /* by sequence */
     struct np_held *held_spare;
     size_t late_bytes;                 /* given to the committer and not back */
-    _Atomic bool waits;                /* held is not empty: the commit thread wakes the loop */
+    _Atomic bool waits;                /* held is not empty: who syncs wakes the loop */
+    bool owes;                         /* what was asked for in held is to be synced here, or the commit thread to be woken for it */
 
     pthread_mutex_t inbox_lock;
     struct np_call *inbox_calls, **inbox_calls_tail;
