@@ -19,8 +19,12 @@ static uint32_t set_of(const struct heavy *h, uint64_t hash) { return (uint32_t)
 
 _Static_assert(HEAVY_LINES == 8, "three bits of the hash name the line, others the cell in it");
 static struct heavy_line *line_of(struct heavy_set *s, uint64_t hash) { return &s->lines[hash >> 29]; }
-static uint64_t *cell_of(struct heavy_line *l, uint64_t hash) { return &l->cells[(hash >> 13 & 0xFFFF) * HEAVY_LINE_CELLS >> 16]; }
-static uint64_t *cell_in(struct heavy_set *s, uint64_t hash) { return cell_of(line_of(s, hash), hash); }
+static _Atomic uint64_t *cell_of(struct heavy_line *l, uint64_t hash) { return &l->cells[(hash >> 13 & 0xFFFF) * HEAVY_LINE_CELLS >> 16]; }
+static uint64_t get(const _Atomic uint64_t *n) { return atomic_load_explicit(n, memory_order_relaxed); }
+/* One thread adds: no locked instruction is needed. */
+static void set(_Atomic uint64_t *n, uint64_t to) { atomic_store_explicit(n, to, memory_order_relaxed); }
+static void add(_Atomic uint64_t *n, uint64_t load) { set(n, get(n) + load); }
+static _Atomic uint64_t *cell_in(struct heavy_set *s, uint64_t hash) { return cell_of(line_of(s, hash), hash); }
 
 /* Most keys are not: a loop would cost more than what it does. */
 static inline bool has(const uint64_t k[HEAVY_WAYS], uint64_t key) {
@@ -56,7 +60,7 @@ static void add_at(struct heavy_set *s, unsigned i, uint64_t load) {
 }
 
 /* Whether a kept key but the one at that place has the cell. */
-static bool is_shared(struct heavy_set *s, const uint64_t *cell, unsigned but) {
+static bool is_shared(struct heavy_set *s, const _Atomic uint64_t *cell, unsigned but) {
     for (unsigned i = 0; i < HEAVY_WAYS; i++)
         if (i != but && s->loads[i] && cell_in(s, hash_of(s->keys[i])) == cell) return true;
     return false;
@@ -66,10 +70,10 @@ static bool is_shared(struct heavy_set *s, const uint64_t *cell, unsigned but) {
 static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t error) {
     unsigned i = lightest(s);
     if (s->loads[i]) {
-        uint64_t *cell = cell_in(s, hash_of(s->keys[i]));
-        *cell = s->loads[i] | (is_shared(s, cell, i) ? HEAVY_MARK : 0);
+        _Atomic uint64_t *cell = cell_in(s, hash_of(s->keys[i]));
+        set(cell, s->loads[i] | (is_shared(s, cell, i) ? HEAVY_MARK : 0));
     }
-    *cell_in(s, hash_of(key)) |= HEAVY_MARK;
+    set(cell_in(s, hash_of(key)), get(cell_in(s, hash_of(key))) | HEAVY_MARK);
     s->keys[i] = key;
     s->loads[i] = load;
     s->errors[i] = error;
@@ -79,7 +83,7 @@ static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t 
 
 static void raise_cells(struct heavy_line *l) {
     for (unsigned i = 0; i < HEAVY_LINE_CELLS; i++)
-        if ((l->cells[i] & ~HEAVY_MARK) < l->least) l->cells[i] = l->least | (l->cells[i] & HEAVY_MARK);
+        if ((get(&l->cells[i]) & ~HEAVY_MARK) < l->least) set(&l->cells[i], l->least | (get(&l->cells[i]) & HEAVY_MARK));
 }
 
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
@@ -111,14 +115,15 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
     uint64_t hash = hash_of(key);
     uint32_t set = set_of(h, hash);
     struct heavy_set *s = &h->sets[set];
-    uint64_t *cell = cell_in(s, hash), light = *cell & ~HEAVY_MARK;
+    _Atomic uint64_t *cell = cell_in(s, hash);
+    uint64_t light = get(cell) & ~HEAVY_MARK;
     unsigned i = find(s, key);
-    h->total += load;
+    add(&h->total, load);
     *fresh = i == HEAVY_WAYS;
     if (!*fresh) {
         add_at(s, i, load);
     } else if (light + load <= s->lines[0].least) {
-        *cell += load;
+        add(cell, load);
         return HEAVY_NONE;
     } else {
         i = keep(s, key, light + load, light);
@@ -126,20 +131,24 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
     return h->last = set * HEAVY_WAYS + i;
 }
 
-bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) {
-    uint64_t hash = hash_of(key);
-    struct heavy_set *s = &h->sets[set_of(h, hash)];
-    struct heavy_line *line = line_of(s, hash);
-    uint64_t *cell = cell_of(line, hash);
-    if (UNLIKELY(*cell + load > line->least) && ((*cell & ~HEAVY_MARK) + load > line->least || has(s->keys, key))) return false;
-    *cell += load;
-    h->total += load;
-    return true;
+static bool is_light(const struct heavy_set *s, const struct heavy_line *line, uint64_t key, uint64_t before, uint64_t load) {
+    return LIKELY(before + load <= line->least) || ((before & ~HEAVY_MARK) + load <= line->least && !has(s->keys, key));
 }
 
-void heavy_prefetch(const struct heavy *h, uint64_t key) {
+bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load, uint64_t *waiting) {
     uint64_t hash = hash_of(key);
-    __builtin_prefetch(line_of(&h->sets[set_of(h, hash)], hash), 1);
+    uint32_t of = set_of(h, hash);
+    struct heavy_set *s = &h->sets[of];
+    struct heavy_line *line = line_of(s, hash);
+    _Atomic uint64_t *cell = cell_of(line, hash);
+    uint64_t before = get(cell);
+    if (UNLIKELY(*waiting >> of & 1 || !is_light(s, line, key, before, load))) {
+        *waiting |= UINT64_C(1) << of;
+        return false;
+    }
+    set(cell, before + load);
+    add(&h->total, load);
+    return true;
 }
 
 bool heavy_keeps(const struct heavy *h, uint64_t key) {
@@ -151,7 +160,7 @@ uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load) {
     struct heavy_set *s = &h->sets[h->last / HEAVY_WAYS];
     unsigned i = h->last % HEAVY_WAYS;
     if (s->keys[i] != key || !s->loads[i]) return HEAVY_NONE;
-    h->total += load;
+    add(&h->total, load);
     add_at(s, i, load);
     return h->last;
 }
@@ -164,5 +173,5 @@ struct heavy_item heavy_at(const struct heavy *h, uint32_t place) {
 
 uint64_t heavy_bound(const struct heavy *h, uint64_t key) {
     uint64_t hash = hash_of(key);
-    return *cell_in(&h->sets[set_of(h, hash)], hash) & ~HEAVY_MARK;
+    return get(cell_in(&h->sets[set_of(h, hash)], hash)) & ~HEAVY_MARK;
 }

@@ -11,10 +11,11 @@
  * Most keys are light and touch their cell alone, and beside it, in the same line of the cache, the least load: a pass through very many costs little. A cell that
  * a kept key has, too, is marked; only there has to be asked whether the key is kept.
  *
- * Not thread-safe: the caller's lock.
+ * The caller's lock, but for heavy_pass, which the one thread that adds may call without it: others that look then see a cell as it was before or after.
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,7 +28,7 @@ enum { HEAVY_NONE = UINT32_MAX }; /* no place */
 #define HEAVY_MARK (UINT64_C(1) << 63)
 struct heavy_line {
     uint64_t least; /* of the set's loads: the same in all its lines */
-    uint64_t cells[HEAVY_LINE_CELLS];
+    _Atomic uint64_t cells[HEAVY_LINE_CELLS];
 };
 struct heavy_set {
     _Alignas(64) struct heavy_line lines[HEAVY_LINES];
@@ -37,7 +38,7 @@ struct heavy {
     uint32_t n_sets; /* a power of two */
     uint32_t last;   /* place that was added to last */
     struct heavy_set *sets;
-    uint64_t total;
+    _Atomic uint64_t total;
 };
 
 /* n_sets is a power of two. -1: no memory. */
@@ -48,10 +49,9 @@ void heavy_fini(struct heavy *h);
 uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh);
 /* The same of the key that was added last, where keys often come again; HEAVY_NONE, and nothing is added: it is not that one. */
 uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load);
-/* heavy_add for what nearly all keys of very many come to: true, and the load is in its cell, if the key is not kept and will not be. Else false, and nothing is added. */
-bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) MUST_CHECK;
-/* The key is going to be added soon. */
-void heavy_prefetch(const struct heavy *h, uint64_t key);
+/* heavy_add for what nearly all keys of very many come to: true, and the load is in its cell, if the key is not kept and will not be. Else false, and nothing is added: the key waits for heavy_add,
+ * and with it those of its set that come after it. waiting: a bit of each set of which some wait; of up to 64 sets. */
+bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load, uint64_t *waiting) MUST_CHECK;
 bool heavy_keeps(const struct heavy *h, uint64_t key);
 /* Adds what is known of the key from elsewhere, where others had as much as the least and are not known: a load that may be wrong by error. It is kept. The total stays the
  * caller's. */

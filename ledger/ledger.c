@@ -1,5 +1,6 @@
 #include "ledger/ledger.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -69,14 +70,14 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 /* Under the shard's lock, its owner. */
 static void settle(struct ledger *l, struct shard *s) {
     const struct shard_key *keys = s->keys;
-    shard_reads_prefetch(s);
+    assert(!s->n_untimed);
     for (const struct shard_run *run = s->runs; run < s->runs + s->n_runs; run++) {
         uint32_t second = second_of(l, s, run->second_us);
         turn_second(l, s, second);
         struct cell *cell = cell_of(l, s, run->object);
         if (LIKELY(cell)) shard_run_post(s, second, run, keys, cell);
         else post_of_dropped(l, s, second, run, keys);
-        keys += run->n;
+        keys += run->n_keys;
     }
     shard_reads_clear(s);
 }
@@ -106,12 +107,19 @@ void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *
 }
 
 bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
-    struct shard *s = &l->shards[shard];
-    if (LIKELY(shard_read_put(s, c, statement_id, cost, now_us, took_us))) return true;
-    if (s->n_reads < SHARD_READS) return false;
-    ledger_settle(l, shard);
-    return shard_read_put(s, c, statement_id, cost, now_us, took_us);
+    if (UNLIKELY(!ledger_put_read(l, shard, c, statement_id, cost, now_us))) return false;
+    ledger_time_reads(l, shard, took_us);
+    return true;
 }
+
+/* Those that are timed make room. */
+bool ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+    struct shard *s = &l->shards[shard];
+    if (UNLIKELY(!s->n_untimed && s->n_reads > SHARD_READS / 2)) ledger_settle(l, shard);
+    return shard_read_put(s, c, statement_id, cost, now_us);
+}
+
+void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us) { shard_reads_time(&l->shards[shard], took_us); }
 
 void ledger_take_back(struct ledger *l, unsigned shard, int64_t now_us, const struct ledger_claim *claim, struct ledger_connection *c, bool open) {
     struct shard *s = &l->shards[shard];

@@ -106,11 +106,11 @@ struct shard_run {
     uint8_t class;
     bool one_partition;
     /* of all */
-    uint32_t n;
+    uint32_t n, n_timed, n_keys;
     uint64_t bytes_read, took_us;
     struct span latency; /* without their number */
 };
-/* The partition of one of them. */
+/* The partition of one of them that may be heavy; others are in its cells already. */
 struct shard_key {
     int64_t token;
     uint32_t n, at; /* length of the key; where its beginning is */
@@ -132,7 +132,9 @@ struct shard {
     struct ledger_connection *connections;
     _Atomic pthread_t owner; /* who queued last */
     /* the owner's alone */
-    uint32_t n_reads, n_runs, n_key_bytes;
+    uint32_t n_reads, n_runs, n_keys, n_key_bytes;
+    uint32_t n_untimed; /* of the reads, those that were put last */
+    uint64_t waiting;   /* sets of partitions that keys wait for (heavy_pass) */
     struct shard_run *run; /* the last one; NULL: none */
     struct shard_run runs[SHARD_READS];
     struct shard_key keys[SHARD_READS];
@@ -146,16 +148,17 @@ void shard_fini(struct shard *s);
 /* Under the lock. A request whose memory cannot be had is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
 /* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else, whose entities are its rows_read (op_cost_count_rows). False: it is not queued, and has to be posted. */
-bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) MUST_CHECK;
+bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) MUST_CHECK;
+/* How long each took of those that were put since the last time; before they are posted. */
+void shard_reads_time(struct shard *s, int64_t took_us);
 /* Under the lock, the owner: a run, whose partitions are the next keys. cell: of its table. */
 void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys, struct cell *cell);
 /* The owner: what is queued is posted, or going to be thrown away. */
 static inline void shard_reads_clear(struct shard *s) {
-    s->n_reads = s->n_runs = s->n_key_bytes = 0;
+    s->n_reads = s->n_runs = s->n_keys = s->n_key_bytes = 0;
+    s->waiting = 0;
     s->run = NULL;
 }
-/* The owner: the keys of all runs are going to be posted soon. */
-void shard_reads_prefetch(const struct shard *s);
 /* Under the lock, for that. The table's cell, which is going to be added to; NULL: it is not here and has no name (keyspace NULL), or there is no memory. */
 struct cell *shard_cell(struct shard *s, uint32_t object, const char *keyspace, const char *table);
 void shard_partition_add(struct shard *s, uint32_t second, uint32_t object, int64_t token, struct slice key, const struct usage_window *u);

@@ -1,9 +1,12 @@
 /* Reads that stand in the shard's queue, and how they are posted: runs of them that are alike as one. */
 #include "ledger/shard.h"
 
+#include <string.h>
+
 #include "base/hot.h"
 
 enum { SECOND_US = 1000000 };
+_Static_assert(SHARD_PARTITION_SETS <= 64, "waiting has a bit of each");
 
 /* All at once: they are alike nearly always. */
 static bool is_alike(const struct shard_run *r, const struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
@@ -14,21 +17,25 @@ static bool is_alike(const struct shard_run *r, const struct ledger_connection *
     return !differs && (uint64_t)(now_us - r->second_us) < SECOND_US;
 }
 
-static inline void add(struct shard *s, struct shard_run *r, const struct op_cost *cost, int64_t took_us) {
-    const struct slice key = cost->reads->key;
-    uint32_t n = key.n < SHARD_KEY ? (uint32_t)key.n : SHARD_KEY, at = s->n_key_bytes;
+SELDOM static void add_key(struct shard *s, struct shard_run *r, const struct op_read *of) {
+    uint32_t n = of->key.n < SHARD_KEY ? (uint32_t)of->key.n : SHARD_KEY;
+    r->n_keys++;
+    s->keys[s->n_keys++] = (struct shard_key){.token = of->token, .n = (uint32_t)of->key.n, .at = s->n_key_bytes};
+    if (n) memcpy(s->key_bytes + s->n_key_bytes, of->key.p, n);
+    s->n_key_bytes += n;
+}
+
+static inline void add(struct shard *s, struct shard_run *r, const struct op_cost *cost) {
+    const struct op_read *of = cost->reads;
     r->n++;
     r->bytes_read += cost->bytes_read;
-    r->took_us += (uint64_t)took_us;
-    if ((uint64_t)took_us < r->latency.min) r->latency.min = (uint64_t)took_us;
-    if ((uint64_t)took_us > r->latency.max) r->latency.max = (uint64_t)took_us;
-    s->keys[s->n_reads++] = (struct shard_key){.token = cost->reads->token, .n = (uint32_t)key.n, .at = at};
-    s->n_key_bytes = at + n;
-    copy_short(s->key_bytes + at, key.p, n);
+    s->n_reads++;
+    s->n_untimed++;
+    if (of->one_partition && UNLIKELY(!heavy_pass(&s->partitions, shard_partition_id(of->object, of->token), of->halves, &s->waiting))) add_key(s, r, of);
 }
 
 /* In a new run. What a statement that the shard does not keep says of itself, text and names, must be taken at once. */
-SELDOM static bool add_unlike(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
+SELDOM static bool add_unlike(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
     const struct op_read *of = cost->reads;
     if (!heavy_keeps(&s->statements, statement_id)) return false;
     if (!s->n_reads) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
@@ -36,16 +43,28 @@ SELDOM static bool add_unlike(struct shard *s, struct ledger_connection *c, uint
     *r = (struct shard_run){.connection = c, .statement_id = statement_id, .second_us = now_us / SECOND_US * SECOND_US, .object = of->object, .halves = of->halves,
                             .rows_read = cost->rows_read, .rows_returned = cost->rows_returned, .class = (uint8_t)cost->query_class,
                             .one_partition = of->one_partition, .latency.min = UINT64_MAX};
-    add(s, r, cost, took_us);
+    add(s, r, cost);
     return true;
 }
 
-bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us, int64_t took_us) {
+bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
     struct shard_run *r = s->run;
     if (UNLIKELY(s->n_reads == SHARD_READS)) return false;
-    if (UNLIKELY(!r || !is_alike(r, connection, statement_id, cost, now_us))) return add_unlike(s, connection, statement_id, cost, now_us, took_us);
-    add(s, r, cost, took_us);
+    if (UNLIKELY(!r || !is_alike(r, connection, statement_id, cost, now_us))) return add_unlike(s, connection, statement_id, cost, now_us);
+    add(s, r, cost);
     return true;
+}
+
+void shard_reads_time(struct shard *s, int64_t took_us) {
+    uint64_t took = (uint64_t)took_us;
+    for (struct shard_run *r = s->run; s->n_untimed; r--) {
+        uint32_t n = r->n - r->n_timed;
+        r->took_us += n * took;
+        if (took < r->latency.min) r->latency.min = took;
+        if (took > r->latency.max) r->latency.max = took;
+        r->n_timed = r->n;
+        s->n_untimed -= n;
+    }
 }
 
 /* ---- posting ---- */
@@ -71,27 +90,15 @@ static void post_figures(const struct shard_run *r, struct cell *c) {
     span_merge(&c->spans[SPAN_LATENCY + OPERATION_SELECT], &(struct span){.min = r->latency.min, .max = r->latency.max, .n = n});
 }
 
-SELDOM static void post_heavy(struct shard *s, uint32_t second, const struct shard_run *r, const struct shard_key *k) {
-    const struct usage_window u = used(r, 1);
-    shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
-}
-
-/* Most partitions are light, and touch their cell alone. */
 static void post_partitions(struct shard *s, uint32_t second, const struct shard_run *r, const struct shard_key *keys) {
-    for (const struct shard_key *k = keys; k < keys + r->n; k++)
-        if (UNLIKELY(!heavy_pass(&s->partitions, shard_partition_id(r->object, k->token), r->halves))) post_heavy(s, second, r, k);
-}
-
-void shard_reads_prefetch(const struct shard *s) {
-    const struct shard_key *k = s->keys;
-    for (uint32_t i = 0; i < s->n_runs; i++)
-        for (uint32_t n = s->runs[i].n; n; n--, k++) heavy_prefetch(&s->partitions, shard_partition_id(s->runs[i].object, k->token));
+    const struct usage_window u = used(r, 1);
+    for (const struct shard_key *k = keys; k < keys + r->n_keys; k++) shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
 }
 
 void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys, struct cell *cell) {
     const struct usage_window u = used(run, run->n);
     post_figures(run, cell);
-    if (run->one_partition) post_partitions(s, second, run, keys);
+    if (UNLIKELY(run->n_keys)) post_partitions(s, second, run, keys);
     usage_add(&run->connection->usage, second, &u);
     struct shard_statement *st = shard_statement_add(s, run->statement_id, (uint64_t)run->n * run->halves);
     usage_add(&st->usage, second, &u);

@@ -59,14 +59,17 @@ static bool is_of_one_row(const struct op_cost *cost) {
     return r && !((r->rows.rows ^ 1) | special(r) | (uintptr_t)r->next | (uintptr_t)cost->writes | cost->empty_partitions | cost->is_system);
 }
 
-/* As charge_reads has it, and no more. */
-static void charge_one_row(const struct op_cost *cost, enum charge_consistency consistency, struct charge *c) {
+uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency) {
+    if (UNLIKELY(!is_of_one_row(cost))) return 0;
+    uint64_t bytes = size_row_bytes(cost->size_model, cost->n_columns, &cost->reads->rows);
+    return cost->reads->halves = (uint32_t)(steps(bytes, READ_STEP) << (consistency == CHARGE_STRONG));
+}
+
+/* What else charge_reads would say of it. */
+static void tell_row_read(const struct op_cost *cost, enum charge_consistency consistency, uint32_t halves, struct charge *c) {
     const struct size_parts *row = &cost->reads->rows;
-    uint64_t bytes = size_row_bytes(cost->size_model, cost->n_columns, row);
-    uint64_t halves = steps(bytes, READ_STEP) << (consistency == CHARGE_STRONG);
-    *c = (struct charge){.row_bytes = bytes, .one_read = true, .rules = rule_bit(RULE_READ_4K) | rule_bit(RULE_SIZE_2022)};
-    c->read_units = c->total = 0.5 * (double)(int64_t)halves;
-    cost->reads->halves = (uint32_t)halves;
+    *c = (struct charge){.row_bytes = size_row_bytes(cost->size_model, cost->n_columns, row), .one_read = true, .rules = rule_bit(RULE_READ_4K) | rule_bit(RULE_SIZE_2022)};
+    c->read_units = c->total = 0.5 * halves;
     if (consistency == CHARGE_EVENTUAL) rule_add(c, RULE_READ_HALF);
     if (LIKELY(cost->size_model != SIZE_CURRENT && !row->timestamp_bytes)) return;
     c->rules &= ~rule_bit(RULE_SIZE_2022);
@@ -202,6 +205,7 @@ SELDOM static void charge_all(const struct op_cost *cost, enum charge_consistenc
 }
 
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out) {
-    if (LIKELY(is_of_one_row(cost))) charge_one_row(cost, consistency, out);
+    uint32_t halves = charge_row_read(cost, consistency);
+    if (LIKELY(halves)) tell_row_read(cost, consistency, halves, out);
     else charge_all(cost, consistency, out);
 }

@@ -36,6 +36,8 @@ struct charge_write_size {
     double units;
 };
 
+/* Half units of what is one row that was read and nothing beside it, which the read is told; 0: it is something else, and charge_compute's. */
+uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency);
 /* Each read and write of the cost is told its part, too. */
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
 /* False: not known, for the rows as they stand were not looked at. */

@@ -7,9 +7,8 @@
 
 #include "native_protocol/call.h"
 
-/* Of rows in the connection's output that nothing but their charge is added to: they are whole but for that, which npi_answer_encode fills in when others may
- * stand behind them. */
-void npi_answer_seal(struct np_call *call);
+/* Of rows in the connection's output to which nothing but their charge is added (plain_read.h): all of it. */
+void npi_answer_plain(struct np_call *call);
 /* -1: not even an error could be written. An error on the way becomes the call's. */
 int npi_answer_encode(struct np_call *call) MUST_CHECK;
 /* 1: held, the loop sends and accounts it; 0: sent; -1: no memory, the connection is to be closed. */

@@ -1,6 +1,6 @@
 /* One query request from its envelope to its response: what dispatch, the loop and the workers hand to each other.
  *
- * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, alone or with others that it waits for (stage.h), or its body is copied, it runs
+ * Life: taken from the loop's spare ones, decoded, run on the loop; either finished there, or its body is copied, it runs
  * once more on a worker and comes back to the loop to be finished. Then it goes back to the spare ones with its arena.
  * It belongs to one thread at a time: the loop, or the worker that has it.
  */
@@ -75,13 +75,15 @@ struct np_call {
     uint64_t seq;               /* of the commit under a lock */
 };
 
-/* Calls of a loop that wait for one another (stage.h). */
-enum { NP_STAGED = 16 };
-struct np_stage {
-    struct np_call *calls[NP_STAGED];
+/* Reads of a loop that are answered and not yet counted (plain_read.h). */
+enum { NP_PLAIN_READS = 32 };
+struct np_plain {
     unsigned n;
-    struct arena arena; /* what a plan needs, and nobody after it */
-    struct arena_share share;
+    const struct np_conn *conn;
+    uint8_t id[2 + 16]; /* what their bodies begin with: the statement, as [short bytes] */
+    uint64_t statement_id; /* as the ledger knows it; 0: not at all */
+    int64_t began_us;
+    uint64_t read_halves;
 };
 
 /* Drops the references a run took. */

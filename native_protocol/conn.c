@@ -305,7 +305,6 @@ static void take_part(struct np_conn *c, struct slice in) {
     size_t rest = n > 0 ? c->large.n - (size_t)n : 0;
     if (active(c) && c->skip) pass_over(c, rest);
     else if (rest) bad_segment(c, "Bytes behind the envelope of a segment that is not self-contained");
-    settle(c);
     if (c->state == NP_CONN_CLOSED) return;
     buf_fini(&c->large);
 }
@@ -320,7 +319,6 @@ static ssize_t take_segment(struct np_conn *c, struct slice in) {
     if (!seg.self_contained) take_part(c, seg.payload);
     else if (c->large.n || c->skip) bad_segment(c, "A self-contained segment inside an envelope");
     else take_self_contained(c, seg.payload);
-    if (c->compression == NP_COMPRESS_LZ4) settle(c); /* the next one is unpacked where this one is */
     return n;
 }
 

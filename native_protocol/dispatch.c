@@ -4,8 +4,8 @@
 #include "native_protocol/loop.h"
 #include "native_protocol/offload.h"
 #include "native_protocol/recording.h"
+#include "native_protocol/plain_read.h"
 #include "native_protocol/sequence.h"
-#include "native_protocol/stage.h"
 
 /* ---- responses that need no call ---- */
 
@@ -91,7 +91,7 @@ static struct np_call *take(struct np_conn *c, const struct np_envelope *env, st
     struct np_call *call = overloaded(c) ? NULL : npi_call_take(c->loop);
     if (!call) {
         struct err e = {0};
-        npi_stage_finish(&c->loop->stage);
+        npi_plain_settle(c->loop);
         err_set(&e, ERR_OVERLOADED, "Too many requests are in flight on this connection");
         answer_error(c, env, &e);
         npi_record_refused(c, env, body, &e);
@@ -116,24 +116,20 @@ static void go_on(struct np_call *call) {
 static void on_query(struct np_conn *c, const struct np_envelope *env, struct slice body) {
     struct np_call *call = take(c, env, body);
     if (!call) return;
-    npi_call_plan(call, &call->arena);
+    npi_call_plan(call);
     go_on(call);
 }
 
-/* One that npi_stage_may be said of. */
-static void on_staged(struct np_conn *c, const struct np_envelope *env) {
-    struct np_stage *s = &c->loop->stage;
+/* One of which npi_plain_may says so. */
+static void on_plain(struct np_conn *c, const struct np_envelope *env) {
     struct np_call *call = take(c, env, env->body);
     if (!call) return;
     call->fault.asked = true;
-    npi_call_plan(call, &s->arena);
-    if (LIKELY(npi_stage_put(call))) return;
-    npi_stage_finish(s);
+    npi_call_plan(call);
+    if (LIKELY(npi_plain_answer(call))) return;
+    npi_plain_settle(c->loop);
     go_on(call);
-    npi_stage_clear(s);
 }
-
-static void settle(struct np_loop *l) { npi_stage_finish(&l->stage); }
 
 #define on_QUERY on_query
 #define on_PREPARE on_query
@@ -176,8 +172,8 @@ static int check_envelope(const struct np_conn *c, const struct np_envelope *env
 void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     struct err e;
     struct slice body = env->body;
-    if (npi_stage_may(c, env)) return on_staged(c, env);
-    npi_stage_finish(&c->loop->stage);
+    if (npi_plain_may(c, env)) return on_plain(c, env);
+    npi_plain_settle(c->loop);
     err_clear(&e);
     if (check_envelope(c, env, &e)) {
         struct np_envelope as = *env;
@@ -197,5 +193,5 @@ void npi_dispatch(struct np_conn *c, const struct np_envelope *env) {
     handler_of(env->opcode)(c, env, body);
 }
 
-const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .settle = settle, .finish = npi_call_finish,
+const struct np_loop_ops npi_dispatch_ops = {.envelope = npi_dispatch, .settle = npi_plain_settle, .finish = npi_call_finish,
                                             .abandoned = npi_offload_abandoned, .forget = npi_call_forget};

@@ -578,8 +578,6 @@ int npi_loop_init(struct np_loop *l, const struct np_options *o, const struct np
     l->inbox_late_tail = &l->inbox_late;
     l->inbox_errands_tail = &l->inbox_errands;
     for (int i = 0; i < NP_LISTENERS; i++) l->listeners[i].fd = -1;
-    l->stage.share.pool = &bounds->work;
-    arena_init_in(&l->stage.arena, &l->stage.share, NP_CALL_ARENA_CHUNK, NP_CALL_ARENA_MAX);
     buf_init(&l->segment, 0);
     buf_init(&l->body, 0);
     buf_init(&l->packed, 0);
@@ -676,7 +674,6 @@ void npi_loop_fini(struct np_loop *l) {
     }
     for (int i = 0; i < NP_LISTENERS; i++)
         if (l->listeners[i].fd >= 0) close(l->listeners[i].fd);
-    arena_fini(&l->stage.arena);
     npi_spare_fini(&l->spare);
     buf_fini(&l->segment);
     buf_fini(&l->body);

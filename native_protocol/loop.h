@@ -76,7 +76,7 @@ struct np_committer;
 struct np_loop_ops {
     /* An envelope has arrived; its body points into memory that may go when this returns. Answered now or later, or the connection fails. */
     void (*envelope)(struct np_conn *c, const struct np_envelope *env);
-    /* That memory goes, or the output is sent: what was kept of envelopes is answered now. */
+    /* The output is sent: what was answered is accounted now. */
     void (*settle)(struct np_loop *l);
     /* A call has come back from a worker: its response is due, and the call goes back to the loop. */
     void (*finish)(struct np_call *call);
@@ -119,7 +119,7 @@ struct np_loop {
     struct np_call *calls;
     unsigned n_calls;
     struct np_works leaving; /* calls of this wake-up that go to the workers */
-    struct np_stage stage;
+    struct np_plain plain;
 
     struct eng_batch *batch;
     struct np_held *held_now;          /* answers of this wake-up's batch; NULL: none */

@@ -104,9 +104,11 @@ static void post(struct np_call *call, int64_t took_us) {
     ledger_post(c->loop->o->ledger, c->loop->number, &q);
 }
 
+int64_t npi_post_slow_us(const struct np_options *o) { return o->slow_us ? atomic_load_explicit(o->slow_us, memory_order_relaxed) : 0; }
+
 void npi_post(struct np_call *call) {
     struct np_loop *l = call->conn->loop;
-    int64_t begun_us = call->r.now_us, slow_us = l->o->slow_us ? atomic_load_explicit(l->o->slow_us, memory_order_relaxed) : 0;
+    int64_t begun_us = call->r.now_us, slow_us = npi_post_slow_us(l->o);
     if (!is_posted(call)) return;
     int64_t took_us = l->now_us > begun_us ? l->now_us - begun_us : 0;
     if (UNLIKELY(slow_us && took_us >= slow_us)) tell_slow(call, took_us);

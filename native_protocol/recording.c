@@ -111,6 +111,8 @@ static void record(struct np_call *call, struct capture_recorder *to) {
     buf_fini(&digest);
 }
 
+bool npi_records(const struct np_options *o) { return UNLIKELY(capture_is_on(capture_switch_of(o->capture))); }
+
 void npi_record(struct np_call *call) {
     struct capture_recorder *to = call->conn->loop->o->capture;
     if (UNLIKELY(capture_is_on(capture_switch_of(to)))) record(call, to);

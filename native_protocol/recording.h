@@ -3,6 +3,10 @@
 
 #include "native_protocol/call.h"
 
+struct np_options;
+
+/* Whether one is running. */
+bool npi_records(const struct np_options *o);
 /* Once for every query request, after npi_post and before its memory goes. The loop's thread. */
 void npi_record(struct np_call *call);
 /* One that was refused before it became a call; body: plain. */

@@ -135,8 +135,7 @@ static int read_params(struct decode *d, struct cql_params *p, struct np_query_o
     if (check_consistency(d, p->consistency)) return -1;
     uint32_t flags = read_flags(d);
     o->skip_metadata = flags & QUERY_SKIP_METADATA;
-    o->named = flags & QUERY_NAMES;
-    if (flags & QUERY_VALUES && read_values(d, o->named, &p->n_values, &p->values, &p->names)) return -1;
+    if (flags & QUERY_VALUES && read_values(d, flags & QUERY_NAMES, &p->n_values, &p->values, &p->names)) return -1;
     if (flags & QUERY_PAGE_SIZE) {
         p->page_size = (int32_t)rd_u32(&d->rd);
         if (!d->rd.bad && p->page_size == 0) return err_set(d->err, ERR_PROTOCOL, "The page size cannot be 0");

@@ -13,7 +13,6 @@
 /* What a query request says beside what cql needs to know. */
 struct np_query_options {
     bool skip_metadata;
-    bool named;          /* its values came with names */
     bool wants_capacity; /* the request's custom payload has the key "capacity" */
 };
 

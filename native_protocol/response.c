@@ -116,10 +116,14 @@ static void put_payload(struct buf *b, const char *key, struct slice value) {
     buf_put_slice(b, value);
 }
 
-static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
+static void store_charge(struct np_reply *r, double charge) {
     uint64_t bits;
-    memcpy(&bits, &x->charge, 8);
+    memcpy(&bits, &charge, 8);
     store_u64(r->out->p + r->start + NP_HEADER + CHARGE_SLOT - 8, bits);
+}
+
+static void fill_charge(struct np_reply *r, const struct np_reply_extras *x) {
+    store_charge(r, x->charge);
     if (!x->capacity.p && !x->throttle.p) return;
     store_u16(r->out->p + r->start + NP_HEADER, (uint16_t)(1 + (x->capacity.p != NULL) + (x->throttle.p != NULL)));
     struct buf b;
@@ -174,19 +178,12 @@ static void compress(struct np_reply *r, const struct np_reply_extras *x) {
     r->out->p[r->start + 1] |= NP_FLAG_COMPRESSED;
 }
 
-void np_reply_seal(struct np_reply *r) {
+void np_reply_end_plain(struct np_reply *r, double charge) {
+    if (r->has_charge) store_charge(r, charge);
     np_envelope_end(r->out, r->start, 0);
-    r->sealed = true;
-}
-
-static int end_sealed(struct np_reply *r, const struct np_reply_extras *x) {
-    assert(!x->tracing_id && !x->n_warnings && !x->capacity.p && !x->throttle.p && x->compression == NP_COMPRESS_NONE);
-    if (r->has_charge) fill_charge(r, x);
-    return 0;
 }
 
 int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) {
-    if (r->sealed) return end_sealed(r, x);
     if (buf_failed(r->out) || (r->tail.p && np_blocks_push(&r->more, &r->tail))) return -1;
     if (LIKELY(r->has_charge && (x->asked || !warns(r, x)))) fill_charge(r, x);
     else if (r->has_charge) drop_charge(r);

@@ -23,7 +23,6 @@ struct np_reply {
     size_t start, body; /* where the envelope and its message begin */
     uint8_t version;
     bool has_charge;
-    bool sealed;        /* whole but for the charge, with others behind it in out */
     struct buf tail;       /* the block that is being written; p NULL: rows still go to out */
     struct np_blocks more; /* what goes behind out; at the end the tail, too */
     struct np_share *share; /* set by the caller after begin; NULL: blocks are not charged */
@@ -39,8 +38,8 @@ void np_reply_drop(struct np_reply *r);
 void np_reply_move(struct np_reply *to, struct np_reply *from);
 /* The blocks become part of out. -1: no memory. */
 int np_reply_gather(struct np_reply *r) MUST_CHECK;
-/* It is whole but for its charge, which its end fills in: the next one may begin behind it. Nothing was done to blocks, and out has not failed. */
-void np_reply_seal(struct np_reply *r);
+/* The end of one that is whole but for its charge, and stands in out alone; which has not failed. */
+void np_reply_end_plain(struct np_reply *r, double charge);
 /* It is made: its blocks, and the memory of out when out is the reply's alone, count as the connection's to take away. */
 void np_reply_made(struct np_reply *r);
 /* Drops the message, not the envelope. */

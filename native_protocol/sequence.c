@@ -17,7 +17,7 @@ static int64_t loop_now(struct np_loop *l) {
     return l->now_us;
 }
 
-static void begin(struct np_call *call, struct eng_batch *batch, struct arena *arena, bool blocking) {
+static void begin(struct np_call *call, struct eng_batch *batch, bool blocking) {
     struct np_conn *c = call->conn;
     const struct np_options *o = c->loop->o;
     call->cost = (struct op_cost){.arena = &call->arena, .size_model = o->size_model, .write_size = o->write_size,
@@ -26,7 +26,7 @@ static void begin(struct np_call *call, struct eng_batch *batch, struct arena *a
     call->r = (struct cql_request){
         .db = o->db,
         .session = blocking ? &call->session : &c->session,
-        .arena = arena,
+        .arena = &call->arena,
         .err = &call->err,
         .cost = &call->cost,
         .sink = &call->rows.sink,
@@ -45,8 +45,8 @@ static void begin(struct np_call *call, struct eng_batch *batch, struct arena *a
 }
 
 /* Reads, evaluates and decides; a write that reads first holds its locks from here to apply. */
-static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, struct arena *arena, bool blocking) {
-    begin(call, batch, arena, blocking);
+static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, bool blocking) {
+    begin(call, batch, blocking);
     if (np_query_decode(&call->env, call->body, &call->arena, &call->r, &call->options, &call->err)) return CQL_FAILED;
     np_rows_init(&call->rows, &call->reply, call->options.skip_metadata, &call->err);
     return cql_run(&call->r);
@@ -54,11 +54,14 @@ static enum cql_outcome plan(struct np_call *call, struct eng_batch *batch, stru
 
 /* ---- size, admit, apply ---- */
 
-static bool eventual(uint16_t consistency) { return consistency == CL_ONE || consistency == CL_LOCAL_ONE; }
+enum charge_consistency npi_call_consistency(const struct np_call *call) {
+    uint16_t level = call->r.params.consistency;
+    return level == CL_ONE || level == CL_LOCAL_ONE ? CHARGE_EVENTUAL : CHARGE_STRONG;
+}
 
-static void size(struct np_call *call) {
+void npi_call_size(struct np_call *call) {
     if (UNLIKELY(call->cost.unmetered)) return;
-    charge_compute(&call->cost, eventual(call->r.params.consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, &call->charge);
+    charge_compute(&call->cost, npi_call_consistency(call), &call->charge);
 }
 
 static bool admit(struct np_call *call) { return cql_admit(&call->r) == 0; }
@@ -106,7 +109,7 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     if (planned == CQL_AGAIN) npi_trace_step(call, NP_TRACE_PART, call->n_parts);
     if (!is_planned(planned)) return;
     npi_trace_step(call, NP_TRACE_PLANNED, 0);
-    size(call);
+    npi_call_size(call);
     npi_trace_step(call, NP_TRACE_SIZED, 0);
     if (npi_fault_may(call) && npi_fault_before(call)) return;
     bool admitted = admit(call);
@@ -118,10 +121,10 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
 
 void npi_call_run(struct np_call *call, struct eng_batch *batch) {
     npi_trace_step(call, NP_TRACE_WORKER, call->work.waited_us);
-    go_on(call, plan(call, batch, &call->arena, true));
+    go_on(call, plan(call, batch, true));
 }
 
-void npi_call_plan(struct np_call *call, struct arena *arena) { call->outcome = plan(call, call->conn->loop->batch, arena, false); }
+void npi_call_plan(struct np_call *call) { call->outcome = plan(call, call->conn->loop->batch, false); }
 
 void npi_call_go_on(struct np_call *call) { go_on(call, call->outcome); }
 
@@ -190,13 +193,7 @@ static void answer(struct np_call *call) {
     call->broken = !acknowledge_and_account(call);
 }
 
-static void tell(struct np_call *call) {
-    npi_audit_call(call);
-    npi_post(call);
-    npi_record(call);
-}
-
-static void let_go(struct np_call *call) {
+void npi_call_let_go(struct np_call *call) {
     struct np_conn *c = call->conn;
     struct np_loop *l = c->loop;
     bool broken = call->broken;
@@ -210,12 +207,12 @@ static void let_go(struct np_call *call) {
     npi_conn_unref(c);
 }
 
-void npi_calls_finish(struct np_call *const *calls, unsigned n) {
-    struct np_loop *l = calls[0]->conn->loop;
-    for (unsigned i = 0; i < n; i++) answer(calls[i]);
+void npi_call_finish(struct np_call *call) {
+    struct np_loop *l = call->conn->loop;
+    answer(call);
     l->now_us = clock_wall_us(l->o->clock);
-    for (unsigned i = 0; i < n; i++) tell(calls[i]);
-    for (unsigned i = 0; i < n; i++) let_go(calls[i]);
+    npi_audit_call(call);
+    npi_post(call);
+    npi_record(call);
+    npi_call_let_go(call);
 }
-
-void npi_call_finish(struct np_call *call) { npi_calls_finish(&call, 1); }

@@ -94,22 +94,50 @@ static void test_bounds_hold_when_it_was_brought_back(void **state) {
 static void test_what_passes_comes_to_what_was_added(void **state) {
     (void)state;
     struct heavy added, passed;
-    uint64_t seed = 17, light = 0;
+    uint64_t seed = 17, light = 0, waiting = 0;
     bool fresh, fresh_too;
     assert_int_equal(heavy_init(&added, SETS), 0);
     assert_int_equal(heavy_init(&passed, SETS), 0);
     for (int i = 0; i < 100000; i++) {
         uint64_t key = random_next(&seed) % (random_next(&seed) % KEYS + 1), load = 1 + random_next(&seed) % 5;
         uint32_t place = heavy_add(&added, hash_of(key), load, &fresh);
-        bool passes = heavy_pass(&passed, hash_of(key), load);
+        bool passes = heavy_pass(&passed, hash_of(key), load, &waiting);
         assert_int_equal(passes, place == HEAVY_NONE);
         assert_int_equal(heavy_keeps(&passed, hash_of(key)), place != HEAVY_NONE && !fresh);
         light += passes;
         if (!passes) assert_int_equal(heavy_add(&passed, hash_of(key), load, &fresh_too), place);
+        waiting = 0;
     }
     assert_true(light > 50000);
     assert_int_equal(passed.total, added.total);
     assert_memory_equal(passed.sets, added.sets, SETS * sizeof(*added.sets));
+    heavy_fini(&added);
+    heavy_fini(&passed);
+}
+
+/* Those that do not pass are added some time later, in their order, and light ones pass meanwhile. */
+static void test_who_waits_to_be_added_is_not_overtaken_by_its_set(void **state) {
+    (void)state;
+    enum { BATCH = 40 };
+    struct heavy added, passed;
+    uint64_t seed = 23, overtaken = 0;
+    bool fresh;
+    assert_int_equal(heavy_init(&added, SETS), 0);
+    assert_int_equal(heavy_init(&passed, SETS), 0);
+    for (int i = 0; i < 5000; i++) {
+        uint64_t waits[BATCH], waiting = 0;
+        unsigned n = 0;
+        for (uint64_t k = random_next(&seed) % BATCH; k; k--) {
+            uint64_t key = hash_of(random_next(&seed) % (random_next(&seed) % KEYS + 1));
+            (void)heavy_add(&added, key, 1, &fresh);
+            if (!heavy_pass(&passed, key, 1, &waiting)) waits[n++] = key;
+            else overtaken += n;
+        }
+        for (unsigned k = 0; k < n; k++) (void)heavy_add(&passed, waits[k], 1, &fresh);
+        assert_memory_equal(passed.sets, added.sets, SETS * sizeof(*added.sets));
+    }
+    assert_true(overtaken > 1000);
+    assert_int_equal(passed.total, added.total);
     heavy_fini(&added);
     heavy_fini(&passed);
 }
@@ -163,6 +191,7 @@ int main(void) {
         cmocka_unit_test(test_bounds_hold_on_random_streams),
         cmocka_unit_test(test_bounds_hold_when_it_was_brought_back),
         cmocka_unit_test(test_what_passes_comes_to_what_was_added),
+        cmocka_unit_test(test_who_waits_to_be_added_is_not_overtaken_by_its_set),
         cmocka_unit_test(test_who_has_an_eighth_of_its_set_is_kept),
         cmocka_unit_test(test_a_place_is_told_to_be_fresh_when_it_was_anothers),
     };

@@ -435,34 +435,47 @@ static void test_what_the_limiter_notes_is_kept_until_its_table_is_dropped(void 
 
 /* ---- the queue of reads ---- */
 
+enum how { ONE_BY_ONE, QUEUED, TOGETHER /* some that follow one another are timed when they all have ended */ };
+
+/* Of so many reads that follow one another. */
+static int64_t took_of(int n) {
+    int some = n / 7;
+    return some % 100 == 99 ? (int64_t)UINT32_MAX + some : 50 + some % 7;
+}
+
 /* A read as a prepared statement's, of which all figures follow from n: those that are alike in a run stay for some reads, the others are of each; and of its partition the length of
  * the key, which may be more than is kept. */
-static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, bool queued) {
+static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, enum how how) {
     static const char key[] = "a key that is longer than what a partition is known by, and whose end is said nowhere";
     int token = n % 2 ? n % 40 : n;
     struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = n / 31 % 5 != 4, .token = token,
                         .key = slice_of(key, (size_t)token % sizeof(key)), .rows.rows = 1 + (uint64_t)n / 17 % 2, .halves = 1 + (uint32_t)n / 12 % 3};
     struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = object, .bytes_read = 100 + (uint64_t)n, .rows_read = r.rows.rows, .rows_returned = n / 23 % 4 > 0,
                            .query_class = statement % 2 ? QUERY_POINT : QUERY_ROW_RANGE};
-    int64_t took_us = n % 100 == 99 ? (int64_t)UINT32_MAX + n : 50 + n % 7;
+    int64_t took_us = took_of(n);
     struct ledger_request q = {.cost = &cost, .operation = OPERATION_SELECT, .statements = 1, .now_us = now_us, .took_us = took_us, .connection = c, .statement_id = statement,
                                .text = slice_str("SELECT")};
-    if (!queued || !ledger_post_read(l, 0, c, statement, &cost, now_us, took_us)) ledger_post(l, 0, &q);
+    if (how == TOGETHER && ledger_put_read(l, 0, c, statement, &cost, now_us)) return;
+    if (how == TOGETHER) ledger_time_reads(l, 0, took_us);
+    if (how != QUEUED || !ledger_post_read(l, 0, c, statement, &cost, now_us, took_us)) ledger_post(l, 0, &q);
 }
 
 /* Reads of two statements on two tables and two connections in runs of all lengths, time that goes on, and between them what is no such read. */
-static void post_trace(struct ledger *l, struct ledger_connection c[2], bool queued) {
+static void post_trace(struct ledger *l, struct ledger_connection c[2], enum how how) {
     uint64_t seed = 11, of = 0;
     for (int n = 0; n < 20000; n++) {
         seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407U;
         unsigned dice = (unsigned)(seed >> 40) % 64;
+        if (n % 7 == 0 && n) ledger_time_reads(l, 0, took_of(n - 1));
+        else if (dice == 2 && n) ledger_time_reads(l, 0, took_of(n));
         if (dice % 8 == 3) of = seed >> 50;
         uint64_t statement = 1 + of % 2;
         if (dice == 0) now_us += S / 3;
         else if (dice == 1) now_us -= S / 5;
         else if (dice == 2) post(l, 0, 1, n % 40, 2);
-        else post_read(l, &c[of / 2 % 2], statement, (uint32_t)statement, n, queued);
+        else post_read(l, &c[of / 2 % 2], statement, (uint32_t)statement, n, how);
     }
+    ledger_time_reads(l, 0, took_of(19999));
 }
 
 static int take_cells(void *arg, const struct book_table *t, uint32_t second) {
@@ -497,13 +510,13 @@ static void seen_free(struct seen *s) {
     free(s->connections);
 }
 
-static struct seen run_trace(bool queued) {
+static struct seen run_trace(enum how how) {
     struct ledger_connection c[2] = {{.role = "alice"}, {.role = "bob"}};
     now_us = (int64_t)17000000 * S;
     struct ledger *l = open_ledger(1, NULL);
     ledger_connect(l, 0, &c[0]);
     ledger_connect(l, 0, &c[1]);
-    post_trace(l, c, queued);
+    post_trace(l, c, how);
     now_us += 5 * S; /* where it has been before it went back */
     struct seen s = see(l);
     ledger_disconnect(l, 0, &c[0]);
@@ -512,9 +525,8 @@ static struct seen run_trace(bool queued) {
     return s;
 }
 
-static void test_reads_in_the_queue_come_to_what_they_come_to_one_by_one(void **state) {
-    (void)state;
-    struct seen one_by_one = run_trace(false), queued = run_trace(true);
+static void check_trace(enum how how) {
+    struct seen one_by_one = run_trace(ONE_BY_ONE), queued = run_trace(how);
     assert_memory_equal(queued.cells, one_by_one.cells, sizeof(queued.cells));
     assert_true(queued.cells[1].spans[SPAN_READ_UNITS].n > 5000);
     assert_int_equal(queued.n_partitions, one_by_one.n_partitions);
@@ -538,6 +550,12 @@ static void test_reads_in_the_queue_come_to_what_they_come_to_one_by_one(void **
     seen_free(&queued);
 }
 
+static void test_reads_in_the_queue_come_to_what_they_come_to_one_by_one(void **state) {
+    (void)state;
+    check_trace(QUEUED);
+    check_trace(TOGETHER);
+}
+
 static uint64_t reads_of(struct ledger *l) { return of(l, 1).total.of[OPERATION_SELECT][OF_REQUESTS]; }
 
 /* Each of those who look, after a read that stands in the queue. */
@@ -549,21 +567,21 @@ static void test_who_has_posted_sees_it_at_once(void **state) {
     struct ledger *l = open_ledger(2, NULL);
     ledger_connect(l, 0, &c);
     for (int i = 0; i < 100; i++) {
-        post_read(l, &c, 7, 1, 0, true);
+        post_read(l, &c, 7, 1, 0, QUEUED);
         assert_int_equal(reads_of(l), 5 * i + 1);
-        post_read(l, &c, 7, 1, 0, true);
+        post_read(l, &c, 7, 1, 0, QUEUED);
         struct ledger_connection *all = ledger_connections(l, &n);
         assert_int_equal(usage_all(&all[0].usage, USAGE_REQUESTS), 5 * i + 2);
         free(all);
-        post_read(l, &c, 7, 1, 0, true);
+        post_read(l, &c, 7, 1, 0, QUEUED);
         struct ledger_statement *statements = ledger_statements(l, &n);
         assert_int_equal(usage_all(&statements[0].s.usage, USAGE_REQUESTS), 5 * i + 3);
         free(statements);
-        post_read(l, &c, 7, 1, 0, true);
+        post_read(l, &c, 7, 1, 0, QUEUED);
         struct roles *roles = ledger_roles(l);
         assert_int_equal(usage_all(&roles->list[0].usage, USAGE_REQUESTS), 5 * i + 4);
         free(roles);
-        post_read(l, &c, 7, 1, 0, true);
+        post_read(l, &c, 7, 1, 0, QUEUED);
         struct ledger_partition *partitions = ledger_partitions(l, &n);
         assert_int_equal(usage_all(&partitions[0].p.usage, USAGE_REQUESTS), 5 * i + 5);
         free(partitions);
@@ -581,17 +599,17 @@ static void test_nothing_in_the_queue_is_lost(void **state) {
     now_us = (int64_t)19000000 * S;
     struct ledger *l = open_ledger(1, path);
     ledger_connect(l, 0, &c);
-    for (int i = 0; i < 10; i++) post_read(l, &c, 8, 2, 0, true);
+    for (int i = 0; i < 10; i++) post_read(l, &c, 8, 2, 0, QUEUED);
     ledger_drop(l, 2);
     assert_int_equal(ledger_dropped(l).of[OPERATION_SELECT][OF_REQUESTS], 10);
-    for (int i = 0; i < 10; i++) post_read(l, &c, 8, 2, 0, true); /* of a table that nobody knows any more */
+    for (int i = 0; i < 10; i++) post_read(l, &c, 8, 2, 0, QUEUED); /* of a table that nobody knows any more */
     ledger_settle(l, 0);
     assert_int_equal(ledger_dropped(l).of[OPERATION_SELECT][OF_REQUESTS], 20);
-    for (int i = 0; i < 10; i++) post_read(l, &c, 7, 1, 0, true);
+    for (int i = 0; i < 10; i++) post_read(l, &c, 7, 1, 0, QUEUED);
     ledger_disconnect(l, 0, &c);
     assert_int_equal(c.usage.in_second.n[USAGE_REQUESTS], 30);
     ledger_connect(l, 0, &c);
-    for (int i = 0; i < 10; i++) post_read(l, &c, 7, 1, 0, true);
+    for (int i = 0; i < 10; i++) post_read(l, &c, 7, 1, 0, QUEUED);
     ledger_close(l);
     l = open_ledger(1, path);
     assert_int_equal(reads_of(l), 20);
@@ -606,7 +624,7 @@ static void test_the_queue_is_bounded_and_all_is_counted(void **state) {
     now_us = (int64_t)20000000 * S;
     struct ledger *l = open_ledger(1, NULL);
     ledger_connect(l, 0, &c);
-    for (int i = 0; i < 50000; i++) post_read(l, &c, 1 + (uint64_t)i % (i < 25000 ? 20 : 3 * SHARD_STATEMENT_SETS * HEAVY_WAYS), 1, i, true);
+    for (int i = 0; i < 50000; i++) post_read(l, &c, 1 + (uint64_t)i % (i < 25000 ? 20 : 3 * SHARD_STATEMENT_SETS * HEAVY_WAYS), 1, i, QUEUED);
     assert_int_equal(reads_of(l), 50000);
     ledger_disconnect(l, 0, &c);
     assert_int_equal(usage_all(&c.usage, USAGE_REQUESTS), 50000);

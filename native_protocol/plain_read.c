@@ -1,0 +1,82 @@
+#include "native_protocol/plain_read.h"
+
+#include <assert.h>
+
+#include "metering/charge.h"
+#include "native_protocol/answer.h"
+#include "native_protocol/audit.h"
+#include "native_protocol/fault.h"
+#include "native_protocol/loop.h"
+#include "native_protocol/posting.h"
+#include "native_protocol/recording.h"
+#include "native_protocol/sequence.h"
+
+static bool is_alike(const struct np_plain *p, const struct np_conn *c, const struct np_envelope *env) {
+    return !p->n || (p->conn == c && !memcmp(env->body.p, p->id, sizeof(p->id)));
+}
+
+/* Whether each is to be looked at once it has ended. */
+static bool is_watched(const struct np_options *o) { return o->audit || npi_post_slow_us(o) || npi_records(o); }
+
+bool npi_plain_may(const struct np_conn *c, const struct np_envelope *env) {
+    const struct np_options *o = c->loop->o;
+    bool plain = env->opcode == NP_EXECUTE && env->stream >= 0 && env->body.n > sizeof(c->loop->plain.id) && !(env->flags & (NP_FLAG_TRACING | NP_FLAG_PAYLOAD));
+    bool answered_plainly = !c->capacity_full && o->capacity_payload != NP_CAPACITY_FULL && (npi_conn_framed(c) || c->compression == NP_COMPRESS_NONE);
+    if (!plain || !answered_plainly || c->state != NP_CONN_READY || env->version != c->version) return false;
+    return is_alike(&c->loop->plain, c, env) && !npi_fault_any(o) && !cql_admits(o->db) && !is_watched(o);
+}
+
+/* Its rows are in the answer, and nothing is to be added but the charge. */
+static bool is_plain(const struct np_call *call) {
+    const struct cql_request *r = &call->r;
+    const struct np_reply *reply = &call->reply;
+    bool read = call->outcome == CQL_DONE && r->stmt_kind == STMT_SELECT && r->result.kind == RESULT_ROWS && !r->apply;
+    bool more = reply->more.n || reply->tail.p || buf_failed(reply->out) || r->n_warnings;
+    return read && !more && !call->cost.is_system && call->cost.reads && !call->cost.reads->next;
+}
+
+static void charge(struct np_call *call) {
+    if (UNLIKELY(!charge_row_read(&call->cost, npi_call_consistency(call)))) npi_call_size(call);
+}
+
+/* To the ledger's queue. False: it has to know more of it. */
+static bool post(struct np_call *call, const struct np_plain *p) {
+    struct np_conn *c = call->conn;
+    struct ledger *to = c->loop->o->ledger;
+    return !to || (p->statement_id && ledger_put_read(to, c->loop->number, &c->account, p->statement_id, &call->cost, p->began_us));
+}
+
+static void begin(struct np_plain *p, const struct np_call *call) {
+    p->conn = call->conn;
+    p->began_us = call->r.now_us;
+    p->statement_id = call->r.fingerprint.p ? load_u64(call->r.prepared_id.p) : 0;
+    memcpy(p->id, call->body.p, sizeof(p->id));
+}
+
+bool npi_plain_answer(struct np_call *call) {
+    struct np_loop *l = call->conn->loop;
+    struct np_plain *p = &l->plain;
+    if (UNLIKELY(!is_plain(call))) return false;
+    if (!p->n) begin(p, call);
+    assert(p->began_us == call->r.now_us); /* P1 */
+    if (LIKELY(!call->cost.unmetered)) {
+        charge(call);
+        if (UNLIKELY(!post(call, p))) return false;
+    }
+    npi_answer_plain(call);
+    p->read_halves += call->cost.reads->halves;
+    npi_call_let_go(call);
+    if (++p->n == NP_PLAIN_READS) npi_plain_settle(l);
+    return true;
+}
+
+void npi_plain_settle(struct np_loop *l) {
+    struct np_plain *p = &l->plain;
+    if (!p->n) return;
+    l->now_us = clock_wall_us(l->o->clock);
+    np_metric_requests(&l->metrics, NP_EXECUTE, NP_OUTCOME_OK, p->n);
+    if (p->read_halves) np_metric_add(&l->metrics, NP_METRIC_READ_UNITS, (int64_t)p->read_halves);
+    if (l->o->ledger) ledger_time_reads(l->o->ledger, l->number, l->now_us > p->began_us ? l->now_us - p->began_us : 0);
+    p->n = 0;
+    p->read_halves = 0;
+}
