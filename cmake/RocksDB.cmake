@@ -36,9 +36,12 @@ function(tally_rocksdb_of_source)
                      COMMAND ${CMAKE_COMMAND} "-DURL=${TALLY_ROCKSDB_URL}" "-DGENERATOR=${CMAKE_GENERATOR}" -P ${CMAKE_SOURCE_DIR}/cmake/rocksdb_build.cmake
                      DEPENDS ${CMAKE_SOURCE_DIR}/cmake/rocksdb_build.cmake ${CMAKE_SOURCE_DIR}/cmake/rocksdb_pinned.cmake)
   add_custom_target(rocksdb_source DEPENDS ${library})
+  add_library(rocksdb_static STATIC IMPORTED GLOBAL) # a library of its own, behind which what it needs is linked, wherever else that stands
+  set_target_properties(rocksdb_static PROPERTIES IMPORTED_LOCATION ${library})
+  target_link_libraries(rocksdb_static INTERFACE PkgConfig::lz4 stdc++ m Threads::Threads)
   add_dependencies(tally_rocksdb rocksdb_source)
   target_include_directories(tally_rocksdb INTERFACE ${rocksdb_prefix}/include)
-  target_link_libraries(tally_rocksdb INTERFACE ${library} PkgConfig::lz4 stdc++ m Threads::Threads)
+  target_link_libraries(tally_rocksdb INTERFACE rocksdb_static)
   target_link_options(tally_rocksdb INTERFACE -Wl,--gc-sections)
   install(FILES ${rocksdb_prefix}/LICENSE.leveldb DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.rocksdb) # of the parts that came from LevelDB; the rest has Tally's
   set(TALLY_ROCKSDB_VERSION ${rocksdb_pinned} PARENT_SCOPE)
