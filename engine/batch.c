@@ -5,7 +5,7 @@
 #include "base/murmur3.h"
 #include "engine/store.h"
 
-enum { BYTES_KEPT = 1 << 20 };
+enum { BYTES_KEPT = 1 << 20, TAKEN_OUT_BYTES_MAX = 1 << 20 /* of rows of the row cache, in one round */ };
 
 static const int64_t FAR_US = 3600000000;
 
@@ -26,9 +26,17 @@ struct write {
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
     uint8_t step;            /* enum step */
     bool claimed;            /* its slot is, by this commit */
+    bool replaces;           /* what stood there does not show any more */
     uint32_t group;          /* those of one are written together */
     uint32_t n_prefix;       /* of a range tombstone: bytes of its partition's prefix; else 0 */
     bool fold;               /* the row is to be folded after the commit, the range tombstones of the partition settled */
+};
+
+/* A row of the row cache that a write of this round was laid on: what it was before, from at on. */
+struct taken_out {
+    struct engi_row_look look;
+    size_t write, at, n;
+    bool absent;
 };
 
 enum { WRITTEN_BITS = 1 << 14 };
@@ -42,6 +50,9 @@ struct eng_batch {
     size_t n_writes, cap_writes;
     struct mark *marks; /* recorded with this batch; filled by the commit */
     size_t n_marks, cap_marks;
+    struct taken_out *taken; /* of one round */
+    size_t n_taken, cap_taken;
+    struct buf taken_bytes;
     struct { size_t n_writes, n_bytes; } savepoints[ENG_SAVEPOINTS_MAX];
     size_t n_savepoints;
     uint32_t group;         /* that the next write belongs to: another one within each outermost savepoint */
@@ -79,6 +90,7 @@ struct eng_batch *eng_batch_new(struct eng *eng) {
     buf_init(&b->key, 0);
     buf_init(&b->value, 0);
     buf_init(&b->bytes, 0);
+    buf_init(&b->taken_bytes, 0);
     arena_init(&b->arena, 1024, 0);
     return b;
 }
@@ -123,9 +135,11 @@ void eng_batch_free(struct eng_batch *b) {
     buf_fini(&b->key);
     buf_fini(&b->value);
     buf_fini(&b->bytes);
+    buf_fini(&b->taken_bytes);
     arena_fini(&b->arena);
     free(b->writes);
     free(b->marks);
+    free(b->taken);
     free(b);
 }
 
@@ -329,7 +343,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     struct engi_table *t = engi_table(eng, w->table);
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
     assert(engi_ward_is_entered(eng->runs, key)); /* invariant 7 (a) */
-    bool alone = replaces(b, t, w);
+    bool alone = w->replaces = replaces(b, t, w);
     if (t) raise_columns(t, w->columns);
     engi_slot_raise(&eng->slots, w->hash, w->newest);
     if (UNLIKELY(w->marks) && note_marks(b, t, w)) return -1;
@@ -379,6 +393,38 @@ static void end_turns(struct eng_batch *b) {
         if (set[i / 64] >> (i % 64) & 1) b->eng->stripes[i].turn++;
 }
 
+/* Before the store has the write. */
+static void take_out(struct eng_batch *b, size_t i) {
+    const struct write *w = &b->writes[i];
+    struct taken_out *o = NULL;
+    if (b->taken_bytes.n < TAKEN_OUT_BYTES_MAX && !reserve((void **)&b->taken, b->n_taken, &b->cap_taken, sizeof(*b->taken))) o = &b->taken[b->n_taken];
+    if (UNLIKELY(!o)) {
+        engi_row_cache_forget(b->eng, w->hash, key_of(b, w));
+        return;
+    }
+    size_t at = b->taken_bytes.n;
+    if (!engi_row_cache_take_out(b->eng, engi_table(b->eng, w->table), w->hash, key_of(b, w), &b->taken_bytes, &o->absent, &o->look)) return;
+    o->write = i;
+    o->at = at;
+    o->n = b->taken_bytes.n - at;
+    b->n_taken++;
+}
+
+/* After it has, and the slots were left: the rows are what the store makes of them. */
+static void bring_back(struct eng_batch *b) {
+    for (size_t i = 0; i < b->n_taken; i++) {
+        const struct taken_out *o = &b->taken[i];
+        const struct write *w = &b->writes[o->write];
+        struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
+        b->value.n = 0;
+        if (!w->replaces && !o->absent) {
+            if (eng_row_merge(slice_of(b->taken_bytes.p + o->at, o->n), value, &b->value) || buf_failed(&b->value)) break;
+            value = buf_slice(&b->value);
+        }
+        engi_row_cache_bring_back(b->eng, &o->look, key, value);
+    }
+}
+
 static int fill(struct eng_batch *b, struct ceilings *ceilings) {
     int64_t newest = ENG_NO_TS, ceiling = atomic_load(&b->eng->newest.ceiling);
     for (size_t i = 0; i < b->n_writes; i++) {
@@ -386,7 +432,7 @@ static int fill(struct eng_batch *b, struct ceilings *ceilings) {
         if (w->step != SHARED) continue;
         if (UNLIKELY(w->newest >= ceiling) && is_far(b->eng, w->newest)) w->marks |= 1 << ENGI_MARK_FAR;
         else if (w->newest > newest) newest = w->newest;
-        engi_row_cache_forget(b->eng, w->hash, key_of(b, w));
+        take_out(b, i);
         if (hand_over(b, w)) return -1;
     }
     if (UNLIKELY(!b->eng->kv->one_writer) && take_turns(b)) return -1;
@@ -475,7 +521,11 @@ static int write_shared(struct eng_batch *b, bool patience, struct err *e) {
         recorded(b, &ceilings);
         note_changed(b);
         count(b);
+        bring_back(b);
     }
+    b->n_taken = 0;
+    buf_clear(&b->taken_bytes, BYTES_KEPT);
+    b->value.failed = false;
     b->kv->ops->batch_clear(b->kv);
     b->n_marks = 0;
     return rc;

@@ -258,6 +258,41 @@ void engi_row_cache_forget(struct eng *eng, uint64_t hash, struct slice key) {
     unlock(b);
 }
 
+/* Of an entry that is not written over meanwhile. False: it is not what the store answers, or may not be for long. */
+static bool copy_out(struct eng *eng, const struct engi_row_look *look, const struct entry *x, struct buf *out, bool *absent) {
+    if (word(x->words + 3) != look->generation || engi_may_be_purged(eng, look->table, (int64_t)word(x->words + 2))) return false;
+    const _Atomic uint64_t *from = x->words + HEAD + words_of(x->key_n);
+    uint8_t *to = buf_reserve(out, words_of(x->value_n) * WORD);
+    if (!to) return false;
+    for (size_t i = 0; i < words_of(x->value_n); i++) {
+        uint64_t v = word(from + i);
+        memcpy(to + i * WORD, &v, WORD);
+    }
+    out->n += x->value_n;
+    *absent = x->flags & ABSENT;
+    return true;
+}
+
+bool engi_row_cache_take_out(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out, bool *absent, struct engi_row_look *look) {
+    struct engi_row_cache *c = eng->row_cache;
+    uint64_t slot = engi_slot_state(&eng->slots, hash);
+    assert(!engi_slot_is_free(slot)); /* invariant 6 (b) */
+    if (!c || key.n > ENGI_ROW_CACHE_KEY_MAX) return false;
+    struct shard *s = shard_of(c, hash);
+    struct bucket *b = bucket_of(c, s, hash);
+    lock(b);
+    bool known = false;
+    int i = find_key(c, s, b, hash, key);
+    if (i >= 0) {
+        struct entry x = entry_at(c, s, position_of(place_at(b, i)));
+        *look = (struct engi_row_look){.table = t, .hash = hash, .slot = engi_slot_left(slot), .generation = t ? generation_of(t) : 0};
+        known = t && engi_slot_is_alone(slot) && copy_out(eng, look, &x, out, absent);
+        set_place(s, b, i, 0);
+    }
+    unlock(b);
+    return known;
+}
+
 void engi_row_cache_clear(struct engi_row_cache *c) {
     for (uint32_t k = 0; c && k < c->n_shards; k++) {
         struct shard *s = &c->shards[k];
@@ -368,15 +403,24 @@ static bool was_missed(const struct engi_row_cache *c, struct shard *s, uint64_t
     return false;
 }
 
+/* Unless another thread is bringing something in. */
+static void try_bring_in(struct eng *eng, struct shard *s, const struct engi_row_look *look, struct slice key, const struct slice *value) {
+    int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
+    if (engi_may_be_purged(eng, look->table, from) || !is_current(eng, look) || pthread_mutex_trylock(&s->lock)) return;
+    bring_in(eng, s, look, key, value, from);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void engi_row_cache_bring_back(struct eng *eng, const struct engi_row_look *look, struct slice key, struct slice value) {
+    if (value.n <= ENGI_ROW_CACHE_VALUE_MAX && !engi_row_cache_is_shut(look->generation)) try_bring_in(eng, shard_of(eng->row_cache, look->hash), look, key, &value);
+}
+
 void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, struct slice key, const struct slice *value) {
     if (!look->table || look->place) return;
     struct shard *s = shard_of(eng->row_cache, look->hash);
     atomic_fetch_add_explicit(&s->misses, 1, memory_order_relaxed);
     if (!look->fills || (value && value->n > ENGI_ROW_CACHE_VALUE_MAX) || !was_missed(eng->row_cache, s, look->hash)) return;
-    int64_t from = value ? engi_purge_from(*value) : INT64_MAX;
-    if (engi_may_be_purged(eng, look->table, from) || !is_current(eng, look) || pthread_mutex_trylock(&s->lock)) return;
-    bring_in(eng, s, look, key, value, from);
-    pthread_mutex_unlock(&s->lock);
+    try_bring_in(eng, s, look, key, value);
 }
 
 /* ---- figures ---- */

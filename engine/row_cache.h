@@ -2,11 +2,12 @@
  *
  * Life of an entry. A reader that does not find its row looks at the row's slot (engine/slot.h), gets the row from the store, and, the second time in a
  * while that a read has missed it, brings it in: unless somebody has begun to write a row of that slot since. Who writes the row takes it out after
- * he has shared or claimed the slot and before the store has the write. A cache that is full forgets what was brought in first and was not read since
+ * he has shared or claimed the slot and before the store has the write. When nobody else was at the slot meanwhile he knows what the store answers now, for he has seen what it answered
+ * before, and brings that in: so a row that is read and written in turn stays. A cache that is full forgets what was brought in first and was not read since
  * (CLOCK). Scans neither use it nor fill it: of slices there are runs (engine/run.h).
  *
  * Invariant 6: an entry that can be found is what the store answers to a get of its key at that moment. (a) It is brought in only when nothing was
- * written to its slot from before the get until it can be found; (b) whoever writes or deletes a row's key in the store holds the row's slot from before
+ * written to its slot from before the get until it can be found, or, by who wrote the row, nothing but that one write from before the entry was taken out; (b) whoever writes or deletes a row's key in the store holds the row's slot from before
  * he takes the entry out until the store has the write; (c) what changes a table as a whole, or takes it from another store, is between
  * engi_row_cache_shut and engi_row_cache_open, which no entry of the table survives; (d) what a compaction may take away of a row without a
  * write (engine/purge.h), by the clock as it is, is asked of the store. A fold changes no value.
@@ -22,6 +23,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "engine/slot.h"
 
 struct eng;
@@ -53,6 +55,11 @@ bool engi_row_cache_still(const struct eng *eng, const struct engi_row_look *loo
 
 /* By who holds the row's slot, before the store has the write. */
 void engi_row_cache_forget(struct eng *eng, uint64_t hash, struct slice key);
+/* The same. True: the row was there and the caller alone holds the slot. What the store answers until it has the write is then put behind out, or *absent: it has none; look is for
+ * engi_row_cache_bring_back. */
+bool engi_row_cache_take_out(struct eng *eng, struct engi_table *t, uint64_t hash, struct slice key, struct buf *out, bool *absent, struct engi_row_look *look) MUST_CHECK;
+/* After the store has the write and the slot was left: value is what the store answers if nobody was there since the row was taken out, and is brought in then. */
+void engi_row_cache_bring_back(struct eng *eng, const struct engi_row_look *look, struct slice key, struct slice value);
 /* Around what changes a table as a whole; the generation it then has, which runs of slices ask for, too (engine/run.h). */
 static inline bool engi_row_cache_is_shut(uint64_t generation) { return (uint32_t)generation; }
 void engi_row_cache_shut(struct engi_table *t);

@@ -58,6 +58,10 @@ static inline uint64_t engi_slot_state(const struct engi_slots *s, uint64_t hash
     return atomic_load_explicit(&s->slots[hash % ENGI_SLOTS].state, memory_order_acquire);
 }
 static inline bool engi_slot_is_free(uint64_t state) { return !(uint32_t)state; }
+/* Whether one commit shares it, for one row, and nobody else does. */
+static inline bool engi_slot_is_alone(uint64_t state) { return (uint32_t)state == 1; }
+/* What the state will be once it is left by all that are there, when nobody takes it meanwhile. */
+static inline uint64_t engi_slot_left(uint64_t state) { return state & ~(uint64_t)UINT32_MAX; }
 /* May wait for a claim of another thread; the caller holds none. */
 void engi_slot_share(struct engi_slots *s, uint64_t hash);
 void engi_slot_leave(struct engi_slots *s, uint64_t hash);

@@ -104,7 +104,7 @@ static void delete_row(struct world *w, const char *ck, int64_t ts) {
     commit(w);
 }
 
-/* "-": there is none. */
+/* Its first cell; "-": there is none. */
 static const char *get_at(struct world *w, uint32_t table, const char *ck) {
     struct eng_part part = part_of(table, "p");
     struct eng_row row;
@@ -112,7 +112,7 @@ static const char *get_at(struct world *w, uint32_t table, const char *ck) {
     w->cost = (struct op_cost){0};
     int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), w->clock.seconds, &w->arena, &row, &w->cost, &w->e);
     if (got < 0) fail_msg("%s", w->e.text);
-    return got ? arena_printf(&w->arena, "%.*s", SLICE_FMT(row.cells[0].value)) : "-";
+    return got && row.n_cells ? arena_printf(&w->arena, "%.*s", SLICE_FMT(row.cells[0].value)) : "-";
 }
 
 static const char *get(struct world *w, const char *ck) { return get_at(w, TABLE, ck); }
@@ -335,6 +335,144 @@ static void test_memory_has_a_bound_and_what_is_read_again_stays(void **state) {
     assert_true(hot_hits > 3 * ROWS * 8 / 10);
 }
 
+/* ---- what a writer brings back ---- */
+
+/* Found, and the same when the store is asked: rows, deletions, bytes. */
+static void is_as_stored(struct world *w, const char *ck) {
+    struct eng_part part = part_of(TABLE, "p");
+    struct eng_row row, stored;
+    struct op_cost cost = {0}, of_store = {0};
+    uint64_t before = hits(w);
+    arena_reset(&w->arena);
+    int got = eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &row, &cost, &w->e);
+    assert_int_equal(hits(w), before + 1);
+    engi_row_cache_clear(w->eng->row_cache);
+    assert_int_equal(eng_row_get(w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str(ck), ENG_AS_STORED, &w->arena, &stored, &of_store, &w->e), got);
+    assert_int_equal(hits(w), before + 1);
+    assert_memory_equal(&cost, &of_store, sizeof(cost));
+    if (got <= 0) return;
+    struct buf a, b;
+    buf_init(&a, 0);
+    buf_init(&b, 0);
+    eng_row_encode(&row, &a);
+    eng_row_encode(&stored, &b);
+    assert_true(slice_eq(buf_slice(&a), buf_slice(&b)));
+    buf_fini(&a);
+    buf_fini(&b);
+}
+
+/* A delta of up to three columns, some of them deleted or to expire, or a deletion, newer or older than what is there; or a whole row. */
+static void add_any(struct world *w, uint64_t random, const char *ck) {
+    struct eng_part part = part_of(TABLE, "p");
+    int64_t ts = (int64_t)(1000 + random % 40);
+    struct eng_cell cells[3];
+    struct eng_row row;
+    eng_row_init(&row, ENG_ROW, slice_str(ck));
+    row.cells = cells;
+    static const char *const texts[] = {"a", "bb", "ccc", "dddd"};
+    for (uint32_t c = 0; c < 3; c++) {
+        uint64_t r = random >> (8 + 6 * c);
+        struct eng_cell cell = {.column = c, .ts = ts, .expiry = ENG_NO_EXPIRY, .value = slice_str(texts[r >> 1 & 3])};
+        if (r >> 3 & 1) cell.flags = ENG_CELL_EXPIRING, cell.ttl = 100000, cell.expiry = 101000;
+        else if ((r >> 4 & 3) == 3) cell.flags = ENG_CELL_TOMBSTONE, cell.expiry = 1000, cell.value = slice_str("");
+        if (r & 1) cells[row.n_cells++] = cell;
+    }
+    if (random >> 32 & 1) row.live_ts = ts;
+    if (random >> 33 & 1 && row.n_cells == 3) row.live_ts = ts + 100 + (int64_t)(random >> 40 & 1023), row.covers_below = 3;
+    for (uint32_t c = 0; c < row.n_cells && row.covers_below; c++) cells[c].ts = row.live_ts;
+    if (row.n_cells == 0 && row.live_ts == ENG_NO_TS) row.del_ts = ts, row.del_at = w->clock.seconds;
+    assert_int_equal(eng_batch_row(w->batch, &part, &row, NULL, &w->e), 0);
+    commit(w);
+}
+
+static void test_what_is_written_stays_as_the_store_has_it(void **state) {
+    struct world *w = *state;
+    uint64_t random = 7;
+    for (int i = 0; i < 4000; i++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        char ck[16];
+        snprintf(ck, sizeof(ck), "%d", i / 40); /* of each one that is not there yet, and then one that grows old */
+        warm(w, ck);
+        add_any(w, random >> 12, ck);
+        is_as_stored(w, ck);
+    }
+}
+
+static void test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_twice(void **state) {
+    struct world *w = *state;
+    char value[16];
+    for (int i = 0; i < 50; i++) {
+        snprintf(value, sizeof(value), "%d", i);
+        put(w, "a", value, 10 + i);
+        assert_string_equal(get(w, "a"), value);
+    }
+    assert_int_equal(misses(w), 2);
+    assert_int_equal(hits(w), 48);
+}
+
+static void test_two_writes_of_a_row_in_one_batch_bring_nothing_back(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of(TABLE, "p");
+    put(w, "a", "one", 10);
+    warm(w, "a");
+    for (uint32_t c = 1; c <= 2; c++)
+        add_cell(w->batch, &part, ENG_ROW, "a", (struct eng_cell){.column = c, .ts = 20, .expiry = ENG_NO_EXPIRY, .value = slice_str(c == 1 ? "two" : "three")});
+    commit(w);
+    uint64_t before = hits(w);
+    assert_string_equal(get(w, "a"), "two");
+    assert_int_equal(hits(w), before);
+}
+
+static void test_a_row_that_grew_too_large_is_not_brought_back(void **state) {
+    struct world *w = *state;
+    static const uint8_t large[ENGI_ROW_CACHE_VALUE_MAX + 1];
+    put(w, "a", "one", 10);
+    warm(w, "a");
+    put_at(w, TABLE, ENG_ROW, "a", slice_of(large, sizeof(large)), 11);
+    uint64_t before = hits(w);
+    (void)get(w, "a");
+    assert_int_equal(hits(w), before);
+}
+
+enum meanwhile { NOTHING, ANOTHER_BEFORE, ANOTHER_AFTER, TABLE_CHANGED, MEANWHILES };
+
+/* As a commit does it, step by step. */
+static void test_who_was_not_alone_brings_nothing_back(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of(TABLE, "p");
+    struct engi_slots *slots = &w->eng->slots;
+    struct engi_table *t = engi_table(w->eng, TABLE);
+    struct engi_row_look look;
+    struct buf key, out;
+    buf_init(&key, 0);
+    buf_init(&out, 0);
+    engi_key_row(&key, &part, ENG_ROW, slice_str("a"));
+    uint64_t hash = murmur3_hash(buf_slice(&key));
+    put(w, "a", "one", 10);
+    for (enum meanwhile m = NOTHING; m < MEANWHILES; m++) {
+        bool absent, alone = m != ANOTHER_BEFORE;
+        warm(w, "a");
+        out.n = 0;
+        assert_true(engi_slot_try_share(slots, hash));
+        if (m == ANOTHER_BEFORE) assert_true(engi_slot_try_share(slots, hash));
+        assert_int_equal(engi_row_cache_take_out(w->eng, t, hash, buf_slice(&key), &out, &absent, &look), alone);
+        if (m == ANOTHER_BEFORE) engi_slot_leave(slots, hash);
+        if (m == ANOTHER_AFTER) assert_true(engi_slot_try_share(slots, hash));
+        engi_slot_leave(slots, hash);
+        if (m == ANOTHER_AFTER) engi_slot_leave(slots, hash);
+        if (m == TABLE_CHANGED) {
+            engi_row_cache_shut(t);
+            engi_row_cache_open(t);
+        }
+        if (alone) engi_row_cache_bring_back(w->eng, &look, buf_slice(&key), buf_slice(&out));
+        uint64_t before = hits(w);
+        assert_string_equal(get(w, "a"), "one");
+        assert_int_equal(hits(w), before + (m == NOTHING));
+    }
+    buf_fini(&key);
+    buf_fini(&out);
+}
+
 /* ---- many threads ---- */
 
 enum { KEYS = 48, WRITERS = 2, READERS = 3, WRITES = 3000, VALUE_MAX = 3000 };
@@ -510,6 +648,12 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_large_rows_are_not_kept, setup_rocksdb, teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_memory, teardown),
         cmocka_unit_test_setup_teardown(test_a_pair_is_found_together, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_memory, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_written_stays_as_the_store_has_it, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_is_read_and_written_in_turn_is_asked_of_the_store_twice, setup_rocksdb, teardown),
+        cmocka_unit_test_setup_teardown(test_two_writes_of_a_row_in_one_batch_bring_nothing_back, setup_memory, teardown),
+        cmocka_unit_test_setup_teardown(test_a_row_that_grew_too_large_is_not_brought_back, setup_memory, teardown),
+        cmocka_unit_test_setup_teardown(test_who_was_not_alone_brings_nothing_back, setup_memory, teardown),
         cmocka_unit_test_setup_teardown(test_memory_has_a_bound_and_what_is_read_again_stays, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_readers_never_see_less_than_was_acknowledged, setup_memory, teardown),
