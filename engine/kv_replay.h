@@ -1,7 +1,7 @@
 /* The logs of a store that did not end well, taken into table files before it is opened. Private to engine/.
  *
  * RocksDB takes rows of a log into a memtable that is sorted at any time: each is put in its place as it comes, which is most of a start after a kill. Nobody reads while a store is being opened, so here
- * they go into one that is sorted once, when its table file is written; the store is then opened with no rows in its logs. What RocksDB does for the log in doing so, and in what order, is what it does in every start.
+ * they go into some, one after the other, each of which is sorted once, when its table file is written; the store is then opened with no rows in its logs. What RocksDB does for the log in doing so, and in what order, is what it does in every start.
  */
 #pragma once
 

@@ -781,6 +781,7 @@ static int open_store(struct rocks *r, struct err *e) {
     if ((!r->o.rows && kv_load_clean(folder, e)) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
     set_options(r);
     rocksdb_options_set_create_if_missing(r->options, !store);
+    count_nothing();
     if (kv_replay(r->options, r->rows, e)) return -1;
     char *text = NULL;
     r->db = rocksdb_open(r->options, r->rows, &text);
