@@ -17,7 +17,7 @@ enum statement {
 };
 
 enum { FILL_ROWS = 1, FILL_WIDE = 2, FILL_MERGED = 4, FILL_GAPS = 8, FILL_LARGE = 16, FILLS_END = 32 };
-enum { CEILING = 1, FSYNC = 2, LOOPS4 = 4, FEW = 8, BESIDE_SCANS = 16, PAIRED = 32, UNMETERED = 64, WRITTEN = 128, LARGE = 256, HUGE = 512, TLS = 1024, EIGHT = 2048, UNCACHED = 4096 };
+enum { CEILING = 1, FSYNC = 2, LOOPS4 = 4, FEW = 8, BESIDE_SCANS = 16, PAIRED = 32, UNMETERED = 64, WRITTEN = 128, LARGE = 256, HUGE = 512, TLS = 1024, EIGHT = 2048, UNCACHED = 4096, HOT = 8192 };
 
 enum workload {
 #define WORKLOAD(id, name, request, fills, config) LOAD_##id,
