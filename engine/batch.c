@@ -39,7 +39,8 @@ struct taken_out {
     bool absent;
 };
 
-enum { WRITTEN_BITS = 1 << 14 };
+/* So many that few of a wake-up's rows, which are some hundreds, are taken for one that was written. */
+enum { WRITTEN_LOG = 17, WRITTEN_BITS = 1 << WRITTEN_LOG, WRITTEN_NOTED = 128 };
 
 struct eng_batch {
     struct eng *eng;
@@ -63,6 +64,8 @@ struct eng_batch {
     uint32_t puts, merges;  /* of the commit */
     struct engi_stripe_set locked; /* until the commit */
     uint64_t written[WRITTEN_BITS / 64]; /* by hash: rows that were written under them */
+    uint16_t noted[WRITTEN_NOTED];       /* where in written the first of them are, to clear a few without the rest */
+    uint32_t n_written;
     int64_t now_us;         /* of the commit: when a history has it that it was; 0: not asked yet */
 };
 
@@ -108,11 +111,13 @@ bool eng_batch_holds(const struct eng_batch *b, const struct eng_part *part) { r
 
 static uint32_t written_bit(const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
     uint64_t h = ((uint64_t)part->token ^ part->table) + (uint64_t)kind;
-    return (uint32_t)((h ^ (uint64_t)murmur3_hash(ck)) * UINT64_C(0x9e3779b97f4a7c15) >> 50);
+    return (uint32_t)((h ^ (uint64_t)murmur3_hash(ck)) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - WRITTEN_LOG));
 }
 
 void eng_batch_wrote(struct eng_batch *b, const struct eng_part *part, enum eng_row_kind kind, struct slice ck) {
     uint32_t i = written_bit(part, kind, ck);
+    if (b->n_written < WRITTEN_NOTED) b->noted[b->n_written] = (uint16_t)(i / 64);
+    b->n_written++;
     b->written[i / 64] |= 1ull << (i % 64);
 }
 
@@ -123,7 +128,9 @@ bool eng_batch_has_written(const struct eng_batch *b, const struct eng_part *par
 
 static void leave_stripes(struct eng_batch *b) {
     if (!b->locked.any) return;
-    memset(b->written, 0, sizeof(b->written));
+    if (b->n_written > WRITTEN_NOTED) memset(b->written, 0, sizeof(b->written));
+    else for (uint32_t i = 0; i < b->n_written; i++) b->written[b->noted[i]] = 0;
+    b->n_written = 0;
     engi_stripes_leave(b->eng, &b->locked);
 }
 

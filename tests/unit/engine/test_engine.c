@@ -609,6 +609,25 @@ static void test_a_stripe_is_a_batchs_until_it_is_committed(void **state) {
     eng_batch_free(other);
 }
 
+/* Few other rows are taken for one that the batch wrote, though it wrote as many as a wake-up may have; and none is once it is committed. */
+static void test_few_rows_are_taken_for_written_ones(void **state) {
+    struct world *w = *state;
+    struct eng_part part = part_of("q");
+    static const uint32_t sizes[] = {1, 100, 128, 129, 1000};
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+        uint32_t mistaken = 0, left = 0;
+        assert_int_equal(eng_batch_try_lock(w->batch, &part), 1);
+        put_row(w, "q", ENG_ROW, "a", "v", 10);
+        for (uint32_t i = 0; i < sizes[s]; i++) eng_batch_wrote(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
+        for (uint32_t i = 0; i < sizes[s]; i++) assert_true(eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i))));
+        for (uint32_t i = 10000; i < 30000; i++) mistaken += eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
+        assert_true(mistaken < 20000 / 50);
+        commit(w);
+        for (uint32_t i = 0; i < 30000; i++) left += eng_batch_has_written(w->batch, &part, ENG_ROW, slice_of(&i, sizeof(i)));
+        assert_int_equal(left, 0);
+    }
+}
+
 /* A writer and a reader at once; also what the thread sanitizer looks at. */
 static void *write_rows(void *arg) {
     struct world *w = arg;
@@ -891,6 +910,7 @@ int main(void) {
         BOTH(test_writers_and_readers_share_the_engine),
         BOTH(test_a_stripe_is_held_by_its_thread),
         BOTH(test_a_stripe_is_a_batchs_until_it_is_committed),
+        BOTH(test_few_rows_are_taken_for_written_ones),
         BOTH(test_many_operands_of_one_row_are_folded),
         BOTH(test_folding_loses_no_write_of_another_thread),
         BOTH(test_long_scans_end_in_cache_tier),
