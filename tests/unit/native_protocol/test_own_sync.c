@@ -168,16 +168,37 @@ static void test_a_sync_that_takes_long_is_the_commit_threads(void **state) {
     close_world(&w);
 }
 
+/* Another thread that syncs: from the first to the second meeting. */
+struct other {
+    pthread_mutex_t *turn;
+    pthread_barrier_t met;
+};
+
+static void *take_turn(void *arg) {
+    struct other *o = arg;
+    pthread_mutex_lock(o->turn);
+    pthread_barrier_wait(&o->met);
+    pthread_barrier_wait(&o->met);
+    pthread_mutex_unlock(o->turn);
+    return NULL;
+}
+
 static void test_while_another_thread_syncs_the_loop_does_not(void **state) {
     (void)state;
     struct world w = {0};
+    pthread_t thread;
     open_world(&w);
+    struct other other = {.turn = &commit_of(&w)->turn};
+    pthread_barrier_init(&other.met, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, take_turn, &other), 0);
+    pthread_barrier_wait(&other.met);
     pretend(&w, 0, SOON_US, 0);
-    pthread_mutex_lock(&commit_of(&w)->turn);
     for (int i = 0; i < CLIENTS; i++) write_row(&w, i);
     for (int i = 0; i < 4; i++) ev_run(w.h.loop.ev, EVRUN_NOWAIT);
     assert_int_equal(atomic_load(&disk.here), 0);
-    pthread_mutex_unlock(&commit_of(&w)->turn);
+    pthread_barrier_wait(&other.met);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&other.met);
     for (int i = 0; i < CLIENTS; i++) assert_int_equal(answer_to(&w, i), NP_RESULT);
     assert_int_equal(atomic_load(&disk.here), 0);
     close_world(&w);
