@@ -51,8 +51,18 @@ static void read_edit(struct slice edit, uint64_t *log_number) {
     }
 }
 
-/* Records that a crash has torn off at the end of the MANIFEST were never in force; what the stamp has seen must be whole. */
-static int check_manifest(const char *folder, const struct kv_stamp *stamp, uint64_t *log_number, struct err *e) {
+static int cut(const char *path, uint64_t at, uint64_t size, struct err *e) {
+    if (at == size) return 0;
+    log_warn("%s: %" PRIu64 " bytes after byte %" PRIu64 " cannot be read and are cut off", path, size - at, at);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int rc = fd >= 0 && !ftruncate(fd, (off_t)at) && !fsync(fd) ? 0 : err_set(e, ERR_CONFIG, "cannot cut %s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+/* What stands behind its last whole record was never in force: a crash has torn it, or left sectors of it out, with whole records behind them. What the stamp has seen must be whole, and other damage in front of
+ * a whole record is not a crash's. RocksDB would refuse such an end, so it is cut off. */
+static int check_manifest(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, uint64_t *log_number, struct err *e) {
     char path[PATH_MAX];
     uint64_t number = 0, bytes = 0;
     struct kv_log l;
@@ -69,10 +79,11 @@ static int check_manifest(const char *folder, const struct kv_stamp *stamp, uint
         read_edit(r.bytes, log_number);
         whole = r.end;
     }
-    bool hole, more = got == KV_LOG_BAD && kv_log_resync(&l, &hole, e) > 0;
+    bool hole = false, bad = got == KV_LOG_BAD;
+    int more = bad ? kv_log_resync(&l, &hole, e) : 0;
     kv_log_close(&l);
-    if (got == KV_LOG_FAILED) return -1;
-    if (!more && whole >= needed) return 0;
+    if (got == KV_LOG_FAILED || more < 0) return -1;
+    if (whole >= needed && (!more || hole)) return bad && damage != KV_DAMAGE_LOOK ? cut(path, whole, l.size, e) : 0;
     return err_set(e, ERR_CONFIG, "%s is damaged: it is whole up to byte %" PRIu64 " and was known to be so up to %" PRIu64
                    ". It says which files hold the rows, so nothing can be cut off: restore the data folder from a copy", path, whole, needed);
 }
@@ -136,15 +147,6 @@ static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t 
     if (whole < known) return true;
     if (b->synced > c->last && (c->last || b->synced + 1 >= b->first)) return true;
     return b->pieces && !b->hole; /* what a crash leaves out are whole sectors */
-}
-
-static int cut(const char *path, uint64_t at, uint64_t size, struct err *e) {
-    if (at == size) return 0;
-    log_warn("%s: %" PRIu64 " bytes after byte %" PRIu64 " cannot be read and are cut off", path, size - at, at);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    int rc = fd >= 0 && !ftruncate(fd, (off_t)at) && !fsync(fd) ? 0 : err_set(e, ERR_CONFIG, "cannot cut %s: %s", path, strerror(errno));
-    if (fd >= 0) close(fd);
-    return rc;
 }
 
 /* The log at index i is whole up to `whole` only: refuses, or cuts there and empties the later logs. */
@@ -224,7 +226,7 @@ int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage da
     if (kv_stamp_take(folder, &found, e)) return -1;
     *store = found.manifest != 0;
     if (!*store) return check_absent(&c, &found, e);
-    if (check_identity(&c, &found, e) || check_manifest(folder, stamp, &log_number, e)) return -1;
+    if (check_identity(&c, &found, e) || check_manifest(folder, stamp, damage, &log_number, e)) return -1;
     if (check_missing(&c, &found, log_number, e)) return -1;
     int rc = 1;
     for (uint32_t i = 0; rc > 0 && i < found.n_logs; i++)

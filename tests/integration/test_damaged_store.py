@@ -169,6 +169,30 @@ def test_flipped_bit_in_the_manifest_refuses(server):
     refused(server, manifest.name)
 
 
+def first_record(manifest):
+    whole = manifest.read_bytes()
+    return whole[:7 + int.from_bytes(whole[4:6], "little")]
+
+
+@pytest.mark.parametrize("tail", ["torn", "with a wrong sum", "with a sector that never came"])
+def test_what_was_never_in_force_of_the_manifest_is_cut_off(server, tail):
+    """A power cut within records that were being written: of the sectors some are there."""
+    manifest = newest(server, "MANIFEST-*")
+    whole, record = manifest.stat().st_size, first_record(manifest)
+    with manifest.open("ab") as f:
+        f.write({"torn": record[:-1], "with a wrong sum": record[:-1] + bytes([record[-1] ^ 1]), "with a sector that never came": record[:9] + bytes(1500) + record}[tail])
+    server.start()
+    assert count_rows(server) == ROWS
+    assert f"{manifest.name}: " in server.log_tail() and f"bytes after byte {whole} cannot be read and are cut off" in server.log_tail()
+
+
+def test_other_damage_in_front_of_a_record_of_the_manifest_refuses(server):
+    manifest = newest(server, "MANIFEST-*")
+    with manifest.open("ab") as f:
+        f.write(b"\x55" * 1500 + first_record(manifest))
+    refused(server, manifest.name, "damaged")
+
+
 @pytest.mark.parametrize("what", ["everything", "CURRENT", "folder", "MANIFEST-*", "IDENTITY"])
 def test_emptied_store_refuses(server, what):
     rows = rows_folder(server)
