@@ -1,12 +1,14 @@
 """Requests that arrive in one piece: each is answered, charged, refused and counted as it is alone, in the order in which they came."""
+import json
 import random
 import struct
+import subprocess
 from datetime import datetime
 
 import pytest
 
 from control import set_fault
-from tally_server import create_keyspace, create_table
+from tally_server import TALLYD, create_keyspace, create_table
 from test_hostile import ERROR, EXECUTE, LOCAL_QUORUM, OPTIONS, OVERLOADED, PREPARE, QUERY, RESULT, Raw, query_body, value
 
 LOCAL_ONE, READ_TIMEOUT, UNPREPARED, INVALID = 10, 0x1200, 0x2500, 0x2200
@@ -226,3 +228,29 @@ def test_each_is_counted_in_its_own_partition(new_server):
             c.together([execute(row, 1, i % 5, 1) for i in range(50)])
         counted = {r.partition_key: r.read_units for r in session.execute("SELECT partition_key, read_units, table_name FROM system_metering.partitions WHERE keyspace_name = 'together'")}
     assert counted == {b"".join(struct.pack(">HiB", 4, v, 0) for v in (1, i)): 10 for i in range(5)}
+
+
+def told_by_audit(file):
+    entries = [e for e in map(json.loads, file.read_text().splitlines()) if e.get("table") == "watched" and e["type"] == "SELECT"]
+    assert all(e["ok"] for e in entries)
+    return len(entries)
+
+
+def told_by_capture(file):
+    run = subprocess.run([TALLYD.parent / "tally", "capture", "--file", file, "--json"], capture_output=True, text=True, check=True, timeout=60)
+    return sum(s["requests"] for s in json.loads(run.stdout)["statements"] if s["statement"].startswith("SELECT v FROM together.watched"))
+
+
+@pytest.mark.parametrize("option, told", [("--audit-log", told_by_audit), ("--capture", told_by_capture)])
+def test_who_watches_is_told_of_each(new_server, tmp_path, option, told):
+    file = tmp_path / "watch"
+    server = new_server("--ddl-delay", "none", option, str(file))
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "together")
+        make(session, "watched")
+    with Pipelined(server) as c:
+        row = c.prepare("SELECT v FROM together.watched WHERE pk = ? AND ck = ?")
+        c.together([execute(row, 1, i % 3) for i in range(50)])
+    server.stop()
+    assert told(file) == 50
