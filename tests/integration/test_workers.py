@@ -13,12 +13,12 @@ ROWS, ROWS_OF_A_BATCH = 40_000, 200
 SLOW_SCAN = "SELECT p FROM w.big WHERE v = 'nowhere' ALLOW FILTERING"
 
 
-def fill(session):
+def fill(session, text="x" * 100):
     session.execute("CREATE KEYSPACE w WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
     session.execute("CREATE TABLE w.big (p int, c int, v text, PRIMARY KEY (p, c))")
     session.execute("CREATE TABLE w.t (p int PRIMARY KEY, v int)")
     batch = "BEGIN UNLOGGED BATCH " + " ".join(
-        f"INSERT INTO w.big (p, c, v) VALUES (?, {c}, '{'x' * 100}')" for c in range(ROWS_OF_A_BATCH)) + " APPLY BATCH"
+        f"INSERT INTO w.big (p, c, v) VALUES (?, {c}, '{text}')" for c in range(ROWS_OF_A_BATCH)) + " APPLY BATCH"
     prepared = session.prepare(batch)
     args = [(p,) * ROWS_OF_A_BATCH for p in range(ROWS // ROWS_OF_A_BATCH)]
     for done, result in execute_concurrent_with_args(session, prepared, args, concurrency=8):
@@ -107,7 +107,7 @@ def test_deadline_ends_a_scan_that_runs(new_server):
     server = new_server("--mode", "cassandra", "--range-timeout", "1")
     with server.cluster() as cluster:
         session = cluster.connect()
-        fill(session)
+        fill(session, "x")  # a page ends with so many bytes: of short rows it is all of them, which take some milliseconds
         with pytest.raises(ReadTimeout):  # nothing else waits for a worker: it is stopped between two parts
             session.execute(SLOW_SCAN)
 
