@@ -463,17 +463,7 @@ static struct kv_load *load_new(struct kv *kv, struct err *e) {
                                               .number = atomic_fetch_add(&r->loads, 1)}, e);
 }
 
-/* What less than this is left of goes with ordinary compactions. */
-enum { TRIMMED_FROM = 8 << 20 };
-
-static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) {
-    const char *start = chars(from), *limit = chars(to);
-    char *text = NULL;
-    uint64_t n = 0;
-    rocksdb_approximate_sizes(((struct rocks *)kv)->db, 1, &start, &from.n, &limit, &to.n, &n, &text);
-    if (text) rocksdb_free(text);
-    return text ? 0 : n;
-}
+static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) { return kv_trim_bytes(((struct rocks *)kv)->db, from, to); }
 
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
@@ -485,7 +475,7 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     batch_delete_range(b, from, to);
     int rc = kv_write_patiently(kv, b, e);
     batch_free(b);
-    if (rc == 0 && bytes(kv, from, to) > TRIMMED_FROM) kv_trim_add(&r->trim, from, to);
+    if (rc == 0) kv_trim_add(&r->trim, from, to);
     return rc;
 }
 

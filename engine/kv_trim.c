@@ -7,11 +7,24 @@ void kv_trim_init(struct kv_trim *t, rocksdb_t *db) {
     pthread_mutex_init(&t->lock, NULL);
 }
 
-static void compact(rocksdb_t *db, const uint8_t *from, size_t from_n, const uint8_t *to, size_t to_n) {
+enum { WORTH_IT = 8 << 20, TIMES = 4 /* it may be held: by who saves a state, by new rows */ };
+
+uint64_t kv_trim_bytes(rocksdb_t *db, struct slice from, struct slice to) {
+    const char *start = (const char *)from.p, *limit = (const char *)to.p;
+    char *text = NULL;
+    uint64_t n = 0;
+    rocksdb_approximate_sizes(db, 1, &start, &from.n, &limit, &to.n, &n, &text);
+    if (text) rocksdb_free(text);
+    return text ? 0 : n;
+}
+
+static bool much_is_left(rocksdb_t *db, struct slice from, struct slice to) { return kv_trim_bytes(db, from, to) > WORTH_IT; }
+
+static void compact(rocksdb_t *db, struct slice from, struct slice to) {
     rocksdb_compactoptions_t *o = rocksdb_compactoptions_create();
     rocksdb_compactoptions_set_exclusive_manual_compaction(o, 0);
     rocksdb_compactoptions_set_bottommost_level_compaction(o, 0); /* skip: file deletion has been there */
-    rocksdb_compact_range_opt(db, o, (const char *)from, from_n, (const char *)to, to_n);
+    rocksdb_compact_range_opt(db, o, (const char *)from.p, from.n, (const char *)to.p, to.n);
     rocksdb_compactoptions_destroy(o);
 }
 
@@ -24,9 +37,13 @@ static void *work(void *arg) {
         memcpy(from, t->ranges[0].from, from_n);
         memcpy(to, t->ranges[0].to, to_n);
         memmove(t->ranges, t->ranges + 1, --t->n * sizeof t->ranges[0]);
-        pthread_mutex_unlock(&t->lock);
-        compact(t->db, from, from_n, to, to_n);
-        pthread_mutex_lock(&t->lock);
+        for (int i = 0; i < TIMES && !t->closing; i++) {
+            pthread_mutex_unlock(&t->lock);
+            compact(t->db, slice_of(from, from_n), slice_of(to, to_n));
+            bool again = much_is_left(t->db, slice_of(from, from_n), slice_of(to, to_n));
+            pthread_mutex_lock(&t->lock);
+            if (!again) break;
+        }
     }
     t->running = false;
     pthread_mutex_unlock(&t->lock);
@@ -34,6 +51,7 @@ static void *work(void *arg) {
 }
 
 void kv_trim_add(struct kv_trim *t, struct slice from, struct slice to) {
+    if (!much_is_left(t->db, from, to)) return;
     pthread_mutex_lock(&t->lock);
     if (t->n < KV_TRIM_RANGES && from.n <= KV_TRIM_KEY && to.n <= KV_TRIM_KEY && !t->closing) {
         memcpy(t->ranges[t->n].from, from.p, from.n);
