@@ -1,5 +1,6 @@
 #include "cql/fingerprint.h"
 
+#include "base/hot.h"
 #include "cql/syntax/token.h"
 #include "cql/syntax/grammar.h"
 
@@ -23,7 +24,7 @@ struct writer {
 static void put(struct writer *w, struct slice text) {
     bool close = w->at == w->start || joins((uint8_t)w->at[-1]) || !text.n || is_joined(text.p[0]);
     if (!close) *w->at++ = ' ';
-    memcpy(w->at, text.p, text.n);
+    copy_short((uint8_t *)w->at, text.p, text.n);
     w->at += text.n;
 }
 

@@ -1,12 +1,13 @@
 #include "cql/syntax/token.h"
 
 #include "base/buf.h"
+#include "base/hot.h"
 #include "cql/syntax/grammar.h"
-
-enum { WORD_MAX = 16 };
+#include "cql/syntax/keyword_slot.h"
+#include "cql/syntax/keyword_slots.h"
 
 struct keyword {
-    uint8_t word[WORD_MAX + 1]; /* with 0 behind it, to the end: two numbers of 8 bytes compare as the words do */
+    uint8_t word[KEYWORD_MAX + 1]; /* with 0 behind it, to the end: its key's two numbers */
     bool reserved;
     uint16_t code;
 };
@@ -19,18 +20,30 @@ static const struct keyword keywords[] = {
 
 /* ---- characters ---- */
 
-static bool is_digit(int c) { return c >= '0' && c <= '9'; }
-static bool is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-static bool is_hex(int c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-static bool is_word(int c) { return is_letter(c) || is_digit(c) || c == '_'; }
+enum { SPACE = 1, DIGIT = 2, HEX = 4, LETTER = 8, WORD = 16, NUMBER = 32 }; /* NUMBER: what stands behind digits and may belong to them */
+static const uint8_t kinds[256] = {
+    [' '] = SPACE, ['\t'] = SPACE, ['\n'] = SPACE, ['\r'] = SPACE,
+    ['0' ... '9'] = DIGIT | HEX | WORD,
+    ['a' ... 'f'] = HEX | LETTER | WORD | NUMBER, ['g' ... 'z'] = LETTER | WORD | NUMBER,
+    ['A' ... 'F'] = HEX | LETTER | WORD | NUMBER, ['G' ... 'Z'] = LETTER | WORD | NUMBER,
+    ['_'] = WORD, ['.'] = NUMBER, ['-'] = NUMBER, [0xc2] = NUMBER,
+};
+
+/* c: a byte, or -1, which is of no kind. */
+static bool is(int c, uint8_t kind) { return c >= 0 && kinds[c] & kind; }
+static bool is_digit(int c) { return is(c, DIGIT); }
+static bool is_letter(int c) { return is(c, LETTER); }
+static bool is_hex(int c) { return is(c, HEX); }
 static int lower(int c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
 
 static int peek(const struct token_reader *r, size_t i) { return i < r->text.n ? r->text.p[i] : -1; }
 
-static size_t skip_digits(const struct token_reader *r, size_t i) {
-    while (is_digit(peek(r, i))) i++;
+/* Behind what is of the kind from i on. */
+static size_t skip(const struct token_reader *r, size_t i, uint8_t kind) {
+    while (i < r->text.n && kinds[r->text.p[i]] & kind) i++;
     return i;
 }
+static size_t skip_digits(const struct token_reader *r, size_t i) { return skip(r, i, DIGIT); }
 
 void token_reader_init(struct token_reader *r, struct slice text, struct err *e) {
     *r = (struct token_reader){.text = text, .err = e};
@@ -48,19 +61,12 @@ struct token_place token_place(struct slice text, const uint8_t *at) {
 /* ---- keywords ---- */
 
 uint16_t token_keyword(struct slice word) {
-    if (word.n < 2 || word.n > WORD_MAX) return 0;
-    uint8_t low[WORD_MAX] = {0};
-    for (size_t i = 0; i < word.n; i++) low[i] = (uint8_t)lower(word.p[i]);
-    uint64_t first = load_u64(low), rest = load_u64(low + 8);
-    size_t a = 0, b = ARRAY_LEN(keywords);
-    while (a < b) {
-        size_t mid = (a + b) / 2;
-        uint64_t k = load_u64(keywords[mid].word), k_rest = load_u64(keywords[mid].word + 8);
-        if (first == k && rest == k_rest) return (uint16_t)(mid + 1);
-        if (first < k || (first == k && rest < k_rest)) b = mid;
-        else a = mid + 1;
-    }
-    return 0;
+    if (word.n < 2 || word.n > KEYWORD_MAX) return 0;
+    struct keyword_key key = keyword_key(word);
+    uint16_t row = keyword_slots[keyword_slot(key, KEYWORD_FACTOR)];
+    if (!row) return 0;
+    const struct keyword *k = &keywords[row - 1];
+    return load_u64(k->word) == key.first && load_u64(k->word + 8) == key.rest ? row : 0;
 }
 
 bool token_word_is_free(struct slice word) {
@@ -134,26 +140,33 @@ static struct token no_way(struct token_reader *r, size_t at, const char *what) 
 
 static struct token no_char(struct token_reader *r, size_t at) { return no_way(r, at, "no viable alternative"); }
 
-/* 0: skipped, or there was none; -1: a comment without an end, which is an error. */
-static int skip_space(struct token_reader *r) {
-    for (;;) {
-        int c = peek(r, r->at), d = peek(r, r->at + 1);
-        if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-            r->at++;
-        } else if ((c == '-' && d == '-') || (c == '/' && d == '/')) {
-            size_t i = r->at + 2;
-            while (peek(r, i) >= 0 && peek(r, i) != '\n' && peek(r, i) != '\r') i++;
-            if (i >= r->text.n) return wrong_char(r, i, "set null"), -1;
-            r->at = i + 1;
-        } else if (c == '/' && d == '*') {
-            size_t i = r->at + 2;
-            while (peek(r, i) >= 0 && !(peek(r, i) == '*' && peek(r, i + 1) == '/')) i++;
-            if (i >= r->text.n) return wrong_char(r, i, "'*'"), -1;
-            r->at = i + 2;
-        } else {
-            return 0;
-        }
+/* A comment, where one may begin. 1: skipped; 0: there is none; -1: it has no end, which is an error. */
+static SELDOM int skip_comment(struct token_reader *r) {
+    int c = peek(r, r->at), d = peek(r, r->at + 1);
+    size_t i = r->at + 2;
+    if (c == d) {
+        while (peek(r, i) >= 0 && peek(r, i) != '\n' && peek(r, i) != '\r') i++;
+        if (i >= r->text.n) return wrong_char(r, i, "set null"), -1;
+        r->at = i + 1;
+        return 1;
     }
+    if (c != '/' || d != '*') return 0;
+    while (peek(r, i) >= 0 && !(peek(r, i) == '*' && peek(r, i + 1) == '/')) i++;
+    if (i >= r->text.n) return wrong_char(r, i, "'*'"), -1;
+    r->at = i + 2;
+    return 1;
+}
+
+/* -1: a comment without an end. */
+static int skip_space(struct token_reader *r) {
+    int rc;
+    do {
+        r->at = skip(r, r->at, SPACE);
+        int c = peek(r, r->at);
+        if (LIKELY(c != '-' && c != '/')) return 0;
+        rc = skip_comment(r);
+    } while (rc > 0);
+    return rc;
 }
 
 /* A quoted text that ends at a quote that is not doubled. */
@@ -254,7 +267,6 @@ static struct token read_uuid(struct token_reader *r) {
  * neither a real number nor a duration does: 12ab, 12e3f, 12d3e. */
 static bool begins_uuid(const struct token_reader *r) {
     size_t run = 0, i = skip_digits(r, r->at) - r->at;
-    if (!i && peek(r, r->at + UUID_FIRST) != '-') return false; /* a word, as most are */
     while (run <= UUID_FIRST && is_hex(peek(r, r->at + run))) run++;
     if (run == UUID_FIRST && peek(r, r->at + run) == '-') return true;
     if (!i) return false; /* a word */
@@ -267,6 +279,9 @@ static bool begins_uuid(const struct token_reader *r) {
     }
     return false;
 }
+
+/* A number that nothing goes on with: neither a UUID nor a duration begins like that. */
+static bool ends_number(const struct token_reader *r, size_t at) { return !is(peek(r, at), NUMBER); }
 
 /* A whole number or, with a fraction or an exponent, a real one. `digits` is where it begins behind a sign. */
 static struct token read_plain_number(struct token_reader *r, size_t digits) {
@@ -282,26 +297,26 @@ static struct token read_plain_number(struct token_reader *r, size_t digits) {
 }
 
 static struct token read_number(struct token_reader *r, size_t digits) {
+    size_t whole = skip_digits(r, digits);
+    if (LIKELY(ends_number(r, whole))) return make(r, T_INTEGER, whole);
     if (digits == r->at && peek(r, digits) == '0' && lower(peek(r, digits + 1)) == 'x') {
         size_t i = digits + 2;
         while (is_hex(peek(r, i))) i++;
         return make(r, T_HEX, i);
     }
     if (digits == r->at && begins_uuid(r)) return read_uuid(r);
-    size_t whole = skip_digits(r, digits);
     if (unit_len(r, whole) || is_half_unit(r, whole)) return read_units(r, digits);
     return read_plain_number(r, digits);
 }
 
 static struct token read_word(struct token_reader *r) {
-    size_t i = r->at + 1;
-    while (is_word(peek(r, i))) i++;
+    size_t i = skip(r, r->at + 1, WORD);
     if (peek(r, r->at) == 'P') {
         size_t end = iso_duration(r, r->at);
         if (end && end >= i) return make(r, T_DURATION, end);
     }
     struct slice word = slice_of(r->text.p + r->at, i - r->at);
-    if (slice_is(word, "expr") && peek(r, i) == '(') return make(r, T_EXPR, i + 1);
+    if (peek(r, i) == '(' && slice_is(word, "expr")) return make(r, T_EXPR, i + 1);
     uint16_t k = token_keyword(word);
     struct token t = make(r, k ? keywords[k - 1].code : T_IDENT, i);
     t.word = k;
@@ -361,11 +376,8 @@ static struct token read_mark(struct token_reader *r, int c) {
     }
 }
 
-struct token token_next(struct token_reader *r) {
-    if (skip_space(r)) return (struct token){.code = T_ERROR};
-    int c = peek(r, r->at);
+static SELDOM struct token read_no_word(struct token_reader *r, int c) {
     if (c < 0) return make(r, 0, r->text.n);
-    if (is_letter(c)) return begins_uuid(r) ? read_uuid(r) : read_word(r);
     if (is_digit(c)) return read_number(r, r->at);
     if (c == '\'') return read_quoted(r, '\'', T_STRING);
     if (c == '"') {
@@ -373,6 +385,13 @@ struct token token_next(struct token_reader *r) {
         return read_quoted(r, '"', T_QNAME);
     }
     return read_mark(r, c);
+}
+
+struct token token_next(struct token_reader *r) {
+    if (skip_space(r)) return (struct token){.code = T_ERROR};
+    int c = peek(r, r->at);
+    if (!is_letter(c)) return read_no_word(r, c);
+    return UNLIKELY(peek(r, r->at + UUID_FIRST) == '-') && begins_uuid(r) ? read_uuid(r) : read_word(r);
 }
 
 struct slice token_unquote(struct arena *a, struct slice text) {

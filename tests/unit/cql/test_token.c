@@ -32,6 +32,8 @@ static void test_token_uuid_comes_before_numbers_and_names(void **state) {
     EXPECT("123e4567-e89b-12d3-a456-426614174000", T_UUID);
     EXPECT("abcdef01-e89b-12d3-a456-426614174000", T_UUID);
     EXPECT("0xCAFE 0x", T_HEX, T_HEX);
+    EXPECT("12345678,123456789-1", T_INTEGER, T_COMMA, T_INTEGER, T_INTEGER);
+    EXPECT("-12345678-1", T_INTEGER, T_INTEGER);
 }
 
 static void test_token_durations(void **state) {
@@ -46,6 +48,7 @@ static void test_token_strings_and_names(void **state) {
     (void)state;
     EXPECT("'it''s' $$a $ 'b'$$ \"Q\"\"\" \"\" expr(", T_STRING, T_STRING, T_QNAME, T_EMPTY_NAME, T_EXPR);
     EXPECT("a /* b */ -- c\n // d\n e", T_IDENT, T_IDENT);
+    EXPECT("/* a */-- b\n- /- /**/ /", T_MINUS, T_SLASH, T_MINUS, T_SLASH);
     struct arena a;
     arena_init(&a, 256, 0);
     assert_true(slice_is(token_unquote(&a, slice_str("'it''s'")), "it's"));
@@ -91,6 +94,8 @@ static void test_token_keywords_are_whole_words(void **state) {
         assert_int_equal(token_keyword(slice_of(word, n)), i + 1);
         word[n] = '_';
         assert_int_equal(token_keyword(slice_of(word, n + 1)), 0);
+        word[n - 1] = (char)(word[n - 1] ^ 0x80);
+        assert_int_equal(token_keyword(slice_of(word, n)), 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++) assert_int_equal(token_keyword(slice_str(others[i])), 0);
 }
