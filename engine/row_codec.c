@@ -115,7 +115,7 @@ static bool lay_out_cells(const uint8_t *p, const uint8_t *end, uint32_t n, stru
             taken++;
         }
         if (LIKELY(i < ROWI_SHAPE_CELLS)) {
-            shape->heads[i] = (uint16_t)(head >> 16);
+            memcpy(&shape->heads[i], p - CELL_MIN_BYTES, sizeof(shape->heads[i]));
             shape->values[i] = &values[place];
         }
         p += size;
@@ -146,8 +146,8 @@ SELDOM static bool lay_out(struct slice bytes, struct eng_layout *to, struct row
     if (live && *p++ != 0) return false;
     uint32_t n = *p++;
     if (UNLIKELY(n >= 0x80 || (!live && !n))) return false;
-    shape->live = live;
     if (!lay_out_any(p, end, n, to, shape)) return false;
+    if (!live) shape->n = 0;
     if (UNLIKELY(!r->laid_out)) {
         eng_row_init(r, r->kind, r->ck);
         r->laid_out = r->plain = true;
@@ -158,27 +158,31 @@ SELDOM static bool lay_out(struct slice bytes, struct eng_layout *to, struct row
 
 /* A live row of the same columns as the one before, which is what most are: only the sizes are its own. */
 static inline bool lay_out_alike(struct slice bytes, struct eng_layout *to, const struct rowi_shape *shape) {
-    const uint8_t *p = bytes.p, *end = p + bytes.n;
-    uint32_t n = shape->n;
-    if (bytes.n < HEAD_MIN_BYTES + 2 || p[0] != VERSION || p[1] != HEAD_LIVE || p[HEAD_MIN_BYTES] != 0 || p[HEAD_MIN_BYTES + 1] != n) return false;
+    const uint8_t *p = bytes.p, *end = p + bytes.n, *last = end - CELL_MIN_BYTES; /* where a cell may begin */
+    uint32_t n = shape->n, sizes = 0;
+    if (bytes.n < HEAD_MIN_BYTES + 2 || load_u16(p) != (VERSION << 8 | HEAD_LIVE) || load_u16(p + HEAD_MIN_BYTES) != n) return false;
     p += HEAD_MIN_BYTES + 2;
     for (uint32_t i = 0; i < n; i++) {
-        if (UNLIKELY(end - p < CELL_MIN_BYTES)) return false;
+        uint16_t head;
+        if (UNLIKELY(p > last)) return false;
+        memcpy(&head, p, sizeof(head));
         uint32_t size = p[2];
-        if (UNLIKELY(load_u16(p) != shape->heads[i] || size >= 0x80)) return false;
+        if (UNLIKELY(head != shape->heads[i])) return false;
         struct value *v = shape->values[i];
         p += CELL_MIN_BYTES;
         v->p = p;
         v->n = (int32_t)size;
         p += size;
+        sizes |= size;
     }
+    if (UNLIKELY(sizes >= 0x80)) return false;
     to->n = n;
     to->bytes = bytes.n - HEAD_MIN_BYTES - 2 - (size_t)CELL_MIN_BYTES * n;
     return p == end;
 }
 
 bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *shape, struct eng_row *r) {
-    if (UNLIKELY(!shape->n || !shape->live || !r->laid_out || !lay_out_alike(bytes, to, shape))) return lay_out(bytes, to, shape, r);
+    if (UNLIKELY(!shape->n || !r->laid_out || !lay_out_alike(bytes, to, shape))) return lay_out(bytes, to, shape, r);
     r->live_ts = (int64_t)load_u64(bytes.p + 2);
     return true;
 }

@@ -44,10 +44,9 @@ uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
 
 enum { ROWI_SHAPE_CELLS = 32 };
 
-/* The cells of the row that was laid out last: what each begins with, up to the size of its value, and where that went. */
+/* The cells of the row that was laid out last, if it has a marker: what each begins with, up to the size of its value, as it lies there, and where that went. */
 struct rowi_shape {
     uint32_t n; /* 0: it says nothing */
-    bool live;
     uint16_t heads[ROWI_SHAPE_CELLS];
     struct value *values[ROWI_SHAPE_CELLS];
 };

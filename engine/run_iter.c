@@ -71,7 +71,7 @@ static int seek_back(struct run_iter *i, struct slice key) {
 }
 
 static inline int move_in_run(struct run_iter *i, enum kv_move move, struct slice key) {
-    if (LIKELY(move == KV_NEXT)) return LIKELY(i->at + 1 < i->run->n) ? stand(i, i->at + 1) : past_high(i);
+    if (move == KV_NEXT) return i->at + 1 < i->run->n ? stand(i, i->at + 1) : past_high(i);
     if (move == KV_PREV) return i->at ? stand(i, i->at - 1) : past_low(i);
     return move == KV_SEEK ? seek(i, key) : seek_back(i, key);
 }
@@ -181,11 +181,16 @@ static int leave(struct run_iter *i, enum kv_move move, struct slice key, struct
 
 /* ---- as an iterator ---- */
 
-static int iter_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
-    struct run_iter *i = (struct run_iter *)it;
-    if (UNLIKELY(!i->run)) return move_below(i, move, key, e);
+static SELDOM int move_any(struct run_iter *i, enum kv_move move, struct slice key, struct err *e) {
+    if (!i->run) return move_below(i, move, key, e);
     int got = move_in_run(i, move, key);
     return LIKELY(got != OUTSIDE) ? got : leave(i, move, key, e);
+}
+
+static int iter_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
+    struct run_iter *i = (struct run_iter *)it;
+    if (LIKELY(move == KV_NEXT && i->run && i->at + 1 < i->run->n)) return stand(i, i->at + 1);
+    return move_any(i, move, key, e);
 }
 
 static void iter_free(struct kv_iter *it) {
@@ -219,14 +224,8 @@ struct kv_iter *engi_run_iter_new(struct eng *eng, const struct kv_iter_spec *sp
     struct engi_run_look look;
     struct engi_run *run = engi_run_find(eng, want, &look);
     bool due = !run && engi_run_is_due(&look, spec->tier);
-    struct run_iter *i = run || due ? calloc(1, sizeof(*i)) : NULL;
-    if (i) {
-        i->it.ops = &run_ops;
-        i->eng = eng;
-        i->spec = spec;
-        i->look = look;
-        i->back = want->back;
-    }
+    struct run_iter *i = run || due ? malloc(sizeof(*i)) : NULL; /* calloc would not take it from the thread's own cache */
+    if (i) *i = (struct run_iter){.it.ops = &run_ops, .eng = eng, .spec = spec, .look = look, .back = want->back};
     if (i && run) return through_run(i, run, want);
     if (run) engi_run_unref(run);
     engi_run_count(eng, &look, false);

@@ -20,12 +20,14 @@ static inline struct slice value_slice(struct value v) { return slice_of(v.p, v.
 
 /* Each as [int size][bytes], what is less than 0 as a null, from p on; where they end. NULL: there is not room for all. */
 static inline uint8_t *values_put(uint8_t *p, const uint8_t *end, const struct value *values, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        size_t size = values[i].n < 0 ? 0 : (size_t)values[i].n;
-        if (UNLIKELY((size_t)(end - p) < 4 + size)) return NULL;
-        store_u32(p, values[i].n < 0 ? UINT32_MAX : (uint32_t)size);
-        copy_short(p + 4, values[i].p, size);
-        p += 4 + size;
+    size_t left = (size_t)(end - p);
+    for (const struct value *v = values, *behind = values + n; v < behind; v++) {
+        size_t size = LIKELY(v->n >= 0) ? (size_t)v->n : 0, whole = 4 + size;
+        if (UNLIKELY(left < whole)) return NULL;
+        store_u32(p, LIKELY(v->n >= 0) ? (uint32_t)size : UINT32_MAX);
+        copy_short(p + 4, v->p, size);
+        p += whole;
+        left -= whole;
     }
     return p;
 }
