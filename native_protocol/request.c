@@ -49,9 +49,18 @@ static size_t utf8_sequence(const uint8_t *p, size_t left) {
     return c < least[n] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) ? 0 : n;
 }
 
+/* How many bytes from p on are ASCII, eight at a time. */
+static size_t ascii_run(const uint8_t *p, size_t left) {
+    size_t n = 0;
+    while (left - n >= 8 && !(load_u64(p + n) & UINT64_C(0x8080808080808080))) n += 8;
+    return n;
+}
+
 static bool utf8_valid(struct slice s) {
-    for (size_t at = 0, n; at < s.n; at += n)
+    for (size_t at = ascii_run(s.p, s.n), n; at < s.n; at += n) {
         if (!(n = utf8_sequence(s.p + at, s.n - at))) return false;
+        if (n > 1) n += ascii_run(s.p + at + n, s.n - at - n);
+    }
     return true;
 }
 

@@ -80,11 +80,18 @@ const struct schema_table *schema_table_find(const struct schema *s, const char 
     return NULL;
 }
 
+/* As strcmp, but most names are short or differ soon, and a call costs more than that. */
+static inline int compare_names(const char *a, const char *b) {
+    if (a[0] != b[0] || !a[0]) return (uint8_t)a[0] - (uint8_t)b[0];
+    if (a[1] != b[1] || !a[1]) return (uint8_t)a[1] - (uint8_t)b[1];
+    return strcmp(a + 2, b + 2);
+}
+
 static const struct schema_column *column_among(const struct schema_column *columns, uint32_t n, const char *name) {
     uint32_t from = 0, to = n;
     while (from < to) {
         uint32_t mid = from + (to - from) / 2;
-        int c = strcmp(columns[mid].name, name);
+        int c = compare_names(columns[mid].name, name);
         if (c == 0) return &columns[mid];
         if (c < 0) from = mid + 1;
         else to = mid;
@@ -96,7 +103,7 @@ static const struct schema_column *column_among(const struct schema_column *colu
 const struct schema_column *schema_column_find(const struct schema_table *t, const char *name) {
     uint32_t n_key = t->n_partition_key + t->n_clustering;
     for (uint32_t i = 0; i < n_key; i++)
-        if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];
+        if (compare_names(t->columns[i].name, name) == 0) return &t->columns[i];
     const struct schema_column *found = column_among(t->columns + n_key, t->n_static, name);
     return found ? found : column_among(t->columns + n_key + t->n_static, t->n_columns - n_key - t->n_static, name);
 }

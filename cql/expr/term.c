@@ -10,9 +10,9 @@ static struct term *refuse_literal(struct compile *c, const char *what, const st
 }
 
 struct term *term_new(struct compile *c, enum term_kind kind, const struct cql_type *type, uint32_t n_args) {
-    struct term *t = ARENA_NEW(c->arena, struct term);
-    struct term **args = ARENA_ARRAY(c->arena, n_args, struct term *);
-    if (!t || !args) {
+    struct term *t = arena_alloc(c->arena, sizeof(*t));
+    struct term **args = n_args ? ARENA_ARRAY(c->arena, n_args, struct term *) : NULL;
+    if (!t || (n_args && !args)) {
         err_nomem(c->err);
         return NULL;
     }

@@ -33,11 +33,12 @@ static int add_selector(struct compile *c, struct select_plan *p, const struct a
  * neither static nor of the partition key, and it goes no further than to the first it finds. Does it reach what follows these columns? */
 static bool reached_before_where(const struct schema_table *t, const bool *wanted) {
     bool statics = false, others = false;
+    if (!t->n_static) return false;
     for (uint32_t i = 0; i < t->n_columns; i++) {
         statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
         others = others || (wanted[i] && (t->columns[i].kind == COLUMN_CLUSTERING || t->columns[i].kind == COLUMN_REGULAR));
     }
-    return t->n_static && (!statics || !others);
+    return !statics || !others;
 }
 
 /* A name that is unknown, and a call that no function takes, is told before what is wrong with WHERE if Cassandra gets so far then; all else is told
@@ -126,6 +127,7 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
 /* Are only static and partition key columns selected, with a static one among them? */
 static bool selects_only_statics(const struct schema_table *t, const struct ast_select *ast, const bool *wanted) {
     bool statics = false;
+    if (!t->n_static) return false;
     for (uint32_t i = 0; i < ast->n_selectors; i++)
         if (ast->selectors[i].expr->kind == EXPR_STAR) return false;
     for (uint32_t i = 0; i < t->n_columns; i++) {
@@ -272,7 +274,7 @@ static int plan_reading(struct compile *c, struct select_plan *p, bool *wanted) 
     const struct schema_table *t = p->table;
     where_columns(p->where, wanted);
     bool statics = false;
-    for (uint32_t i = 0; i < t->n_columns; i++) statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
+    for (uint32_t i = 0; i < t->n_columns && t->n_static; i++) statics = statics || (wanted[i] && t->columns[i].kind == COLUMN_STATIC);
     p->static_only_rows = t->n_static && p->where->rows == WHERE_ALL_ROWS;
     p->asks_statics = statics;
     p->wants_statics = statics || p->static_only_rows;
@@ -333,7 +335,8 @@ int select_compile(struct compile *c, const struct ast_stmt *stmt, struct cql_st
     out->plan = p;
     p->table = out->table;
     p->distinct = ast->distinct;
-    struct err later = {0}; /* of the select list, once WHERE is right */
+    struct err later; /* of the select list, once WHERE is right */
+    err_clear(&later);
     if (compile_selection(c, p, ast, wanted, out, &later) || check_order_names(c, p->table, ast)) return -1;
     struct where_options o = {.purpose = WHERE_SELECT,
                               .allow_filtering = ast->allow_filtering,
