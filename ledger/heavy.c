@@ -47,16 +47,16 @@ static unsigned lightest(const struct heavy_set *s) {
     return least;
 }
 
-static void note_least(struct heavy_set *s) {
-    uint64_t least = s->loads[lightest(s)];
-    if (least == s->lines[0].least) return;
-    for (unsigned i = 0; i < HEAVY_LINES; i++) s->lines[i].least = least;
+static void note_bound(struct heavy_set *s) {
+    uint64_t least = s->loads[lightest(s)], bound = least + least / 8;
+    if (bound == s->lines[0].bound) return;
+    for (unsigned i = 0; i < HEAVY_LINES; i++) s->lines[i].bound = bound;
 }
 
 static void add_at(struct heavy_set *s, unsigned i, uint64_t load) {
-    bool was_least = s->loads[i] == s->lines[0].least;
+    bool was_least = s->loads[i] <= s->lines[0].bound; /* perhaps */
     s->loads[i] += load;
-    if (was_least) note_least(s);
+    if (was_least) note_bound(s);
 }
 
 /* Whether a kept key but the one at that place has the cell. */
@@ -66,24 +66,25 @@ static bool is_shared(struct heavy_set *s, const _Atomic uint64_t *cell, unsigne
     return false;
 }
 
-/* The key takes the place of the lightest, which has as much as any key of its cell may have. */
+/* The key takes the place of the lightest. */
 static unsigned keep(struct heavy_set *s, uint64_t key, uint64_t load, uint64_t error) {
     unsigned i = lightest(s);
     if (s->loads[i]) {
         _Atomic uint64_t *cell = cell_in(s, hash_of(s->keys[i]));
-        set(cell, s->loads[i] | (is_shared(s, cell, i) ? HEAVY_MARK : 0));
+        uint64_t light = get(cell) & ~HEAVY_MARK; /* of the others, which may be more than its own */
+        set(cell, (s->loads[i] > light ? s->loads[i] : light) | (is_shared(s, cell, i) ? HEAVY_MARK : 0));
     }
     set(cell_in(s, hash_of(key)), get(cell_in(s, hash_of(key))) | HEAVY_MARK);
     s->keys[i] = key;
     s->loads[i] = load;
     s->errors[i] = error;
-    note_least(s);
+    note_bound(s);
     return i;
 }
 
 static void raise_cells(struct heavy_line *l) {
     for (unsigned i = 0; i < HEAVY_LINE_CELLS; i++)
-        if ((get(&l->cells[i]) & ~HEAVY_MARK) < l->least) set(&l->cells[i], l->least | (get(&l->cells[i]) & HEAVY_MARK));
+        if ((get(&l->cells[i]) & ~HEAVY_MARK) < l->bound) set(&l->cells[i], l->bound | (get(&l->cells[i]) & HEAVY_MARK));
 }
 
 uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error, bool *fresh) {
@@ -92,7 +93,7 @@ uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error,
     unsigned i = find(s, key);
     *fresh = i == HEAVY_WAYS;
     if (*fresh) {
-        i = keep(s, key, load + s->lines[0].least, error + s->lines[0].least);
+        i = keep(s, key, load + s->lines[0].bound, error + s->lines[0].bound);
     } else {
         s->errors[i] += error;
         add_at(s, i, load);
@@ -122,7 +123,7 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
     *fresh = i == HEAVY_WAYS;
     if (!*fresh) {
         add_at(s, i, load);
-    } else if (light + load <= s->lines[0].least) {
+    } else if (light + load <= s->lines[0].bound) {
         add(cell, load);
         return HEAVY_NONE;
     } else {
@@ -132,20 +133,16 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh) {
 }
 
 static bool is_light(const struct heavy_set *s, const struct heavy_line *line, uint64_t key, uint64_t before, uint64_t load) {
-    return LIKELY(before + load <= line->least) || ((before & ~HEAVY_MARK) + load <= line->least && !has(s->keys, key));
+    return LIKELY(before + load <= line->bound) || ((before & ~HEAVY_MARK) + load <= line->bound && !has(s->keys, key));
 }
 
-bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load, uint64_t *waiting) {
+bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) {
     uint64_t hash = hash_of(key);
-    uint32_t of = set_of(h, hash);
-    struct heavy_set *s = &h->sets[of];
+    struct heavy_set *s = &h->sets[set_of(h, hash)];
     struct heavy_line *line = line_of(s, hash);
     _Atomic uint64_t *cell = cell_of(line, hash);
     uint64_t before = get(cell);
-    if (UNLIKELY(*waiting >> of & 1 || !is_light(s, line, key, before, load))) {
-        *waiting |= UINT64_C(1) << of;
-        return false;
-    }
+    if (UNLIKELY(!is_light(s, line, key, before, load))) return false;
     set(cell, before + load);
     add(&h->total, load);
     return true;

@@ -70,7 +70,7 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 /* Under the shard's lock, its owner. */
 static void settle(struct ledger *l, struct shard *s) {
     const struct shard_key *keys = s->keys;
-    assert(!s->n_untimed);
+    assert(shard_reads_are_timed(s));
     for (const struct shard_run *run = s->runs; run < s->runs + s->n_runs; run++) {
         uint32_t second = second_of(l, s, run->second_us);
         turn_second(l, s, second);
@@ -84,7 +84,7 @@ static void settle(struct ledger *l, struct shard *s) {
 
 void ledger_settle(struct ledger *l, unsigned shard) {
     struct shard *s = &l->shards[shard];
-    if (!s->n_reads) return;
+    if (!s->n_runs) return;
     pthread_mutex_lock(&s->lock);
     settle(l, s);
     pthread_mutex_unlock(&s->lock);
@@ -113,10 +113,11 @@ bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection
 }
 
 /* Those that are timed make room. */
-bool ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
     struct shard *s = &l->shards[shard];
-    if (UNLIKELY(!s->n_untimed && s->n_reads > SHARD_READS / 2)) ledger_settle(l, shard);
-    return shard_read_put(s, c, statement_id, cost, now_us);
+    bool half_full = s->n_runs > SHARD_RUNS / 2 || s->n_keys > SHARD_KEYS / 2;
+    if (UNLIKELY(half_full && shard_reads_are_timed(s))) ledger_settle(l, shard);
+    return shard_read_put(s, c, statement_id, cost, now_us) ? s : NULL;
 }
 
 void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us) { shard_reads_time(&l->shards[shard], took_us); }

@@ -33,8 +33,9 @@ void ledger_post(struct ledger *l, unsigned shard, const struct ledger_request *
  * (shard.h) until the owner settles, which it does before others hear of what it did. It sees it itself at once. False: it is not posted, and is for ledger_post. */
 bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us,
                       int64_t took_us) MUST_CHECK;
-/* The same in two steps, for reads that end together: what each did, and how long each took of all that were put since, before anything else is posted. */
-bool ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) MUST_CHECK;
+/* The same in two steps, for reads that end together: what each did, and how long each took of all that were put since, before anything else is posted. What was put stands in the shard that is returned, which
+ * takes another one by shard_read_again; NULL: it is not put. */
+struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) MUST_CHECK;
 void ledger_time_reads(struct ledger *l, unsigned shard, int64_t took_us);
 void ledger_settle(struct ledger *l, unsigned shard);
 /* A write that was posted has failed after all: it is free, and an error of the system's. Every table, partition and statement that it was posted to gets it back, and its

@@ -6,64 +6,68 @@
 #include "base/hot.h"
 
 enum { SECOND_US = 1000000 };
-_Static_assert(SHARD_PARTITION_SETS <= 64, "waiting has a bit of each");
 
-/* All at once: they are alike nearly always. */
-static bool is_alike(const struct shard_run *r, const struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+/* They are alike nearly always. */
+static bool is_alike(const struct shard_run *r, const struct op_cost *cost) {
     const struct op_read *of = cost->reads;
-    uint64_t differs = (r->statement_id ^ statement_id) | ((uintptr_t)r->connection ^ (uintptr_t)c) | (r->object ^ of->object) | (r->halves ^ of->halves) |
-                       (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) | (r->rows_read ^ cost->rows_read) |
-                       (r->rows_returned ^ cost->rows_returned);
-    return !differs && (uint64_t)(now_us - r->second_us) < SECOND_US;
+    uint64_t kept = (uint64_t)r->halves << 32 | r->object, read = (uint64_t)of->halves << 32 | of->object;
+    return !((kept ^ read) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) | (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned));
 }
 
-SELDOM static void add_key(struct shard *s, struct shard_run *r, const struct op_read *of) {
-    uint32_t n = of->key.n < SHARD_KEY ? (uint32_t)of->key.n : SHARD_KEY;
-    r->n_keys++;
-    s->keys[s->n_keys++] = (struct shard_key){.token = of->token, .n = (uint32_t)of->key.n, .at = s->n_key_bytes};
-    if (n) memcpy(s->key_bytes + s->n_key_bytes, of->key.p, n);
-    s->n_key_bytes += n;
-}
-
-static inline void add(struct shard *s, struct shard_run *r, const struct op_cost *cost) {
-    const struct op_read *of = cost->reads;
+static inline bool count(struct shard_run *r, const struct op_cost *cost) {
     r->n++;
     r->bytes_read += cost->bytes_read;
-    s->n_reads++;
-    s->n_untimed++;
-    if (of->one_partition && UNLIKELY(!heavy_pass(&s->partitions, shard_partition_id(of->object, of->token), of->halves, &s->waiting))) add_key(s, r, of);
+    return true;
 }
 
-/* In a new run. What a statement that the shard does not keep says of itself, text and names, must be taken at once. */
-SELDOM static bool add_unlike(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+/* Its partition may be heavy. */
+SELDOM static bool add_key(struct shard *s, const struct op_cost *cost) {
+    const struct slice key = cost->reads->key;
+    uint32_t n = key.n < SHARD_KEY ? (uint32_t)key.n : SHARD_KEY;
+    if (s->n_keys == SHARD_KEYS) return false;
+    s->keys[s->n_keys++] = (struct shard_key){.token = cost->reads->token, .n = (uint32_t)key.n, .at = s->n_key_bytes};
+    if (n) memcpy(s->key_bytes + s->n_key_bytes, key.p, n);
+    s->n_key_bytes += n;
+    s->run->n_keys++;
+    return count(s->run, cost);
+}
+
+bool shard_read_again(struct shard *s, const struct op_cost *cost) {
     const struct op_read *of = cost->reads;
-    if (!heavy_keeps(&s->statements, statement_id)) return false;
-    if (!s->n_reads) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
-    struct shard_run *r = s->run = &s->runs[s->n_runs++];
-    *r = (struct shard_run){.connection = c, .statement_id = statement_id, .second_us = now_us / SECOND_US * SECOND_US, .object = of->object, .halves = of->halves,
-                            .rows_read = cost->rows_read, .rows_returned = cost->rows_returned, .class = (uint8_t)cost->query_class,
-                            .one_partition = of->one_partition, .latency.min = UINT64_MAX};
-    add(s, r, cost);
+    if (UNLIKELY(!is_alike(s->run, cost))) return false;
+    if (UNLIKELY(!of->one_partition)) return count(s->run, cost);
+    bool light = heavy_pass(&s->partitions, shard_partition_id(of->object, of->token), of->halves);
+    return LIKELY(light) ? count(s->run, cost) : add_key(s, cost);
+}
+
+/* What a statement that the shard does not keep says of itself, text and names, must be taken at once. */
+static bool open_run(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+    const struct op_read *of = cost->reads;
+    if (s->n_runs == SHARD_RUNS || s->n_keys == SHARD_KEYS || !heavy_keeps(&s->statements, statement_id)) return false;
+    if (!s->n_runs) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
+    s->run = &s->runs[s->n_runs++];
+    *s->run = (struct shard_run){.connection = c, .statement_id = statement_id, .second_us = now_us / SECOND_US * SECOND_US, .object = of->object, .halves = of->halves,
+                                 .rows_read = cost->rows_read, .rows_returned = cost->rows_returned, .class = (uint8_t)cost->query_class,
+                                 .one_partition = of->one_partition, .latency.min = UINT64_MAX};
     return true;
 }
 
 bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
-    struct shard_run *r = s->run;
-    if (UNLIKELY(s->n_reads == SHARD_READS)) return false;
-    if (UNLIKELY(!r || !is_alike(r, connection, statement_id, cost, now_us))) return add_unlike(s, connection, statement_id, cost, now_us);
-    add(s, r, cost);
-    return true;
+    const struct shard_run *r = s->run;
+    bool goes_on = r && r->connection == connection && r->statement_id == statement_id && (uint64_t)(now_us - r->second_us) < SECOND_US;
+    if (goes_on && shard_read_again(s, cost)) return true;
+    return open_run(s, connection, statement_id, cost, now_us) && shard_read_again(s, cost);
 }
 
 void shard_reads_time(struct shard *s, int64_t took_us) {
     uint64_t took = (uint64_t)took_us;
-    for (struct shard_run *r = s->run; s->n_untimed; r--) {
+    for (uint32_t i = s->n_runs; i && s->runs[i - 1].n_timed < s->runs[i - 1].n; i--) {
+        struct shard_run *r = &s->runs[i - 1];
         uint32_t n = r->n - r->n_timed;
         r->took_us += n * took;
         if (took < r->latency.min) r->latency.min = took;
         if (took > r->latency.max) r->latency.max = took;
         r->n_timed = r->n;
-        s->n_untimed -= n;
     }
 }
 

@@ -36,7 +36,7 @@ struct charge_write_size {
     double units;
 };
 
-/* Half units of what is one row that was read and nothing beside it, which the read is told; 0: it is something else, and charge_compute's. */
+/* Of what has one read and no write, and is of no system table: its half units, which the read is told, if it is of one row and nothing beside it; 0: of something else, and charge_compute's. */
 uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency);
 /* Each read and write of the cost is told its part, too. */
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);

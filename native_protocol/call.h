@@ -82,6 +82,7 @@ struct np_plain {
     const struct np_conn *conn;
     uint8_t id[2 + 16]; /* what their bodies begin with: the statement, as [short bytes] */
     uint64_t statement_id; /* as the ledger knows it; 0: not at all */
+    struct shard *in; /* the ledger's, where they stand; NULL: in none */
     int64_t began_us;
     uint64_t read_halves;
 };

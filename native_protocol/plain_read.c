@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/hot.h"
 #include "metering/charge.h"
 #include "native_protocol/answer.h"
 #include "native_protocol/audit.h"
@@ -39,15 +40,22 @@ static void charge(struct np_call *call) {
     if (UNLIKELY(!charge_row_read(&call->cost, npi_call_consistency(call)))) npi_call_size(call);
 }
 
-/* To the ledger's queue. False: it has to know more of it. */
-static bool post(struct np_call *call, const struct np_plain *p) {
+SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
     struct np_conn *c = call->conn;
-    struct ledger *to = c->loop->o->ledger;
-    return !to || (p->statement_id && ledger_put_read(to, c->loop->number, &c->account, p->statement_id, &call->cost, p->began_us));
+    struct np_loop *l = c->loop;
+    if (!l->o->ledger) return true;
+    if (p->statement_id) p->in = ledger_put_read(l->o->ledger, l->number, &c->account, p->statement_id, &call->cost, p->began_us);
+    return p->in != NULL;
+}
+
+/* To the ledger's queue, for the most part behind another one (P1). False: it has to know more of it. */
+static bool post(const struct np_call *call, struct np_plain *p) {
+    return LIKELY(p->in && shard_read_again(p->in, &call->cost)) || post_first(call, p);
 }
 
 static void begin(struct np_plain *p, const struct np_call *call) {
     p->conn = call->conn;
+    p->in = NULL;
     p->began_us = call->r.now_us;
     p->statement_id = call->r.fingerprint.p ? load_u64(call->r.prepared_id.p) : 0;
     memcpy(p->id, call->body.p, sizeof(p->id));

@@ -82,7 +82,15 @@ static void count(struct read_meter *m) {
     m->bytes_read = m->cost->bytes_read;
 }
 
-SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool has_row) {
+/* The only one mostly. */
+SELDOM static bool add_first(struct read_meter *m, const struct row_view *v) {
+    if (!m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
+    m->steady = false;
+    count(m);
+    return true;
+}
+
+SELDOM static bool add_any(struct read_meter *m, const struct row_view *v, bool has_row) {
     bool ends = may_end(m);
     if (ends || m->may_undo) m->rows_before = m->read->rows;
     if (has_row && !m->cost->unmetered) row_size_add(&m->read->rows, m->cost, v);
@@ -91,11 +99,16 @@ SELDOM static bool add_row(struct read_meter *m, const struct row_view *v, bool 
         return end_page(m);
     }
     m->steady = false;
-    if (m->page_rows && has_row && v->row->laid_out) settle(m, v); /* a first row is the only one mostly */
+    if (m->page_rows && has_row && v->row->laid_out) settle(m, v);
     m->rows_read_before = m->rows_read;
     m->bytes_read_before = m->bytes_read;
     count(m);
     return true;
+}
+
+static bool add_row(struct read_meter *m, const struct row_view *v, bool has_row) {
+    bool first = has_row && !m->page_rows && !m->may_undo;
+    return LIKELY(first) ? add_first(m, v) : add_any(m, v, has_row);
 }
 
 /* Nearly every row of a slice: nothing but rows like it came since it was settled what each adds. */

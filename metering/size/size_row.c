@@ -3,9 +3,8 @@
 #include "metering/size/size.h"
 
 enum {
-    PK_COLUMN_2022 = 3, CK_COLUMN_2022 = 4, ROW_2022 = 100, /* section 0, generation 1 */
-    STATIC_ROW = 104,                                       /* section 1.2 */
-    PK_COLUMN_CURRENT = 3, ROW_STORAGE_CURRENT = 100,       /* section 1.1 */
+    STATIC_ROW = 104,                                 /* section 1.2 */
+    PK_COLUMN_CURRENT = 3, ROW_STORAGE_CURRENT = 100, /* section 1.1 */
     TTL_BYTES = 8,
     COLUMNS_PER_ID_BYTE = 62,
 };
@@ -15,11 +14,6 @@ static uint64_t column_id_bytes(uint16_t table_columns) {
     return table_columns ? (uint64_t)(table_columns - 1) / COLUMNS_PER_ID_BYTE + 1 : 1;
 }
 
-static uint64_t size_2022(const struct size_parts *p) {
-    return p->pk_bytes + PK_COLUMN_2022 * p->n_pk + p->ck_bytes + CK_COLUMN_2022 * p->n_ck + p->column_bytes + p->timestamp_bytes +
-           ROW_2022 * p->rows;
-}
-
 static uint64_t size_current(uint16_t table_columns, const struct size_parts *p) {
     uint64_t id = column_id_bytes(table_columns);
     return 2 * p->pk_bytes + (id + PK_COLUMN_CURRENT) * p->n_pk + 2 * p->ck_bytes + p->ck_fifths + id * p->n_ck + p->column_bytes +
@@ -27,7 +21,7 @@ static uint64_t size_current(uint16_t table_columns, const struct size_parts *p)
 }
 
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {
-    return model == SIZE_CURRENT ? size_current(table_columns, p) : size_2022(p);
+    return model == SIZE_CURRENT ? size_current(table_columns, p) : size_row_bytes_2022(p);
 }
 
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {
@@ -35,5 +29,5 @@ uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, c
 }
 
 uint64_t size_static_bytes(const struct size_parts *p) {
-    return p->pk_bytes + PK_COLUMN_2022 * p->n_pk + p->column_bytes + STATIC_ROW * p->rows;
+    return p->pk_bytes + SIZE_2022_PK_COLUMN * p->n_pk + p->column_bytes + STATIC_ROW * p->rows;
 }
