@@ -144,9 +144,10 @@ bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) {
     uint64_t before = get(cell);
     if (UNLIKELY(!is_light(s, line, key, before, load))) return false;
     set(cell, before + load);
-    add(&h->total, load);
     return true;
 }
+
+void heavy_passed(struct heavy *h, uint64_t load) { add(&h->total, load); }
 
 bool heavy_keeps(const struct heavy *h, uint64_t key) {
     uint64_t hash = hash_of(key);

@@ -51,8 +51,9 @@ uint32_t heavy_add(struct heavy *h, uint64_t key, uint64_t load, bool *fresh);
 /* The same of the key that was added last, where keys often come again; HEAVY_NONE, and nothing is added: it is not that one. */
 uint32_t heavy_again(struct heavy *h, uint64_t key, uint64_t load);
 /* heavy_add for what nearly all keys of very many come to: true, and the load is in its cell, if the key is not kept and will not be. Else false, and nothing is added: the key waits for heavy_add.
- * Those that pass meanwhile might as well have come before it. */
+ * Those that pass meanwhile might as well have come before it. The total is told later what passed, of many together. */
 bool heavy_pass(struct heavy *h, uint64_t key, uint64_t load) MUST_CHECK;
+void heavy_passed(struct heavy *h, uint64_t load);
 bool heavy_keeps(const struct heavy *h, uint64_t key);
 /* Adds what is known of the key from elsewhere, where others had as much as the bound and are not known: a load that may be wrong by error. It is kept. The total stays the
  * caller's. */

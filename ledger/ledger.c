@@ -59,9 +59,9 @@ static struct cell *cell_of(struct ledger *l, struct shard *s, uint32_t object) 
     return cell;
 }
 
-static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys) {
+static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers, const struct shard_key *keys) {
     struct cell cell = {0};
-    shard_run_post(s, second, run, keys, &cell);
+    shard_run_post(s, second, run, askers, keys, &cell);
     pthread_mutex_lock(&l->lock);
     figures_add(&l->book.dropped, &cell.f);
     pthread_mutex_unlock(&l->lock);
@@ -69,14 +69,16 @@ static void post_of_dropped(struct ledger *l, struct shard *s, uint32_t second, 
 
 /* Under the shard's lock, its owner. */
 static void settle(struct ledger *l, struct shard *s) {
+    const struct shard_asker *askers = s->askers;
     const struct shard_key *keys = s->keys;
     assert(shard_reads_are_timed(s));
     for (const struct shard_run *run = s->runs; run < s->runs + s->n_runs; run++) {
         uint32_t second = second_of(l, s, run->second_us);
         turn_second(l, s, second);
         struct cell *cell = cell_of(l, s, run->object);
-        if (LIKELY(cell)) shard_run_post(s, second, run, keys, cell);
-        else post_of_dropped(l, s, second, run, keys);
+        if (LIKELY(cell)) shard_run_post(s, second, run, askers, keys, cell);
+        else post_of_dropped(l, s, second, run, askers, keys);
+        askers += run->n_askers;
         keys += run->n_keys;
     }
     shard_reads_clear(s);
@@ -115,7 +117,7 @@ bool ledger_post_read(struct ledger *l, unsigned shard, struct ledger_connection
 /* Those that are timed make room. */
 struct shard *ledger_put_read(struct ledger *l, unsigned shard, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
     struct shard *s = &l->shards[shard];
-    bool half_full = s->n_runs > SHARD_RUNS / 2 || s->n_keys > SHARD_KEYS / 2;
+    bool half_full = s->n_runs > SHARD_RUNS / 2 || s->n_askers > SHARD_ASKERS / 2 || s->n_keys > SHARD_KEYS / 2;
     if (UNLIKELY(half_full && shard_reads_are_timed(s))) ledger_settle(l, shard);
     return shard_read_put(s, c, statement_id, cost, now_us) ? s : NULL;
 }

@@ -78,7 +78,7 @@ struct shard_table {
     struct order order; /* of the partition keys that are written */
 };
 
-enum { SHARD_RUNS = 64, SHARD_KEYS = 64, SHARD_KEY = 64 };
+enum { SHARD_RUNS = 64, SHARD_ASKERS = 64, SHARD_KEYS = 64, SHARD_KEY = 64 };
 
 /* What is known of a heavy partition since it has been kept. */
 struct shard_partition {
@@ -96,9 +96,8 @@ struct shard_statement {
 };
 
 /* Reads by a prepared statement that went well and about which there is nothing else to say, until they are posted: those that stand one behind the other and are alike in
- * all but how long they took, the bytes that they read, and their partitions. */
+ * all but who asked, how long they took, the bytes that they read, and their partitions. */
 struct shard_run {
-    struct ledger_connection *connection;
     uint64_t statement_id; /* which the shard keeps */
     int64_t second_us;     /* when their second began */
     uint32_t object, halves;
@@ -106,9 +105,14 @@ struct shard_run {
     uint8_t class;
     bool one_partition;
     /* of all; those that are not timed yet were put last */
-    uint32_t n, n_timed, n_keys;
+    uint32_t n, n_timed, n_askers, n_keys;
     uint64_t bytes_read, took_us;
     struct span latency; /* without their number */
+};
+/* Who asked for those of a run from the from-th on. */
+struct shard_asker {
+    struct ledger_connection *connection;
+    uint32_t from;
 };
 /* The partition of one of them that may be heavy; others are in its cells already. */
 struct shard_key {
@@ -132,9 +136,10 @@ struct shard {
     struct ledger_connection *connections;
     _Atomic pthread_t owner; /* who queued last */
     /* the owner's alone */
-    uint32_t n_runs, n_keys, n_key_bytes;
+    uint32_t n_runs, n_askers, n_keys, n_key_bytes;
     struct shard_run *run; /* the last one; NULL: none */
     struct shard_run runs[SHARD_RUNS];
+    struct shard_asker askers[SHARD_ASKERS];
     struct shard_key keys[SHARD_KEYS];
     uint8_t key_bytes[SHARD_KEYS * SHARD_KEY];
 };
@@ -146,17 +151,17 @@ void shard_fini(struct shard *s);
 /* Under the lock. A request whose memory cannot be had is not counted. */
 void shard_post(struct shard *s, uint32_t second, const struct ledger_request *q);
 /* Without the lock, the owner (shard_queue.c): of a request that is one read and nothing else, whose entities are its rows_read (op_cost_count_rows). False: it is not queued, and has to be posted. */
-bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) MUST_CHECK;
+bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) MUST_CHECK;
 /* The same of another one of the connection, the statement and the second of the last that was put, since which nothing was posted or thrown away. */
 bool shard_read_again(struct shard *s, const struct op_cost *cost) MUST_CHECK;
 /* How long each took of those that were put since the last time; before they are posted. */
 void shard_reads_time(struct shard *s, int64_t took_us);
 static inline bool shard_reads_are_timed(const struct shard *s) { return !s->run || s->run->n_timed == s->run->n; }
-/* Under the lock, the owner: a run, whose partitions are the next keys. cell: of its table. */
-void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys, struct cell *cell);
+/* Under the lock, the owner: a run, with the first of its askers and of its keys. cell: of its table. */
+void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers, const struct shard_key *keys, struct cell *cell);
 /* The owner: what is queued is posted, or going to be thrown away. */
 static inline void shard_reads_clear(struct shard *s) {
-    s->n_runs = s->n_keys = s->n_key_bytes = 0;
+    s->n_runs = s->n_askers = s->n_keys = s->n_key_bytes = 0;
     s->run = NULL;
 }
 /* Under the lock, for that. The table's cell, which is going to be added to; NULL: it is not here and has no name (keyspace NULL), or there is no memory. */

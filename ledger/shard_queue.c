@@ -8,7 +8,7 @@
 enum { SECOND_US = 1000000 };
 
 /* They are alike nearly always. */
-static bool is_alike(const struct shard_run *r, const struct op_cost *cost) {
+static inline bool is_alike(const struct shard_run *r, const struct op_cost *cost) {
     const struct op_read *of = cost->reads;
     uint64_t kept = (uint64_t)r->halves << 32 | r->object, read = (uint64_t)of->halves << 32 | of->object;
     return !((kept ^ read) | (r->class ^ (unsigned)cost->query_class) | (r->one_partition ^ of->one_partition) | (r->rows_read ^ cost->rows_read) | (r->rows_returned ^ cost->rows_returned));
@@ -40,23 +40,34 @@ bool shard_read_again(struct shard *s, const struct op_cost *cost) {
     return LIKELY(light) ? count(s->run, cost) : add_key(s, cost);
 }
 
+static bool add_asker(struct shard *s, struct ledger_connection *c) {
+    if (s->n_askers == SHARD_ASKERS) return false;
+    s->askers[s->n_askers++] = (struct shard_asker){.connection = c, .from = s->run->n};
+    s->run->n_askers++;
+    return true;
+}
+
 /* What a statement that the shard does not keep says of itself, text and names, must be taken at once. */
-static bool open_run(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+static bool open_run(struct shard *s, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
     const struct op_read *of = cost->reads;
-    if (s->n_runs == SHARD_RUNS || s->n_keys == SHARD_KEYS || !heavy_keeps(&s->statements, statement_id)) return false;
+    bool full = s->n_runs == SHARD_RUNS || s->n_askers == SHARD_ASKERS || s->n_keys == SHARD_KEYS;
+    if (full || !heavy_keeps(&s->statements, statement_id)) return false;
     if (!s->n_runs) atomic_store_explicit(&s->owner, pthread_self(), memory_order_relaxed);
     s->run = &s->runs[s->n_runs++];
-    *s->run = (struct shard_run){.connection = c, .statement_id = statement_id, .second_us = now_us / SECOND_US * SECOND_US, .object = of->object, .halves = of->halves,
+    *s->run = (struct shard_run){.statement_id = statement_id, .second_us = now_us / SECOND_US * SECOND_US, .object = of->object, .halves = of->halves,
                                  .rows_read = cost->rows_read, .rows_returned = cost->rows_returned, .class = (uint8_t)cost->query_class,
                                  .one_partition = of->one_partition, .latency.min = UINT64_MAX};
     return true;
 }
 
-bool shard_read_put(struct shard *s, struct ledger_connection *connection, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
-    const struct shard_run *r = s->run;
-    bool goes_on = r && r->connection == connection && r->statement_id == statement_id && (uint64_t)(now_us - r->second_us) < SECOND_US;
-    if (goes_on && shard_read_again(s, cost)) return true;
-    return open_run(s, connection, statement_id, cost, now_us) && shard_read_again(s, cost);
+static bool goes_on(const struct shard_run *r, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+    return r && r->statement_id == statement_id && (uint64_t)(now_us - r->second_us) < SECOND_US && is_alike(r, cost);
+}
+
+bool shard_read_put(struct shard *s, struct ledger_connection *c, uint64_t statement_id, const struct op_cost *cost, int64_t now_us) {
+    if (!goes_on(s->run, statement_id, cost, now_us) && !open_run(s, statement_id, cost, now_us)) return false;
+    bool asks = s->run->n_askers && s->askers[s->n_askers - 1].connection == c;
+    return (asks || add_asker(s, c)) && shard_read_again(s, cost);
 }
 
 void shard_reads_time(struct shard *s, int64_t took_us) {
@@ -99,11 +110,21 @@ static void post_partitions(struct shard *s, uint32_t second, const struct shard
     for (const struct shard_key *k = keys; k < keys + r->n_keys; k++) shard_partition_add(s, second, r->object, k->token, slice_of(s->key_bytes + k->at, k->n), &u);
 }
 
-void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_key *keys, struct cell *cell) {
+/* To their connections. */
+static void post_askers(uint32_t second, const struct shard_run *r, const struct shard_asker *askers) {
+    for (uint32_t i = 0; i < r->n_askers; i++) {
+        uint32_t to = i + 1 < r->n_askers ? askers[i + 1].from : r->n;
+        const struct usage_window u = used(r, to - askers[i].from);
+        usage_add(&askers[i].connection->usage, second, &u);
+    }
+}
+
+void shard_run_post(struct shard *s, uint32_t second, const struct shard_run *run, const struct shard_asker *askers, const struct shard_key *keys, struct cell *cell) {
     const struct usage_window u = used(run, run->n);
     post_figures(run, cell);
+    post_askers(second, run, askers);
     if (UNLIKELY(run->n_keys)) post_partitions(s, second, run, keys);
-    usage_add(&run->connection->usage, second, &u);
+    if (run->one_partition) heavy_passed(&s->partitions, (uint64_t)(run->n - run->n_keys) * run->halves);
     struct shard_statement *st = shard_statement_add(s, run->statement_id, (uint64_t)run->n * run->halves);
     usage_add(&st->usage, second, &u);
     st->class = run->class;
