@@ -86,9 +86,32 @@ int eng_row_merge(struct slice a, struct slice b, struct buf *out) {
     return buf_failed(out) ? -1 : 0;
 }
 
+static struct rowi_head head_of(const struct eng_row *r) {
+    return (struct rowi_head){.live_ts = r->live_ts, .live_ttl = r->live_ttl, .live_expiry = r->live_expiry, .del_ts = r->del_ts,
+                              .del_at = r->del_at, .key_image = r->key_image, .n_cells = r->n_cells};
+}
+
+int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *arena, struct eng_row *out) {
+    struct rowi_head ha = head_of(a), hb = head_of(b), head = merge_heads(&ha, &hb);
+    struct rowi_shadow shadow = {.row_ts = head.del_ts, .column_ts = ENG_NO_TS};
+    struct eng_cell *cells = NULL;
+    if (head.n_cells && !(cells = arena_alloc(arena, (size_t)head.n_cells * sizeof(*cells)))) return -1;
+    const struct eng_cell *ca = a->cells, *cb = b->cells, *end_a = ca + a->n_cells, *end_b = cb + b->n_cells;
+    uint32_t n = 0;
+    while (ca < end_a || cb < end_b) {
+        int order = ca == end_a ? 1 : cb == end_b ? -1 : rowi_cell_order(ca, cb);
+        const struct eng_cell *c = order < 0 || (order == 0 && rowi_cell_rank(ca, cb) >= 0) ? ca : cb;
+        if (!rowi_shadowed(&shadow, c)) cells[n++] = *c;
+        ca += order <= 0;
+        cb += order >= 0;
+    }
+    *out = (struct eng_row){.kind = a->kind, .ck = a->ck, .key_image = head.key_image, .live_ts = head.live_ts, .live_ttl = head.live_ttl,
+                            .live_expiry = head.live_expiry, .del_ts = head.del_ts, .del_at = head.del_at, .newest_ts = ENG_NO_TS, .n_cells = n, .cells = cells};
+    return 0;
+}
+
 void eng_row_encode(const struct eng_row *r, struct buf *out) {
-    struct rowi_head head = {.live_ts = r->live_ts, .live_ttl = r->live_ttl, .live_expiry = r->live_expiry, .del_ts = r->del_ts,
-                             .del_at = r->del_at, .key_image = r->key_image, .n_cells = r->n_cells};
+    struct rowi_head head = head_of(r);
     struct rowi_writer w;
     rowi_begin(&w, out, &head);
     for (uint32_t i = 0; i < r->n_cells; i++) rowi_put(&w, &r->cells[i]);

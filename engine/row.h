@@ -85,6 +85,8 @@ void eng_row_sort(struct eng_row *r);
 /* out = reconcile(a, b), straight from and to stored form. In which order they came matters to the key's image alone: it is that of a, which was
  * written first. -1: damaged bytes. */
 int eng_row_merge(struct slice a, struct slice b, struct buf *out) MUST_CHECK;
+/* The same of rows that are decoded and not resolved: *out is what they come to, with its cells in the arena; paths and values stay where a and b have them. -1: no memory. */
+int eng_row_lay(const struct eng_row *a, const struct eng_row *b, struct arena *arena, struct eng_row *out) MUST_CHECK;
 
 /* Drops (but for n_expired) what is not visible at now (seconds): cells covered by the row deletion or by del_ts (the newest covering range or partition
  * deletion, or ENG_NO_TS), expired and deleted cells, dead liveness. Counts passed tombstones. Returns whether the row is

@@ -4,6 +4,7 @@
 
 enum { VERSION = 1, HEAD_LIVE = 1, HEAD_LIVE_TTL = 2, HEAD_DELETED = 4, HEAD_KEY_IMAGE = 8, HEAD_ALL = 15, HEAD_MIN_BYTES = 10 };
 enum { CELL_KINDS = 15, CELL_SAME_TS = 16, CELL_SAME_TTL = 32, CELL_MIN_BYTES = 3 };
+enum { UVARINT_MOST = 10 };
 
 /* Differences wrap, so that any two timestamps have one. */
 static uint64_t zigzag(int64_t v) { return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63); }
@@ -187,9 +188,40 @@ bool rowi_lay_out(struct slice bytes, struct eng_layout *to, struct rowi_shape *
     return true;
 }
 
+/* What follows the number; NULL: it does not end. */
+static inline const uint8_t *uvarint_at(const uint8_t *p, const uint8_t *end, uint64_t *v) {
+    *v = 0;
+    for (unsigned shift = 0; p < end && shift < 63; shift += 7) {
+        *v |= (uint64_t)(*p & 0x7f) << shift;
+        if (!(*p++ & 0x80)) return p;
+    }
+    return NULL;
+}
+
+/* A short value of a column without a path or a TTL, whatever its timestamp: most cells of a row that was updated. False: it is another one, and nothing was read. */
+static inline bool next_value(struct rowi_reader *rd, struct eng_cell *c) {
+    const uint8_t *p = rd->r.p, *end = rd->r.end;
+    if (UNLIKELY(end - p < CELL_MIN_BYTES || p[0] & ~CELL_SAME_TS || p[1] > 0x7f || p[1] > UINT32_MAX - rd->column)) return false;
+    uint32_t column = rd->column + p[1];
+    uint64_t since = 0;
+    p = *p & CELL_SAME_TS ? p + 2 : uvarint_at(p + 2, end, &since);
+    if (UNLIKELY(!p || p == end || *p > 0x7f || end - p - 1 < *p)) return false;
+    c->column = rd->column = column; /* field by field: an initialiser would clear the padding, too */
+    c->flags = 0;
+    c->ts = plus(rd->head.base, unzigzag(since));
+    c->ttl = 0;
+    c->expiry = ENG_NO_EXPIRY;
+    c->path = (struct slice){0};
+    c->value = slice_of(p + 1, *p);
+    rd->r.p = p + 1 + *p;
+    rd->left--;
+    return true;
+}
+
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     struct rd *r = &rd->r;
     if (!rd->left) return rd_left(r) ? -1 : 0;
+    if (LIKELY(next_value(rd, cell))) return 1;
     rd->left--;
     uint8_t flags = rd_u8(r);
     uint64_t step = get_uvarint(r);
@@ -211,41 +243,50 @@ int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) {
     return r->bad ? -1 : 1;
 }
 
-static void put_bytes(struct buf *out, struct slice s) {
-    buf_uvarint(out, s.n);
-    buf_put_slice(out, s);
-}
-
 static size_t uvarint_len(uint32_t v) {
     size_t n = 1;
     for (; v > 0x7f; v >>= 7) n++;
     return n;
 }
 
-static void put_head(struct rowi_writer *w) {
-    const struct rowi_head *h = &w->head;
-    struct buf *out = w->out;
+/* To memory that has the room; they return what follows. */
+static inline uint8_t *put_uvarint(uint8_t *p, uint64_t v) {
+    for (; v > 0x7f; v >>= 7) *p++ = (uint8_t)(v | 0x80);
+    *p++ = (uint8_t)v;
+    return p;
+}
+
+static inline uint8_t *put_bytes(uint8_t *p, struct slice s) {
+    p = put_uvarint(p, s.n);
+    if (s.n) memcpy(p, s.p, s.n);
+    return p + s.n;
+}
+
+static uint8_t head_flags(const struct rowi_head *h) {
     uint8_t flags = 0;
     if (h->live_ts != ENG_NO_TS) flags |= HEAD_LIVE | (h->live_expiry != ENG_NO_EXPIRY ? HEAD_LIVE_TTL : 0);
     if (h->del_ts != ENG_NO_TS) flags |= HEAD_DELETED;
     if (h->key_image.p) flags |= HEAD_KEY_IMAGE;
-    buf_u8(out, VERSION);
-    buf_u8(out, flags);
-    buf_u64(out, (uint64_t)h->base);
-    if (flags & HEAD_LIVE) buf_uvarint(out, zigzag(minus(h->live_ts, h->base)));
-    if (flags & HEAD_LIVE_TTL) {
-        buf_uvarint(out, (uint32_t)h->live_ttl);
-        buf_uvarint(out, zigzag(h->live_expiry));
-    }
-    if (flags & HEAD_DELETED) {
-        buf_uvarint(out, zigzag(minus(h->del_ts, h->base)));
-        buf_uvarint(out, zigzag(h->del_at));
-    }
-    if (flags & HEAD_KEY_IMAGE) put_bytes(out, h->key_image);
-    w->count_at = out->n;
-    w->count_len = uvarint_len(h->n_cells);
-    for (size_t i = 0; i < w->count_len; i++) buf_u8(out, 0);
+    return flags;
+}
+
+static void put_head(struct rowi_writer *w) {
+    const struct rowi_head *h = &w->head;
     w->head_written = true;
+    uint8_t flags = head_flags(h), *from = buf_reserve(w->out, HEAD_MIN_BYTES + 7 * UVARINT_MOST + h->key_image.n), *p = from;
+    if (!p) return;
+    *p++ = VERSION;
+    *p++ = flags;
+    store_u64(p, (uint64_t)h->base);
+    p += 8;
+    if (flags & HEAD_LIVE) p = put_uvarint(p, zigzag(minus(h->live_ts, h->base)));
+    if (flags & HEAD_LIVE_TTL) p = put_uvarint(put_uvarint(p, (uint32_t)h->live_ttl), zigzag(h->live_expiry));
+    if (flags & HEAD_DELETED) p = put_uvarint(put_uvarint(p, zigzag(minus(h->del_ts, h->base))), zigzag(h->del_at));
+    if (flags & HEAD_KEY_IMAGE) p = put_bytes(p, h->key_image);
+    w->count_at = w->out->n + (size_t)(p - from);
+    w->count_len = uvarint_len(h->n_cells);
+    for (size_t i = 0; i < w->count_len; i++) p[i] = 0;
+    buf_advance(w->out, (size_t)(p - from) + w->count_len);
 }
 
 void rowi_begin(struct rowi_writer *w, struct buf *out, const struct rowi_head *head) {
@@ -261,14 +302,16 @@ void rowi_put(struct rowi_writer *w, const struct eng_cell *c) {
     }
     bool deletion = rowi_is_deletion(c), expiring = !deletion && (c->flags & ENG_CELL_EXPIRING);
     bool same_ttl = expiring && h->live_ts != ENG_NO_TS && c->ttl == h->live_ttl && c->expiry == h->live_expiry;
-    uint8_t flags = (uint8_t)((c->flags & CELL_KINDS) | (c->ts == h->base ? CELL_SAME_TS : 0) | (same_ttl ? CELL_SAME_TTL : 0));
-    buf_u8(w->out, flags);
-    buf_uvarint(w->out, c->column - w->column);
-    if (c->ts != h->base) buf_uvarint(w->out, zigzag(minus(c->ts, h->base)));
-    if (expiring && !same_ttl) buf_uvarint(w->out, (uint32_t)c->ttl);
-    if (deletion || (expiring && !same_ttl)) buf_uvarint(w->out, zigzag(c->expiry));
-    if (c->flags & ENG_CELL_HAS_PATH) put_bytes(w->out, c->path);
-    if (!deletion) put_bytes(w->out, c->value);
+    uint8_t *from = buf_reserve(w->out, 1 + 6 * UVARINT_MOST + c->path.n + c->value.n), *p = from;
+    if (UNLIKELY(!p)) return;
+    *p++ = (uint8_t)((c->flags & CELL_KINDS) | (c->ts == h->base ? CELL_SAME_TS : 0) | (same_ttl ? CELL_SAME_TTL : 0));
+    p = put_uvarint(p, c->column - w->column);
+    if (c->ts != h->base) p = put_uvarint(p, zigzag(minus(c->ts, h->base)));
+    if (expiring && !same_ttl) p = put_uvarint(p, (uint32_t)c->ttl);
+    if (deletion || (expiring && !same_ttl)) p = put_uvarint(p, zigzag(c->expiry));
+    if (c->flags & ENG_CELL_HAS_PATH) p = put_bytes(p, c->path);
+    if (!deletion) p = put_bytes(p, c->value);
+    buf_advance(w->out, (size_t)(p - from));
     w->column = c->column;
     w->written++;
 }

@@ -36,11 +36,14 @@ struct footprint {
     struct compat compat;
     struct work *work;
     struct arena rows, values; /* of the row that is looked at; of the view */
+    struct arena laid[2];      /* in turns: cells of the row with more than one change laid on it */
     struct row_view view;
     uint32_t n_rows, n_sweeps;
     struct touch *rows_touched; /* by kind and clustering key, each row's in their order */
     struct touch *sweeps;       /* deletions of ranges and of the partition, in their order */
-    struct buf state, next;     /* the row as stored, with what was laid on it so far; empty: nothing */
+    struct eng_row state;       /* the row as stored, with what was laid on it so far; not resolved */
+    bool stands;                /* false: there is nothing */
+    uint32_t n_laid;
 };
 
 static int by_row(const void *a, const void *b) {
@@ -96,65 +99,65 @@ static int add_size(struct footprint *f, struct op_write *to, const struct eng_r
 
 /* ---- a row and what is laid on it ---- */
 
-static int decode(struct footprint *f, enum eng_row_kind kind, struct slice ck, struct eng_row *row) {
-    arena_reset(&f->rows);
-    eng_row_init(row, kind, ck);
-    return eng_row_decode(buf_slice(&f->state), &f->rows, row, f->r->err);
+/* Whether to resolve the row leaves its cells as they are. */
+static bool is_all_live(const struct eng_row *row) {
+    bool live = true;
+    for (uint32_t i = 0; live && i < row->n_cells; i++)
+        live = !(row->cells[i].flags & (ENG_CELL_TOMBSTONE | ENG_CELL_COMPLEX_DELETION)) && row->cells[i].ts > row->del_ts;
+    return live;
 }
 
-static void advance(struct footprint *f) {
-    struct buf state = f->next;
-    f->next = f->state;
-    f->state = state;
-}
-
-/* What is in the row may point into the state that it replaces. */
-static int encode(struct footprint *f, const struct eng_row *row) {
-    f->next.n = 0;
-    eng_row_encode(row, &f->next);
-    advance(f);
-    return buf_failed(&f->state) ? err_nomem(f->r->err) : 0;
+/* The row as it stands, to be resolved; what it takes of the arena is given back by who asks. */
+static int copy(struct footprint *f, struct eng_row *row) {
+    *row = f->state;
+    if (is_all_live(row)) return 0;
+    row->cells = arena_alloc(&f->rows, row->n_cells * sizeof *row->cells);
+    if (!row->cells) return err_nomem(f->r->err);
+    memcpy(row->cells, f->state.cells, row->n_cells * sizeof *row->cells);
+    return 0;
 }
 
 static int load(struct footprint *f, const struct eng_row *address) {
-    struct cql_request *r = f->r;
-    struct eng_row row;
-    arena_reset(&f->rows);
-    int rc = locked_row_get(r, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, &row, NULL);
+    struct eng_row *row = &f->state;
+    int rc = locked_row_get(f->r, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, row, NULL);
     f->work->incomplete = rc == ENG_INCOMPLETE;
     if (rc < 0) return -1;
     if (rc == 0) {
-        row.del_ts = row.newest_ts;
-        row.del_at = ENG_COVERED;
+        row->del_ts = row->newest_ts;
+        row->del_at = ENG_COVERED;
     }
-    f->state.n = 0;
-    return rc || row.del_ts != ENG_NO_TS ? encode(f, &row) : 0;
+    f->stands = rc || row->del_ts != ENG_NO_TS;
+    return 0;
 }
 
+/* What lay under the change before stays where it is, and its cells are not needed any more. */
 static int lay(struct footprint *f, const struct eng_row *delta) {
-    if (f->state.n == 0) return encode(f, delta);
-    struct buf one;
-    buf_init(&one, 0);
-    eng_row_encode(delta, &one);
-    f->next.n = 0;
-    int rc = buf_failed(&one) || eng_row_merge(buf_slice(&f->state), buf_slice(&one), &f->next) || buf_failed(&f->next);
-    buf_fini(&one);
-    advance(f);
-    return rc ? err_set(f->r->err, ERR_SERVER, "a stored row is damaged, or there is no memory to look at it") : 0;
+    struct arena *to = f->n_laid ? &f->laid[f->n_laid % 2] : &f->rows;
+    struct eng_row row = *delta;
+    if (f->stands) {
+        if (f->n_laid++) arena_reset(to);
+        if (eng_row_lay(&f->state, delta, to, &row)) return err_nomem(f->r->err);
+    }
+    f->state = row;
+    f->stands = true;
+    return 0;
 }
 
 /* The row as it stands now, for whoever is charged by it. */
-static int size_state(struct footprint *f, const struct eng_row *address, struct op_write *to) {
+static int size_state(struct footprint *f, struct op_write *to) {
     struct eng_row row;
+    struct arena_mark mark = arena_mark(&f->rows);
     to->stood.known = STOOD_FOUND;
-    if (f->state.n == 0) return 0;
-    if (decode(f, address->kind, address->ck, &row)) return -1;
+    if (!f->stands) return 0;
+    if (copy(f, &row)) return -1;
     bool any = remains(&row, ENG_NO_TS) || (row.kind == ENG_ROW && f->view.layout->has_timestamps && row.n_deletions);
-    return any ? add_size(f, to, &row) : 0;
+    int rc = any ? add_size(f, to, &row) : 0;
+    arena_rewind(&f->rows, mark);
+    return rc;
 }
 
 static int size_one(struct footprint *f, const struct change *c) {
-    return c->cost->stood.known == STOOD_AS_WRITTEN ? 0 : size_state(f, &c->row, c->cost);
+    return c->cost->stood.known == STOOD_AS_WRITTEN ? 0 : size_state(f, c->cost);
 }
 
 static bool is_deletion(const struct change *c) { return c->cost && c->cost->kind == OP_DELETE; }
@@ -184,23 +187,26 @@ static bool is_hit(const struct eng_row *row, int64_t ts) {
 /* The deletion comes over a row that other changes touch, too. */
 static int sweep_state(struct footprint *f, const struct eng_row *address, const struct change *sweep) {
     struct eng_row row;
+    struct arena_mark mark = arena_mark(&f->rows);
     if (step(f)) return -1;
-    if (f->state.n == 0 || !sweeps(sweep, address->kind, address->ck)) return 0;
-    if (decode(f, address->kind, address->ck, &row)) return -1;
+    if (!f->stands || !sweeps(sweep, address->kind, address->ck)) return 0;
+    if (copy(f, &row)) return -1;
     if (remains(&row, ENG_NO_TS) && is_hit(&row, sweep->row.del_ts) && add_size(f, sweep->cost, &row)) return -1;
-    if (decode(f, address->kind, address->ck, &row)) return -1;
-    if (sweep->row.del_ts > row.del_ts) {
-        row.del_ts = sweep->row.del_ts;
-        row.del_at = ENG_COVERED;
+    arena_rewind(&f->rows, mark);
+    if (sweep->row.del_ts > f->state.del_ts) {
+        f->state.del_ts = sweep->row.del_ts;
+        f->state.del_at = ENG_COVERED;
     }
-    return encode(f, &row);
+    return 0;
 }
 
 /* The changes of one row, and between them the deletions that come over it. */
 static int walk(struct footprint *f, const struct touch *t, uint32_t n) {
     const struct eng_row *address = &t->change->row;
     uint32_t next = 0;
-    f->state.n = 0;
+    arena_reset(&f->rows);
+    f->stands = false;
+    f->n_laid = 0;
     /* What is under the first one does not show, but for deletions that stay where they count. */
     bool bare = !f->n_sweeps && address->covers_below && !f->view.layout->has_timestamps;
     if (!bare && load(f, address)) return -1;
@@ -341,11 +347,9 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
     if (!layout || collect(&f)) return err_nomem(r->err);
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);
     arena_init_in(&f.values, r->arena->share, CHUNK, 0);
-    buf_init(&f.state, 0);
-    buf_init(&f.next, 0);
+    for (int i = 0; i < 2; i++) arena_init_in(&f.laid[i], r->arena->share, CHUNK, 0);
     int rc = row_view_init(&f.view, layout, &f.values, r->err) || walk_all(&f) ? -1 : 0;
-    buf_fini(&f.next);
-    buf_fini(&f.state);
+    for (int i = 0; i < 2; i++) arena_fini(&f.laid[i]);
     arena_fini(&f.values);
     arena_fini(&f.rows);
     return rc;
