@@ -184,6 +184,13 @@ static void describe(const struct eng_row *row, struct write *w) {
     if (row->n_cells) w->columns = row->cells[row->n_cells - 1].column + 1;
 }
 
+/* What the commit will look at, far apart in memory: until then it has come. */
+static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
+    __builtin_prefetch(engi_slot(&eng->slots, hash), 1);
+    if (eng->runs) __builtin_prefetch(engi_ward(eng->runs, key), 1);
+    if (eng->row_cache) engi_row_cache_fetch(eng->row_cache, hash);
+}
+
 /* Adds the row under the key that is in b->key. */
 static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, struct op_cost *cost, struct err *e) {
     struct write w;
@@ -205,6 +212,7 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
     w.table = table;
     w.group = b->group;
     b->writes[b->n_writes++] = w;
+    fetch(b->eng, w.hash, buf_slice(&b->key));
     note_ts(b->eng, table, w.oldest);
     if (cost) cost->bytes_written += b->key.n + b->value.n;
     return 0;

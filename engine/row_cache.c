@@ -229,6 +229,8 @@ bool engi_row_cache_still(const struct eng *eng, const struct engi_row_look *loo
 
 /* ---- forgetting ---- */
 
+void engi_row_cache_fetch(struct engi_row_cache *c, uint64_t hash) { __builtin_prefetch(bucket_of(c, shard_of(c, hash), hash), 1); }
+
 static int find_position(const struct bucket *b, uint64_t hash, uint64_t position) {
     for (int i = 0; i < WAYS; i++)
         if (is_same(place_at(b, i), place_of(hash, position))) return i;

@@ -53,6 +53,8 @@ void engi_row_cache_fill(struct eng *eng, const struct engi_row_look *look, stru
 /* Whether what was found is there still: then it was so all the time, and what was found of another row meanwhile is of the same moment. */
 bool engi_row_cache_still(const struct eng *eng, const struct engi_row_look *look) MUST_CHECK;
 
+/* Has the processor fetch what says whether the row is there; for who writes it soon. */
+void engi_row_cache_fetch(struct engi_row_cache *c, uint64_t hash);
 /* By who holds the row's slot, before the store has the write. */
 void engi_row_cache_forget(struct eng *eng, uint64_t hash, struct slice key);
 /* The same. True: the row was there and the caller alone holds the slot. What the store answers until it has the write is then put behind out, or *absent: it has none; look is for
