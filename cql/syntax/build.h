@@ -63,6 +63,13 @@ void *cqli_append(struct parse *p, void *items, uint32_t *n, size_t size, const 
 void cqli_reject(struct parse *p, struct token t);
 /* Runs the generated parser; next gives the tokens. */
 void cqli_run(struct parse *p, struct token (*next)(struct parse *p));
+/* The statements that come most are read by hand, at a third of what the grammar takes: SELECT of columns or *, with relations by = < <= > >= to literals and ?, and LIMIT; INSERT
+ * of literals and ?. Names in them are quoted or no words of CQL. p is as cqli_run takes it. NULL: it is something else, or is wrong, or there is no memory; then what was
+ * built is nothing, and p must be set up anew.
+ * P1. What it returns is what the grammar makes of the text, to the last slice of it. */
+struct ast_stmt *cqli_plain(struct parse *p) MUST_CHECK;
+/* cql_parse by the grammar alone. */
+struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struct err *e) MUST_CHECK;
 /* Words the error of a rejected token, or of one before it that Cassandra would have stopped at. */
 void cqli_syntax_error(struct parse *p);
 /* Does the keyword's token fall back to IDENT in the grammar? */

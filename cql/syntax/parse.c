@@ -1,4 +1,4 @@
-/* cql_parse: tokens into the generated parser, and what needs a token of look-ahead. */
+/* cql_parse: what comes most by hand, all else as tokens into the generated parser, and what needs a token of look-ahead. */
 #include "cql/syntax/build.h"
 #include "cql/syntax/grammar.h"
 
@@ -38,18 +38,38 @@ static struct token next_token(struct parse *p) {
     return t;
 }
 
-struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) {
-    struct parse p = {.arena = a, .err = e, .text = text};
+static void begin(struct parse *p, struct arena *a, struct slice text, struct err *e) {
+    *p = (struct parse){.arena = a, .err = e, .text = text};
     err_clear(e);
-    token_reader_init(&p.reader, text, e);
-    p.binds = SEQ(&p, const char *);
+    token_reader_init(&p->reader, text, e);
+    p->binds = SEQ(p, const char *);
+}
+
+static struct ast_stmt *with_binds(const struct parse *p, struct ast_stmt *s) {
+    s->binds = (struct ast_binds){.n = p->binds->n, .names = p->binds->p};
+    return s;
+}
+
+struct ast_stmt *cqli_parse_by_grammar(struct arena *a, struct slice text, struct err *e) {
+    struct parse p;
+    begin(&p, a, text, e);
     if (!p.failed) cqli_run(&p, next_token);
     if (p.noted && (!e->set || e->code == ERR_SYNTAX)) err_clear(e), err_set(e, ERR_SYNTAX, "%s", p.noted);
     else if (p.rejected) cqli_syntax_error(&p);
     if (e->set) return NULL;
     if (!p.stmt) return err_set(e, ERR_SYNTAX, "line 0:-1 no viable alternative at input '<EOF>'"), NULL;
-    p.stmt->binds = (struct ast_binds){.n = p.binds->n, .names = p.binds->p};
-    return p.stmt;
+    return with_binds(&p, p.stmt);
+}
+
+struct ast_stmt *cql_parse(struct arena *a, struct slice text, struct err *e) {
+    struct arena_mark mark = arena_mark(a);
+    struct parse p;
+    begin(&p, a, text, e);
+    struct ast_stmt *s = p.failed ? NULL : cqli_plain(&p);
+    if (LIKELY(s != NULL)) return with_binds(&p, s);
+    if (e->set && e->no_memory) return NULL;
+    arena_rewind(a, mark);
+    return cqli_parse_by_grammar(a, text, e);
 }
 
 /* The grammar begins with a statement: it reads the shortest one that ends with a type. */
