@@ -260,7 +260,7 @@ void engi_run_draft_fini(struct engi_run_draft *d) {
     buf_fini(&d->hi);
 }
 
-static size_t size_of(const struct engi_run_draft *d) { return sizeof(struct engi_run) + d->ends.n + d->rows.n + d->lo.n + d->hi.n; }
+static size_t size_of(const struct engi_run_draft *d) { return sizeof(struct engi_run) + d->lo.n + d->hi.n + sizeof(uint32_t) /* of which 3 may be before the ends */ + d->ends.n + d->rows.n; }
 
 int engi_run_draft_add(const struct eng *eng, struct engi_run_draft *d, struct slice key, struct slice value) {
     size_t prefix = engi_prefix_len(key);
@@ -305,12 +305,11 @@ static struct engi_run *make_run(const struct engi_run_look *l, const struct eng
     if (!r) return NULL;
     *r = (struct engi_run){.hash = l->hash, .state = l->state, .generation = l->generation, .purged_from = d->purged_from, .size = size_of(d)};
     atomic_init(&r->refs, 1);
-    uint32_t *ends = (uint32_t *)(void *)(r + 1);
-    uint8_t *at = (uint8_t *)(ends + d->n);
-    put_rows(r, ends, at, d);
-    at += d->rows.n;
-    r->lo = put_bound(&at, &d->lo);
+    uint8_t *at = (uint8_t *)(r + 1);
+    r->lo = put_bound(&at, &d->lo); /* beside it: whoever looks for a run looks at both */
     r->hi = put_bound(&at, &d->hi);
+    uint32_t *ends = (uint32_t *)(void *)(at + (-(uintptr_t)at & (sizeof(*ends) - 1)));
+    put_rows(r, ends, (uint8_t *)(ends + d->n), d);
     return r;
 }
 
