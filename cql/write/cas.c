@@ -70,15 +70,16 @@ static int make_room(struct cas *c, struct cas_row *row, uint32_t n) {
     return 0;
 }
 
-/* Conditions on columns of one kind go to one row. */
+/* Conditions on columns of one kind go to one row; each is bound at once, so that of the faults of a batch the first statement's is told. */
 static int add_conditions(struct cas *c, const struct modify_plan *p, struct cas_row *row, bool statics) {
     if (!row) return -1;
     if (row->must_exist || row->must_not_exist) return err_invalid(c->r->err, "Cannot mix IF conditions and IF NOT EXISTS for the same row");
     if (make_room(c, row, p->n_conditions)) return -1;
     for (uint32_t i = 0; i < p->n_conditions; i++) {
         if (is_static(p->conditions[i]) != statics) continue;
-        row->conditions[row->n_conditions++] = (struct bound_condition){
-            .condition = p->conditions[i], .statement_values = c->r->params.values, .n_statement_values = c->r->params.n_values};
+        struct bound_condition *b = &row->conditions[row->n_conditions++];
+        *b = (struct bound_condition){.condition = p->conditions[i]};
+        if (condition_bind(c->r, b)) return -1;
         show(c, condition_column(p->conditions[i]));
     }
     return 0;
@@ -99,16 +100,16 @@ int cas_add(struct cas *c, const struct modify_write *w) {
     return has_conditions(p, true) ? add_conditions(c, p, &c->statics, true) : 0;
 }
 
-static int bind_row(struct cas *c, struct cas_row *row) {
+static int check_elements(struct cas *c, const struct cas_row *row) {
     for (uint32_t i = 0; i < row->n_conditions; i++)
-        if (condition_bind(c->r, &row->conditions[i])) return -1;
+        if (condition_check_element(c->r, &row->conditions[i])) return -1;
     return 0;
 }
 
-int cas_bind(struct cas *c) {
-    if (bind_row(c, &c->statics)) return -1;
+int cas_check_elements(struct cas *c) {
+    if (check_elements(c, &c->statics)) return -1;
     for (uint32_t i = 0; i < c->n_rows; i++)
-        if (bind_row(c, &c->rows[i])) return -1;
+        if (check_elements(c, &c->rows[i])) return -1;
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* Compare and set within one partition: the conditions of one statement or of a batch, decided together, and their answer.
  *
- * Life: cas_init, cas_add for every statement, cas_bind; with the partition locked cas_check reads the rows and decides,
+ * Life: cas_init, cas_add for every statement, cas_check_elements; with the partition locked cas_check reads the rows and decides,
  * cas_answer gives the sink [applied] and, when it is false, the rows as they are. Everything lives in the request's arena.
  * On a loop whatever reads may answer ENG_INCOMPLETE (cql/write/locked.h).
  */
@@ -39,10 +39,10 @@ struct cas {
 };
 
 int cas_init(struct cas *c, struct cql_request *r, const struct schema_table *t, bool batch) MUST_CHECK;
-/* Takes the conditions of a write, which has at most one row; the request's values are that statement's. */
+/* Takes and binds the conditions of a write, which has at most one row; the request's values are that statement's. */
 int cas_add(struct cas *c, const struct modify_write *w) MUST_CHECK;
-/* Binds all of them. The request's values are any statement's then. */
-int cas_bind(struct cas *c) MUST_CHECK;
+/* What is wrong with an index or a key, told behind the faults of all statements. */
+int cas_check_elements(struct cas *c) MUST_CHECK;
 /* 1: all hold, 0: not, -1. */
 int cas_check(struct cas *c, const struct eng_part *part) MUST_CHECK;
 /* After cas_check said 0: whether a condition of this write was false, and what is paid for it: the row that it addresses and, when it was asked of

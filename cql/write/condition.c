@@ -160,20 +160,9 @@ static int bind_in_marker(const struct condition *c, struct cql_request *r, stru
     return 0;
 }
 
-static int bind_element(const struct condition *c, struct cql_request *r, struct bound_condition *out) {
-    bool map = c->column->type->id == CQL_MAP;
-    if (term_eval(c->element, r, &out->element)) return -1;
-    if (map && value_is_unset(out->element)) return 0; /* of no element */
-    if (value_is_null(out->element))
-        return err_invalid(r->err, "Invalid %s value for %s element access", value_is_unset(out->element) ? "unset" : "null", map ? "map" : "list");
-    return map || out->element.n == 4 ? 0 : err_invalid(r->err, "Invalid list index");
-}
-
 int condition_bind(struct cql_request *r, struct bound_condition *out) {
     const struct condition *c = out->condition;
-    r->params.values = out->statement_values;
-    r->params.n_values = out->n_statement_values;
-    if (c->access == ELEMENT && bind_element(c, r, out)) return -1;
+    if (c->access == ELEMENT && term_eval(c->element, r, &out->element)) return -1;
     if (c->in_marker) return bind_in_marker(c, r, out);
     struct value *values = ARENA_ARRAY(r->arena, (size_t)c->n_values + 1, struct value);
     if (!values) return err_nomem(r->err);
@@ -185,6 +174,15 @@ int condition_bind(struct cql_request *r, struct bound_condition *out) {
     }
     out->values = values;
     return 0;
+}
+
+int condition_check_element(struct cql_request *r, const struct bound_condition *b) {
+    const struct condition *c = b->condition;
+    bool map = c->column->type->id == CQL_MAP;
+    if (c->access != ELEMENT || (map && value_is_unset(b->element))) return 0; /* unset: of no element */
+    if (value_is_null(b->element))
+        return err_invalid(r->err, "Invalid %s value for %s element access", value_is_unset(b->element) ? "unset" : "null", map ? "map" : "list");
+    return map || b->element.n == 4 ? 0 : err_invalid(r->err, "Invalid list index");
 }
 
 /* ---- matching ---- */

@@ -13,8 +13,6 @@ struct condition; /* immutable, in the statement's arena */
 
 struct bound_condition {
     const struct condition *condition;
-    const struct value *statement_values; /* that it is bound from */
-    uint32_t n_statement_values;
     struct value element;      /* index or key */
     uint32_t n_values;         /* IN: those that are set; else 1 */
     const struct value *values;
@@ -23,7 +21,9 @@ struct bound_condition {
 /* NULL with ERR_INVALID in Cassandra's words. */
 struct condition *condition_compile(struct compile *c, const struct schema_table *t, const struct ast_relation *rel) MUST_CHECK;
 const struct schema_column *condition_column(const struct condition *c);
-/* out->condition and the statement's values are set. */
+/* out->condition is set; the request's values are its statement's. */
 int condition_bind(struct cql_request *r, struct bound_condition *out) MUST_CHECK;
+/* The index or key, which Cassandra looks at when all of a batch is bound. */
+int condition_check_element(struct cql_request *r, const struct bound_condition *b) MUST_CHECK;
 /* row: resolved row, or static row for a static column; NULL: there is none. 1, 0, or -1 with the request's err. */
 int condition_match(const struct bound_condition *b, struct cql_request *r, const struct eng_row *row) MUST_CHECK;

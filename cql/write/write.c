@@ -105,7 +105,7 @@ static int bind_all(struct write *w) {
     if (modify_timestamp(w->r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0) return -1;
     for (uint32_t i = 0; !w->conditional && i < w->n; i++)
         if (bind_rows(w, i)) return -1;
-    return w->conditional ? cas_bind(w->cas) : 0;
+    return w->conditional ? cas_check_elements(w->cas) : 0;
 }
 
 static int open_conditions(struct write *w) {
