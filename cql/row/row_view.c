@@ -34,6 +34,11 @@ const struct row_view_layout *row_view_layout_new(const struct schema_table *t, 
     return l;
 }
 
+const struct row_view_layout *row_view_layout_of_cells(const struct schema_table *t, struct arena *a) {
+    const bool *none = ARENA_ARRAY(a, t->n_columns, bool);
+    return none ? row_view_layout_new(t, none, a) : NULL;
+}
+
 int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) {
     uint32_t n = layout->table->n_columns;
     *v = (struct row_view){.layout = layout, .arena = a};

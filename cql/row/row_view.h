@@ -62,6 +62,8 @@ struct row_view_time {
 /* wanted: by ordinal; NULL: every column. Of a non-frozen collection or UDT that is not wanted there are cells only, and its value is
  * null, so that a large one costs nothing. NULL when memory is out. */
 const struct row_view_layout *row_view_layout_new(const struct schema_table *t, const bool *wanted, struct arena *a) MUST_CHECK;
+/* Of a view in which rows are measured: collections by their cells. */
+const struct row_view_layout *row_view_layout_of_cells(const struct schema_table *t, struct arena *a) MUST_CHECK;
 /* Nothing may be allocated from the arena between two rows and be expected to outlive the next row_view_row. */
 int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;
 /* A new partition: fills the partition key columns and, for all its rows, the static ones; statics may be NULL. */

@@ -52,8 +52,7 @@ static int count_init(struct count *c, const struct table_sizes *s, const struct
     *c = (struct count){.s = s, .t = t};
     arena_init(&c->arena, CHUNK, 0);
     arena_init(&c->values, CHUNK, 0);
-    const bool *none = ARENA_ARRAY(&c->arena, t->n_columns, bool); /* collections are measured by their cells */
-    const struct row_view_layout *layout = none ? row_view_layout_new(t, none, &c->arena) : NULL;
+    const struct row_view_layout *layout = row_view_layout_of_cells(t, &c->arena);
     return layout ? row_view_init(&c->view, layout, &c->values, e) : err_nomem(e);
 }
 

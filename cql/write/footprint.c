@@ -11,7 +11,7 @@
 #include "metering/size/size.h"
 
 enum {
-    CHUNK = 4096,
+    CHUNK = 960,             /* what the C library has at hand; most rows need no more */
     PART_STEPS = 256,        /* between two looks at whether anybody still waits; everybody who writes to the partition may */
     PART_BYTES = 1 << 20,
     MAX_LOOKED_AT = 100000,  /* rows under the deletions of a request; about a tenth of a second */
@@ -333,17 +333,11 @@ static int walk_all(struct footprint *f) {
     return 0;
 }
 
-/* Collections are measured by their cells. */
-static const struct row_view_layout *layout_of(struct cql_request *r, const struct schema_table *t) {
-    const bool *none = ARENA_ARRAY(r->arena, t->n_columns, bool);
-    return none ? row_view_layout_new(t, none, r->arena) : NULL;
-}
-
 static int size_partition(struct cql_request *r, const struct mutation *m, const struct compat *k, struct work *work) {
     struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
     assert(locked_holds(r, &m->part));
-    const struct row_view_layout *layout = layout_of(r, m->table);
+    const struct row_view_layout *layout = m->by_cells ? m->by_cells : row_view_layout_of_cells(m->table, r->arena);
     if (!layout || collect(&f)) return err_nomem(r->err);
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);
     arena_init_in(&f.values, r->arena->share, CHUNK, 0);

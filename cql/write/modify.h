@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "cql/row/row_view.h"
 #include "cql/write/condition.h"
 #include "cql/write/multicell.h"
 #include "cql/write/mutation.h"
@@ -53,6 +54,7 @@ struct modify_plan {
     bool whole;               /* gives every regular column of the row a value, and either all static columns or none */
     uint32_t n_ops, n_static_ops; /* of static columns first, each part in the order of column ids */
     struct modify_op *ops;
+    const struct row_view_layout *by_cells; /* for who sizes rows of the table; NULL: what is written is the whole row, and nobody has to */
 };
 
 /* One execution. */

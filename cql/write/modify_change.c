@@ -73,10 +73,7 @@ int modify_cost_failed(struct modify_write *w, const struct eng_part *part, cons
     c->has_static = statics != NULL;
     c->reads_when_failed = (w->plan->if_exists || w->plan->if_not_exists) && schema_has_ttl(t) && !schema_has_client_timestamps(t);
     struct row_view v;
-    const bool *assembled = ARENA_ARRAY(w->r->arena, t->n_columns, bool); /* none: cells are measured */
-    const struct row_view_layout *layout = assembled ? row_view_layout_new(t, assembled, w->r->arena) : NULL;
-    if (!layout) return err_nomem(w->r->err);
-    if (row_view_init(&v, layout, w->r->arena, w->r->err) || row_view_partition(&v, part->key, statics, w->r->err)) return -1;
+    if (row_view_init(&v, w->plan->by_cells, w->r->arena, w->r->err) || row_view_partition(&v, part->key, statics, w->r->err)) return -1;
     if (row_view_row(&v, row, w->r->err)) return -1;
     if (row) row_size_add(&c->row, w->r->cost, &v);
     if (statics) row_size_add_static(&c->statics, &v);
@@ -339,6 +336,7 @@ int modify_add(struct modify_write *w, struct mutations *to) {
     w->mutations = to;
     for (uint32_t i = 0; i < w->n_parts; i++) {
         struct mutation *m = mutations_find(to, &w->parts[i]);
+        if (!m->by_cells) m->by_cells = w->plan->by_cells;
         if (!w->rows_by_key) {
             if (add_ranges(w, m)) return -1;
             continue;

@@ -263,6 +263,14 @@ static int insert_values(struct builder *b, const struct ast_insert *ast, struct
     return sort_ops(b->c, b->plan) || check_insert_keys(b) || note_insert_binds(b, out) ? -1 : 0;
 }
 
+static int finish(struct builder *b) {
+    struct modify_plan *p = b->plan;
+    if (check_attributes(b) || check_system(b) || check_virtual(b)) return -1;
+    if (p->whole && !p->conditional) return 0;
+    p->by_cells = row_view_layout_of_cells(p->table, b->c->arena);
+    return p->by_cells ? 0 : err_nomem(b->c->err);
+}
+
 int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct cql_statement *out) {
     const struct ast_insert *ast = &stmt->insert;
     struct builder b;
@@ -274,7 +282,7 @@ int modify_compile_insert(struct compile *c, const struct ast_stmt *stmt, struct
     if (ast->unmatched) return err_invalid(c->err, "Unmatched column names/values");
     if (ast->json ? insert_json(&b, ast) : insert_values(&b, ast, out)) return -1;
     find_whole(p);
-    return check_attributes(&b) || check_system(&b) || check_virtual(&b) ? -1 : 0;
+    return finish(&b);
 }
 
 /* ---- WHERE, common to UPDATE and DELETE ---- */
@@ -463,7 +471,7 @@ int modify_compile_update(struct compile *c, const struct ast_stmt *stmt, struct
     if (sort_ops(c, p)) return -1;
     if (compile_where(&b, &ast->where, WHERE_UPDATE, out)) return -1;
     find_whole(p);
-    return check_attributes(&b) || check_system(&b) || check_virtual(&b) ? -1 : 0;
+    return finish(&b);
 }
 
 /* ---- DELETE ---- */
@@ -506,5 +514,5 @@ int modify_compile_delete(struct compile *c, const struct ast_stmt *stmt, struct
     for (uint32_t i = 0; i < ast->n_deletions; i++)
         if (delete_column(&b, &ast->deletions[i])) return -1;
     if (sort_ops(c, p)) return -1;
-    return compile_where(&b, &ast->where, WHERE_DELETE, out) || check_attributes(&b) || check_system(&b) || check_virtual(&b) ? -1 : 0;
+    return compile_where(&b, &ast->where, WHERE_DELETE, out) || finish(&b) ? -1 : 0;
 }

@@ -9,6 +9,8 @@
 #include "engine/engine.h"
 #include "system_schema/schema.h"
 
+struct row_view_layout;
+
 enum change_kind { CHANGE_ROW, CHANGE_RANGE, CHANGE_PARTITION };
 
 struct change {
@@ -35,6 +37,7 @@ struct mutation {
     struct change *first, *last;
     uint64_t data_bytes; /* of rows and cells as Cassandra's PartitionUpdate.dataSize counts them */
     struct mutation_read *reads; /* newest first */
+    const struct row_view_layout *by_cells; /* a statement's, that the rows may be sized with; NULL: none has one */
 };
 
 struct mutations {
