@@ -240,7 +240,7 @@ static struct row_view_time field_time(const struct eng_cell *cells, uint32_t n,
 }
 
 static void put_time_element(const struct term *t, const struct term_context *c, const struct row_view_time *time, struct buf *out) {
-    uint8_t bytes[8];
+    uint8_t bytes[8] = {0};
     struct value v = value_of(bytes, t->kind == TERM_TTL ? 4 : 8);
     if (!time->present || (t->kind == TERM_TTL && !time->ttl)) v = value_null();
     else if (t->kind == TERM_TTL) store_u32(bytes, (uint32_t)ttl_left(time, now_seconds(c->r)));
