@@ -59,15 +59,20 @@ void cql_abandon(struct cql_request *r) {
     r->apply = NULL;
 }
 
+/* What its statements are compiled for. */
+static void drop_schema(struct cql_request *r) {
+    for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
+    r->n_item_statements = 0;
+    if (r->schema) schema_unref(r->schema);
+    r->schema = NULL;
+}
+
 void cql_request_fini(struct cql_request *r) {
     cql_abandon(r);
     r->compiled = NULL;
-    for (uint32_t i = 0; i < r->n_item_statements; i++) cql_prepared_unref(r->item_statements[i]);
-    r->n_item_statements = 0;
     if (r->statement) cql_prepared_unref(r->statement);
-    if (r->schema) schema_unref(r->schema);
     r->statement = NULL;
-    r->schema = NULL;
+    drop_schema(r);
 }
 
 /* ---- values ---- */
@@ -215,18 +220,33 @@ static int check_batch(struct cql_request *r, const struct write_item *items) {
     return 0;
 }
 
+static int compile_items_once(struct cql_request *r, const char *keyspace, struct write_item *items) {
+    r->schema = catalog_schema(r->db->options.catalog);
+    for (uint32_t i = 0; i < r->n_items; i++)
+        if (batch_statement(r, &r->items[i], keyspace, &items[i])) return -1;
+    return 0;
+}
+
+/* All for one snapshot of the schema: while it changes, two of them could be compiled for two versions of a table. */
+static int compile_items(struct cql_request *r, const char *keyspace, struct write_item *items) {
+    if (compile_items_once(r, keyspace, items)) return -1;
+    while (UNLIKELY(catalog_generation(r->db->options.catalog) != r->schema->generation)) {
+        drop_schema(r);
+        if (cql_check_running(r) || compile_items_once(r, keyspace, items)) return -1;
+    }
+    return 0;
+}
+
 static enum cql_outcome run_batch(struct cql_request *r) {
     const char *keyspace;
     if (default_keyspace(r, &keyspace)) return CQL_FAILED;
-    r->schema = catalog_schema(r->db->options.catalog);
     struct write_item *items = ARENA_ARRAY(r->arena, r->n_items + 1, struct write_item);
     r->item_statements = ARENA_ARRAY(r->arena, r->n_items + 1, struct cql_prepared *);
     if (!items || !r->item_statements) {
         err_nomem(r->err);
         return CQL_FAILED;
     }
-    int rc = 0;
-    for (uint32_t i = 0; i < r->n_items && !rc; i++) rc = batch_statement(r, &r->items[i], keyspace, &items[i]);
+    int rc = compile_items(r, keyspace, items);
     r->stmt_kind = STMT_BATCH;
     if (rc || check_batch(r, items)) return CQL_FAILED;
     const struct write_batch batch = {.kind = r->batch_kind};

@@ -337,6 +337,7 @@ static int size_partition(struct cql_request *r, const struct mutation *m, const
     struct footprint f = {.r = r, .m = m, .compat = compat_in(r, k), .work = work};
     compat_is_of(&f.compat, m->table->keyspace->name, m->table->name);
     assert(locked_holds(r, &m->part));
+    assert(!m->by_cells || m->by_cells->table == m->table); /* M1 */
     const struct row_view_layout *layout = m->by_cells ? m->by_cells : row_view_layout_of_cells(m->table, r->arena);
     if (!layout || collect(&f)) return err_nomem(r->err);
     arena_init_in(&f.rows, r->arena->share, CHUNK, 0);

@@ -1,5 +1,6 @@
 #include "cql/write/mutation.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static int compare_parts(const struct eng_part *a, const struct eng_part *b) {
@@ -19,7 +20,10 @@ int mutations_open(struct mutations *m, struct mutation_address *addresses, size
     m->n = 0;
     for (size_t i = 0; i < n; i++) {
         const struct mutation_address *a = &addresses[i];
-        if (m->n && compare_parts(a->part, &m->list[m->n - 1].part) == 0) continue;
+        if (m->n && compare_parts(a->part, &m->list[m->n - 1].part) == 0) {
+            assert(a->table == m->list[m->n - 1].table); /* M1 */
+            continue;
+        }
         m->list[m->n++] = (struct mutation){.table = a->table, .part = *a->part};
     }
     return 0;

@@ -31,6 +31,7 @@ struct mutation_read {
     const struct eng_row *row; /* NULL: not there */
 };
 
+/* M1: all statements of a table that are written together were compiled for one version of it, which this is. */
 struct mutation {
     const struct schema_table *table;
     struct eng_part part;

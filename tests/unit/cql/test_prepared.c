@@ -114,12 +114,67 @@ static void test_what_is_prepared_has_an_id_of_its_columns(void **state) {
     harness_close(&h);
 }
 
+/* ---- a change while the statements of a batch are looked for ---- */
+
+/* A clock whose next reader finds the table altered: who compiles a statement looks at the time. */
+static struct {
+    struct harness *client;
+    const char *next; /* NULL: nothing is left to be altered */
+    int64_t (*wall_us)(struct clock *);
+} meanwhile;
+
+static int64_t alter_and_read_clock(struct clock *c) {
+    const char *change = meanwhile.next;
+    meanwhile.next = NULL;
+    if (change) run_ok(meanwhile.client, change);
+    return meanwhile.wall_us(c);
+}
+
+static void alter_meanwhile(struct harness *h, struct harness *client, const char *change) {
+    *client = *h; /* another client of the same database */
+    client->batch = eng_batch_new(h->eng);
+    arena_init(&client->arena, 4096, 0);
+    buf_init(&client->rows, 0);
+    buf_init(&client->paging, 0);
+    meanwhile.client = client;
+    meanwhile.next = change;
+    meanwhile.wall_us = h->clock.clock.wall_us;
+    h->clock.clock.wall_us = alter_and_read_clock;
+}
+
+static void client_close(struct harness *client) {
+    eng_batch_free(client->batch);
+    arena_fini(&client->arena);
+    buf_fini(&client->rows);
+    buf_fini(&client->paging);
+}
+
+static void test_statements_of_a_batch_are_of_one_version_of_their_table(void **state) {
+    (void)state;
+    struct harness h, client;
+    uint8_t first[16], second[16];
+    open_with_table(&h, MODE_CASSANDRA);
+    harness_prepare(&h, "UPDATE ks.t SET v = 3 WHERE p = 1 IF v = 5", first);
+    harness_prepare(&h, "UPDATE ks.t SET v = 4 WHERE p = 1", second);
+    run_ok(&h, "ALTER TABLE ks.t WITH comment = 'so that both are compiled again'");
+    alter_meanwhile(&h, &client, "ALTER TABLE ks.t WITH comment = 'when one of them has been'");
+    struct cql_batch_item items[] = {{.prepared_id = slice_of(first, 16)}, {.prepared_id = slice_of(second, 16)}};
+    struct cql_request r = {.kind = REQUEST_BATCH, .n_items = 2, .items = items};
+    enum cql_outcome outcome = harness_request(&h, &r);
+    if (outcome == CQL_FAILED) fail_msg("%s", h.err.text);
+    assert_null(meanwhile.next);
+    assert_string_equal((const char *)h.rows.p, "false,1,2");
+    client_close(&client);
+    harness_close(&h);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statements_are_forgotten_when_columns_are_added),
         cmocka_unit_test(test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them),
         cmocka_unit_test(test_statements_outlive_what_leaves_their_columns_alone),
         cmocka_unit_test(test_what_is_prepared_has_an_id_of_its_columns),
+        cmocka_unit_test(test_statements_of_a_batch_are_of_one_version_of_their_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -355,7 +355,7 @@ static void test_mutations_are_one_for_each_partition(void **state) {
         uint32_t p = i * 7 % PARTS;
         keys[p] = (uint8_t)p;
         parts[i] = (struct eng_part){.table = 20 + p % 2, .token = p % 5, .key = slice_of(&keys[p], 1)};
-        addresses[i].part = &parts[i];
+        addresses[i] = (struct mutation_address){.part = &parts[i]};
     }
     assert_int_equal(mutations_open(&m, addresses, ADDRESSES), 0);
     assert_int_equal(m.n, PARTS);
