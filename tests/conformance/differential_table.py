@@ -89,7 +89,7 @@ class Table:
         self.types = UserTypes(rng, self.values, name)
         self.dropped, self.next, self.drop_time = [], [], 1
         self.clock = rng.choice(["explicit", "explicit", "server"])
-        self.altered = False
+        self.altered = self.created_again = False
         self.counters = self.values.one_form = rng.random() < 0.1  # Cassandra's cache of counts knows a key by its bytes: see cases/differential.cqlt
         self.has_ttl = not self.counters and rng.random() < 0.1
         classes = rng.random() < 0.15
@@ -597,6 +597,7 @@ class Table:
 
     def drop_and_create(self):
         self.dropped = []
+        self.created_again = True
         self.next = [self.table_ddl()]
         return f"DROP TABLE {self.name}"
 
