@@ -3,15 +3,11 @@
 
 #include "base/hot.h"
 
-enum { READ_STEP = 4096 };
-
 _Static_assert(RULES <= 64, "struct charge keeps rules in 64 bits");
 
 static uint64_t rule_bit(enum rule_id id) { return UINT64_C(1) << id; }
 
 static void rule_add(struct charge *c, enum rule_id id) { c->rules |= rule_bit(id); }
-
-static uint64_t steps(uint64_t bytes) { return (bytes + READ_STEP - 1) / READ_STEP; }
 
 static uint64_t at_least_1(uint64_t n) { return n ? n : 1; }
 
@@ -50,27 +46,18 @@ static uint64_t read_steps(const struct op_cost *cost, const struct op_read *r, 
         model_add(c, cost->size_model, &r->rows);
     }
     if (UNLIKELY(r->rows.rows > 1 || special(r))) bytes += special_add(r, c);
-    return steps(bytes);
+    return size_read_steps(bytes);
 }
 
-static uint32_t tell_halves(struct op_read *r, uint64_t bytes, enum charge_consistency consistency) {
-    return r->halves = (uint32_t)(steps(bytes) << (consistency == CHARGE_STRONG));
-}
-
-SELDOM static uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency consistency) {
-    return tell_halves(cost->reads, size_row_bytes(cost->size_model, cost->n_columns, &cost->reads->rows), consistency);
-}
-
-uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency) {
+uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency consistency) {
     struct op_read *r = cost->reads;
-    if (UNLIKELY((r->rows.rows ^ 1) | special(r) | cost->empty_partitions)) return 0;
-    if (UNLIKELY(cost->size_model != SIZE_DOCUMENTED_2022)) return charge_row_any(cost, consistency);
-    return tell_halves(r, size_row_bytes_2022(&r->rows), consistency);
+    if ((r->rows.rows ^ 1) | r->statics.rows | cost->empty_partitions) return 0;
+    return charge_tell_halves(r, size_read_steps(size_row_bytes(cost->size_model, cost->n_columns, &r->rows)), consistency);
 }
 
 /* One row that was read, and nothing beside it: what nearly all requests are. */
 static bool is_one_read(const struct op_cost *cost) {
-    return cost->reads && !((uintptr_t)cost->reads->next | (uintptr_t)cost->writes | cost->is_system);
+    return cost->reads && !((uintptr_t)cost->reads->next | (uintptr_t)cost->writes | cost->is_system | special(cost->reads));
 }
 
 /* What else charge_reads would say of it. */
@@ -124,7 +111,7 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
     if (!w->reads_when_failed) return;
     /* Conditions are read at LOCAL_QUORUM, whatever level the statement has: whole units. */
     rule_add(c, RULE_LWT_FAILED_READ);
-    c->read_units += (double)at_least_1(steps(rows + statics));
+    c->read_units += (double)at_least_1(size_read_steps(rows + statics));
 }
 
 /* Sized as the setting says. What stands is not known where nothing was read for it: then what was written counts. */

@@ -36,8 +36,17 @@ struct charge_write_size {
     double units;
 };
 
-/* Of what has one read and no write, and is of no system table: its half units, which the read is told, if it is of one row and nothing beside it; 0: of something else, and charge_compute's. */
-uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency);
+/* Of what has one read and no write, and is of no system table: its half units, which the read is told, if it is of one row and no static data; 0: of something else, and charge_compute's. */
+uint32_t charge_row_any(const struct op_cost *cost, enum charge_consistency consistency);
+static inline uint32_t charge_tell_halves(struct op_read *r, uint64_t steps, enum charge_consistency consistency) {
+    return r->halves = (uint32_t)(steps << (consistency == CHARGE_STRONG));
+}
+/* Nearly all rows are summed up in column_bytes, under SIZE_DOCUMENTED_2022 (op_cost.h): others name their key columns. */
+static inline uint32_t charge_row_read(const struct op_cost *cost, enum charge_consistency consistency) {
+    struct op_read *r = cost->reads;
+    if (UNLIKELY((r->rows.rows ^ 1) | r->rows.n_pk | r->statics.rows | cost->empty_partitions)) return charge_row_any(cost, consistency);
+    return charge_tell_halves(r, size_read_steps(SIZE_2022_ROW + r->rows.column_bytes), consistency);
+}
 /* Each read and write of the cost is told its part, too. */
 void charge_compute(const struct op_cost *cost, enum charge_consistency consistency, struct charge *out);
 /* False: not known, for the rows as they stand were not looked at. */

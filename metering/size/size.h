@@ -41,18 +41,18 @@ static inline void size_add_column(struct size_parts *p, enum size_model model, 
 enum { SIZE_WRITE_STEP = 1024 };
 static inline uint64_t size_write_steps(uint64_t bytes) { return (bytes + SIZE_WRITE_STEP - 1) / SIZE_WRITE_STEP; }
 
+/* Read units in started 4 KiB (same page). */
+enum { SIZE_READ_STEP = 4096 };
+static inline uint64_t size_read_steps(uint64_t bytes) { return (bytes + SIZE_READ_STEP - 1) / SIZE_READ_STEP; }
+
 /* What a table comes to as it is stored. */
 struct table_size {
     uint64_t rows, static_rows, bytes;
 };
 
-/* Encoded bytes of what the parts sum up under SIZE_DOCUMENTED_2022. */
-enum { SIZE_2022_PK_COLUMN = 3, SIZE_2022_CK_COLUMN = 4, SIZE_2022_ROW = 100 }; /* section 0, generation 1 */
-static inline uint64_t size_row_bytes_2022(const struct size_parts *p) {
-    uint64_t around = SIZE_2022_ROW * p->rows + SIZE_2022_PK_COLUMN * p->n_pk + SIZE_2022_CK_COLUMN * p->n_ck;
-    return around + p->pk_bytes + p->ck_bytes + p->column_bytes + p->timestamp_bytes;
-}
-/* Under any: for throughput, and for storage. */
+/* What a row and its key columns add under SIZE_DOCUMENTED_2022 (keyspaces.md, section 0, generation 1). */
+enum { SIZE_2022_PK_COLUMN = 3, SIZE_2022_CK_COLUMN = 4, SIZE_2022_ROW = 100 };
+/* Encoded bytes of what the parts sum up: for throughput, and for storage. */
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 /* The same in both models; the parts are summed under SIZE_DOCUMENTED_2022. */

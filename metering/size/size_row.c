@@ -20,8 +20,13 @@ static uint64_t size_current(uint16_t table_columns, const struct size_parts *p)
            id * p->n_columns + p->timestamp_bytes + TTL_BYTES * (p->ttl_rows + p->ttl_cells);
 }
 
+static uint64_t size_2022(const struct size_parts *p) {
+    uint64_t around = SIZE_2022_ROW * p->rows + SIZE_2022_PK_COLUMN * p->n_pk + SIZE_2022_CK_COLUMN * p->n_ck;
+    return around + p->pk_bytes + p->ck_bytes + p->column_bytes + p->timestamp_bytes;
+}
+
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {
-    return model == SIZE_CURRENT ? size_current(table_columns, p) : size_row_bytes_2022(p);
+    return model == SIZE_CURRENT ? size_current(table_columns, p) : size_2022(p);
 }
 
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p) {

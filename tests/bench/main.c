@@ -115,7 +115,7 @@ static int measure(struct report *r) {
     int rc = measure_start(o, &r->start_seconds, &r->idle_rss_kib);
     for (unsigned run = 0; run < o->runs && !rc; run++) {
         if (o->runs > 1) fprintf(stderr, "run %u of %u\n", run + 1, o->runs);
-        rc = measure_all(o, r->runs[run]);
+        rc = measure_all(o, run & 1, r->runs[run]);
     }
     if (!rc && growth_asked(o)) rc = growth_measure(o, r->growth);
     return rc ? -1 : 0;

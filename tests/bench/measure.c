@@ -207,21 +207,25 @@ static int take_turn(const struct lane *l, double seconds, struct measure *m) {
     return -1;
 }
 
-/* One alone has nobody to take turns with; who scans beside takes its time to begin. */
+/* One alone has nobody to take turns with; who scans beside takes its time to begin; a pair takes turns twice. */
 static unsigned turns_of(const struct lane *lanes, unsigned n) {
     enum { TURNS_OF_FEW = 10 };
     if (n < 2) return 1;
-    return workload_rows[lanes[0].w].config & FEW ? TURNS_OF_FEW : MEASURE_TURNS;
+    unsigned config = workload_rows[lanes[0].w].config;
+    return config & FEW ? TURNS_OF_FEW : config & PAIRED ? MEASURE_TURNS / 2 : MEASURE_TURNS;
 }
 
+/* Who comes i-th of n. */
+static unsigned ith(unsigned i, unsigned n, bool backwards) { return backwards ? n - 1 - i : i; }
+
 /* One after the other, and back: so each is as often the first. */
-static int take_turns(const struct bench_options *o, struct lane *lanes, unsigned n, measures m) {
+static int take_turns(const struct bench_options *o, struct lane *lanes, unsigned n, bool backwards, measures m) {
     unsigned turns = turns_of(lanes, n);
     int rc = 0;
-    for (unsigned i = 0; i < n && !rc; i++) rc = open_lane(o, &lanes[i], o->seconds / 5);
+    for (unsigned i = 0; i < n && !rc; i++) rc = open_lane(o, &lanes[ith(i, n, backwards)], o->seconds / 5);
     for (unsigned turn = 0; turn < turns && !rc; turn++)
         for (unsigned i = 0; i < n && !rc; i++) {
-            const struct lane *l = &lanes[turn & 1 ? n - 1 - i : i];
+            const struct lane *l = &lanes[ith(i, n, backwards != (turn & 1))];
             rc = take_turn(l, o->seconds / turns, &m[l->w][l->target]);
         }
     for (unsigned i = 0; i < n; i++) close_lane(&lanes[i]);
@@ -268,59 +272,69 @@ static int run_few(const struct bench_options *o, enum target t, unsigned config
         lanes[n++] = (struct lane){.target = t, .p = p, .w = (enum workload)w};
         if (t == TALLYD && config & FSYNC) lanes[n++] = (struct lane){.target = DISK, .p = p, .w = (enum workload)w};
     }
-    return take_turns(o, lanes, n, m);
+    return take_turns(o, lanes, n, false, m);
 }
 
 /* Those that a workload runs on, in turns. */
-static int run_beside(const struct bench_options *o, enum workload w, unsigned config, const struct proc p[TARGETS], measures m) {
+static int run_beside(const struct bench_options *o, enum workload w, unsigned config, const struct proc p[TARGETS], bool backwards, measures m) {
     struct lane lanes[TARGETS];
     unsigned n = 0;
     for (int t = CANNED; t < TARGETS; t++)
         if (runs(o, (enum target)t, w, config)) lanes[n++] = (struct lane){.target = (enum target)t, .p = &p[t], .w = w};
-    return take_turns(o, lanes, n, m);
+    return take_turns(o, lanes, n, backwards, m);
 }
 
-static int start_all(const struct bench_options *o, unsigned config, struct proc p[TARGETS]) {
-    for (int t = CANNED; t < TARGETS; t++) {
-        if (!any_runs(o, (enum target)t, config)) continue;
-        if (start(o, (enum target)t, config, &p[t]) || fill(o, (enum target)t, &p[t], fills_of(o, (enum target)t, config), config)) return -1;
+static int start_all(const struct bench_options *o, unsigned config, bool backwards, struct proc p[TARGETS]) {
+    for (unsigned i = 0; i < TARGETS; i++) {
+        enum target t = (enum target)ith(i, TARGETS, backwards);
+        if (!any_runs(o, t, config)) continue;
+        if (start(o, t, config, &p[t]) || fill(o, t, &p[t], fills_of(o, t, config), config)) return -1;
     }
     return 0;
 }
 
-static int measure_config(const struct bench_options *o, unsigned config, measures m) {
+static int measure_config(const struct bench_options *o, unsigned config, bool backwards, measures m) {
     struct proc p[TARGETS] = {0};
-    int rc = start_all(o, config, p);
+    int rc = start_all(o, config, backwards, p);
     for (int w = 0; w < WORKLOADS && !rc; w++)
-        if (o->against || !(workload_rows[w].config & FEW)) rc = run_beside(o, (enum workload)w, config, p, m);
+        if (o->against || !(workload_rows[w].config & FEW)) rc = run_beside(o, (enum workload)w, config, p, backwards, m);
     for (int t = TALLYD; t < TARGETS && !rc && !o->against; t++) rc = run_few(o, (enum target)t, config, &p[t], m);
     for (int t = CANNED; t < BESIDE; t++) proc_stop(&p[t]);
     return rc;
 }
 
 /* A workload and the one behind it, each on a server of its own. */
-static int measure_pair(const struct bench_options *o, enum workload first, measures m) {
+static int measure_pair(const struct bench_options *o, enum workload first, bool backwards, measures m) {
     struct proc p[2] = {0};
     struct lane lanes[2];
-    if (!bench_asked(o, workload_rows[first].name) && !bench_asked(o, workload_rows[first + 1].name)) return 0;
     int rc = 0;
-    for (int i = 0; i < 2 && !rc; i++) {
+    for (unsigned k = 0; k < 2 && !rc; k++) {
+        unsigned i = ith(k, 2, backwards);
+        const struct workload_row *row = &workload_rows[first + i];
         lanes[i] = (struct lane){.target = TALLYD, .p = &p[i], .w = first + i};
-        rc = start(o, TALLYD, workload_rows[first + i].config & SERVER_CONFIG, &p[i]) || fill(o, TALLYD, &p[i], workload_rows[first + i].fills, workload_rows[first + i].config);
+        rc = start(o, TALLYD, row->config & SERVER_CONFIG, &p[i]) || fill(o, TALLYD, &p[i], row->fills, row->config);
     }
-    if (!rc) rc = take_turns(o, lanes, 2, m);
+    if (!rc) rc = take_turns(o, lanes, 2, backwards, m);
     proc_stop(&p[0]);
     proc_stop(&p[1]);
     return rc ? -1 : 0;
 }
 
-int measure_all(const struct bench_options *o, measures m) {
+/* On two such pairs, for who is started first takes some hundredths more: what is compared differs by no more than that. */
+static int measure_pairs(const struct bench_options *o, enum workload first, bool backwards, measures m) {
+    struct bench_options half = *o;
+    half.seconds = o->seconds / 2;
+    if (!bench_asked(o, workload_rows[first].name) && !bench_asked(o, workload_rows[first + 1].name)) return 0;
+    return measure_pair(&half, first, backwards, m) || measure_pair(&half, first, !backwards, m) ? -1 : 0;
+}
+
+int measure_all(const struct bench_options *o, bool backwards, measures m) {
     int rc = 0;
     for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
-        if (measure_config(o, configs[i], m)) rc = -1;
+        if (measure_config(o, configs[i], backwards, m)) rc = -1;
     for (int w = 0; w < WORKLOADS && !o->against; w++) {
         if (!(workload_rows[w].config & PAIRED)) continue;
-        if (measure_pair(o, (enum workload)w, m)) rc = -1;
+        if (measure_pairs(o, (enum workload)w, backwards, m)) rc = -1;
         w++;
     }
     return rc;

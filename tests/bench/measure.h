@@ -53,7 +53,7 @@ typedef struct measure measures[WORKLOADS][TARGETS]; /* no requests: not measure
 /* Whether it is one of --workload's names. */
 bool bench_asked(const struct bench_options *o, const char *name);
 const char *target_name(const struct bench_options *o, enum target t);
-/* 0 / -1: a request failed or a server did not start, said on stderr. */
-int measure_all(const struct bench_options *o, measures m);
+/* backwards: who is started, filled and warmed first otherwise is the last one, for that may make a difference. 0 / -1: a request failed or a server did not start, said on stderr. */
+int measure_all(const struct bench_options *o, bool backwards, measures m);
 /* Start to first answered query, and memory before any load. */
 int measure_start(const struct bench_options *o, double *seconds, uint64_t *rss_kib);

@@ -203,6 +203,34 @@ static void test_those_that_are_alike_pass(void **state) {
     heavy_fini(&h);
 }
 
+/* Another one that has the cell of the key. */
+static uint64_t beside(struct heavy *h, uint64_t key) {
+    bool fresh;
+    uint64_t other = key + 1;
+    (void)heavy_add(h, key, 1, &fresh);
+    while (heavy_bound(h, other) != 1) other++;
+    return other;
+}
+
+/* A key that loses its place leaves its load in its cell, where another one may have had more. */
+static void test_who_loses_its_place_takes_nothing_from_its_cell(void **state) {
+    (void)state;
+    enum { MINE = 1000 };
+    struct heavy h;
+    bool fresh;
+    assert_int_equal(heavy_init(&h, 1), 0);
+    for (uint64_t key = 1; key <= HEAVY_WAYS; key++) (void)heavy_add(&h, key, 80, &fresh);
+    uint64_t other = beside(&h, MINE);
+    assert_int_not_equal(heavy_add(&h, MINE, 91, &fresh), HEAVY_NONE); /* one of those with 80 goes */
+    for (uint64_t key = 1; key <= HEAVY_WAYS; key++)
+        if (heavy_keeps(&h, key)) (void)heavy_add(&h, key, 100, &fresh);
+    assert_int_equal(heavy_add(&h, other, 100, &fresh), HEAVY_NONE); /* within an eighth above MINE's 92 */
+    assert_int_not_equal(heavy_add(&h, 2000, 300, &fresh), HEAVY_NONE);
+    assert_false(heavy_keeps(&h, MINE));
+    assert_in_range(heavy_bound(&h, other), 100, 103); /* H2 */
+    heavy_fini(&h);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_hold_on_random_streams),
@@ -211,6 +239,7 @@ int main(void) {
         cmocka_unit_test(test_bounds_hold_where_some_wait_to_be_added),
         cmocka_unit_test(test_who_has_a_seventh_of_its_set_is_kept),
         cmocka_unit_test(test_those_that_are_alike_pass),
+        cmocka_unit_test(test_who_loses_its_place_takes_nothing_from_its_cell),
         cmocka_unit_test(test_a_place_is_told_to_be_fresh_when_it_was_anothers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

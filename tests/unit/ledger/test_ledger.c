@@ -438,7 +438,7 @@ static void test_what_the_limiter_notes_is_kept_until_its_table_is_dropped(void 
 enum how { ONE_BY_ONE, QUEUED, TOGETHER /* some that follow one another are timed when they all have ended */ };
 
 /* The load of each partition, exactly. */
-enum { TRACE = 20000, TOKENS = 50000 };
+enum { TRACE = 20000, TOKENS = 50000, WRITTEN_TOKENS = 40 /* which have other keys */ };
 static uint64_t loads[3][TOKENS];
 
 /* Of so many reads that follow one another. */
@@ -447,13 +447,17 @@ static int64_t took_of(int n) {
     return some % 100 == 99 ? (int64_t)UINT32_MAX + some : 50 + some % 7;
 }
 
-/* A read as a prepared statement's, of which all figures follow from n: those that are alike in a run stay for some reads, the others are of each; and of its partition the length of
- * the key, which may be more than is kept. */
-static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, enum how how) {
+/* Of a partition; it may be longer than what one is known by. */
+static struct slice key_of(int64_t token) {
     static const char key[] = "a key that is longer than what a partition is known by, and whose end is said nowhere";
-    int token = n % 2 ? n % 40 : n;
+    return slice_of(key, (size_t)token % sizeof(key));
+}
+
+/* A read as a prepared statement's, of which all figures follow from n: those that are alike in a run stay for some reads, the others are of each. */
+static void post_read(struct ledger *l, struct ledger_connection *c, uint64_t statement, uint32_t object, int n, enum how how) {
+    int token = n % 2 ? n % WRITTEN_TOKENS : n;
     struct op_read r = {.keyspace = "k", .table = object == 1 ? "one" : "two", .object = object, .one_partition = n / 31 % 5 != 4, .token = token,
-                        .key = slice_of(key, (size_t)token % sizeof(key)), .rows.rows = 1 + (uint64_t)n / 17 % 2, .halves = 1 + (uint32_t)n / 12 % 3};
+                        .key = key_of(token), .rows.rows = 1 + (uint64_t)n / 17 % 2, .halves = 1 + (uint32_t)n / 12 % 3};
     struct op_cost cost = {.reads = &r, .keyspace = r.keyspace, .table = r.table, .object = object, .bytes_read = 100 + (uint64_t)n, .rows_read = r.rows.rows, .rows_returned = n / 23 % 4 > 0,
                            .query_class = statement % 2 ? QUERY_POINT : QUERY_ROW_RANGE};
     int64_t took_us = took_of(n);
@@ -483,7 +487,7 @@ static void post_trace(struct ledger *l, struct ledger_connection c[2], enum how
         uint64_t statement = 1 + of % 2;
         if (dice == 0) now_us += S / 3;
         else if (dice == 1) now_us -= S / 5;
-        else if (dice == 2) post_write(l, 1, n % 40, 2);
+        else if (dice == 2) post_write(l, 1, n % WRITTEN_TOKENS, 2);
         else post_read(l, &c[of / 2 % 2], statement, (uint32_t)statement, n, how);
     }
     ledger_time_reads(l, 0, took_of(TRACE - 1));
@@ -538,11 +542,17 @@ static struct seen run_trace(enum how how) {
 
 /* A read that waits in the queue may be overtaken by those of light partitions, so that which of the light ones are kept, and how wrong they are said to be, is not the same. */
 static void check_loads(const struct seen *queued, const struct seen *one_by_one) {
-    size_t alike = 0;
+    size_t alike = 0, read_only = 0;
     assert_true(queued->n_partitions > 100);
     for (size_t i = 0; i < queued->n_partitions; i++) {
         const struct ledger_partition *a = &queued->partitions[i];
         assert_in_range(loads[a->p.object][a->p.token], a->load - a->error, a->load);
+        if (a->p.token >= WRITTEN_TOKENS) {
+            struct slice key = key_of(a->p.token);
+            assert_int_equal(a->p.key_n, key.n);
+            assert_memory_equal(a->p.key, key.p, key.n < SHARD_KEY ? key.n : SHARD_KEY);
+            read_only++;
+        }
         for (size_t k = 0; k < one_by_one->n_partitions; k++) {
             const struct ledger_partition *b = &one_by_one->partitions[k];
             if (a->p.object != b->p.object || a->p.token != b->p.token || a->error || b->error) continue;
@@ -554,6 +564,7 @@ static void check_loads(const struct seen *queued, const struct seen *one_by_one
         }
     }
     assert_true(alike > 30); /* those that are heavy from the start */
+    assert_true(read_only > 100);
 }
 
 static void check_trace(enum how how) {
@@ -654,6 +665,35 @@ static void test_the_queue_is_bounded_and_all_is_counted(void **state) {
     ledger_close(l);
 }
 
+/* Reads that are alike, of no one partition, of more connections than the queue can tell apart: in each round every one asks once more than the one before it. */
+static void test_each_of_very_many_who_ask_is_counted(void **state) {
+    (void)state;
+    enum { CONNECTIONS = 5 * SHARD_ASKERS + 3, ROUNDS = 3, MOST = 7, READ = 124 /* of two half units */ };
+    static struct ledger_connection c[CONNECTIONS];
+    now_us = (int64_t)22000000 * S;
+    for (enum how how = QUEUED; how <= TOGETHER; how++) {
+        struct ledger *l = open_ledger(1, NULL);
+        uint64_t all = 0;
+        for (int i = 0; i < CONNECTIONS; i++) {
+            c[i] = (struct ledger_connection){.role = "alice"};
+            ledger_connect(l, 0, &c[i]);
+        }
+        for (int round = 0; round < ROUNDS; round++)
+            for (int i = 0; i < CONNECTIONS; i++)
+                for (int k = 0; k <= (i + round) % MOST; k++, all++) post_read(l, &c[i], 7, 1, READ, how);
+        ledger_time_reads(l, 0, took_of(READ));
+        assert_int_equal(reads_of(l), all);
+        for (int i = 0; i < CONNECTIONS; i++) {
+            uint64_t asked = 0;
+            for (int round = 0; round < ROUNDS; round++) asked += 1 + (uint64_t)(i + round) % MOST;
+            ledger_disconnect(l, 0, &c[i]);
+            assert_int_equal(usage_all(&c[i].usage, USAGE_REQUESTS), asked);
+            assert_int_equal(usage_all(&c[i].usage, USAGE_READ_HALVES), 2 * asked);
+        }
+        ledger_close(l);
+    }
+}
+
 struct poster {
     struct ledger *l;
     unsigned shard;
@@ -749,6 +789,7 @@ int main(void) {
         cmocka_unit_test(test_who_has_posted_sees_it_at_once),
         cmocka_unit_test(test_nothing_in_the_queue_is_lost),
         cmocka_unit_test(test_the_queue_is_bounded_and_all_is_counted),
+        cmocka_unit_test(test_each_of_very_many_who_ask_is_counted),
         cmocka_unit_test(test_threads_post_while_others_look),
         cmocka_unit_test(test_threads_read_while_others_look),
     };

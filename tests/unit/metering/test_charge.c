@@ -171,6 +171,38 @@ static void test_scan_of_new_table_costs_its_partitions(void **state) {
     assert_true(total(f, CHARGE_EVENTUAL) == 2);
 }
 
+/* The short way says the same, or that it has nothing to say. */
+static void test_read_of_one_row_in_short(void **state) {
+    struct fixture *f = *state;
+    static const uint64_t bytes[] = {101, 4095, 4096, 4097, 8192, 8193, 100000};
+    unsigned told = 0;
+    for (unsigned i = 0; i < 7 * 2 * 2 * 3 * 2 * 2 * 2 * 2; i++) {
+        unsigned k = i / 7;
+        f->cost = (struct op_cost){.arena = &f->arena, .n_columns = 3, .size_model = k & 1 ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
+        enum charge_consistency consistency = k & 2 ? CHARGE_STRONG : CHARGE_EVENTUAL;
+        struct op_read *r = op_cost_read(&f->cost);
+        r->rows = (struct size_parts){.rows = k / 4 % 3, .column_bytes = bytes[i % 7] - 100};
+        k /= 12;
+        if (k & 1 || f->cost.size_model == SIZE_CURRENT) { /* its key beside its columns, as rows with more to say have it */
+            r->rows.n_pk = r->rows.n_columns = r->rows.rows;
+            r->rows.pk_bytes = 4 * r->rows.rows;
+            r->rows.timestamp_bytes = 20 * r->rows.rows;
+        }
+        if (k & 2) r->statics = static_of(200);
+        r->filtered = r->rows.rows && k & 4;
+        f->cost.empty_partitions = k & 8;
+        uint32_t halves = charge_row_read(&f->cost, consistency), told_too = r->halves;
+        assert_int_equal(halves > 0, r->rows.rows == 1 && !r->statics.rows && !f->cost.empty_partitions);
+        if (!halves) continue;
+        assert_int_equal(told_too, halves);
+        assert_int_equal(2 * total(f, consistency), halves);
+        assert_int_equal(r->halves, halves);
+        assert_int_equal(has_rule(f, RULE_READ_PROCESSED), r->filtered);
+        told++;
+    }
+    assert_int_equal(told, 7 * 2 * 2 * 2 * 2);
+}
+
 static void test_read_names_why_rows_were_read(void **state) {
     struct fixture *f = *state;
     add_read(f, 3, 3 * 134);
@@ -337,6 +369,7 @@ int main(void) {
         CASE(test_read_in_rounds_each_subquery),
         CASE(test_scan_counts_empty_partitions),
         CASE(test_scan_of_new_table_costs_its_partitions),
+        CASE(test_read_of_one_row_in_short),
         CASE(test_read_names_why_rows_were_read),
         CASE(test_every_rule_says_what_it_is),
         CASE(test_system_tables_are_free),
