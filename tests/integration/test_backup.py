@@ -10,7 +10,7 @@ import time
 
 from cassandra.concurrent import execute_concurrent_with_args
 
-from tally_server import TALLY, Server, create_keyspace, create_table
+from tally_server import TALLY, Server, create_keyspace, create_table, eventually
 
 
 def tally(*args, code=0):
@@ -87,11 +87,11 @@ def test_a_backup_under_load_holds_every_row_acknowledged_before_it(new_server, 
     backups, snapshots = tmp_path / "backups", []
     try:
         for _ in range(3):
-            time.sleep(0.7)
+            enough = len(writers.acknowledged) + 100
+            eventually(lambda n=enough: len(writers.acknowledged) >= n)
             before = dict(writers.acknowledged)
             made = as_json("backup", "--data-dir", tmp_path / "data", "--to", backups)
             snapshots.append((made["backup"], before))
-        assert len(snapshots[0][1]) > 100
     finally:
         writers.finish()
     server.stop()
