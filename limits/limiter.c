@@ -249,16 +249,29 @@ static int draw_account(const struct asking *a) {
     return 0;
 }
 
+/* Of the n parts from here on that are of one table. */
+static struct limit_part sum_of_table(const struct limit_ask *ask, uint32_t from, uint32_t *n) {
+    struct limit_part sum = ask->parts[from];
+    uint32_t to = from + 1;
+    for (; to < ask->n_parts && ask->parts[to].object == sum.object; to++) {
+        sum.read_halves += ask->parts[to].read_halves;
+        sum.write_units += ask->parts[to].write_units;
+    }
+    *n = to - from;
+    return sum;
+}
+
 /* The mode that decides what being over means. */
 static enum limit_mode ask_limits(const struct asking *a) {
     struct limiter *l = a->l;
     if (l->o.mode != LIMITS_OFF && draw_account(a)) return l->o.mode;
-    for (uint32_t i = 0; i < a->ask->n_parts; i++) {
-        const struct limit_part *p = &a->ask->parts[i];
-        struct limit_table *t = table_find(l, p->object);
+    for (uint32_t i = 0, n; i < a->ask->n_parts; i += n) {
+        struct limit_part sum = sum_of_table(a->ask, i, &n);
+        struct limit_table *t = table_find(l, sum.object);
         if (!t || t->mode == LIMITS_OFF) continue;
-        if (draw_table(a, t, p)) return t->mode;
-        if (p->one_partition && draw_partition(a, p)) return t->mode;
+        if (draw_table(a, t, &sum)) return t->mode;
+        for (const struct limit_part *p = &a->ask->parts[i]; p < &a->ask->parts[i + n]; p++)
+            if (p->one_partition && draw_partition(a, p)) return t->mode;
     }
     return LIMITS_OFF;
 }

@@ -35,7 +35,7 @@ struct limit_ask {
     struct limit_connection *connection;
     int64_t statements;
     uint32_t n_parts;
-    const struct limit_part *parts;
+    const struct limit_part *parts; /* those of a table follow one another, and each partition is one part: a bucket is asked once, for the sum */
     /* Of a batch that writes one partition: what the group rules look at; operations 0: they do not. */
     int64_t group_operations, group_bytes, group_same_row;
 };

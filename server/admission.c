@@ -101,6 +101,22 @@ static void put_writes(struct limit_ask *ask, struct limit_part *parts, const st
                                                   .entities = (int64_t)op_write_entities(w)});
 }
 
+static int by_partition(const void *a, const void *b) {
+    const struct limit_part *x = a, *y = b;
+    if (x->object != y->object) return x->object < y->object ? -1 : 1;
+    if (x->one_partition != y->one_partition) return x->one_partition - y->one_partition;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+/* As limiter.h wants them. */
+static void order_parts(struct limit_ask *ask, struct limit_part *parts) {
+    uint32_t n = ask->n_parts;
+    if (n < 2) return;
+    qsort(parts, n, sizeof(*parts), by_partition);
+    ask->n_parts = 0;
+    for (uint32_t i = 0; i < n; i++) put_part(ask, parts, &parts[i]);
+}
+
 static uint32_t count_reads(const struct op_cost *c) {
     uint32_t n = 0;
     for (const struct op_read *r = c->reads; r; r = r->next) n++;
@@ -204,6 +220,7 @@ static int admit(void *arg, struct cql_request *r, struct err *e) {
     struct limit_ask ask = {.now_us = r->now_us, .connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1, .parts = parts};
     if (n_reads) put_reads(&ask, parts, c);
     if (n_writes) put_writes(&ask, parts, c);
+    order_parts(&ask, parts);
     struct limit_verdict v;
     if (admission_options(a)->guidance != GUIDANCE_OFF && put_group(&ask, r, n_writes, e)) return -1;
     pthread_mutex_lock(&a->lock);

@@ -148,6 +148,30 @@ def test_a_batch_is_refused_as_a_whole(limited):
         l.insert("free", i, i, BIG)
 
 
+def test_what_several_partitions_draw_from_one_bucket_is_asked_at_once(limited):
+    l = limited("--limits", "enforce", "--limit-values", "on-demand-write=10,on-demand-read=1,partition-write=10")
+    for table in ("t", "u", "r"):
+        l.table(table)
+
+    def batch(table, *keys):
+        b = BatchStatement(BatchType.UNLOGGED, retry_policy=FallthroughRetryPolicy())
+        for pk, ck in keys:
+            b.add(f"INSERT INTO lim.{table} (pk, ck, v) VALUES (%s, %s, %s)", (pk, ck, bytes(20_000)))  # 20 units
+        l.session.execute(b)
+
+    batch("t", (1, 1), (2, 1))  # 40 of a table's bucket that is full, and holds 10
+    with pytest.raises(WriteTimeout, match="on-demand-write: 10 write units per second, asked 40"):
+        batch("t", (3, 1), (4, 1))
+    batch("u", (1, 1), (2, 1), (1, 2))  # 40 of a partition's
+    for pk in (1, 2):
+        l.insert("r", pk, 1, bytes(9_000))  # of each bucket 9
+        time.sleep(1)
+    query = SimpleStatement("SELECT v FROM lim.r WHERE pk IN (1, 2) AND ck = 1", retry_policy=FallthroughRetryPolicy())
+    assert len(list(l.session.execute(query))) == 2  # 3 and 3 of 1
+    with pytest.raises(ReadTimeout, match="on-demand-read: 1 read units per second"):
+        l.session.execute(query)
+
+
 def test_a_provisioned_table_has_a_burst_of_what_it_did_not_use(limited):
     l = limited("--limits", "enforce", "--limit-values", "burst=3")
     provisioned = "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 10, 'write_capacity_units': 20}}"

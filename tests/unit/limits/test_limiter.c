@@ -184,6 +184,36 @@ static void test_a_refused_request_takes_nothing(void **state) {
     limiter_free(w.l);
 }
 
+static bool asks_two(struct world *w, struct limit_part of) {
+    struct limit_part parts[] = {of, of};
+    parts[1].token++;
+    struct limit_ask a = {.now_us = w->now_us, .connection = &w->c, .statements = 1, .n_parts = 2, .parts = parts};
+    limiter_ask(w->l, &a, &w->v);
+    return !limit_refuses(&w->v);
+}
+
+static void test_several_partitions_ask_their_table_once(void **state) {
+    (void)state;
+    struct limiter_options o = options("on-demand-write=10,on-demand-read=10");
+    struct world w;
+    struct limit_part write = {.object = 1, .keyspace = "k", .table = "t", .one_partition = true, .write_units = 8}, read = write;
+    read.write_units = 0;
+    read.read_halves = 30;
+    open_world(&w, &o);
+    assert_true(asks_two(&w, write)); /* 16 of a bucket that is full, and holds 10 */
+    w.now_us += S;
+    write.write_units = 3;
+    assert_false(asks_two(&w, write));
+    assert_true(w.v.over.asked == 6);
+    assert_int_equal(w.v.over.retry_us, 2 * S / 10); /* from 4 to 6 */
+    w.now_us += w.v.over.retry_us;
+    assert_true(asks_two(&w, write));
+    assert_true(asks_two(&w, read)); /* 30 of 10: the second partition's read is not refused for what the first one's took */
+    assert_false(asks_two(&w, read));
+    assert_int_equal(w.v.over.limit, LIMIT_ON_DEMAND_READ);
+    limiter_free(w.l);
+}
+
 static void test_a_burst_is_what_was_not_used_up_to_300_seconds(void **state) {
     (void)state;
     struct limiter_options o = options("partition-write=1000000,table-write=1000000,account-write=1000000,connection=1000000");
@@ -795,6 +825,7 @@ int main(void) {
         cmocka_unit_test(test_reads_run_into_debt_and_those_after_pay),
         cmocka_unit_test(test_a_read_may_begin_unless_its_table_is_in_debt),
         cmocka_unit_test(test_a_refused_request_takes_nothing),
+        cmocka_unit_test(test_several_partitions_ask_their_table_once),
         cmocka_unit_test(test_a_burst_is_what_was_not_used_up_to_300_seconds),
         cmocka_unit_test(test_on_demand_doubles_the_previous_peak_every_window),
         cmocka_unit_test(test_peaks_go_by_what_was_written),
