@@ -170,6 +170,12 @@ static int check_conditions(struct kv *kv, struct kv_batch *b, struct err *e) {
     return hold ? 0 : KV_CHANGED;
 }
 
+/* RocksDB's counters of what a thread does, one look at a key at a time: nobody reads them. The level is the calling thread's. */
+static void count_nothing(void) {
+    enum { DISABLE = 1 };
+    rocksdb_set_perf_level(DISABLE);
+}
+
 static bool has_room(struct kv *kv) {
     uint64_t stopped = 0;
     return rocksdb_property_int(((struct rocks *)kv)->db, "rocksdb.is-write-stopped", &stopped) || !stopped;
@@ -185,6 +191,7 @@ static int write_batch(struct kv *kv, struct kv_batch *b, bool patience, struct 
     uint8_t note[KV_LOG_NOTE];
     kv_log_note(note, atomic_load_explicit(&r->synced, memory_order_relaxed));
     rocksdb_writebatch_put_log_data(wb(b), (const char *)note, sizeof(note));
+    count_nothing();
     rocksdb_write(r->db, r->write[patience], wb(b), &text);
     if (text && strstr(text, "Result incomplete")) {
         rocksdb_free(text);
@@ -338,12 +345,6 @@ static bool ailing(struct kv *kv, char *why, size_t size) {
 }
 
 /* ---- reads ---- */
-
-/* RocksDB's counters of what a thread does, per key: nobody reads them. The level is the calling thread's. */
-static void count_nothing(void) {
-    enum { DISABLE = 1 };
-    rocksdb_set_perf_level(DISABLE);
-}
 
 static int get_at(struct rocks *r, rocksdb_readoptions_t *options, struct slice key, struct kv_value *value, struct err *e) {
     char *text = NULL;
