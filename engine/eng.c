@@ -301,7 +301,7 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
                             .write_through = o->durability != ENG_FSYNC,
                             .block_cache_bytes = o->block_cache_bytes, .memtable_bytes = o->memtable_bytes, .memtables = ENG_MEMTABLES,
                             .background_jobs = o->background_jobs,
-                            .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .filter = engi_purge};
+                            .arg = eng, .merge = engi_merge, .prefix_len = engi_prefix_len, .near_len = ENGI_KEY_NEAR, .filter = engi_purge};
     eng->shared = o->shared || o->beside;
     eng->kv_options = kv;
     eng->kv = open_kv(o, &kv, e);

@@ -33,6 +33,9 @@ static inline uint16_t engi_bucket(int64_t token) { return (uint16_t)((uint64_t)
 /* That of a key of a partition's record. */
 static inline uint16_t engi_bucket_of_key(struct slice key) { return engi_bucket((int64_t)(load_u64(key.p + ENGI_KEY_TOKEN) ^ (1ull << 63))); }
 
+/* Bytes of a key that say where it lies, more or less: its table, and one of the 256 parts of its tokens. A table begins with fewer. */
+enum { ENGI_KEY_NEAR = ENGI_KEY_TOKEN + 1 };
+
 /* Rows with from <= clustering key < to; no_end: to the end of the partition. */
 struct engi_interval {
     struct slice from, to;

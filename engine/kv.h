@@ -38,6 +38,8 @@ struct kv_options {
     int (*merge)(void *arg, struct slice a, struct slice b, struct buf *out);
     /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
     size_t (*prefix_len)(struct slice key);
+    /* Keys that have so many first bytes in common lie near one another, and there are few such places: where the next one goes is sought from where the last one went. 0: it is not. */
+    size_t near_len;
     /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in out. May be NULL. */
     enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);
 };
@@ -108,7 +110,7 @@ struct kv_ops {
     int (*batch_put)(struct kv_batch *b, struct slice key, struct slice value);
     int (*batch_merge)(struct kv_batch *b, struct slice key, struct slice operand);
     int (*batch_delete)(struct kv_batch *b, struct slice key);
-    int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to);
+    int (*batch_delete_range)(struct kv_batch *b, struct slice from, struct slice to); /* from is shorter than near_len, or that is 0 */
     /* The write succeeds only if the key has that value then, or (NULL) none. In a store with one writer the caller holds off its own other
      * writes to the key. */
     int (*batch_expect)(struct kv_batch *b, struct slice key, const struct slice *value);

@@ -10,5 +10,10 @@
 #include "engine/kv.h"
 #include "engine/kv_stamp.h"
 
-/* stamp NULL: the folder never had one. *store: there is one to open; false: one may be made. */
-int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, bool *store, struct err *e) MUST_CHECK;
+struct kv_found {
+    bool store;          /* there is one to open; false: one may be made */
+    uint64_t range_from; /* bytes of the longest key that a range begins with which is deleted in its logs; 0: none is */
+};
+
+/* stamp NULL: the folder never had one. */
+int kv_check(const char *folder, const struct kv_stamp *stamp, enum kv_damage damage, struct kv_found *out, struct err *e) MUST_CHECK;

@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 
-enum { BLOCK = 32768, HEAD = 7, SECTOR = 512, BATCH_HEAD = 12, TAG_NOTE = 3 };
+enum { BLOCK = 32768, HEAD = 7, SECTOR = 512, BATCH_HEAD = 12, TAG_NOTE = 3, TAG_RANGE = 15 };
 enum { FULL = 1, FIRST, MIDDLE, LAST };
 
 static const char note_magic[8] = {'t', 'a', 'l', 'l', 'y', '-', 'o', 'k'};
@@ -96,8 +96,10 @@ static void describe(struct kv_log *l, struct kv_log_record *r) {
     enum { TAIL = KV_LOG_NOTE + 2 };
     struct slice s = r->bytes = buf_slice(&l->record);
     r->end = l->at;
-    r->first = r->last = r->synced = 0;
+    r->first = r->last = r->synced = r->range_from = 0;
     if (s.n < BATCH_HEAD) return;
+    struct rd entry = rd_of(slice_of(s.p + BATCH_HEAD, s.n - BATCH_HEAD));
+    if (rd_u8(&entry) == TAG_RANGE) r->range_from = rd_uvarint(&entry);
     r->first = le64(s.p);
     uint32_t count = le32(s.p + 8);
     r->last = r->first + count - (count > 0);

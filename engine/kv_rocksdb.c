@@ -63,6 +63,7 @@ struct rocks {
 struct rocks_batch {
     struct kv_batch batch;
     rocksdb_writebatch_t *b;
+    size_t near_len; /* of the store */
     struct buf conditions; /* [u8 present][u32 n][key][u32 n][value]... */
 };
 
@@ -107,6 +108,7 @@ static struct kv_batch *batch_new(struct kv *kv) {
     if (!b) return NULL;
     b->batch.ops = kv->ops;
     b->b = rocksdb_writebatch_create();
+    b->near_len = ((struct rocks *)kv)->o.near_len;
     buf_init(&b->conditions, 0);
     return &b->batch;
 }
@@ -134,7 +136,13 @@ static int batch_delete(struct kv_batch *b, struct slice key) {
     return 0;
 }
 
+/* Whether a range may be deleted that begins there. A memtable remembers under the first bytes of a key (all keys that have so many) where that key went in, and RocksDB does so for
+ * rows and for deleted ranges alike, which are two lists (MemTable::Add, 7.8.3): a place in one of them is none in the other, and looking for it there ends the process. A range that begins
+ * with a shorter key has no part in that. */
+static bool begins_short(size_t near_len, struct slice from) { return !near_len || from.n < near_len; }
+
 static int batch_delete_range(struct kv_batch *b, struct slice from, struct slice to) {
+    assert(begins_short(((struct rocks_batch *)b)->near_len, from));
     rocksdb_writebatch_delete_range(wb(b), chars(from), from.n, chars(to), to.n);
     return 0;
 }
@@ -466,6 +474,30 @@ static struct kv_load *load_new(struct kv *kv, struct err *e) {
 
 static uint64_t bytes(struct kv *kv, struct slice from, struct slice to) { return kv_trim_bytes(((struct rocks *)kv)->db, from, to); }
 
+/* Into the batch, so many of them: 1: there are more, 0, -1. */
+static int delete_some(struct kv_batch *b, struct kv_iter *it, struct slice from, struct err *e) {
+    enum { MANY = 1000 };
+    int got = it->key.p ? 1 : iter_move(it, KV_SEEK, from, e);
+    for (int n = 0; got > 0 && n < MANY; n++) {
+        batch_delete(b, it->key);
+        got = iter_move(it, KV_NEXT, from, e);
+    }
+    return got;
+}
+
+static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, struct slice to, struct err *e) {
+    struct kv_iter *it = iter_new(kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY, .lower = from, .upper = to}, e);
+    if (!it) return -1;
+    int more;
+    do {
+        more = delete_some(b, it, from, e);
+        if (more >= 0 && kv_write_patiently(kv, b, e)) more = -1;
+        batch_clear(b);
+    } while (more > 0);
+    iter_free(it);
+    return more;
+}
+
 static int drop_range(struct kv *kv, struct slice from, struct slice to, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     char *text = NULL;
@@ -473,8 +505,13 @@ static int drop_range(struct kv *kv, struct slice from, struct slice to, struct 
     if (text) return failed(text, "the files of a table cannot be deleted", e);
     struct kv_batch *b = batch_new(kv);
     if (!b) return err_nomem(e);
-    batch_delete_range(b, from, to);
-    int rc = kv_write_patiently(kv, b, e);
+    int rc;
+    if (begins_short(r->o.near_len, from)) {
+        batch_delete_range(b, from, to);
+        rc = kv_write_patiently(kv, b, e);
+    } else {
+        rc = delete_each(kv, b, from, to, e);
+    }
     batch_free(b);
     if (rc == 0) kv_trim_add(&r->trim, from, to);
     return rc;
@@ -758,9 +795,21 @@ static const struct kv_ops rocks_ops = {
     .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
 };
 
+/* Each place that is remembered takes some 300 bytes of a memtable. The C API has no function for it. */
+static int remember_places(struct rocks *r, struct err *e) {
+    char what[100], *text = NULL;
+    if (!r->o.near_len) return 0;
+    rocksdb_options_t *with = rocksdb_options_create();
+    snprintf(what, sizeof(what), "memtable_insert_with_hint_prefix_extractor=fixed:%zu", r->o.near_len);
+    rocksdb_get_options_from_string(r->options, what, with, &text);
+    rocksdb_options_destroy(r->options);
+    r->options = with;
+    return text ? failed(text, "the store's options are wrong", e) : 0;
+}
+
 static int open_store(struct rocks *r, struct err *e) {
     const char *folder = r->o.data_dir;
-    bool store;
+    struct kv_found found;
     if (snprintf(r->stamp_path, sizeof(r->stamp_path), "%s/tally.stamp", folder) >= (int)sizeof(r->stamp_path))
         return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     if (make_folder(folder, e)) return -1;
@@ -769,11 +818,11 @@ static int open_store(struct rocks *r, struct err *e) {
     const char *rows = r->o.rows ? r->o.rows : stamped ? r->stamp.rows : "rows";
     if (snprintf(r->rows, sizeof(r->rows), "%s/%s", folder, rows) >= (int)sizeof(r->rows)) return err_set(e, ERR_CONFIG, "the path of the data folder is too long");
     if (stamped && kv_state_clean(folder, rows, e)) return -1;
-    if ((!r->o.rows && kv_load_clean(folder, e)) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &store, e)) return -1;
+    if ((!r->o.rows && kv_load_clean(folder, e)) || make_folder(r->rows, e) || kv_check(r->rows, stamped ? &r->stamp : NULL, r->o.damage, &found, e)) return -1;
     set_options(r);
-    rocksdb_options_set_create_if_missing(r->options, !store);
+    rocksdb_options_set_create_if_missing(r->options, !found.store);
     count_nothing();
-    if (kv_replay(r->options, r->rows, e)) return -1;
+    if (kv_replay(r->options, r->rows, r->o.near_len && found.range_from >= r->o.near_len, e) || remember_places(r, e)) return -1;
     char *text = NULL;
     r->db = rocksdb_open(r->options, r->rows, &text);
     if (text) return failed(text, "cannot open the data folder", e);

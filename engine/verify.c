@@ -78,11 +78,11 @@ static int look_through(struct eng_verify *v, const char *folder, const struct k
     struct look l = {.v = v, .folder = folder};
     struct kv_options o = {.damage = KV_DAMAGE_LOOK, .block_cache_bytes = 8 << 20, .arg = &l, .merge = engi_merge, .prefix_len = engi_prefix_len};
     struct err why = {0};
-    bool store = true;
-    if (kv_check(folder, stamp, KV_DAMAGE_LOOK, &store, &why)) tell(v, "%s", why.text);
-    else if (!store) tell(v, "%s holds no store: its file CURRENT is missing", folder);
+    struct kv_found found = {.store = true};
+    if (kv_check(folder, stamp, KV_DAMAGE_LOOK, &found, &why)) tell(v, "%s", why.text);
+    else if (!found.store) tell(v, "%s holds no store: its file CURRENT is missing", folder);
     arena_init(&l.arena, 64 << 10, 0);
-    int rc = store ? kv_rocksdb_verify(&o, folder, &(struct kv_verify){.take = take, .damaged = take_damage, .arg = &l}, e) : 0;
+    int rc = found.store ? kv_rocksdb_verify(&o, folder, &(struct kv_verify){.take = take, .damaged = take_damage, .arg = &l}, e) : 0;
     arena_fini(&l.arena);
     return rc;
 }

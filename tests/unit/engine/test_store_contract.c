@@ -518,6 +518,79 @@ static void test_large_load_is_whole_after_a_restart(void **state) {
     free(value);
 }
 
+/* ---- places that memtables remember ---- */
+
+enum { NEAR = 5 }; /* bytes of a key: two tables of four bytes, of two parts each */
+
+static void open_near(struct world *w, size_t near_len) {
+    w->kv->ops->close(w->kv);
+    w->kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w->path, .merge = join, .near_len = near_len}, &w->e);
+    assert_non_null(w->kv);
+}
+
+/* The same to both stores. */
+static void put_both(struct world *w, struct kv *model, uint32_t seed, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        char key[32], value[32];
+        uint32_t random = (seed + i) * 2654435761u;
+        snprintf(key, sizeof(key), "tab%c%c%08x", "AB"[random & 1], "xy"[random >> 1 & 1], random >> 12);
+        snprintf(value, sizeof(value), "%u", seed + i);
+        assert_int_equal(put_one(w, w->kv, key, value, NULL, NULL) | put_one(w, model, key, value, NULL, NULL), 0);
+    }
+}
+
+static void drop_both(struct world *w, struct kv *model, const char *from, const char *to) {
+    assert_int_equal(w->kv->ops->drop_range(w->kv, slice_str(from), slice_str(to), &w->e), 0);
+    assert_int_equal(model->ops->drop_range(model, slice_str(from), slice_str(to), &w->e), 0);
+}
+
+static void assert_equal_stores(struct world *w, struct kv *model) {
+    char *expected = text_of(w, model, NULL);
+    assert_holds(w, w->kv, NULL, expected);
+    free(expected);
+}
+
+/* A place in RocksDB's list of rows is none in its list of deleted ranges: this ends the process when a range begins with a key whose place is remembered. */
+static void test_ranges_are_dropped_between_writes_whose_places_are_remembered(void **state) {
+    enum { FEW = 40, MANY = 3000, ROUNDS = 8 };
+    struct world *w = *state;
+    struct kv *model = kv_memory_open(&(struct kv_options){.merge = join}, &w->e);
+    open_near(w, NEAR);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        put_both(w, model, i * MANY, i % 4 ? FEW : MANY);
+        drop_both(w, model, "tabA", "tabB");
+        put_both(w, model, i * MANY + FEW, FEW);
+        drop_both(w, model, "tabBx", "tabBx4");
+        put_both(w, model, i * MANY + 2 * FEW, FEW);
+        drop_both(w, model, "tabAy0000", "tabBy8"); /* more than one batch of the store's, in the rounds of many */
+        drop_both(w, model, "tab", "tabA");
+        put_both(w, model, i * MANY + 3 * FEW, FEW);
+        assert_equal_stores(w, model);
+        if (i % 3 == 2) open_near(w, NEAR);
+    }
+    open_near(w, NEAR);
+    assert_equal_stores(w, model);
+    model->ops->close(model);
+}
+
+/* Ranges of a store that remembered no places may begin with any key, and stand in its log among rows. */
+static void test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in(void **state) {
+    enum { FEW = 40 };
+    struct world *w = *state;
+    struct kv *model = kv_memory_open(&(struct kv_options){.merge = join}, &w->e);
+    for (uint32_t i = 0; i < 4; i++) {
+        put_both(w, model, i * FEW, FEW);
+        drop_both(w, model, "tabAx2", "tabAx8");
+        drop_both(w, model, "tabBx2", "tabBx8");
+    }
+    put_both(w, model, 4 * FEW, FEW);
+    open_near(w, NEAR);
+    assert_equal_stores(w, model);
+    put_both(w, model, 5 * FEW, FEW);
+    assert_equal_stores(w, model);
+    model->ops->close(model);
+}
+
 static struct eng *open_copy(struct world *w) {
     struct eng *eng = eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
     assert_non_null(eng);
@@ -622,6 +695,8 @@ int main(void) {
         BOTH(test_load_that_fails_leaves_nothing),
         cmocka_unit_test_setup_teardown(test_load_that_was_cut_off_is_removed_at_the_start, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_whose_places_are_remembered, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_row_between_dropped_tables_is_not_missed, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
