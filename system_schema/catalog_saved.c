@@ -224,10 +224,11 @@ static int make_spare(struct catalog *c, struct spare *s, struct err *e) {
 
 /* With the lock, which is let go meanwhile. */
 static int build(struct saved_keyspaces *all, struct spare *s, struct err *e) {
+    struct catalog *c = all->catalog;
     s->building = true;
     s->wanted = false;
     pthread_mutex_unlock(&all->lock);
-    int rc = make_spare(all->catalog, s, e);
+    int rc = make_spare(c, s, e);
     pthread_mutex_lock(&all->lock);
     if (rc) s->n = 0;
     s->building = false;
