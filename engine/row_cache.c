@@ -144,9 +144,10 @@ static uint64_t word_from(const uint8_t *p, size_t n) {
 
 static inline __attribute__((always_inline)) bool has_key(const struct entry *x, struct slice key) {
     if (x->key_n != key.n) return false;
-    for (size_t i = 0; i < key.n; i += WORD)
-        if (word(x->words + HEAD + i / WORD) != word_from(key.p + i, key.n - i)) return false;
-    return true;
+    size_t whole = key.n / WORD;
+    for (size_t i = 0; i < whole; i++)
+        if (word(x->words + HEAD + i) != word_from(key.p + i * WORD, WORD)) return false;
+    return key.n % WORD == 0 || word(x->words + HEAD + whole) == word_from(key.p + whole * WORD, key.n % WORD);
 }
 
 /* Room for whole words is in the arena. */
@@ -357,14 +358,22 @@ static void make_room(struct engi_row_cache *c, struct shard *s, size_t n) {
     }
 }
 
+/* Returns what follows. */
+static _Atomic uint64_t *write_bytes(_Atomic uint64_t *w, struct slice s) {
+    size_t whole = s.n / WORD;
+    for (size_t i = 0; i < whole; i++) write_word(w++, word_from(s.p + i * WORD, WORD));
+    if (s.n % WORD) write_word(w++, word_from(s.p + whole * WORD, s.n % WORD));
+    return w;
+}
+
 static void write_entry(_Atomic uint64_t *w, const struct engi_row_look *look, struct slice key, const struct slice *value, size_t n, int64_t from) {
     write_word(w, n | (uint64_t)key.n << 16 | (uint64_t)(value ? value->n : 0) << 32 | (uint64_t)(value ? 0 : ABSENT) << 48);
     write_word(w + 1, look->hash);
     write_word(w + 2, (uint64_t)from);
     write_word(w + 3, look->generation);
     w += HEAD;
-    for (size_t i = 0; i < key.n; i += WORD) write_word(w++, word_from(key.p + i, key.n - i));
-    for (size_t i = 0; value && i < value->n; i += WORD) write_word(w++, word_from(value->p + i, value->n - i));
+    w = write_bytes(w, key);
+    if (value) write_bytes(w, *value);
 }
 
 /* A place of the bucket: a free one, or one that was not read since, or the next one. */
