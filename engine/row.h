@@ -52,6 +52,7 @@ struct eng_row {
     int64_t newest_ts; /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
     /* As decoded: each cell is the value of another column, without a path or a TTL, all with the first one's timestamp. False says nothing. */
     bool plain;
+    bool as_stored; /* eng_row_get: what is visible is all that is stored, and nothing covers it: with ENG_AS_STORED it is the same. False says nothing. */
     bool laid_out; /* its values are in an eng_layout, and there are no cells */
     uint32_t n_cells;
     uint32_t n_expired;   /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */

@@ -117,8 +117,23 @@ static int copy(struct footprint *f, struct eng_row *row) {
     return 0;
 }
 
+/* What was read to decide the write, when that is all that is stored of the row; of the first few that were. NULL: not read, or there may be more. */
+static const struct eng_row *known(const struct mutation *m, const struct eng_row *address) {
+    enum { FEW = 8 };
+    const struct mutation_read *read = m->reads;
+    for (int i = 0; read && i < FEW; i++, read = read->next)
+        if (read->kind == address->kind && slice_eq(read->ck, address->ck)) return read->row && read->row->as_stored ? read->row : NULL;
+    return NULL;
+}
+
 static int load(struct footprint *f, const struct eng_row *address) {
     struct eng_row *row = &f->state;
+    const struct eng_row *before = known(f->m, address);
+    if (before) {
+        *row = *before;
+        f->stands = true;
+        return 0;
+    }
     int rc = locked_row_get(f->r, &f->m->part, address->kind, address->ck, ENG_AS_STORED, &f->rows, row, NULL);
     f->work->incomplete = rc == ENG_INCOMPLETE;
     if (rc < 0) return -1;

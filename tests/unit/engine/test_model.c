@@ -40,6 +40,7 @@ struct model {
     struct arena arena;
     struct err e;
     uint64_t seed;
+    uint32_t as_stored; /* rows of which all that is stored was read */
     uint32_t n;
     struct event events[EVENTS_MAX];
 };
@@ -183,6 +184,19 @@ static void check_slice(struct model *m, uint32_t part, uint32_t from, uint32_t 
     buf_fini(&have);
 }
 
+/* A row of which it is said that it is all that is stored. */
+static void check_as_stored(struct model *m, const struct eng_part *p, const struct eng_row *row) {
+    struct eng_row stored;
+    assert_int_equal(eng_row_get(m->eng, ENG_TIER_ANY, p, ENG_ROW, row->ck, ENG_AS_STORED, &m->arena, &stored, NULL, &m->e), 1);
+    assert_true(stored.del_ts == ENG_NO_TS && stored.live_ts == row->live_ts && stored.live_ttl == row->live_ttl && stored.live_expiry == row->live_expiry);
+    assert_int_equal(stored.n_cells, row->n_cells);
+    for (uint32_t i = 0; i < row->n_cells; i++) {
+        const struct eng_cell *a = &row->cells[i], *b = &stored.cells[i];
+        assert_true(a->column == b->column && a->flags == b->flags && a->ts == b->ts && a->expiry == b->expiry && slice_eq(a->path, b->path) && slice_eq(a->value, b->value));
+    }
+    m->as_stored++;
+}
+
 static void check_gets(struct model *m, uint32_t part) {
     struct eng_part p = part_at(part);
     for (uint32_t key = 0; key < KEYS; key++) {
@@ -194,6 +208,7 @@ static void check_gets(struct model *m, uint32_t part) {
         snprintf(ck, sizeof(ck), "%02u", key);
         if (model_row(m, part, key, text)) buf_printf(&want, "%s=%s ", ck, text);
         if (eng_row_get(m->eng, ENG_TIER_ANY, &p, ENG_ROW, slice_str(ck), m->clock.seconds, &m->arena, &row, NULL, &m->e) == 1) row_text(&row, &have);
+        if (row.as_stored) check_as_stored(m, &p, &row);
         buf_u8(&want, 0);
         buf_u8(&have, 0);
         assert_string_equal((char *)have.p, (char *)want.p);
@@ -325,6 +340,7 @@ static void run_model(bool rocks, uint64_t seed) {
         check(m);
     }
     assert_true(eng_stat(m->eng, ENG_STAT_RUN_HITS) > (rocks ? 0 : ROUNDS / 10)); /* an engine of files is opened again and again */
+    assert_true(m->as_stored > ROUNDS / 10);
     arena_fini(&m->arena);
     close_engine(m);
     char command[96];
