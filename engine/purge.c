@@ -81,6 +81,7 @@ int64_t engi_purge_from(struct slice value) {
     struct rowi_shadow shadow = {.row_ts = r.head.del_ts, .column_ts = ENG_NO_TS};
     int64_t from = r.head.live_ts != ENG_NO_TS && r.head.live_expiry < INT64_MAX ? r.head.live_expiry : INT64_MAX;
     if (r.head.del_ts != ENG_NO_TS && r.head.del_at < from) from = r.head.del_at;
+    if (r.head.del_ts == ENG_NO_TS) rowi_pass_values(&r); /* nothing covers them, and they stay */
     while ((got = rowi_next(&r, &cell)) > 0) {
         if (rowi_shadowed(&shadow, &cell)) return INT64_MIN;
         if (is_mortal(&cell) && cell.expiry < from) from = cell.expiry;

@@ -38,6 +38,8 @@ struct rowi_reader {
 int rowi_open(struct rowi_reader *rd, struct slice bytes) MUST_CHECK;
 /* 1: *cell filled (it points into the bytes), 0: no more, -1: damaged. */
 int rowi_next(struct rowi_reader *rd, struct eng_cell *cell) MUST_CHECK;
+/* Passes cells that are short values of one column each without a TTL, whatever their timestamps; rowi_next reads the rest. */
+void rowi_pass_values(struct rowi_reader *rd);
 /* Reads on while cells are short values of one column each with the row's timestamp and nothing else, which is nearly every row as a whole.
  * How many were read; rowi_next reads the rest. */
 uint32_t rowi_plain(struct rowi_reader *rd, struct eng_cell *cells) MUST_CHECK;
