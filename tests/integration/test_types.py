@@ -68,6 +68,7 @@ def test_metadata_tells_types_and_follows_their_changes(cassandra):
     cluster, session = cassandra()
     watching, _ = cassandra()  # hears of changes by events alone
     session.execute(KEYSPACE)
+    eventually(lambda: "k" in watching.metadata.keyspaces)  # the driver loses what it hears of a keyspace that it is still reading
     session.execute('CREATE TYPE k."Inner" (a int, "B" text)')
     session.execute('CREATE TYPE k.outer (i frozen<"Inner">, l list<int>)')
     session.execute("CREATE TABLE k.t (p int PRIMARY KEY, v frozen<outer>)")
