@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 
-enum { BLOCK = 32768, HEAD = 7, SECTOR = 512, BATCH_HEAD = 12, TAG_NOTE = 3, TAG_RANGE = 15 };
+enum { BLOCK = 32768, HEAD = 7, SECTOR = 512, BATCH_HEAD = 12, TAG_DELETE = 0, TAG_PUT = 1, TAG_MERGE = 2, TAG_NOTE = 3, TAG_RANGE = 15 };
 enum { FULL = 1, FIRST, MIDDLE, LAST };
 
 static const char note_magic[8] = {'t', 'a', 'l', 'l', 'y', '-', 'o', 'k'};
@@ -92,14 +92,28 @@ static enum kv_log_got next_piece(struct kv_log *l, struct piece *piece, struct 
     return KV_LOG_RECORD;
 }
 
+/* The longest key that a range begins with which the entries delete, wherever they stand: RocksDB joins batches of several threads into one record. */
+static uint64_t longest_from(struct slice entries) {
+    struct rd r = rd_of(entries);
+    uint64_t longest = 0;
+    while (rd_left(&r)) {
+        uint8_t tag = rd_u8(&r);
+        if (tag > TAG_NOTE && tag != TAG_RANGE) return UINT64_MAX; /* not written by this store, so far as is known: it may be anything */
+        uint64_t first = rd_uvarint(&r);
+        rd_bytes(&r, first);
+        if (tag == TAG_PUT || tag == TAG_MERGE || tag == TAG_RANGE) rd_bytes(&r, rd_uvarint(&r));
+        if (tag == TAG_RANGE && first > longest) longest = first;
+    }
+    return longest;
+}
+
 static void describe(struct kv_log *l, struct kv_log_record *r) {
     enum { TAIL = KV_LOG_NOTE + 2 };
     struct slice s = r->bytes = buf_slice(&l->record);
     r->end = l->at;
     r->first = r->last = r->synced = r->range_from = 0;
     if (s.n < BATCH_HEAD) return;
-    struct rd entry = rd_of(slice_of(s.p + BATCH_HEAD, s.n - BATCH_HEAD));
-    if (rd_u8(&entry) == TAG_RANGE) r->range_from = rd_uvarint(&entry);
+    r->range_from = longest_from(slice_of(s.p + BATCH_HEAD, s.n - BATCH_HEAD));
     r->first = le64(s.p);
     uint32_t count = le32(s.p + 8);
     r->last = r->first + count - (count > 0);

@@ -7,7 +7,8 @@
  *
  * A record of a log is a write batch: [u64 sequence][u32 count][entries]. The last entry of ours is a note that RocksDB skips:
  * [u8 3][u8 16]["tally-ok"][u64 synced]: every sequence up to that one was on disk when the batch was written. So the
- * log itself proves how far it must be whole, up to its newest records. A range is deleted by a batch of its own: [u8 15][varint n][n bytes: from]...
+ * log itself proves how far it must be whole, up to its newest records. Other entries: [u8 0][key], deleted; [u8 1][key][value], put; [u8 2][key][operand], merged; [u8 15][from][to], a
+ * range deleted; each of these is [varint n][n bytes].
  */
 #pragma once
 
@@ -20,7 +21,7 @@ struct kv_log_record {
     uint64_t at, end;     /* where it is in the file */
     uint64_t first, last; /* sequences; of logs only */
     uint64_t synced;      /* of its note; 0: it has none */
-    uint64_t range_from;  /* bytes of the key that the deleted range begins with; 0: it deletes none */
+    uint64_t range_from;  /* of logs only: bytes of the longest key that a range begins with which it deletes; 0: it deletes none */
     struct slice bytes;   /* until the next call */
 };
 
