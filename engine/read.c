@@ -98,10 +98,7 @@ static int resolve(const struct stored *s, size_t key_n, int64_t del_ts, int64_t
         row->del_ts = later(row->del_ts, del_ts);
         return 1;
     }
-    uint32_t n_cells = row->n_cells;
-    bool undeleted = row->del_ts == ENG_NO_TS && del_ts == ENG_NO_TS, marked = row->live_ts != ENG_NO_TS;
     int visible = eng_row_resolve(row, del_ts, now, cost ? &cost->tombstones : NULL);
-    row->as_stored = visible && undeleted && !s->dropped && row->n_cells == n_cells && marked == (row->live_ts != ENG_NO_TS);
     if (cost) cost->rows_read += (uint64_t)visible;
     return visible;
 }

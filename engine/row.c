@@ -130,8 +130,8 @@ int eng_row_decode(struct slice bytes, struct arena *a, struct eng_row *r, struc
     r->covers_below = 0;
     r->n_expired = r->n_deletions = 0;
     r->marker_expired = false;
-    r->laid_out = r->as_stored = false;
-    r->n_cells = rd.head.n_cells;
+    r->laid_out = false;
+    r->n_cells = r->n_stored = rd.head.n_cells;
     r->cells = NULL;
     if (r->n_cells && !(r->cells = arena_alloc(a, (size_t)r->n_cells * sizeof(*r->cells)))) return err_nomem(e);
     int got = 1;

@@ -52,9 +52,9 @@ struct eng_row {
     int64_t newest_ts; /* eng_row_get: of all that is stored of the row or covers it, dead or alive; ENG_NO_TS: nothing */
     /* As decoded: each cell is the value of another column, without a path or a TTL, all with the first one's timestamp. False says nothing. */
     bool plain;
-    bool as_stored; /* eng_row_get: what is visible is all that is stored, and nothing covers it: with ENG_AS_STORED it is the same. False says nothing. */
     bool laid_out; /* its values are in an eng_layout, and there are no cells */
     uint32_t n_cells;
+    uint32_t n_stored;    /* n_cells as decoded */
     uint32_t n_expired;   /* of a resolved row: cells behind those, in their order, that have expired and are still stored; */
     bool marker_expired;  /* and so has the row marker */
     uint32_t n_deletions; /* of a resolved row: deletions that stand in it, covered by no other: of it, of its columns (of a collection of which no element is left), of elements */
@@ -76,6 +76,8 @@ struct eng_layout {
 static inline void eng_row_init(struct eng_row *r, enum eng_row_kind kind, struct slice ck) {
     *r = (struct eng_row){.kind = kind, .ck = ck, .live_ts = ENG_NO_TS, .live_expiry = ENG_NO_EXPIRY, .del_ts = ENG_NO_TS, .newest_ts = ENG_NO_TS};
 }
+/* Of a row that eng_row_get has found: it is all that is stored of it, and nothing covers it, so that with ENG_AS_STORED it is the same. */
+static inline bool eng_row_is_as_stored(const struct eng_row *r) { return r->n_cells == r->n_stored && r->del_ts == ENG_NO_TS && !r->n_markers && !r->marker_expired; }
 
 /* Stored form (drawn in row.c); ck and kind are not in it, they are the key's. Cells must be sorted (eng_row_sort). */
 void eng_row_encode(const struct eng_row *r, struct buf *out);

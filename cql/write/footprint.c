@@ -122,7 +122,7 @@ static const struct eng_row *known(const struct mutation *m, const struct eng_ro
     enum { FEW = 8 };
     const struct mutation_read *read = m->reads;
     for (int i = 0; read && i < FEW; i++, read = read->next)
-        if (read->kind == address->kind && slice_eq(read->ck, address->ck)) return read->row && read->row->as_stored ? read->row : NULL;
+        if (read->kind == address->kind && slice_eq(read->ck, address->ck)) return read->row && eng_row_is_as_stored(read->row) ? read->row : NULL;
     return NULL;
 }
 

@@ -50,7 +50,7 @@ struct table_size {
     uint64_t rows, static_rows, bytes;
 };
 
-/* What a row and its key columns add under SIZE_DOCUMENTED_2022 (keyspaces.md, section 0, generation 1). */
+/* What a row and its key columns add under SIZE_DOCUMENTED_2022 (the reference on Amazon Keyspaces, section 0, generation 1). */
 enum { SIZE_2022_PK_COLUMN = 3, SIZE_2022_CK_COLUMN = 4, SIZE_2022_ROW = 100 };
 /* Encoded bytes of what the parts sum up: for throughput, and for storage. */
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);

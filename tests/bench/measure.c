@@ -320,7 +320,7 @@ static int measure_pair(const struct bench_options *o, enum workload first, bool
     return rc ? -1 : 0;
 }
 
-/* On two such pairs, for who is started first takes some hundredths more: what is compared differs by no more than that. */
+/* On two such pairs, for who is started first may take some hundredths more or less: what is compared differs by no more than that. */
 static int measure_pairs(const struct bench_options *o, enum workload first, bool backwards, measures m) {
     struct bench_options half = *o;
     half.seconds = o->seconds / 2;
