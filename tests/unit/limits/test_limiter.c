@@ -499,49 +499,99 @@ static bool model_may(const struct model_bucket *b, double n, bool behind) {
     return behind ? b->level > 0 : b->level >= (n < b->rate ? n : b->rate);
 }
 
+enum { TOKENS = 6, MODEL_PARTS = 4 };
+
+/* A bucket that a request asks, and for how much in all. */
+struct model_draw {
+    struct model_bucket *bucket;
+    double n;
+};
+
+/* One table, some of its partitions. */
+struct model {
+    struct model_bucket write, read, partition_write[TOKENS], partition_read[TOKENS];
+};
+
+static struct model model_at(double start) {
+    struct model m = {.write = {40, 40, start}, .read = {30, 30, start}};
+    for (int i = 0; i < TOKENS; i++) {
+        m.partition_write[i] = (struct model_bucket){16, 16, start};
+        m.partition_read[i] = (struct model_bucket){12, 12, start};
+    }
+    return m;
+}
+
+/* Whether all of them let it through; *near: where floating point may say either. */
+static bool model_asks(struct model_draw *draws, uint32_t n, bool behind, double now, bool *near) {
+    bool may = true;
+    *near = false;
+    for (uint32_t i = 0; i < n; i++) {
+        struct model_bucket *b = draws[i].bucket;
+        model_fill(b, now);
+        double needs = behind ? 0 : draws[i].n < b->rate ? draws[i].n : b->rate;
+        *near = *near || (b->level - needs < 1e-4 && b->level - needs > -1e-4);
+        may = may && model_may(b, draws[i].n, behind);
+    }
+    return may;
+}
+
+/* Writes of one to four partitions, as a batch, or reads of them, as an IN. */
+static uint32_t random_parts(uint64_t *r, struct limit_part parts[MODEL_PARTS]) {
+    uint32_t n = 1 + (uint32_t)(random_next(r) % (2 * MODEL_PARTS)), first = (uint32_t)(random_next(r) % TOKENS);
+    if (n > MODEL_PARTS) n = 1;
+    parts[0] = random_part(r);
+    for (uint32_t k = 0; k < n; k++) {
+        struct limit_part like = random_part(r);
+        if (k) parts[k] = parts[0];
+        if (k && parts[0].write_units) parts[k].write_units = like.read_halves + like.write_units;
+        if (k && parts[0].read_halves) parts[k].read_halves = like.read_halves + like.write_units;
+        parts[k].object = 1;
+        parts[k].one_partition = true;
+        parts[k].token = (first + k) % TOKENS;
+    }
+    return n;
+}
+
+static uint32_t draws_of(struct model *m, const struct limit_part *parts, uint32_t n, bool behind, struct model_draw *draws) {
+    draws[0] = (struct model_draw){behind ? &m->read : &m->write, 0};
+    for (uint32_t k = 0; k < n; k++) {
+        double units = behind ? (double)parts[k].read_halves / 2 : (double)parts[k].write_units;
+        draws[1 + k] = (struct model_draw){behind ? &m->partition_read[parts[k].token] : &m->partition_write[parts[k].token], units};
+        draws[0].n += units;
+    }
+    return 1 + n;
+}
+
 static void test_random_traces_agree_with_a_model(void **state) {
     (void)state;
-    enum { TOKENS = 6 };
     for (uint64_t seed = 1; seed <= 30; seed++) {
         struct limiter_options o = options("on-demand-write=40,on-demand-read=30,partition-write=16,partition-read=12,connection=1000000");
         struct world w;
         open_world(&w, &o);
-        double start = (double)w.now_us / S, now = start;
-        struct model_bucket write = {40, 40, start}, read = {30, 30, start}, partition_write[TOKENS], partition_read[TOKENS];
-        for (int i = 0; i < TOKENS; i++) {
-            partition_write[i] = (struct model_bucket){16, 16, start};
-            partition_read[i] = (struct model_bucket){12, 12, start};
-        }
+        struct model m = model_at((double)w.now_us / S);
         uint64_t r = seed * 1234567;
-        int refused = 0, close = 0;
+        int refused = 0, close = 0, several = 0;
         for (int i = 0; i < 5000; i++) {
-            struct limit_part p = random_part(&r);
-            p.object = 1;
-            p.one_partition = true;
+            struct limit_part parts[MODEL_PARTS];
+            struct model_draw draws[1 + MODEL_PARTS];
+            uint32_t n = random_parts(&r, parts);
+            bool behind = parts[0].read_halves > 0, near;
             w.now_us += (int64_t)(random_next(&r) % 60) * 1000;
-            now = (double)w.now_us / S;
-            bool behind = p.read_halves > 0;
-            struct model_bucket *table = behind ? &read : &write, *part = behind ? &partition_read[p.token] : &partition_write[p.token];
-            double n = behind ? (double)p.read_halves / 2 : (double)p.write_units;
-            model_fill(table, now);
-            model_fill(part, now);
-            double needs_table = behind ? 0 : n < table->rate ? n : table->rate, needs_part = behind ? 0 : n < part->rate ? n : part->rate;
-            bool near = (table->level - needs_table < 1e-4 && table->level - needs_table > -1e-4) || (part->level - needs_part < 1e-4 && part->level - needs_part > -1e-4);
-            bool may = model_may(table, n, behind) && model_may(part, n, behind);
-            bool did = ask(&w, p);
-            if (near) { /* where floating point may say either */
+            uint32_t n_draws = draws_of(&m, parts, n, behind, draws);
+            bool may = model_asks(draws, n_draws, behind, (double)w.now_us / S, &near);
+            limiter_ask(w.l, &(struct limit_ask){.now_us = w.now_us, .connection = &w.c, .statements = 1, .n_parts = n, .parts = parts}, &w.v);
+            bool did = !limit_refuses(&w.v);
+            if (near) {
                 may = did;
                 close++;
             }
             assert_int_equal(did, may);
-            if (may) {
-                table->level -= n;
-                part->level -= n;
-            }
+            for (uint32_t k = 0; k < n_draws && may; k++) draws[k].bucket->level -= draws[k].n;
             refused += !may;
+            several += n > 1 && may;
         }
         assert_in_range(refused, 200, 4800);
-        assert_true(close < 500);
+        assert_true(close < 500 && several > 100);
         limiter_free(w.l);
     }
 }
