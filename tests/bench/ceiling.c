@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/bench/ceiling_store.h"
+#include "tests/bench/disk.h"
 #include "tests/bench/drive.h"
 #include "tools/client/wire.h"
 
@@ -40,6 +41,8 @@ struct ceiling {
     ev_async durable;
     ev_signal term;
     struct ceiling_store *store;
+    struct disk *disk;
+    ev_timer late;
     struct ceiling_conn *conns[MAX_CONNS];
     unsigned n;
     struct buf gathered; /* struct waiting of this wake-up */
@@ -88,15 +91,23 @@ static void answer_canned(struct ceiling_conn *c, uint16_t stream, uint8_t state
     else answer_void(c, stream);
 }
 
+static bool is_write(uint8_t statement) { return statement == LOAD_ID_INSERT || statement == LOAD_ID_MERGED || statement == LOAD_ID_UPDATE; }
+
+static void gather(struct ceiling_conn *c, uint16_t stream) {
+    struct waiting w = {.conn = c, .stream = stream};
+    buf_put(&c->server->gathered, &w, sizeof(w));
+}
+
 static void answer_rocksdb(struct ceiling_conn *c, uint16_t stream, uint8_t statement, struct rd *values) {
     struct ceiling *s = c->server;
+    struct slice written = statement == LOAD_ID_UPDATE ? rd_bytes(values, 4 + LOAD_VALUE_BYTES) : (struct slice){0};
     rd_u32(values);
     uint32_t pk = rd_u32(values), ck = 0;
     if (statement != LOAD_ID_SLICE) rd_u32(values), ck = rd_u32(values);
-    if (statement == LOAD_ID_INSERT) {
-        ceiling_store_put(s->store, pk, ck, slice_of(values->p, rd_left(values)));
-        struct waiting w = {.conn = c, .stream = stream};
-        buf_put(&s->gathered, &w, sizeof(w));
+    if (is_write(statement)) {
+        if (!written.n) written = slice_of(values->p, rd_left(values));
+        ceiling_store_put(s->store, statement == LOAD_ID_INSERT ? CEILING_ROWS : CEILING_MERGED, pk, ck, written);
+        gather(c, stream);
     } else if (statement == LOAD_ID_READ) {
         size_t at = begin_rows(c, stream, LOAD_VALUES);
         end_rows(c, at, ceiling_store_get(s->store, pk, ck, &c->out));
@@ -112,6 +123,7 @@ static void on_frame(struct ceiling_conn *c, const struct wire_response *frame) 
     uint8_t statement = rd_u8(&in);
     rd_bytes(&in, 15 + 2 + 1 + 2); /* rest of the id, consistency, flags, number of values */
     if (c->server->options.rocksdb) answer_rocksdb(c, frame->stream, statement, &in);
+    else if (c->server->disk && is_write(statement)) gather(c, frame->stream);
     else answer_canned(c, frame->stream, statement);
 }
 
@@ -153,6 +165,36 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events) {
     c->in.n -= at;
 }
 
+static void sync_gathered(struct ceiling *s) {
+    unsigned n = (unsigned)(s->gathered.n / sizeof(struct waiting));
+    if (disk_sync(s->disk, n)) exit(1);
+    for (unsigned i = 0; i < n; i++) {
+        struct waiting w;
+        memcpy(&w, s->gathered.p + i * sizeof(w), sizeof(w));
+        answer_void(w.conn, w.stream);
+    }
+    s->gathered.n = 0;
+}
+
+/* Who has stopped to write is not waited for longer than this. */
+static void sync_if_all_asked(struct ceiling *s) {
+    enum { LATE_MS = 2 };
+    size_t asked = s->gathered.n / sizeof(struct waiting);
+    if (!asked) return;
+    if (asked >= s->n) {
+        ev_timer_stop(s->loop, &s->late);
+        sync_gathered(s);
+    } else if (!ev_is_active(&s->late)) {
+        ev_timer_set(&s->late, LATE_MS / 1e3, 0);
+        ev_timer_start(s->loop, &s->late);
+    }
+}
+
+static void on_late(struct ev_loop *loop, ev_timer *w, int events) {
+    (void)loop, (void)events;
+    sync_gathered(w->data);
+}
+
 static void release_durable(struct ceiling *s) {
     uint64_t durable = ceiling_store_durable(s->store), pair[2];
     while (s->batches_at < s->batches.n) {
@@ -179,6 +221,7 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *w, int events) {
         buf_put(&s->batches, pair, sizeof(pair));
     }
     if (s->store) release_durable(s);
+    if (s->disk) sync_if_all_asked(s);
     for (unsigned i = 0; i < s->n; i++)
         if (s->conns[i]->dirty) flush(s->conns[i]);
 }
@@ -234,16 +277,19 @@ int ceiling_main(int port_fd, const char *dir, void *arg) {
     ev_async_init(&s->durable, on_durable);
     ev_async_start(s->loop, &s->durable);
     if (s->options.rocksdb) s->store = ceiling_store_open(dir, s->options.fsync, tell_durable, s);
+    if (s->options.synced && !(s->disk = disk_open(dir))) return 1;
     int fd = listen_on_free_port(port_fd);
     if (fd < 0) return 1;
     ev_io_init(&s->listener, on_accept, fd, EV_READ);
     ev_prepare_init(&s->prepare, on_prepare);
     ev_signal_init(&s->term, on_term, SIGTERM);
-    s->listener.data = s->prepare.data = s;
+    ev_init(&s->late, on_late);
+    s->listener.data = s->prepare.data = s->late.data = s;
     ev_io_start(s->loop, &s->listener);
     ev_prepare_start(s->loop, &s->prepare);
     ev_signal_start(s->loop, &s->term);
     ev_run(s->loop, 0);
     if (s->store) ceiling_store_close(s->store);
+    if (s->disk) disk_close(s->disk);
     return 0;
 }

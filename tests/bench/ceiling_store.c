@@ -28,10 +28,10 @@ struct ceiling_store {
     void *arg;
 };
 
-static void make_key(uint8_t key[KEY_BYTES], uint32_t pk, uint32_t ck) {
+static void make_key(uint8_t key[KEY_BYTES], enum ceiling_table table, uint32_t pk, uint32_t ck) {
     uint8_t pk_bytes[4];
     store_u32(pk_bytes, pk);
-    store_u32(key, 16);
+    store_u32(key, table);
     store_u64(key + 4, (uint64_t)murmur3_token(slice_of(pk_bytes, 4)) ^ 1ull << 63);
     store_u16(key + 12, 4);
     memcpy(key + 14, pk_bytes, 4);
@@ -134,7 +134,7 @@ void ceiling_store_close(struct ceiling_store *s) {
 bool ceiling_store_get(struct ceiling_store *s, uint32_t pk, uint32_t ck, struct buf *out) {
     uint8_t key[KEY_BYTES];
     char *error = NULL;
-    make_key(key, pk, ck);
+    make_key(key, CEILING_ROWS, pk, ck);
     rocksdb_pinnableslice_t *pin = rocksdb_get_pinned(s->db, s->reads, (const char *)key, KEY_BYTES, &error);
     check(error);
     if (!pin) return false;
@@ -148,7 +148,7 @@ bool ceiling_store_get(struct ceiling_store *s, uint32_t pk, uint32_t ck, struct
 uint32_t ceiling_store_slice(struct ceiling_store *s, uint32_t pk, struct buf *out) {
     uint8_t key[KEY_BYTES];
     uint32_t rows = 0;
-    make_key(key, pk, 0);
+    make_key(key, CEILING_ROWS, pk, 0);
     rocksdb_iterator_t *it = rocksdb_create_iterator(s->db, s->slices);
     for (rocksdb_iter_seek(it, (const char *)key, PREFIX_BYTES); rocksdb_iter_valid(it); rocksdb_iter_next(it), rows++) {
         size_t n;
@@ -163,9 +163,9 @@ uint32_t ceiling_store_slice(struct ceiling_store *s, uint32_t pk, struct buf *o
     return rows;
 }
 
-void ceiling_store_put(struct ceiling_store *s, uint32_t pk, uint32_t ck, struct slice values) {
+void ceiling_store_put(struct ceiling_store *s, enum ceiling_table table, uint32_t pk, uint32_t ck, struct slice values) {
     uint8_t key[KEY_BYTES];
-    make_key(key, pk, ck);
+    make_key(key, table, pk, ck);
     rocksdb_writebatch_put(s->batch, (const char *)key, KEY_BYTES, (const char *)values.p, values.n);
 }
 

@@ -99,6 +99,8 @@ struct drive *drive_open(const struct proc *p, unsigned connections, unsigned in
     l->ids[ST_READ][0] = LOAD_ID_READ;
     l->ids[ST_INSERT][0] = LOAD_ID_INSERT;
     l->ids[ST_SLICE][0] = LOAD_ID_SLICE;
+    l->ids[ST_MERGED_INSERT][0] = LOAD_ID_MERGED;
+    l->ids[ST_UPDATE][0] = LOAD_ID_UPDATE;
     const struct client_options *const options = &l->options;
     l->load = load_open(&options, 1, connections, in_flight, &e);
     if (l->load && (!with_schema || make_schema(l, &e) == 0)) return l;

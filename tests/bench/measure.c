@@ -20,6 +20,7 @@ const char *target_name(const struct bench_options *o, enum target t) {
     case CANNED: return "loop, canned";
     case ROCKSDB: return "loop + RocksDB";
     case DISK: return "an fdatasync";
+    case SYNCED: return "loop + fdatasync";
     case AGAINST: return "against";
     case BESIDE: return o->name;
     default: return "tallyd";
@@ -45,6 +46,7 @@ static bool runs(const struct bench_options *o, enum target t, enum workload w, 
     if (t == BESIDE && (!o->host || wanted & TALLY_ONLY)) return false;
     if (t == AGAINST && !o->against) return false;
     if (t == DISK) return false; /* it stands beside a server's lane */
+    if (t == SYNCED && (o->against || !(wanted & FEW && wanted & FSYNC))) return false;
     if (t == CANNED || t == ROCKSDB) return !o->against && (wanted & CEILING) && (t == CANNED ? config == 0 : (wanted & SERVER_CONFIG) == config);
     return (wanted & SERVER_CONFIG) == config;
 }
@@ -53,7 +55,7 @@ static unsigned fills_of(const struct bench_options *o, enum target t, unsigned 
     unsigned fills = 0;
     for (int w = 0; w < WORKLOADS; w++)
         if (runs(o, t, (enum workload)w, config)) fills |= workload_rows[w].fills;
-    return t == CANNED ? 0 : fills;
+    return t == CANNED || t == SYNCED ? 0 : fills;
 }
 
 static bool any_runs(const struct bench_options *o, enum target t, unsigned config) {
@@ -71,13 +73,13 @@ static void progress(const struct bench_options *o, enum target t, const char *w
 static uint32_t large_of(const struct bench_options *o, unsigned config) { return (uint32_t)(config & LARGE ? o->rows / LOAD_LARGE_SHARE : o->rows); }
 
 static int start(const struct bench_options *o, enum target t, unsigned config, struct proc *p) {
-    struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC};
+    struct ceiling_options c = {.rocksdb = t == ROCKSDB, .fsync = config & FSYNC, .synced = t == SYNCED};
     struct proc_flags f = {.durability = config & FSYNC ? "fsync" : "periodic", .threads = config & LOOPS4 ? MEASURE_LOOPS : "1",
                            .metering = config & UNMETERED ? "off" : t == TALLYD ? o->metering : NULL,
                            .write_size = config & WRITTEN ? "written" : t == TALLYD ? o->write_size : NULL};
     if (t == BESIDE) return proc_beside(p, o->host, o->port, o->pid), 0;
     *p = (struct proc){0};
-    if (t == CANNED || t == ROCKSDB) return proc_start_child(p, ceiling_main, &c);
+    if (t < TALLYD) return proc_start_child(p, ceiling_main, &c);
     const char *tallyd = t == AGAINST ? o->against : o->tallyd;
     char dir[256];
     snprintf(dir, sizeof(dir), "%s/rows-%u", o->data_dir ? o->data_dir : "", large_of(o, config));
@@ -263,14 +265,16 @@ double measure_rate_ratio(const struct measure *x, const struct measure *y) {
 
 /* ---- all ---- */
 
-/* Those for latency, one after the other on one server: what else the machine does meets all of them, with and without scans, and the disk alone. */
-static int run_few(const struct bench_options *o, enum target t, unsigned config, const struct proc *p, measures m) {
-    struct lane lanes[2 * WORKLOADS];
+/* Those for latency, one after the other on one server: what else the machine does meets all of them, with and without scans, the disk alone, and a loop that does no more than to sync. */
+static int run_few(const struct bench_options *o, enum target t, unsigned config, const struct proc p[TARGETS], measures m) {
+    struct lane lanes[3 * WORKLOADS];
     unsigned n = 0;
     for (int w = 0; w < WORKLOADS; w++) {
         if (!(workload_rows[w].config & FEW) || !runs(o, t, (enum workload)w, config)) continue;
-        lanes[n++] = (struct lane){.target = t, .p = p, .w = (enum workload)w};
-        if (t == TALLYD && config & FSYNC) lanes[n++] = (struct lane){.target = DISK, .p = p, .w = (enum workload)w};
+        lanes[n++] = (struct lane){.target = t, .p = &p[t], .w = (enum workload)w};
+        if (t != TALLYD || !(config & FSYNC)) continue;
+        lanes[n++] = (struct lane){.target = DISK, .p = &p[t], .w = (enum workload)w};
+        lanes[n++] = (struct lane){.target = SYNCED, .p = &p[SYNCED], .w = (enum workload)w};
     }
     return take_turns(o, lanes, n, false, m);
 }
@@ -298,7 +302,7 @@ static int measure_config(const struct bench_options *o, unsigned config, bool b
     int rc = start_all(o, config, backwards, p);
     for (int w = 0; w < WORKLOADS && !rc; w++)
         if (o->against || !(workload_rows[w].config & FEW)) rc = run_beside(o, (enum workload)w, config, p, backwards, m);
-    for (int t = TALLYD; t < TARGETS && !rc && !o->against; t++) rc = run_few(o, (enum target)t, config, &p[t], m);
+    for (int t = TALLYD; t < TARGETS && !rc && !o->against; t++) rc = run_few(o, (enum target)t, config, p, m);
     for (int t = CANNED; t < BESIDE; t++) proc_stop(&p[t]);
     return rc;
 }

@@ -10,7 +10,7 @@
 
 #include "tests/bench/drive.h"
 
-enum target { CANNED, ROCKSDB, DISK, TALLYD, AGAINST, BESIDE, TARGETS };
+enum target { CANNED, ROCKSDB, DISK, SYNCED, TALLYD, AGAINST, BESIDE, TARGETS };
 
 #define MEASURE_LOOPS "4" /* of LOOPS4 */
 

@@ -124,7 +124,7 @@ static void put_intro(const struct report *r, const struct sheet *s) {
 /* ---- plots ---- */
 
 static const char *colour_of(enum target t) {
-    static const char *const colours[TARGETS] = {[CANNED] = "#bbb", [ROCKSDB] = "#888", [DISK] = "#8d6e63", [TALLYD] = "#1663a5", [AGAINST] = "#2e7d32", [BESIDE] = "#d2691e"};
+    static const char *const colours[TARGETS] = {[CANNED] = "#bbb", [ROCKSDB] = "#888", [DISK] = "#8d6e63", [SYNCED] = "#bcaaa4", [TALLYD] = "#1663a5", [AGAINST] = "#2e7d32", [BESIDE] = "#d2691e"};
     return colours[t];
 }
 

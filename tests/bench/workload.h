@@ -6,7 +6,7 @@
 enum { LOAD_POINTS = 100000, LOAD_SLICES = 1000, LOAD_SLICE_ROWS = 100, LOAD_VALUES = 5, LOAD_VALUE_BYTES = 20 };
 enum { LOAD_WIDE = 4, LOAD_PAGE_ROWS = 5000, LOAD_FOLDED = 1000, LOAD_COUNTERS = 10000 };
 /* Prepared ids when there is no PREPARE: the first byte tells a ceiling server which statement it is. */
-enum { LOAD_ID_READ = 'r', LOAD_ID_INSERT = 'i', LOAD_ID_SLICE = 's' };
+enum { LOAD_ID_READ = 'r', LOAD_ID_INSERT = 'i', LOAD_ID_SLICE = 's', LOAD_ID_MERGED = 'm', LOAD_ID_UPDATE = 'u' };
 
 enum statement {
 #define STATEMENT(id, rows, text) ST_##id,
