@@ -72,7 +72,7 @@ static void set_options(struct ceiling_store *s) {
     s->table = rocksdb_block_based_options_create();
     s->cache = rocksdb_cache_create_lru((size_t)CEILING_CACHE_MB << 20);
     rocksdb_block_based_options_set_block_cache(s->table, s->cache);
-    rocksdb_block_based_options_set_block_size(s->table, 16384);
+    rocksdb_block_based_options_set_block_size(s->table, 8192);
     rocksdb_block_based_options_set_checksum(s->table, 4); /* XXH3, as the engine has it */
     rocksdb_block_based_options_set_filter_policy(s->table, rocksdb_filterpolicy_create_bloom_full(10));
     rocksdb_options_set_block_based_table_factory(s->options, s->table);
