@@ -145,14 +145,17 @@ static struct cql_statement *compile_once(struct cql_request *r, struct slice qu
     return s;
 }
 
-static enum cql_outcome run_query(struct cql_request *r) {
-    const char *keyspace;
-    if (default_keyspace(r, &keyspace)) return CQL_FAILED;
+static enum cql_outcome run_text(struct cql_request *r, struct slice query, const char *keyspace) {
     r->schema = catalog_schema(r->db->options.catalog);
-    struct cql_statement *s = compile_once(r, r->query, keyspace);
+    struct cql_statement *s = compile_once(r, query, keyspace);
     if (!s || check_values(r, &s->binds) || cql_permit(r, s)) return CQL_FAILED;
     if (loop_share_exceeded_by_values(r, s)) return CQL_OFFLOAD;
     return statement_run(r, s);
+}
+
+static enum cql_outcome run_query(struct cql_request *r) {
+    const char *keyspace;
+    return default_keyspace(r, &keyspace) ? CQL_FAILED : run_text(r, r->query, keyspace);
 }
 
 static enum cql_outcome run_prepare(struct cql_request *r) {
@@ -174,6 +177,7 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     r->statement = prepared_get(r->db, r->prepared_id, r->err);
     if (!r->statement) return CQL_FAILED;
     const struct cql_statement *s = prepared_statement(r->statement);
+    if (UNLIKELY(s->late)) return run_text(r, prepared_query(r->statement), prepared_keyspace(r->statement));
     if (s->table && s->table->virt) r->schema = catalog_schema(r->db->options.catalog);
     r->stmt_kind = s->kind;
     r->fingerprint = prepared_query(r->statement);

@@ -5,6 +5,7 @@
  * (least recently used first, about), or forgets it: at once when a table of the statement is dropped or gets other columns, as
  * Cassandra does, so that the client is told UNPREPARED and learns what the statement is now. Other changes of the table (a default
  * TTL) make the next EXECUTE compile the text again.
+ * A change of the schema is only checked (statement_ops.check), and compiled when it runs.
  * Looking one up takes no lock: readers mark themselves in a counter of their stripe, and whoever unlinks an entry waits until
  * each counter has been zero once before it drops the cache's reference.
  */

@@ -66,13 +66,19 @@ struct cql_statement *cql_compile(struct compile *c, const struct ast_stmt *ast)
         return NULL;
     }
     struct cql_statement *s = statement_compile(c, ast, ops);
-    if (!s || compat_check(c, ast)) return NULL;
+    if (!s || (!s->late && compat_check(c, ast))) return NULL;
     s->compat = c->compat;
     s->compat.notes = NULL;
     return s;
 }
 
 /* ---- USE ---- */
+
+static int use_check(struct compile *c, const struct ast_stmt *ast) {
+    (void)c;
+    (void)ast;
+    return 0;
+}
 
 static int use_compile(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     (void)out;
@@ -99,4 +105,4 @@ static enum cql_outcome use_run(struct cql_request *r, const struct cql_statemen
     return CQL_DONE;
 }
 
-static const struct statement_ops use_ops = {.compile = use_compile, .run = use_run};
+static const struct statement_ops use_ops = {.compile = use_compile, .run = use_run, .check = use_check};

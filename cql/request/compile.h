@@ -42,6 +42,7 @@ struct compile {
     struct bind_specs *binds;
     struct compat compat;  /* whose use it is: the statement, once its table is known that, too */
     struct table_use *tables; /* those that statement_table found */
+    bool prepares;         /* for PREPARE, which looks at less of a change of the schema (statement_ops.check) */
     bool in_batch;         /* what is compiled is a statement of a batch, which checks some of it when it has all (cql/write/batch.c) */
     struct err *err;
     int64_t now_us; /* the timestamp literal "now": of when the statement is compiled, as in Cassandra */

@@ -18,7 +18,8 @@ struct cql_statement *statement_compile(struct compile *c, const struct ast_stmt
     s->ops = ops;
     s->ast = ast;
     s->schema = c->schema;
-    if (ops->compile(c, ast, s)) return NULL;
+    s->late = c->prepares && ops->check;
+    if (s->late ? ops->check(c, ast) : ops->compile(c, ast, s)) return NULL;
     s->tables = c->tables;
     s->compat = c->compat;
     s->compat.notes = NULL; /* it may outlive the request */

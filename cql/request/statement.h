@@ -22,6 +22,7 @@ struct cql_statement {
     struct bind_specs binds;
     bool works_on_values;              /* some marker is for a collection, tuple, vector, varint or decimal, or stands in JSON or beside a function: its value
                                           costs more than its bytes */
+    bool late;                         /* only checked: it is compiled when it runs, each time */
     struct result_meta result;         /* n 0: no rows */
     uint32_t n_pk;                     /* see prepared_info */
     uint16_t *pk_indexes;
@@ -36,6 +37,8 @@ struct statement_ops {
     enum cql_outcome (*run)(struct cql_request *r, const struct cql_statement *s);
     /* The next part, after a run or a more that answered CQL_AGAIN; NULL where run never does. */
     enum cql_outcome (*more)(struct cql_request *r, const struct cql_statement *s);
+    /* What PREPARE says of it, where Cassandra looks at all else when the statement runs; NULL: what compile says. */
+    int (*check)(struct compile *c, const struct ast_stmt *ast);
 };
 
 /* Compiles a tree with the functions of its kind. */

@@ -57,6 +57,8 @@ const char *ddl_keyspace(struct compile *c, const struct ast_name *name) {
     return NULL;
 }
 
+int ddl_check(struct compile *c, const struct ast_name *name) { return ddl_keyspace(c, name) ? 0 : -1; }
+
 int ddl_permit(struct compile *c, const struct cql_statement *s) { return c->permit ? c->permit(c->asked_by, s) : 0; }
 
 int ddl_refuse(struct compile *c, const char *feature) { return err_invalid(c->err, "%s is not yet supported.", feature); }

@@ -17,6 +17,8 @@ enum cql_outcome ddl_more(struct cql_request *r, const struct cql_statement *s);
 const char *ddl_keyspace(struct compile *c, const struct ast_name *name) MUST_CHECK;
 /* -1: whoever asks may not do it. Asked once the plan names what it is done to, as Cassandra asks: before what is there, and what is wrong with it, is told. */
 int ddl_permit(struct compile *c, const struct cql_statement *s) MUST_CHECK;
+/* What PREPARE says of a statement that names something of a keyspace: -1 if it names none and there is no other. */
+int ddl_check(struct compile *c, const struct ast_name *name) MUST_CHECK;
 int ddl_refuse(struct compile *c, const char *feature); /* -1, "<feature> is not yet supported." */
 int ddl_refuse_system(struct compile *c, const struct catalog_change *change) MUST_CHECK; /* -1: it is of one of the server's own keyspaces; told before what else is wrong */
 int ddl_refuse_mask(struct compile *c);                 /* -1, as a Cassandra without dynamic data masking, which is how it comes */

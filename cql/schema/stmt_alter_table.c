@@ -113,15 +113,19 @@ static int drop_mask(struct compile *c, const struct ast_alter_table *a, const s
     return err_invalid(c->err, "Column with name '%s' doesn't exist on table '%s'", a->columns[0].name, table->name);
 }
 
+/* Told before what is there. */
+static int check_first(struct compile *c, const struct ast_alter_table *a) {
+    if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
+    return a->op == ALTER_TABLE_WITH ? table_props_kinds(c, &a->props) : 0;
+}
+
 static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     const struct ast_alter_table *a = &ast->alter_table;
     struct catalog_change *change = ddl_change_new(c, CATALOG_ALTER_TABLE, out);
     if (!change || !(change->keyspace = ddl_keyspace(c, &a->table))) return -1;
     change->name = a->table.name;
     change->conditional = a->if_exists;
-    if (ddl_refuse_system(c, change) || ddl_permit(c, out)) return -1;
-    if (a->op == ALTER_TABLE_MASK) return ddl_refuse_mask(c);
-    if (a->op == ALTER_TABLE_WITH && table_props_kinds(c, &a->props)) return -1;
+    if (ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, a)) return -1;
     const struct schema_table *table = schema_table_any(c->schema, change->keyspace, change->name);
     if (!table || table->keyspace->is_system) return 0; /* the catalogue says what is to be said */
     switch (a->op) {
@@ -139,4 +143,9 @@ static int compile_alter_table(struct compile *c, const struct ast_stmt *ast, st
     return 0;
 }
 
-const struct statement_ops alter_table_ops = {compile_alter_table, ddl_run, ddl_more};
+static int check_alter_table(struct compile *c, const struct ast_stmt *ast) {
+    const struct ast_alter_table *a = &ast->alter_table;
+    return ddl_check(c, &a->table) || check_first(c, a) ? -1 : 0;
+}
+
+const struct statement_ops alter_table_ops = {compile_alter_table, ddl_run, ddl_more, check_alter_table};

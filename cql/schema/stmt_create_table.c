@@ -223,6 +223,14 @@ static int check_counter_options(const struct create *t, const struct catalog_ch
     return 0;
 }
 
+/* Options of the wrong kind, and masks, are told before what is there. */
+static int check_first(struct compile *c, const struct ast_create_table *a) {
+    if (table_props_kinds(c, &a->props)) return -1;
+    for (uint32_t i = 0; i < a->n_columns; i++)
+        if (a->columns[i].mask) return ddl_refuse_mask(c);
+    return 0;
+}
+
 static int compile_create_table(struct compile *c, const struct ast_stmt *ast, struct cql_statement *out) {
     struct create t = {.c = c, .ast = &ast->create_table, .name = ast->create_table.table.name};
     struct catalog_change *change = ddl_change_new(c, CATALOG_CREATE_TABLE, out);
@@ -230,10 +238,7 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     change->keyspace = t.keyspace;
     change->name = t.name;
     change->conditional = t.ast->if_not_exists;
-    if (check_read(&t) || ddl_refuse_system(c, change) || ddl_permit(c, out) || table_props_kinds(c, &t.ast->props)) return -1;
-    for (uint32_t i = 0; i < t.ast->n_columns; i++)
-        if (t.ast->columns[i].mask) return ddl_refuse_mask(c);
-    if (check_existence(&t)) return -1;
+    if (check_read(&t) || ddl_refuse_system(c, change) || ddl_permit(c, out) || check_first(c, t.ast) || check_existence(&t)) return -1;
     if (take_options(&t, change) || declare_columns(&t) || add_key(&t) || apply_order(&t) || add_rest(&t)) return -1;
     if (check_compact(&t) || table_id(t.c, &t.ast->props, change) || check_counter_options(&t, change) || check_name(&t)) return -1;
     if (t.ast->props.compact_storage) return ddl_refuse(c, "COMPACT STORAGE");
@@ -242,4 +247,9 @@ static int compile_create_table(struct compile *c, const struct ast_stmt *ast, s
     return 0;
 }
 
-const struct statement_ops create_table_ops = {compile_create_table, ddl_run, ddl_more};
+static int check_create_table(struct compile *c, const struct ast_stmt *ast) {
+    struct create t = {.c = c, .ast = &ast->create_table, .name = ast->create_table.table.name};
+    return ddl_check(c, &t.ast->table) || check_read(&t) || check_first(c, t.ast) ? -1 : 0;
+}
+
+const struct statement_ops create_table_ops = {compile_create_table, ddl_run, ddl_more, check_create_table};

@@ -10,4 +10,6 @@ static int compile_drop_table(struct compile *c, const struct ast_stmt *ast, str
     return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
 }
 
-const struct statement_ops drop_table_ops = {compile_drop_table, ddl_run, ddl_more};
+static int check_drop_table(struct compile *c, const struct ast_stmt *ast) { return ddl_check(c, &ast->drop.name); }
+
+const struct statement_ops drop_table_ops = {compile_drop_table, ddl_run, ddl_more, check_drop_table};

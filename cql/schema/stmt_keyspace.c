@@ -140,6 +140,12 @@ static int compile_drop(struct compile *c, const struct ast_stmt *ast, struct cq
     return ddl_refuse_system(c, change) || ddl_permit(c, out) ? -1 : 0;
 }
 
-const struct statement_ops create_keyspace_ops = {compile_create, ddl_run, ddl_more};
-const struct statement_ops alter_keyspace_ops = {compile_alter, ddl_run, ddl_more};
-const struct statement_ops drop_keyspace_ops = {compile_drop, ddl_run, ddl_more};
+static int check(struct compile *c, const struct ast_stmt *ast) {
+    (void)c;
+    (void)ast;
+    return 0;
+}
+
+const struct statement_ops create_keyspace_ops = {compile_create, ddl_run, ddl_more, check};
+const struct statement_ops alter_keyspace_ops = {compile_alter, ddl_run, ddl_more, check};
+const struct statement_ops drop_keyspace_ops = {compile_drop, ddl_run, ddl_more, check};
