@@ -30,7 +30,7 @@ static struct slice class_of(struct compile *c, const struct cql_type *t) {
 }
 
 static const struct function *find(struct compile *c, const struct receiver *column, const struct ast_column_mask *mask) {
-    struct ast_expr value = {.kind = EXPR_LITERAL, .text = class_of(c, column->type)};
+    struct ast_expr value = {.kind = EXPR_LITERAL, .literal = LIT_HEX, .text = class_of(c, column->type)}; /* quoted as it is */
     struct ast_expr call = {.kind = EXPR_CALL, .keyspace = mask->function.keyspace, .name = mask->function.name, .n_args = mask->n_args + 1};
     const struct cql_type **known = ARENA_ARRAY(c->arena, call.n_args, const struct cql_type *);
     call.args = ARENA_ARRAY(c->arena, call.n_args, struct ast_expr *);

@@ -46,20 +46,18 @@ static void print_cast(const struct ast_expr *x, struct buf *b) {
 }
 
 static void print_element(const struct ast_expr *x, struct buf *b) {
-    const struct ast_expr *at = x->args[1];
     selector_print_name(x->args[0], b);
     buf_u8(b, '[');
-    if (at->kind == EXPR_LITERAL && at->literal == LIT_STRING) buf_printf(b, "'%.*s'", SLICE_FMT(at->text));
-    else ast_print_expr(at, b);
+    ast_quote_expr(x->args[1], b);
     buf_u8(b, ']');
 }
 
 static void print_range(const struct ast_expr *x, struct buf *b) {
     selector_print_name(x->args[0], b);
     buf_u8(b, '[');
-    if (x->args[1]) ast_print_expr(x->args[1], b);
+    if (x->args[1]) ast_quote_expr(x->args[1], b);
     buf_put_str(b, "..");
-    if (x->args[2]) ast_print_expr(x->args[2], b);
+    if (x->args[2]) ast_quote_expr(x->args[2], b);
     buf_u8(b, ']');
 }
 
@@ -97,7 +95,7 @@ void selector_print_name(const struct ast_expr *x, struct buf *b) {
         buf_u8(b, '-');
         selector_print_name(x->args[0], b);
         return;
-    default: ast_print_expr(x, b);
+    default: ast_quote_expr(x, b);
     }
 }
 

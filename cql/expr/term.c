@@ -73,10 +73,19 @@ static struct receiver item_receiver(struct compile *c, const struct receiver *t
     return (struct receiver){.keyspace = to->keyspace, .table = to->table, .name = name ? name : "", .type = type};
 }
 
+/* Cassandra says so of a list wherever it asks what a list may be. */
+static bool refuse_list(struct compile *c, const struct ast_expr *x, const struct cql_type *wanted) {
+    if (x->kind != EXPR_LIST || wanted->id == CQL_LIST || wanted->id == CQL_VECTOR) return false;
+    struct slice type = cqli_type_text(c, wanted);
+    err_invalid(c->err, "Unexpected receiver type '%.*s'; only list and vector are expected", SLICE_FMT(type));
+    return true;
+}
+
 static int refuse_item(struct compile *c, const struct ast_expr *item, const struct cql_type *wanted, const struct receiver *whole, uint32_t i) {
     static const char *const kinds[CQL_TYPES] = {[CQL_LIST] = "list", [CQL_SET] = "set", [CQL_VECTOR] = "vector", [CQL_MAP] = "map"};
     const struct cql_type *t = whole->type;
     struct slice type = cqli_type_text(c, wanted), text = cqli_expr_text(c, item);
+    if (!c->scope && refuse_list(c, item, wanted)) return -1;
     if (t->id == CQL_TUPLE)
         return err_invalid(c->err, "Invalid tuple literal for %s: component %u is not of type %.*s", whole->name, i, SLICE_FMT(type));
     if (t->id == CQL_UDT)
@@ -163,15 +172,14 @@ static struct term *compile_udt(struct compile *c, const struct ast_expr *x, con
 }
 
 static struct term *compile_list(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
-    struct slice type = cqli_type_text(c, to->type);
+    if (refuse_list(c, x, to->type)) return NULL;
     if (to->type->id == CQL_VECTOR && x->n_args != to->type->dimension) {
+        struct slice type = cqli_type_text(c, to->type);
         err_invalid(c->err, "Invalid vector literal for %s of type %.*s; expected %u elements, but given %u", to->name, SLICE_FMT(type),
                     to->type->dimension, x->n_args);
         return NULL;
     }
-    if (to->type->id == CQL_VECTOR || to->type->id == CQL_LIST) return compile_items(c, x, to, depth);
-    err_invalid(c->err, "Unexpected receiver type '%.*s'; only list and vector are expected", SLICE_FMT(type));
-    return NULL;
+    return compile_items(c, x, to, depth);
 }
 
 static struct term *compile_tuple(struct compile *c, const struct ast_expr *x, const struct receiver *to, uint32_t depth) {
@@ -228,6 +236,7 @@ static struct term *compile_hint(struct compile *c, const struct ast_expr *x, co
     if (!type) return NULL;
     struct slice inner = cqli_expr_text(c, x->args[0]), name = cqli_type_text(c, type), want = cqli_type_text(c, to->type);
     if (cqli_fits(c, x->args[0], type, to, depth + 1) == MATCH_NO) {
+        if (refuse_list(c, x->args[0], type)) return NULL;
         err_invalid(c->err, "Cannot cast value %.*s to type %.*s", SLICE_FMT(inner), SLICE_FMT(name));
         return NULL;
     }

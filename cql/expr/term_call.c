@@ -39,21 +39,22 @@ static uint32_t argument_items(void *arg, uint32_t i) {
     return a->args[i]->kind == EXPR_LIST ? a->args[i]->n_args : 0;
 }
 
-static const struct function *find_cast(struct compile *c, const struct ast_expr *x, struct arguments *a, const struct function_args *args) {
+static const struct function *find_cast(struct compile *c, const struct ast_expr *x, struct arguments *a, const struct function_args *args, const struct receiver *to) {
     const struct cql_type *type = compile_type(c, x->type);
     if (!type) return NULL;
     const struct cql_type *from = argument_type(a, 0);
     bool says_nothing = x->args[0]->kind == EXPR_BIND || x->args[0]->kind == EXPR_NULL;
     bool identity = from ? cql_type_eq(from, type) : !says_nothing && argument_fits(a, 0, type) != MATCH_NO;
-    if (identity) return function_new(c, "cast", type, &type, 1, function_as_blob);
+    if (identity && c->scope) return function_new(c, "cast", type, &type, 1, function_as_blob);
     if (strcmp(x->type->name, "varchar") == 0) { /* Cassandra has casts by this name for what needs none alone */
         struct slice what = cqli_expr_text(c, x->args[0]);
-        err_invalid(c->err, "%.*s cannot be cast to varchar", SLICE_FMT(what));
+        if (c->scope) err_invalid(c->err, "%.*s cannot be cast to varchar", SLICE_FMT(what));
+        else err_invalid(c->err, "Unknown function system.cast_as_varchar called");
         return NULL;
     }
     struct slice text = cqli_type_text(c, type);
     const char *name = text.n ? arena_printf(c->arena, "cast_as_%.*s", SLICE_FMT(text)) : NULL;
-    return name ? function_resolve(c, "system", name, args, NULL) : (err_nomem(c->err), NULL);
+    return name ? function_resolve(c, "system", name, args, to) : (err_nomem(c->err), NULL);
 }
 
 const struct function *cqli_find_call(struct compile *c, const struct ast_expr *x, const struct cql_type *const *known, const struct receiver *to,
@@ -64,7 +65,7 @@ const struct function *cqli_find_call(struct compile *c, const struct ast_expr *
         err_invalid(c->err, "Too many arguments, or calls nested too deep");
         return NULL;
     }
-    if (x->kind == EXPR_CAST) return find_cast(c, x, &a, &args);
+    if (x->kind == EXPR_CAST) return find_cast(c, x, &a, &args, to);
     if (x->kind == EXPR_NEG) return function_resolve(c, "system", "_negate", &args, to);
     if (x->kind == EXPR_CALL) return function_resolve(c, x->keyspace, x->name, &args, to);
     bool has_marker = x->args[0]->kind == EXPR_BIND || x->args[1]->kind == EXPR_BIND;

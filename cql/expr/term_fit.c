@@ -11,33 +11,11 @@ static bool may_go_on(struct compile *c, uint32_t depth) {
 
 /* ---- texts ---- */
 
-static struct slice source_text(const struct ast_expr *x) {
-    if (x->kind == EXPR_NULL) return slice_str("NULL");
-    if (x->source.n) return x->source;
-    return x->kind == EXPR_BIND ? slice_str("?") : x->text;
-}
-
-/* A call of a value is told in lower case, as it was looked up. */
-static void print_call(const struct ast_expr *x, struct buf *out) {
-    if (x->kind != EXPR_CALL) {
-        buf_put_slice(out, source_text(x));
-        return;
-    }
-    if (x->keyspace) buf_printf(out, "%s.", x->keyspace);
-    buf_printf(out, "%s(", x->name);
-    for (uint32_t i = 0; i < x->n_args; i++) {
-        if (i) buf_put_str(out, ", ");
-        print_call(x->args[i], out);
-    }
-    buf_u8(out, ')');
-}
-
 struct slice cqli_expr_text(struct compile *c, const struct ast_expr *x) {
-    if (!c->scope && x->kind != EXPR_CALL) return source_text(x);
     struct buf b;
     buf_init(&b, 1 << 16);
     if (c->scope) selector_print_name(x, &b);
-    else print_call(x, &b);
+    else ast_quote_expr(x, &b);
     struct slice s = arena_dup(c->arena, buf_slice(&b));
     buf_fini(&b);
     return s.p ? s : slice_str("");

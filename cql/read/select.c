@@ -41,12 +41,22 @@ static bool reached_before_where(const struct schema_table *t, const bool *wante
     return !statics || !others;
 }
 
+/* To Cassandra a map's or user type's literal selects both. */
+static bool has_map(const struct ast_expr *x) {
+    if (x->kind == EXPR_MAP || x->kind == EXPR_UDT) return true;
+    for (uint32_t i = 0; i < x->n_args; i++)
+        if (x->args[i] && has_map(x->args[i])) return true;
+    return false;
+}
+
 /* A name that is unknown, and a call that no function takes, is told before what is wrong with WHERE if Cassandra gets so far then; all else is told
  * behind it: it goes to later, the first of it. */
 static int add_selectors(struct compile *c, struct select_plan *p, const struct ast_select *ast, struct result_column *columns, struct err *later) {
+    bool map_before = false;
     for (uint32_t i = 0; i < ast->n_selectors; i++) {
         const struct ast_selector *x = &ast->selectors[i];
-        bool early = reached_before_where(p->table, c->scope->wanted);
+        bool early = !map_before && reached_before_where(p->table, c->scope->wanted);
+        map_before = map_before || has_map(x->expr);
         c->scope->names_fault = false;
         if (x->expr->kind == EXPR_STAR) {
             for (uint32_t k = 0; k < p->table->n_columns; k++)

@@ -357,6 +357,8 @@ enum stmt_kind cql_parse_kind(struct slice text);
 /* Canonical CQL: parses back to an equal tree. */
 void ast_print(const struct ast_stmt *s, struct buf *out);
 void ast_print_expr(const struct ast_expr *x, struct buf *out);
+/* A value as errors quote it: every marker is a ?. */
+void ast_quote_expr(const struct ast_expr *x, struct buf *out);
 void ast_print_prop(const struct ast_prop_value *v, struct buf *out);
 void ast_print_type(const struct ast_type *t, struct buf *out);
 /* name, or "Name" when it needs quotes (reserved word, capitals, other characters). */

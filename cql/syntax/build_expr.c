@@ -169,9 +169,19 @@ struct ast_expr *cqli_cast(struct parse *p, struct token first, struct ast_expr 
     return c;
 }
 
+/* A hint is of what stands behind it, and what is selected is selected of both: (u) x.a is ((u) x).a. */
 struct ast_expr *cqli_hint(struct parse *p, struct token first, struct ast_type *t, struct ast_expr *x) {
-    struct ast_expr *h = cqli_expr1(p, EXPR_TYPE_HINT, first.text.p, x);
-    h->type = t;
+    bool selects = x->kind == EXPR_FIELD || x->kind == EXPR_ELEMENT || x->kind == EXPR_RANGE;
+    if (p->failed) return x;
+    const uint8_t *end = x->source.p + x->source.n;
+    struct ast_expr *h = selects ? x : cqli_expr1(p, EXPR_TYPE_HINT, first.text.p, x);
+    if (selects) {
+        x->args[0] = cqli_hint(p, first, t, x->args[0]);
+        set_args(p, x, x->n_args, x->args);
+    } else {
+        h->type = t;
+    }
+    h->source = slice_of(first.text.p, (size_t)(end - first.text.p));
     return h;
 }
 

@@ -201,14 +201,14 @@ sel(A) ::= sel(B) SLASH sel(C). { A = cqli_expr2(p, EXPR_DIV, B, C); }
 sel(A) ::= sel(B) PERCENT sel(C). { A = cqli_expr2(p, EXPR_MOD, B, C); }
 sel_group(A) ::= sel_simple(B). { A = B; }
 sel_group(A) ::= MINUS(T) sel_group(B). { A = cqli_expr1(p, EXPR_NEG, T.text.p, B); }
-sel_simple(A) ::= literal(B). { A = B; }
-sel_simple(A) ::= NULL(B). { A = cqli_null(p, B); }
-sel_simple(A) ::= marker(B). { A = B; }
 sel_simple(A) ::= sel_chain(B). { A = B; }
 sel_simple(A) ::= LP(T) sels(B) RP. [PLUS] { A = cqli_seq_expr(p, EXPR_TUPLE, T, B); }
 sel_simple(A) ::= LP(T) sels(B) RP sel_simple(C). { A = cqli_hint_expr(p, T, B, C); }
 sel_simple(A) ::= LP(T) generic(B) RP sel_simple(C). { A = cqli_hint(p, T, B, C); }
 sel_simple(A) ::= CAST(B). { A = cqli_column(p, "cast", B); }
+sel_chain(A) ::= literal(B). { A = B; }
+sel_chain(A) ::= NULL(B). { A = cqli_null(p, B); }
+sel_chain(A) ::= marker(B). { A = B; }
 sel_chain(A) ::= nm(B). { A = cqli_column(p, cqli_ident(p, B), B); }
 sel_chain(A) ::= TOKEN(T) LP sels_opt(B) RP. { A = cqli_call(p, cqli_name(NULL, "token"), T.text.p, B); }
 sel_chain(A) ::= CAST(B) DOT name(C). { A = cqli_field(p, cqli_column(p, "cast", B), C); }

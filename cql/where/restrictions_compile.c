@@ -68,7 +68,7 @@ static struct term *compile_tuple(struct where_builder *b, const struct where_st
         struct buf text;
         buf_init(&text, 4096);
         buf_printf(&text, "Expected %u elements in value tuple, but got %u: ", s->n_columns, x->n_args);
-        ast_print_expr(x, &text);
+        ast_quote_expr(x, &text);
         err_set_buf(b->c->err, ERR_INVALID, &text);
         return NULL;
     }
@@ -132,7 +132,7 @@ static void print_left(const struct ast_relation *rel, struct buf *out) {
     if (list) buf_put_str(out, ")");
     if (!rel->element) return;
     buf_put_str(out, "[");
-    ast_print_expr(rel->element, out);
+    ast_quote_expr(rel->element, out);
     buf_put_str(out, "]");
 }
 
@@ -142,7 +142,7 @@ static int refuse_not_equal(struct where_builder *b, const struct ast_relation *
     buf_put_str(&text, "Unsupported \"!=\" relation: ");
     print_left(rel, &text);
     buf_put_str(&text, " != ");
-    ast_print_expr(rel->value, &text);
+    ast_quote_expr(rel->value, &text);
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
@@ -175,7 +175,7 @@ static int refuse_relation(struct where_builder *b, const struct where_step *s, 
     buf_init(&text, 4096);
     if (like) buf_printf(&text, "LIKE restriction is only supported on properly indexed columns. %s LIKE ", name);
     else buf_printf(&text, "Unsupported \"%s\" relation: %s %s ", op, name, op);
-    if (rel->value) ast_print_expr(rel->value, &text);
+    if (rel->value) ast_quote_expr(rel->value, &text);
     if (like) buf_put_str(&text, " is not valid.");
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
@@ -322,26 +322,24 @@ static int tuple_refused(struct where_builder *b, const struct ast_relation *rel
     if (rel->in_list) buf_u8(&text, '(');
     for (uint32_t i = 0; rel->in_list && i < rel->n_values; i++) {
         if (i) buf_put_str(&text, ", ");
-        ast_print_expr(rel->values[i], &text);
+        ast_quote_expr(rel->values[i], &text);
     }
     if (rel->in_list) buf_u8(&text, ')');
-    else if (rel->value) ast_print_expr(rel->value, &text);
+    else if (rel->value) ast_quote_expr(rel->value, &text);
     return err_set_buf(b->c->err, ERR_INVALID, &text);
 }
 
-static int check_tuple_columns(struct where_builder *b, const struct where_step *s, const struct ast_relation *rel) {
-    for (uint32_t i = 0; i < s->n_columns; i++) {
-        const struct schema_column *col = s->columns[i];
-        if (col->kind != COLUMN_CLUSTERING)
-            return err_invalid(b->c->err, "Multi-column relations can only be applied to clustering columns but was applied to: %s", col->name);
-        for (uint32_t k = 0; k < i; k++) {
-            if (s->columns[k] != col) continue;
-            const char *start = arena_printf(b->c->arena, "Column \"%s\" appeared twice in a relation", col->name);
-            return start ? tuple_refused(b, rel, start) : err_nomem(b->c->err);
-        }
-        if (i && col->position != s->columns[i - 1]->position + 1)
-            return tuple_refused(b, rel, "Clustering columns must appear in the PRIMARY KEY order in multi-column relations");
+/* The column that is added to those before it. */
+static int check_tuple_column(struct where_builder *b, const struct where_step *s, const struct schema_column *col, const struct ast_relation *rel) {
+    if (col->kind != COLUMN_CLUSTERING)
+        return err_invalid(b->c->err, "Multi-column relations can only be applied to clustering columns but was applied to: %s", col->name);
+    for (uint32_t k = 0; k < s->n_columns; k++) {
+        if (s->columns[k] != col) continue;
+        const char *start = arena_printf(b->c->arena, "Column \"%s\" appeared twice in a relation", col->name);
+        return start ? tuple_refused(b, rel, start) : err_nomem(b->c->err);
     }
+    if (s->n_columns && col->position != s->columns[s->n_columns - 1]->position + 1)
+        return tuple_refused(b, rel, "Clustering columns must appear in the PRIMARY KEY order in multi-column relations");
     return 0;
 }
 
@@ -353,8 +351,9 @@ static struct where_step *new_step(struct where_builder *b, const struct ast_rel
         return NULL;
     }
     for (; s->n_columns < rel->n_lhs; s->n_columns++) {
-        s->columns[s->n_columns] = find_column(b, rel->lhs[s->n_columns]);
-        if (!s->columns[s->n_columns]) return NULL;
+        const struct schema_column *col = find_column(b, rel->lhs[s->n_columns]);
+        if (!col || (rel->kind == REL_TUPLE && check_tuple_column(b, s, col, rel))) return NULL;
+        s->columns[s->n_columns] = col;
     }
     return s;
 }
@@ -397,12 +396,12 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
 
 static int add_relation(struct where_builder *b, const struct ast_relation *rel) {
     if (rel->kind == REL_CUSTOM) return err_invalid(b->c->err, "Custom index expressions are not supported yet.");
+    if (rel->kind == REL_TUPLE && rel->op == OP_NEQ) return refuse_not_equal(b, rel);
     struct where_step *s = new_step(b, rel);
     if (!s) return -1;
     if (rel->kind == REL_TOKEN) return add_token(b, s, rel);
     s->tuple = rel->kind == REL_TUPLE;
     if (rel->op == OP_NEQ) return refuse_not_equal(b, rel);
-    if (s->tuple && check_tuple_columns(b, s, rel)) return -1;
     if (compile_step(b, s, rel)) return -1;
     return add_step(b, s);
 }

@@ -323,13 +323,13 @@ static int refuse_operation(struct builder *b, const struct ast_assignment *a, c
     buf_printf(&text, "Invalid operation (%s", a->column);
     if (a->op == ASSIGN_ELEMENT) {
         buf_put_str(&text, "[");
-        ast_print_expr(a->element, &text);
+        ast_quote_expr(a->element, &text);
         buf_put_str(&text, "]");
     }
     if (a->op == ASSIGN_FIELD) buf_printf(&text, ".%s", a->field);
     buf_put_str(&text, " = ");
     if (a->op == ASSIGN_ADD || a->op == ASSIGN_SUB) buf_printf(&text, "%s %s ", a->column, sign);
-    ast_print_expr(a->value, &text);
+    ast_quote_expr(a->value, &text);
     if (a->op == ASSIGN_PREPEND) buf_printf(&text, " %s %s", sign, a->column);
     buf_printf(&text, ") for %s %s", what, a->column);
     return err_set_buf(b->c->err, ERR_INVALID, &text);
@@ -365,7 +365,7 @@ static int map_operand(struct builder *b, const struct ast_assignment *a, struct
     struct buf text;
     buf_init(&text, 4096);
     buf_printf(&text, "Value for a map %s, but was: '", what);
-    ast_print_expr(a->value, &text);
+    ast_quote_expr(a->value, &text);
     buf_u8(&text, '\'');
     err_clear(b->c->err);
     return err_set_buf(b->c->err, ERR_INVALID, &text);
