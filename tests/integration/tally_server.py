@@ -36,10 +36,19 @@ class Server:
         self.host = self.port = self.admin = None
         self.ready = {}  # fields of the ready line
 
-    def start(self):
+    def _begin(self):
         command = [self.binary, "--data-dir", self.folder / "data", "--listen", "127.0.0.1", "--port", "0", "--admin-port", "0", "--api-port", "0", *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def start_and_kill(self, seconds):
+        """Kills it so long after it was begun, whether it is ready or not."""
+        self._begin()
+        time.sleep(seconds)
+        self.kill9()
+
+    def start(self):
+        self._begin()
         for line in self.process.stdout:
             if line.startswith("tallyd ready: "):
                 fields = dict(f.split("=", 1) for f in line[len("tallyd ready: "):].split())

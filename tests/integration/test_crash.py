@@ -8,10 +8,13 @@ from tally_server import ROOT
 sys.path.insert(0, str(ROOT / "tests" / "fault"))
 from crash import Load, Lost, Register, crash  # noqa: E402
 
+KINDS = ["batches", "counters", "ddl", "emptied", "flushes", "large", "lwt", "mortal", "past", "rows", "saved", "slices"]
 
-def test_every_acknowledged_effect_is_there_after_kills_at_random_moments(tmp_path):
-    acknowledged = crash(kills=5, seed=20, folder=tmp_path)
-    assert all(acknowledged[kind] for kind in ("rows", "lwt", "counters", "batches")), acknowledged
+
+@pytest.mark.parametrize("mode, flags", [("cassandra", ()), ("keyspaces", ("--memtables", "1", "--durability", "periodic"))], ids=["long logs", "many files"])
+def test_every_acknowledged_effect_is_there_after_kills_at_random_moments(tmp_path, mode, flags):
+    acknowledged = crash(kills=5, seed=20, folder=tmp_path, mode=mode, flags=flags)
+    assert all(acknowledged[kind] for kind in KINDS if kind not in ("ddl", "flushes")), acknowledged
 
 
 def test_what_is_lost_is_found_out():
@@ -26,4 +29,4 @@ def test_what_is_lost_is_found_out():
     for found in ({}, {1: "a"}, {1: "d"}):
         with pytest.raises(Lost):
             register.check("row", found)
-    assert [n for n in dir(Load) if n.startswith("do_")] == ["do_batches", "do_counters", "do_ddl", "do_flushes", "do_lwt", "do_rows"]
+    assert [n[3:] for n in dir(Load) if n.startswith("do_")] == KINDS
