@@ -24,6 +24,8 @@ enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 /* What opening does with a store that is damaged in front of what was acknowledged: refuse it, or lose the rest. LOOK: refuse it, and touch nothing. */
 enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
+enum { KV_NEAR_MAX = 8 };
+
 struct kv_options {
     const char *data_dir; /* of stores that keep files; created with mode 0700 */
     enum kv_damage damage;
@@ -38,7 +40,8 @@ struct kv_options {
     int (*merge)(void *arg, struct slice a, struct slice b, struct buf *out);
     /* Length of the part of a key that point lookups and prefix scans share; 0: none. */
     size_t (*prefix_len)(struct slice key);
-    /* Keys that have so many first bytes in common lie near one another, and there are few such places: where the next one goes is sought from where the last one went. 0: it is not. */
+    /* Keys that have so many first bytes in common lie near one another: where the next one goes is sought from where the last one went. At most KV_NEAR_MAX; 0: it is not. A store that holds too many
+     * such places for that to pay when it is opened does without. */
     size_t near_len;
     /* Asked for values while the store rewrites all of its files; KV_CHANGE: the new value is in out. May be NULL. */
     enum kv_verdict (*filter)(void *arg, struct slice key, struct slice value, struct buf *out);

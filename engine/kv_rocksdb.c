@@ -795,16 +795,70 @@ static const struct kv_ops rocks_ops = {
     .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
 };
 
-/* Each place that is remembered takes some 300 bytes of a memtable. The C API has no function for it. */
-static int remember_places(struct rocks *r, struct err *e) {
-    char what[100], *text = NULL;
-    if (!r->o.near_len) return 0;
+/* ---- places that memtables remember (near_len) ---- */
+
+/* The C API has no function for it. */
+static rocksdb_options_t *with_places(const struct rocks *r, char **text) {
+    char what[100];
     rocksdb_options_t *with = rocksdb_options_create();
     snprintf(what, sizeof(what), "memtable_insert_with_hint_prefix_extractor=fixed:%zu", r->o.near_len);
-    rocksdb_get_options_from_string(r->options, what, with, &text);
-    rocksdb_options_destroy(r->options);
-    r->options = with;
-    return text ? failed(text, "the store's options are wrong", e) : 0;
+    rocksdb_get_options_from_string(r->options, what, with, text);
+    return with;
+}
+
+/* The least key behind all that begin as this one does. False: none is. */
+static bool next_beginning(uint8_t *p, size_t n) {
+    while (n && p[n - 1] == UINT8_MAX) p[--n] = 0;
+    if (n) p[n - 1]++;
+    return n > 0;
+}
+
+/* How many beginnings of n bytes keys have, or most of them. What cannot be read is told to who asks for it later, and what is read leaves nothing in the cache. */
+static size_t count_beginnings(struct rocks *r, size_t n, size_t most) {
+    uint8_t at[KV_NEAR_MAX] = {0};
+    size_t found = 0;
+    rocksdb_readoptions_t *o = read_options(ENG_TIER_ANY);
+    rocksdb_readoptions_set_total_order_seek(o, 1);
+    rocksdb_readoptions_set_fill_cache(o, 0);
+    rocksdb_iterator_t *i = rocksdb_create_iterator(r->db, o);
+    rocksdb_iter_seek_to_first(i);
+    for (bool more = true; more && found < most && rocksdb_iter_valid(i); found++) {
+        struct slice key;
+        key.p = (const uint8_t *)rocksdb_iter_key(i, &key.n);
+        memset(at, 0, n);
+        memcpy(at, key.p, key.n < n ? key.n : n);
+        more = next_beginning(at, n);
+        rocksdb_iter_seek(i, (const char *)at, n);
+    }
+    rocksdb_iter_destroy(i);
+    rocksdb_readoptions_destroy(o);
+    return found;
+}
+
+/* Whether what is stored may have more places than a quarter of a memtable holds: written evenly, each of its rows would make one that no other is sought from. Keys that differ in the last of the first near_len
+ * bytes alone are taken to have a place for each value of it. */
+static bool has_many_places(struct rocks *r) {
+    enum { OF = 4, PLACE = 300, VALUES = 256 };
+    size_t may = memtable_bytes(r) / OF / (PLACE * VALUES);
+    return count_beginnings(r, r->o.near_len - 1, may + 1) > may;
+}
+
+static int open_db(struct rocks *r, bool places, struct err *e) {
+    char *text = NULL;
+    rocksdb_options_t *o = places ? with_places(r, &text) : r->options;
+    if (!text) r->db = rocksdb_open(o, r->rows, &text);
+    if (places) rocksdb_options_destroy(o);
+    return text ? failed(text, "cannot open the data folder", e) : 0;
+}
+
+/* What is stored is known once the store is open. */
+static int open_with_places(struct rocks *r, struct err *e) {
+    assert(r->o.near_len <= KV_NEAR_MAX);
+    if (open_db(r, true, e)) return -1;
+    if (!has_many_places(r)) return 0;
+    rocksdb_close(r->db);
+    r->db = NULL;
+    return open_db(r, false, e);
 }
 
 static int open_store(struct rocks *r, struct err *e) {
@@ -822,10 +876,8 @@ static int open_store(struct rocks *r, struct err *e) {
     set_options(r);
     rocksdb_options_set_create_if_missing(r->options, !found.store);
     count_nothing();
-    if (kv_replay(r->options, r->rows, r->o.near_len && found.range_from >= r->o.near_len, e) || remember_places(r, e)) return -1;
-    char *text = NULL;
-    r->db = rocksdb_open(r->options, r->rows, &text);
-    if (text) return failed(text, "cannot open the data folder", e);
+    if (kv_replay(r->options, r->rows, r->o.near_len && found.range_from >= r->o.near_len, e)) return -1;
+    if (r->o.near_len ? open_with_places(r, e) : open_db(r, false, e)) return -1;
     kv_trim_init(&r->trim, r->db);
     return write_stamp(r, e);
 }

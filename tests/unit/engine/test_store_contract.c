@@ -1,4 +1,5 @@
 /* What engine/kv.h promises, on both stores; and that engines which share a store rely on nothing that only its one writer could know. */
+#include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -606,6 +607,56 @@ static void test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_i
     model->ops->close(model);
 }
 
+/* The number of the newest log: each memtable begins one. */
+static long newest_log(const struct world *w) {
+    char path[96];
+    long newest = 0;
+    snprintf(path, sizeof(path), "%s/rows", w->path);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *f; (f = readdir(d));)
+        if (strstr(f->d_name, ".log") && atol(f->d_name) > newest) newest = atol(f->d_name);
+    closedir(d);
+    return newest;
+}
+
+/* Over so many tables evenly, in memtables of 1 MB, once the store has rows of each and is opened again; how many memtables were filled. */
+static int memtables_of_rows(struct world *w, uint32_t tables) {
+    enum { MANY = 60000, SOME = 32 };
+    struct kv_options o = {.data_dir = w->path, .merge = join, .near_len = NEAR, .memtable_bytes = 1 << 20, .write_through = true};
+    int n = -1;
+    long log = 0;
+    for (uint32_t i = 0; i < MANY + tables; i++) {
+        uint8_t key[32] = {0};
+        uint64_t random = (i + 1) * 0x9e3779b97f4a7c15ull;
+        if (i == 0 || i == tables) {
+            w->kv->ops->close(w->kv);
+            w->kv = kv_rocksdb_open(&o, &w->e);
+            assert_non_null(w->kv);
+        }
+        store_u32(key, 1000 * tables + i % tables);
+        store_u64(key + 4, random ^ random >> 29);
+        struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+        assert_int_equal(w->kv->ops->batch_put(b, slice_of(key, sizeof(key)), slice_str("value")), 0);
+        while (w->kv->ops->write(w->kv, b, false, &w->e) == KV_BUSY) usleep(1000);
+        w->kv->ops->batch_free(b);
+        if (i >= tables && i % SOME == 0 && newest_log(w) != log) {
+            log = newest_log(w);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* A place takes more than most rows: those of many tables, written evenly, would fill memtables with places. */
+static void test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one(void **state) {
+    struct world *w = *state;
+    int few = memtables_of_rows(w, 1), many = memtables_of_rows(w, 100), more = memtables_of_rows(w, 400);
+    assert_true(few > 2);
+    assert_in_range(many, few - 1, few * 3 / 2);
+    assert_in_range(more, few - 1, few * 3 / 2);
+}
+
 static struct eng *open_copy(struct world *w) {
     struct eng *eng = eng_open(&(struct eng_options){.data_dir = w->copy, .durability = ENG_FSYNC, .clock = &clock_real}, &w->e);
     assert_non_null(eng);
@@ -712,6 +763,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_large_load_is_whole_after_a_restart, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_ranges_are_dropped_between_writes_whose_places_are_remembered, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_row_between_dropped_tables_is_not_missed, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
