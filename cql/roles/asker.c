@@ -1,5 +1,7 @@
 #include "cql/roles/roles.h"
 
+#include "cql/expr/term.h"
+
 int asker_init(struct asker *a, struct cql_request *r, const struct role_set *roles) {
     *a = (struct asker){.r = r, .roles = roles, .role = r->session->role};
     if (!r->db->options.access || !a->role) return err_set(r->err, ERR_UNAUTHORIZED, "You have to be logged in and not anonymous to perform this request");
@@ -29,14 +31,25 @@ static int refuse_unknown(struct compile *c, const char *kind, struct slice name
     return err_invalid(c->err, "Resource <%s %.*s> doesn't exist", kind, SLICE_FMT(name));
 }
 
-static int resource_of(struct compile *c, const struct ast_resource *from, struct resource *out) {
+/* There is none but those of the server's own, of which nobody grants anything. */
+static int refuse_function(struct compile *c, const struct ast_resource *from, bool listed) {
+    const char *keyspace = from->name.keyspace;
+    if (!keyspace) return err_invalid(c->err, "In this context function name must be explictly qualified by a keyspace");
+    if (from->n_args && !schema_keyspace_find(c->schema, keyspace)) return err_set(c->err, ERR_CONFIG, "Keyspace %s doesn't exist", keyspace);
+    for (uint32_t i = 0; i < from->n_args; i++)
+        if (!compile_type_in(c, keyspace, from->arg_types[i])) return -1;
+    if (!listed && strcmp(keyspace, "system") == 0) return err_invalid(c->err, "Altering permissions on builtin functions is not supported");
+    return refuse_unknown(c, "function", slice_str(from->name.name));
+}
+
+static int resource_of(struct compile *c, const struct ast_resource *from, bool listed, struct resource *out) {
     static const enum resource_kind kinds[] = {
         [RESOURCE_ALL_KEYSPACES] = RESOURCE_OF_ALL_KEYSPACES, [RESOURCE_KEYSPACE] = RESOURCE_OF_KEYSPACE, [RESOURCE_ALL_TABLES] = RESOURCE_OF_ALL_TABLES,
         [RESOURCE_TABLE] = RESOURCE_OF_TABLE, [RESOURCE_ALL_ROLES] = RESOURCE_OF_ALL_ROLES, [RESOURCE_ROLE] = RESOURCE_OF_ROLE,
         [RESOURCE_ALL_FUNCTIONS] = RESOURCE_OF_ALL_FUNCTIONS, [RESOURCE_ALL_FUNCTIONS_IN] = RESOURCE_OF_ALL_FUNCTIONS_IN,
         [RESOURCE_ALL_MBEANS] = RESOURCE_OF_ALL_MBEANS};
     switch (from->kind) {
-    case RESOURCE_FUNCTION: return refuse_unknown(c, "function", slice_str(from->name.name));
+    case RESOURCE_FUNCTION: return refuse_function(c, from, listed);
     case RESOURCE_MBEAN: case RESOURCE_MBEANS: return refuse_unknown(c, "mbean", from->mbean);
     case RESOURCE_TABLE:
         *out = (struct resource){RESOURCE_OF_TABLE, from->name.keyspace ? from->name.keyspace : c->keyspace, from->name.name};
@@ -55,7 +68,7 @@ int named_permissions(struct compile *c, const struct ast_permissions *p, const 
     *out = (struct named_permissions){.on_any = on->kind == RESOURCE_NONE, .permissions = p->n ? 0 : PERMISSIONS_ALL};
     for (uint32_t i = 0; i < p->n; i++) out->permissions |= 1u << p->items[i];
     if (out->on_any) return 0;
-    if (resource_of(c, on, &out->on)) return -1;
+    if (resource_of(c, on, listed, &out->on)) return -1;
     if (!listed) out->permissions &= resource_permissions(&out->on);
     if (!out->permissions)
         return err_set(c->err, ERR_SYNTAX, "Resource type %s does not support any of the requested permissions", resource_class(&out->on));

@@ -114,9 +114,9 @@ def conditions_in_hash_order(table, statement, tally, cassandra):
     return several and any(wrong) and all(w or n for w, n in zip(wrong, not_applied))
 
 
-@explains("Cassandra does not see what static lists hold in a batch with conditions")
-def static_list_in_a_conditional_batch(table, statement, tally, cassandra):
-    lists = [name for name, type_ in table.static if type_.startswith("list<")]
+@explains("Cassandra does not see what static lists hold in a batch with conditions, nor those of rows without one")
+def list_in_a_conditional_batch(table, statement, tally, cassandra):
+    lists = [name for name, type_ in table.static + table.regular if type_.startswith("list<")]
     return bool(statement.startswith("BEGIN") and " IF " in statement and any(f"{name}[" in statement for name in lists)
                 and re.search(r'"Attempted to (delete|set) an element (from|on) a list which is null', cassandra.error))
 

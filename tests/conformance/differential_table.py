@@ -105,6 +105,7 @@ class Table:
         self.columns = self.pk + self.ck + self.regular + self.static
         self.added = 0
         self.in_batch = False
+        self.dense = False  # many clauses and forms stand together in the statement that is made
 
     def key(self, columns):
         """A key as marked literals. Empty partition keys are refused, and an empty map fails inside Cassandra."""
@@ -129,7 +130,7 @@ class Table:
     # Pieces
 
     def chance(self, p):
-        return self.rng.random() < p
+        return self.rng.random() < (p ** 0.6 if self.dense else p)
 
     def partition(self):
         return self.rng.choice(self.partitions)
@@ -621,6 +622,8 @@ class Table:
     def statement(self):
         if self.next:
             return self.next.pop()
+        self.dense = False
+        self.dense = self.chance(0.2)
         makers = [self.insert, self.update, self.delete, self.batch, self.select, self.alter, self.truncate]
         weights = [20, 18, 10, 8, 44, 1.2, 0.15]
         if self.clock == "server" and not self.counters:

@@ -203,9 +203,13 @@ class Values:
             return a  # Tally reads no class in quotes as a hint of a value
         choices = [f"({type_}){a}"]
         if type_ in ("int", "bigint", "smallint", "tinyint", "varint", "double", "float", "decimal"):
+            source = self.rng.choice(["int", "bigint", "double", "varint"])
+            choices += [f"CAST(({source}){self.literal(source)} AS {type_})"]
             choices += [f"{a} {self.rng.choice('+-*')} {b}", f"-{a}", f"({type_}){a} {self.rng.choice('+-*/%')} ({type_}){b}"]
         if type_ in ("timestamp", "date"):
             choices += [f"{a} + {self.literal('duration')}", f"({type_}){a} - 1d"]
+        if type_ == "text":
+            choices += [f"CAST({self.literal('int')} AS text)", f"CAST((date){self.literal('date')} AS text)"]
         if "<" not in type_ and type_ not in self.user_types and type_ != "blob":
             choices += [f"blobAs{type_}({type_}AsBlob({a}))", f"blob_as_{type_}({type_}_as_blob(({type_}){a}))"]
         if type_ in LITERALS:

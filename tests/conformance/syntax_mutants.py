@@ -8,7 +8,8 @@ left out, doubled, and swapped with the next; and with --random N each token is 
 signs of CQL. With --words the statements are those of syntax_words.cql, with every word of keyword.def in the place of %s. What comes of it is only prepared, so nothing is changed. Both servers must run in the same keyspace of their own, which is
 made for it and dropped again. Answers are compared where either says that the syntax is wrong, with --all everywhere. Differences are
 printed by class: what the two said, with the words of the statement taken out. Where Cassandra's parser fails inside (a null pointer behind its
-own recovery), or goes on reading behind a fault and tells first what it comes to there, the difference is counted as explained. Ends with "N passed, N explained, N failed"; exits non-zero when one failed.
+own recovery, or any other of Java), or goes on reading behind a fault and tells first what it comes to there, or Tally does on purpose what it
+does, the difference is counted as explained. Ends with "N passed, N explained, N failed"; exits non-zero when one failed.
 """
 import argparse
 import collections
@@ -20,14 +21,21 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "cqlt"))
+from render import in_order  # noqa: E402
 from wire import ERRORS, Client, Lost  # noqa: E402
 
 TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$.*?\$\$|[A-Za-z_]\w*|-?\d+(?:\.\d+)?|\+=|-=|<=|>=|!=|\.\.|\S""")
-FAILED_INSIDE = "reason: NullPointerException"
+FAILED_INSIDE = ("reason: NullPointerException", "ServerError: java.lang.")
 # What Cassandra's parser looks at while it reads, behind a fault that it has passed over, too: keyspaces of functions, names of MBeans, whether a
 # permission means anything on a resource, columns that are declared twice. To Tally the statement cannot be read, and that is all.
 TOLD_WHILE_READING = ("ConfigError: Keyspace ks doesn't exist", "SyntaxError: x is not a valid JMX object name",
                       "SyntaxError: Resource type DataResource does not support any of the requested permissions", "Invalid: Duplicate column 'd' declaration for table 'a'")
+# Refused on purpose as soon as they are read, by whatever name: docs/compatibility.md.
+NOT_THERE = re.compile(r"Invalid: ((CREATE|ALTER) (MATERIALIZED VIEW|INDEX|TRIGGER) is|ANN ordering is|COMPACT STORAGE is|Custom index expressions are) not (yet supported|supported yet)\.$")
+# What a role may, and what can be said of one, Tally asks when the statement runs, for whoever runs it; Cassandra asks who prepares it.
+ASKED_OF_WHO_PREPARES = re.compile(r"(Unauthorized: You have to be logged in|Invalid: (org\.apache\.cassandra\.auth\.\w+ doesn't support |ALTER \[ROLE\|USER\] can't be empty))")
+# SCHEMA is KEYSPACE in Cassandra 3.11, which Amazon Keyspaces has, and in every version's documentation.
+OF_SCHEMA = re.compile(r"SyntaxError: line \d+:\d+ no viable alternative at input 'schema' \(\[?(CREATE|ALTER|DROP)\]? ", re.IGNORECASE)
 KEYSPACE = "syntax_mutants"
 SCHEMA = ["CREATE TYPE u (a int, b text)",
           "CREATE TABLE t (k int, c int, v int, w text, s int STATIC, l list<int>, m map<int, int>, e set<int>, f frozen<tuple<int, int>>, u u, PRIMARY KEY (k, c))",
@@ -91,7 +99,7 @@ class Pair:
             answer = client.prepare(statement)
         except Lost as e:
             return f"lost: {e}"
-        return f"{ERRORS.get(answer.code, hex(answer.code))}: {answer.text}" if answer.kind == "error" else answer.kind
+        return f"{ERRORS.get(answer.code, hex(answer.code))}: {in_order(answer.text)}" if answer.kind == "error" else answer.kind
 
     def close(self):
         for client in self.clients:
@@ -115,7 +123,11 @@ def class_of(tally, cassandra):
 
 
 def is_explained(tally, cassandra):
-    return FAILED_INSIDE in cassandra or (cassandra in TOLD_WHILE_READING and tally.startswith("SyntaxError: line "))
+    if any(words in cassandra for words in FAILED_INSIDE) or NOT_THERE.match(tally):
+        return True
+    if tally == "prepared":
+        return bool(ASKED_OF_WHO_PREPARES.match(cassandra) or OF_SCHEMA.match(cassandra))
+    return cassandra in TOLD_WHILE_READING and tally.startswith("SyntaxError: line ")
 
 
 def compare(addresses, statements, everything, found):
