@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 import pytest
-from cassandra import InvalidRequest, Unauthorized
+from cassandra import AlreadyExists, InvalidRequest, Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import SyntaxException
@@ -77,6 +77,20 @@ def test_every_category_is_told_with_its_outcome_and_without_values(audited):
     inserted = {e["statement"] for e in entries(file) if e["category"] == "DML" and e["type"] == "INSERT"}
     assert inserted == {"INSERT INTO k.t (p, v) VALUES (?, ?)", "INSERT INTO k.t(p, v) VALUES(?)"}
     assert all(e["source"] == "127.0.0.1" and e["connection"] for e in entries(file))
+
+
+def test_changes_of_the_schema_that_were_prepared_are_told_with_their_text(audited):
+    s, file = audited
+    cluster, session = connect(s)
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    text = "CREATE TABLE k.t (p int PRIMARY KEY)"
+    create = session.prepare(text)
+    session.execute(create)
+    with pytest.raises(AlreadyExists):
+        session.execute(create)
+    cluster.shutdown()
+    told = [(e["statement"], e["ok"]) for e in entries(file) if e["category"] == "DDL" and e["type"] == "CREATE TABLE"]
+    assert told == [(text, True), (text, False)]
 
 
 def test_only_the_categories_that_were_asked_for_are_told(new_server, tmp_path):

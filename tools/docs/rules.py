@@ -29,8 +29,8 @@ In keyspaces mode `--compatibility strict` is the default: what Amazon Keyspaces
 How large a row has grown to and how many rows a range deletion takes away is told by reading them: where refusals are strict or reported, a write of a part of its row reads the row, and a range deletion its rows,
 whatever `--write-size` says.
 
-Statements that differ in their values alone are one row. Each rule keeps 64 statements; uses by further ones are counted in one row of that rule, without statement and table. A prepared statement counts when it is prepared and
-with every execution.
+Statements that differ in their values alone are one row. Each rule keeps 64 statements; uses by further ones are counted in one row of that rule, without statement and table. A prepared statement counts when it is prepared
+(a change of the schema does not) and with every execution.
 
 Words are *documented* (published by AWS), *seen* (in a report or the source of a tool), *ours* (the rule is published, its text is not: ours is of the same style), or *inferred* (the rule, too, follows from what is published:
 the construct is in no grammar or list). The words come first and what to do instead follows them, so a client that looks for the beginning of a text finds it.
