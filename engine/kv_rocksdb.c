@@ -724,6 +724,7 @@ static void set_levels(struct rocks *r) {
 }
 
 static void set_options(struct rocks *r) {
+    enum { AHEAD = 1 << 20 };
     rocksdb_options_t *o = r->options = rocksdb_options_create();
     /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may not */
     rocksdb_options_set_wal_recovery_mode(o, r->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
@@ -735,6 +736,10 @@ static void set_options(struct rocks *r) {
     set_levels(r);
     rocksdb_options_set_max_background_jobs(o, r->o.background_jobs ? (int)r->o.background_jobs : 2);
     rocksdb_options_set_bytes_per_sync(o, 1 << 20);
+    /* of the log and the manifest this much is allocated ahead, where RocksDB takes 1.1 memtables, which a log seldom fills, and 4 MB; it ends no log: with one column family
+       that follows from the memtable's size (rocksdb/options.h) */
+    rocksdb_options_set_max_total_wal_size(o, AHEAD);
+    rocksdb_options_set_manifest_preallocation_size(o, AHEAD);
     rocksdb_options_set_manual_wal_flush(o, GATHERS_LOG && !r->o.write_through);
     rocksdb_options_set_keep_log_file_num(o, 2);
     rocksdb_options_set_max_log_file_size(o, 4 << 20);

@@ -101,3 +101,13 @@ def test_rows_that_are_written_again_and_again_take_little_more_than_once_their_
     live = rows * size
     assert most.on_disk > live, f"{most.on_disk} bytes on disk, {live} live"
     assert most.on_disk < 1.6 * live + 2 * memtables * MB, f"{most.on_disk / live:.2f} times what is live, a log of at most {memtables} MB in that"
+
+
+def test_what_is_not_written_yet_takes_no_space(new_server):
+    """Of the log as little is allocated ahead as may be, however large a memtable is."""
+    server = new_server("--mode", "cassandra", "--memtables", "192")
+    with server.cluster(schema_metadata_enabled=False, protocol_version=4) as cluster:
+        session = cluster.connect()
+        session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        fill(session, "t", SMALL)
+        assert SMALL <= server.bytes_on_disk() < SMALL + 4 * MB, f"{server.bytes_on_disk() / MB:.1f} MiB on disk for {SMALL / MB:.0f} MiB of rows"
