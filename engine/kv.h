@@ -15,7 +15,7 @@
 #include "base/fault.h"
 #include "engine/tier.h"
 
-/* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there; the store wants writers to wait;
+/* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there, or behind many deleted keys; the store wants writers to wait;
  * a condition of the write does not hold. */
 enum { KV_INCOMPLETE = -2, KV_BUSY = -3, KV_CHANGED = -4 };
 
@@ -25,6 +25,9 @@ enum kv_verdict { KV_KEEP, KV_REMOVE, KV_CHANGE };
 enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
 enum { KV_NEAR_MAX = 8 };
+
+/* Deleted keys: so many that lie together are dense; an iterator of the cache's tier passes at most so many in one move, for nobody else is served meanwhile. */
+enum { KV_DENSE = 512, KV_PASSED_MAX = 1000 };
 
 struct kv_options {
     const char *data_dir; /* of stores that keep files; created with mode 0700 */
@@ -135,6 +138,9 @@ struct kv_ops {
     /* By the thread that syncs, now and then while nothing is left to sync: notes outside of the log how far it must be whole, and, when that has been noted already, has rows
      * put into files that a start would have to take from the log one by one. */
     void (*settle)(struct kv *kv);
+    /* Now and then, by one thread: so many keys were deleted since the last call. What stands for KV_DENSE of them leaves memory, and what lies together in table files those as well, so that readers do not
+     * pass it for long. Waits for none of it. */
+    void (*tidy)(struct kv *kv, uint64_t deleted);
 
     /* Life of a load: new, add in ascending order of keys, finish, free. The store has nothing from the first key to the last one. Nothing of
      * it is visible before finish, which is all or nothing, and durable on return; without it, free leaves no trace. Blocking, long. */

@@ -621,6 +621,7 @@ static int heal(struct kv *kv, struct err *e) { return sync_log(kv, true, e); }
 
 static void settle(struct kv *kv) { (void)kv; }
 static void synced(struct kv *kv) { (void)kv; }
+static void tidy(struct kv *kv, uint64_t deleted) { (void)kv, (void)deleted; }
 
 /* What the filter makes of the node's value, as a version of the sequence. */
 static int filter_node(struct memory *m, struct node *n, uint64_t seq, struct err *e) {
@@ -728,7 +729,7 @@ static const struct kv_ops memory_ops = {
     .iter_new = iter_new, .iter_move = iter_move, .iter_free = iter_free,
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .tidy = tidy,
     .load_new = load_new, .load_add = load_add, .load_finish = load_finish, .load_free = load_free,
     .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact, .watch = watch, .checkpoint = checkpoint,
 };

@@ -316,12 +316,8 @@ static void synced(struct kv *kv) {
 
 static size_t memtable_bytes(const struct rocks *r) { return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20; }
 
-/* A start after a kill takes every row of the log into memory again, one by one, which is nearly all of its time: a store at rest has few of them there. Less than an eighth
- * of a memtable stays: small files would be compacted with large ones too often. */
-static void flush_at_rest(struct rocks *r) {
-    enum { OF = 8 };
-    uint64_t held = 0;
-    if (rocksdb_property_int(r->db, "rocksdb.cur-size-active-mem-table", &held) || held < memtable_bytes(r) / OF) return;
+/* Nobody waits for it. */
+static void flush_soon(struct rocks *r) {
     char *text = NULL;
     struct err e = {0};
     rocksdb_flushoptions_t *fo = rocksdb_flushoptions_create();
@@ -329,6 +325,14 @@ static void flush_at_rest(struct rocks *r) {
     rocksdb_flush(r->db, fo, &text);
     rocksdb_flushoptions_destroy(fo);
     if (text && flush_failed(r, text, "the store cannot be flushed", &e)) log_warn("%s", e.text);
+}
+
+/* A start after a kill takes every row of the log into memory again, one by one, which is nearly all of its time: a store at rest has few of them there. Less than an eighth
+ * of a memtable stays: small files would be compacted with large ones too often. */
+static void flush_at_rest(struct rocks *r) {
+    enum { OF = 8 };
+    uint64_t held = 0;
+    if (!rocksdb_property_int(r->db, "rocksdb.cur-size-active-mem-table", &held) && held >= memtable_bytes(r) / OF) flush_soon(r);
 }
 
 /* At rest is who had nothing to note since the last call. */
@@ -388,10 +392,33 @@ static void snapshot_free(struct kv *kv, struct kv_snapshot *s) {
     free(s);
 }
 
+/* A write that changes nothing: there is no such key. */
+static int write_nothing(struct rocks *r, struct err *e) {
+    struct kv_batch *b = batch_new(&r->kv);
+    int rc = b && !batch_delete(b, slice_of("", 0)) ? write_batch(&r->kv, b, false, e) : err_nomem(e);
+    if (b) batch_free(b);
+    return rc;
+}
+
+/* A file that went to the last level as it was has its deletions still. RocksDB looks for those that are older than the last write when a snapshot is let go, and compacts them. */
+static void tidy(struct kv *kv, uint64_t deleted) {
+    struct rocks *r = (struct rocks *)kv;
+    struct err e = {0};
+    if (deleted >= KV_DENSE && !write_nothing(r, &e)) { /* the log can be written to */
+        flush_soon(r);
+        (void)!write_nothing(r, &e);
+    }
+    struct kv_snapshot *s = snapshot_new(kv);
+    if (s) snapshot_free(kv, s);
+}
+
 static rocksdb_readoptions_t *read_options(enum eng_tier tier) {
     rocksdb_readoptions_t *o = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(o, 1);
-    if (tier == ENG_TIER_CACHE) rocksdb_readoptions_set_read_tier(o, 1);
+    if (tier == ENG_TIER_CACHE) {
+        rocksdb_readoptions_set_read_tier(o, 1);
+        rocksdb_readoptions_set_max_skippable_internal_keys(o, KV_PASSED_MAX);
+    }
     return o;
 }
 
@@ -724,7 +751,7 @@ static void set_levels(struct rocks *r) {
 }
 
 static void set_options(struct rocks *r) {
-    enum { AHEAD = 1 << 20 };
+    enum { AHEAD = 1 << 20, WINDOW = 2 * KV_DENSE };
     rocksdb_options_t *o = r->options = rocksdb_options_create();
     /* kAbsoluteConsistency: kv_check has cut what a crash tore; kPointInTimeRecovery where it may not */
     rocksdb_options_set_wal_recovery_mode(o, r->o.damage == KV_DAMAGE_LOOK ? 2 : 1);
@@ -756,6 +783,7 @@ static void set_options(struct rocks *r) {
     if (r->o.filter)
         rocksdb_options_set_compaction_filter_factory(
             o, rocksdb_compactionfilterfactory_create(r, keep_state, filter_create, filter_name));
+    rocksdb_options_add_compact_on_deletion_collector_factory(o, WINDOW, KV_DENSE); /* readers would pass those of a quiet store for ever */
     set_table_options(r);
 }
 
@@ -797,7 +825,7 @@ static const struct kv_ops rocks_ops = {
     .batch_new = batch_new, .batch_free = batch_free, .batch_put = batch_put, .batch_merge = batch_merge,
     .batch_delete = batch_delete, .batch_delete_range = batch_delete_range, .batch_expect = batch_expect, .batch_clear = batch_clear,
     .watch = watch, .checkpoint = checkpoint, .load_new = load_new, .load_add = kv_load_add, .load_finish = kv_load_finish, .load_free = kv_load_free,
-    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
+    .write = write_batch, .has_room = has_room, .ailing = ailing, .sync = sync_log, .synced = synced, .heal = heal, .settle = settle, .tidy = tidy, .save = save, .retire = retire, .iterators = iterators, .backup = backup, .bytes = bytes, .drop_range = drop_range, .compact = compact,
 };
 
 /* ---- places that memtables remember (near_len) ---- */

@@ -112,6 +112,7 @@ static int write_record(struct pass *p, struct slice key, const struct slice *va
     if (rc == KV_BUSY) rc = err_set(e, ERR_OVERLOADED, "the store is flushing and compacting; reclaiming goes on later");
     ops->batch_free(b);
     if (!rc) engi_count(p->eng, ENG_STAT_RECLAIMED);
+    if (!rc && !value) p->eng->reclaim.removed++;
     if (!rc) engi_changed(p->t, p->bucket);
     return rc;
 }
@@ -438,6 +439,8 @@ static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
             if (whole || (t && is_passed(t))) rc = run_table(eng, i * ENGI_TABLE_BLOCK + j, t, reach == WHAT_IS_DUE, whole, e);
         }
     }
+    eng->kv->ops->tidy(eng->kv, eng->reclaim.removed);
+    eng->reclaim.removed = 0;
     pthread_mutex_unlock(&eng->reclaim.pass);
     return rc;
 }

@@ -22,6 +22,7 @@ struct engi_reclaim {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_mutex_t pass; /* held by the one that runs */
+    uint64_t removed;     /* records, in its run; guarded by pass */
     bool running;
     _Atomic bool stop;
     uint32_t rows_per_second; /* 0: no thread */

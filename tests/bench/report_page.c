@@ -101,7 +101,8 @@ static void put_promises(const struct report *r, const struct sheet *s) {
         struct promise p = figure_promise(r, i);
         if (!p.measured) continue;
         snprintf(cells[0], CELL, "%s", p.what);
-        put_spread(cells[2], p.value);
+        if (p.value.most > 0) put_spread(cells[2], p.value);
+        else snprintf(cells[2], CELL, "0");
         snprintf(cells[3], CELL, "%.3g", p.bar);
         put_row(s, (const char (*)[CELL])cells, ARRAY_LEN(heads));
     }

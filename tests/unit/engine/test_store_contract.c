@@ -489,6 +489,41 @@ static int next_in_memory(struct world *w, const char *key) {
     return got;
 }
 
+enum { DELETED = 3 * KV_PASSED_MAX };
+
+static void change_each(struct world *w, bool there) {
+    struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+    for (int i = 0; i < DELETED; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%05d", i);
+        int rc = there ? w->kv->ops->batch_put(b, slice_str(key), slice_str("v")) : w->kv->ops->batch_delete(b, slice_str(key));
+        assert_int_equal(rc, 0);
+    }
+    assert_int_equal(w->kv->ops->write(w->kv, b, false, &w->e), 0);
+    w->kv->ops->batch_free(b);
+}
+
+/* Who must not be kept waiting does not pass them, and nobody does for long. */
+static void delete_each_and_read_behind(struct world *w) {
+    change_each(w, false);
+    assert_int_equal(next_in_memory(w, "a"), KV_INCOMPLETE);
+    assert_holds(w, w->kv, NULL, "a=1 z=2 ");
+    w->kv->ops->tidy(w->kv, DELETED);
+    for (int tries = 2000; next_in_memory(w, "a") != 1; w->kv->ops->tidy(w->kv, 0), usleep(10000)) assert_int_not_equal(--tries, 0);
+    assert_holds(w, w->kv, NULL, "a=1 z=2 ");
+}
+
+static void test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon(void **state) {
+    struct world *w = *state;
+    put_one(w, w->kv, "a", "1", NULL, NULL);
+    put_one(w, w->kv, "z", "2", NULL, NULL);
+    change_each(w, true);
+    delete_each_and_read_behind(w); /* nothing of them was in files */
+    change_each(w, true);
+    assert_int_equal(w->kv->ops->compact(w->kv, &w->e), 0);
+    delete_each_and_read_behind(w);
+}
+
 /* More than one file takes. What is not in memory is not the end behind a file's last key either. */
 static void test_large_load_is_whole_after_a_restart(void **state) {
     struct world *w = *state;
@@ -765,6 +800,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_log_with_ranges_of_a_store_that_remembered_no_places_is_taken_in, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_rows_of_many_tables_fill_no_more_memtables_than_those_of_one, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_not_in_memory_is_not_the_end, setup_rocks, teardown),
+        cmocka_unit_test_setup_teardown(test_many_deleted_keys_are_passed_by_who_may_wait_and_go_soon, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_row_between_dropped_tables_is_not_missed, setup_rocks, teardown),
         cmocka_unit_test_setup_teardown(test_failed_batch_leaves_nothing_of_it, setup_memory, teardown),
         cmocka_unit_test(test_notice_tells_of_the_writes_of_others),
