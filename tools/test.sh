@@ -106,7 +106,7 @@ step_conformance() {
 }
 # integration_file FILE SECONDS [NAME]: on the server of the preset that TALLY_PRESET names.
 integration_file() {
-    counted "${3:-integration} $(basename "$1" .py | sed 's/^test_//')" timeout "$2" build/venv/bin/python -m pytest -q -rs -p no:cacheprovider "$1"
+    counted "${3:-integration} $(basename "$1" .py | sed 's/^test_//')" timeout "$2" build/venv/bin/python -m pytest -q -rsfE -p no:cacheprovider "$1"
 }
 # step_integration [NAME]: all files, or one.
 step_integration() {

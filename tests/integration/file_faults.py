@@ -1,9 +1,11 @@
 """A server whose files fail when a test says so, and what a power cut would leave of them (tests/fault/faulty_files.c)."""
 import bisect
+import errno
 import mmap
 import os
 import struct
 import subprocess
+import time
 
 from tally_server import PRESET, ROOT, TALLYD, Server
 
@@ -36,6 +38,17 @@ class FaultyServer(Server):
     def start(self, faulty=True):
         self.binary = self.wrapper if faulty else TALLYD
         return super().start()
+
+    def _begin(self):
+        """A process that another thread has begun holds the wrapper open for writing until it runs a program of its own."""
+        for _ in range(100):
+            try:
+                return super()._begin()
+            except OSError as e:
+                if e.errno != errno.ETXTBSY:
+                    raise
+                time.sleep(0.02)
+        raise AssertionError(f"{self.wrapper} is busy for ever")
 
     def _slot(self, call):
         return 32 * CALLS.index(call)
