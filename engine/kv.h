@@ -26,8 +26,9 @@ enum kv_damage { KV_DAMAGE_REFUSE, KV_DAMAGE_CUT, KV_DAMAGE_LOOK };
 
 enum { KV_NEAR_MAX = 8 };
 
-/* Deleted keys: so many that lie together are dense; an iterator of the cache's tier passes at most so many in one move, for nobody else is served meanwhile. */
-enum { KV_DENSE = 512, KV_PASSED_MAX = 1000 };
+/* Deleted keys: so many that lie together are dense; an iterator of the cache's tier passes at most so many in one move, for nobody else is served meanwhile. In sum it passes that for each of the rows that a
+ * loop reads at a time (CACHE_ROWS_MAX of engine/scan.c): some 30 ms where all are dense, which they are not for long. */
+enum { KV_DENSE = 512, KV_PASSED_MAX = 100 };
 
 struct kv_options {
     const char *data_dir; /* of stores that keep files; created with mode 0700 */
@@ -138,7 +139,7 @@ struct kv_ops {
     /* By the thread that syncs, now and then while nothing is left to sync: notes outside of the log how far it must be whole, and, when that has been noted already, has rows
      * put into files that a start would have to take from the log one by one. */
     void (*settle)(struct kv *kv);
-    /* Now and then, by one thread: so many keys were deleted since the last call. What stands for KV_DENSE of them leaves memory, and what lies together in table files those as well, so that readers do not
+    /* Now and then, by one thread: so many keys were deleted since the last call. Once KV_DENSE were, in however many calls, what stands for them leaves memory, and what lies together in table files those as well, so that readers do not
      * pass it for long. Waits for none of it. */
     void (*tidy)(struct kv *kv, uint64_t deleted);
 

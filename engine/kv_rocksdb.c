@@ -54,6 +54,7 @@ struct rocks {
     _Atomic uint32_t filters; /* of compactions under way; they call the engine, which outlives them: none is left once the store is closed */
     struct kv_trim trim;
     /* Of the thread that syncs. */
+    uint64_t deleted;        /* keys, since it was flushed for them; of the thread that tidies */
     bool sync_failed;        /* then nothing may be said to be on disk any more */
     struct kv_stamp stamp;   /* the last one written */
     uint64_t stamped;        /* synced as it was then */
@@ -404,7 +405,9 @@ static int write_nothing(struct rocks *r, struct err *e) {
 static void tidy(struct kv *kv, uint64_t deleted) {
     struct rocks *r = (struct rocks *)kv;
     struct err e = {0};
-    if (deleted >= KV_DENSE && !write_nothing(r, &e)) { /* the log can be written to */
+    r->deleted += deleted;
+    if (r->deleted >= KV_DENSE && !write_nothing(r, &e)) { /* the log can be written to; else it is tried again */
+        r->deleted = 0;
         flush_soon(r);
         (void)!write_nothing(r, &e);
     }
