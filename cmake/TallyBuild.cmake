@@ -25,6 +25,10 @@ if(TALLY_SANITIZE)
   add_compile_options(-fsanitize=${TALLY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TALLY_SANITIZE})
 endif()
+if(TALLY_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  set(TALLY_COUNT_STEPS -fsanitize-coverage=trace-pc) # base/steps.h: tests of cost count the libraries' basic blocks
+  add_compile_definitions(TALLY_STEPS)
+endif()
 if(TALLY_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link) # or the fuzzers would be blind in the libraries
 endif()
@@ -76,6 +80,7 @@ function(tally_library name)
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${ARGN})
+  target_compile_options(${name} PRIVATE ${TALLY_COUNT_STEPS})
 endfunction()
 
 # tally_names_commit(FILES...): only they are compiled again for another commit.

@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
-# Builds everything and runs every test; ends with one line of totals.
-#   tools/test.sh [--preset PRESET] [STEP...]    all steps but the last one when none is named:
-#     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; C is laid out as .clang-format says; docs/compatibility.md is what the tables of
-#                  rules say, and every rule has a test
+# Builds what is needed and runs the tests; ends with one line of totals.
+#   tools/test.sh [--preset PRESET] [quick|all|STEP...]    without a step: all that must hold before a merge
+#     quick        layers, unit, one mode of conformance, the Python driver
+#     all          every step, with both sanitised servers and RocksDB from source: hours
+#     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; C is laid out as
+#                  .clang-format says; docs/compatibility.md is what the tables of rules say, and every rule has a test
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
-#     conformance  statements recorded from Apache Cassandra, replayed in both modes, on the release and the sanitised server
-#     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9; integration:tls is one file of them
-#     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first, twenty minutes of
-#                  processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
+#     conformance  statements recorded from Apache Cassandra, replayed in both modes on the release server, and in one on the sanitised
+#     integration  the server with the drivers of Python, Node, Go, Java, Rust and C++, AWS's SDKs, cqlsh, and kill -9;
+#                  integration:tls is one file of them
+#     source       the programs as packages and images ship them, with a RocksDB of their own (-DTALLY_ROCKSDB=source, which is built first,
+#                  twenty minutes of processor time): unit tests, conformance, models, crashes, damaged and full disks, backups, memory, the package
 # --preset asan or tsan: the server of the integration and conformance steps is that one, and every report of its sanitizer is a failure.
+# Independent parts run two at a time. No result depends on time: time-outs are for what hangs.
 # A driver whose toolchain this machine lacks is named as not run; with CI=true that is a failure.
 set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -19,15 +23,18 @@ cd "$tally_root" || exit 1
 
 preset=release
 [ "${1:-}" != --preset ] || { preset=${2:?a preset}; shift 2; }
-steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(layers unit threads replay conformance integration)
+merge=(layers unit threads replay conformance integration)
+case "${*:-merge}" in
+    merge) steps=("${merge[@]}") ;;
+    quick) steps=(layers unit conformance:keyspaces integration:python_driver) ;;
+    all) steps=("${merge[@]}" conformance:sanitised integration_asan integration_tsan source) ;;
+    *) steps=("$@") ;;
+esac
+hang=3600 # seconds after which a part is said to hang
 passed=0 failed=0 skipped=0 rows=()
 work=build/test
-reports=$tally_root/$work/sanitizer # files of what sanitizers found, in servers that were killed, too
 mkdir -p "$work"
-rm -rf "$reports" && mkdir "$reports"
 export TALLY_PRESET=$preset
-[[ $preset = release* ]] || export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan TSAN_OPTIONS="log_path=$reports/tsan history_size=7 suppressions=$tally_root/tests/tsan.supp"
 
 # count NAME PASSED FAILED SKIPPED SECONDS: adds a step to the table.
 count() {
@@ -35,28 +42,63 @@ count() {
     rows+=("$(printf '%-30s %8d %8d %8d %7ds' "$1" "$2" "$3" "$4" "$5")")
 }
 
-# counted NAME COMMAND...: runs a command whose last lines hold "N passed, N failed[, N skipped]"; a command that counts nothing has failed.
-counted() {
-    local name=$1 log t0=$SECONDS rc p f s line
-    shift
-    log=$work/$(printf '%s' "$name" | tr -c 'a-z0-9\n' '-').log
-    say "$name"
-    "$@" >"$log" 2>&1
+# run_job FILE NAME COMMAND...: runs a command whose last lines hold "N passed, N failed[, N skipped]"; a command that counts nothing has
+# failed. FILE.count gets the numbers, FILE.log the command's output, FILE.told what a person is shown of it.
+run_job() {
+    local file=$1 t0=$SECONDS rc p f s line reports=$tally_root/$1.sanitizer # what sanitizers found, in servers that were killed, too
+    shift 2
+    rm -rf "$reports" && mkdir "$reports"
+    if [[ $TALLY_PRESET != release* ]]; then
+        export ASAN_OPTIONS=log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan
+        export TSAN_OPTIONS="log_path=$reports/tsan history_size=7 suppressions=$tally_root/tests/tsan.supp"
+    fi
+    "$@" >"$file.log" 2>&1
     rc=$?
-    line=$(grep -E '[0-9]+ (passed|failed|skipped)' "$log" | tail -1)
+    line=$(grep -E '[0-9]+ (passed|failed|skipped)' "$file.log" | tail -1)
     p=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     f=$(grep -oE '[0-9]+ failed' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     s=$(grep -oE '[0-9]+ skipped' <<<"$line" | grep -oE '[0-9]+' || echo 0)
     p=${p:-0} f=${f:-0} s=${s:-0}
     if [ $((p + f + s)) -eq 0 ] || { [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; }; then f=$((f + 1)); fi
     if [ -n "$(ls "$reports")" ]; then
-        cat "$reports"/* >>"$log" && rm -f "$reports"/*
+        cat "$reports"/* >>"$file.log"
         f=$((f + 1))
     fi
+    rmdir "$reports" 2>/dev/null
     if [ "${CI:-}" = true ] && [ "$s" -gt 0 ]; then f=$((f + s)) s=0; fi
-    [ "$f" -eq 0 ] || tail -n 120 "$log"
-    grep -oE 'not run: .*' "$log" | sort -u
-    count "$name" "$p" "$f" "$s" $((SECONDS - t0))
+    {
+        [ "$f" -eq 0 ] || tail -n 120 "$file.log"
+        grep -oE 'not run: .*' "$file.log" | sort -u
+    } >"$file.told"
+    echo "$p $f $s $((SECONDS - t0))" >"$file.count"
+}
+
+# Jobs that do not depend on each other run two at a time: begin NAME COMMAND... starts one, finish waits for all and counts them in order.
+jobs_at_once=2
+begun=()
+begin() {
+    local name=$1 file
+    file=$work/$(printf '%s' "$name" | tr -c 'a-z0-9\n' '-')
+    while [ "$(jobs -rp | grep -vcxF "${downloads:-none}")" -ge "$jobs_at_once" ]; do wait -n; done
+    say "$name"
+    rm -f "$file.count"
+    run_job "$file" "$@" &
+    begun+=("$name:$file" "$!")
+}
+finish() {
+    local i name file p f s t
+    for ((i = 0; i < ${#begun[@]}; i += 2)); do
+        name=${begun[i]%%:*} file=${begun[i]#*:}
+        wait "${begun[i + 1]}"
+        read -r p f s t <"$file.count" || { p=0 f=1 s=0 t=0; }
+        cat "$file.told"
+        count "$name" "$p" "$f" "$s" "$t"
+    done
+    begun=()
+}
+counted() {
+    begin "$@"
+    finish
 }
 
 # ctests PRESET [ctest options]: runs the preset's tests and counts the cmocka tests in them, or the program where it has none.
@@ -64,7 +106,7 @@ ctests() {
     local preset=$1 log
     shift
     log=build/$preset/ctest.log
-    ctest --test-dir "build/$preset" --output-on-failure -j2 --timeout 240 --verbose "$@" >"$log" 2>&1
+    ctest --test-dir "build/$preset" --output-on-failure -j2 --timeout $hang --verbose "$@" >"$log" 2>&1
     local rc=$? ok bad programs
     ok=$(grep -ac '\[       OK \]' "$log")
     bad=$(grep -aoE '\[  FAILED  \] [a-z_0-9]+$' "$log" | sort -u | wc -l) # each is told more than once
@@ -92,52 +134,62 @@ step_threads() {
 }
 step_replay() {
     build_preset asan || { count "replay (build)" 0 1 0 0; return; }
-    counted replay timeout 600 python3 tests/replay/replay.py build/asan/bin/tallyd
+    counted replay timeout $hang python3 tests/replay/replay.py build/asan/bin/tallyd
 }
+# conformance PRESET MODE [NAME]
+conformance() {
+    begin "${3:-conformance} $2 $1" timeout $hang build/venv/bin/python tests/conformance/cqlt replay --server "build/$1/bin/tallyd" --mode "$2"
+}
+# step_conformance [keyspaces|cassandra|sanitised]: the release server (or that of --preset) in both modes and the sanitised one in
+# cassandra mode, which knows more statements; or one of them.
 step_conformance() {
     python_env venv tests/integration/requirements.txt
-    local mode built
-    for built in $(printf '%s\n' release asan "$preset" | sort -ru); do
-        build_preset "$built" tallyd || { count "conformance (build)" 0 1 0 0; return; }
-        for mode in keyspaces cassandra; do
-            counted "conformance $mode $built" timeout 900 build/venv/bin/python tests/conformance/cqlt replay --server "build/$built/bin/tallyd" --mode $mode
-        done
-    done
+    case ${1:-} in
+        keyspaces | cassandra) build_preset "$preset" tallyd && conformance "$preset" "$1" ;;
+        sanitised) build_preset asan tallyd && conformance asan keyspaces && conformance asan cassandra ;;
+        *)
+            build_preset "$preset" tallyd && build_preset asan tallyd &&
+                conformance asan cassandra && conformance "$preset" keyspaces && conformance "$preset" cassandra
+            ;;
+    esac || count "conformance (build)" 0 1 0 0
+    finish
 }
-# integration_file FILE SECONDS [NAME]: on the server of the preset that TALLY_PRESET names.
+# integration_file FILE [NAME]: on the server of the preset that TALLY_PRESET names.
 integration_file() {
-    counted "${3:-integration} $(basename "$1" .py | sed 's/^test_//')" timeout "$2" build/venv/bin/python -m pytest -q -rsfE -p no:cacheprovider "$1"
+    begin "${2:-integration} $(basename "$1" .py | sed 's/^test_//')" timeout $hang build/venv/bin/python -m pytest -q -rsfE -p no:cacheprovider "$1"
 }
 # step_integration [NAME]: all files, or one.
 step_integration() {
     build_preset "$preset" || { count "integration (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
-    local file limit=1200
-    [[ $preset = release* ]] || limit=3600
-    for file in tests/integration/test_${1:-*}.py; do integration_file "$file" $limit; done
+    local file
+    for file in tests/integration/test_${1:-*}.py; do integration_file "$file"; done
+    finish
 }
+step_integration_asan() { "$0" --preset asan integration && count "integration asan" 1 0 0 0 || count "integration asan" 0 1 0 0; }
+step_integration_tsan() { "$0" --preset tsan integration && count "integration tsan" 1 0 0 0 || count "integration tsan" 0 1 0 0; }
 step_source() {
     install_packages_of release-source && build_preset release-source && build_preset release tallyd tally || { count "source (build)" 0 1 0 0; return; }
     python_env venv tests/integration/requirements.txt
     counted "source unit" ctests release-source
     local mode name
-    for mode in keyspaces cassandra; do
-        counted "source conformance $mode" timeout 900 build/venv/bin/python tests/conformance/cqlt replay --server build/release-source/bin/tallyd --mode $mode
-    done
+    for mode in keyspaces cassandra; do conformance release-source $mode "source conformance"; done
     for name in model linearizability kill9 crash storage damaged_store file_faults disk_full verify backup restore snapshots memory_limit hostile package; do
-        TALLY_PRESET=release-source integration_file tests/integration/test_$name.py 1200 source
+        TALLY_PRESET=release-source integration_file tests/integration/test_$name.py source
     done
+    finish
 }
 
 install_packages || exit 1
 case " ${steps[*]} " in *" integration "*) # what the tests' programs download comes while other steps run
     python3 tests/integration/programs.py >$work/programs.log 2>&1 &
-    trap 'kill '$!' 2>/dev/null' EXIT
+    downloads=$!
+    trap 'kill $downloads 2>/dev/null' EXIT
     ;;
 esac
 for step in "${steps[@]}"; do
     name=${step%%:*} only=${step#"${step%%:*}"}
-    declare -F "step_$name" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,13p' "$0" >&2; exit 2; }
+    declare -F "step_$name" >/dev/null || { echo "unknown step: $step" >&2; sed -n '2,20p' "$0" >&2; exit 2; }
     "step_$name" ${only:+"${only#:}"}
 done
 

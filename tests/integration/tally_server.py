@@ -16,12 +16,14 @@ SLOWER = {"asan": 4, "tsan": 10}.get(PRESET, 1)  # what a sanitizer costs, for b
 OPTIMISED = PRESET.startswith("release")  # and not sanitised: it is held to the bounds of memory
 TALLYD = ROOT / "build" / PRESET / "bin" / "tallyd"
 TALLY = ROOT / "build" / PRESET / "bin" / "tally"
-TIMEOUTS = {"--read-timeout": 5000, "--range-timeout": 10_000, "--write-timeout": 2000}  # milliseconds, as they are unless somebody says otherwise
+# Time-outs are for hangs only: a result never depends on how busy the machine is.
+HANG = 120 * SLOWER  # seconds after which a condition that did not come true never will
+TIMEOUTS = ("--read-timeout", "--range-timeout", "--write-timeout")
 
 
 def patient(flags):
-    """For a server that a sanitizer slows down: what a test does not say otherwise times out later."""
-    return [f for flag, ms in TIMEOUTS.items() if SLOWER > 1 and flag not in flags for f in (flag, str(ms * SLOWER))]
+    """The server's own time-outs, unless a test sets them."""
+    return [f for flag in TIMEOUTS if flag not in flags for f in (flag, str(1000 * HANG))]
 
 
 class Server:
@@ -67,12 +69,12 @@ class Server:
         """A clean stop; the exit status must be 0."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            status = self.process.wait(timeout=30 * SLOWER)
+            status = self.process.wait(timeout=HANG)
             assert status == 0, f"tallyd ended with {status}:\n{self.log_tail()}"
 
     def kill9(self):
         self.process.kill()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=HANG)
 
     def alive(self):
         return self.process.poll() is None
@@ -90,15 +92,15 @@ class Server:
 
     def cluster(self, contact=None, **options):
         """A Cluster of the Python driver at LOCAL_QUORUM; options are the driver's. contact: another address of the server than its first."""
-        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30 * SLOWER)
+        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=HANG)
         options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
-        options.setdefault("connect_timeout", 20 * SLOWER)
-        options.setdefault("control_connection_timeout", 20 * SLOWER)  # the driver's are two seconds
+        options.setdefault("connect_timeout", HANG)
+        options.setdefault("control_connection_timeout", HANG)  # the driver's are two seconds
         return Cluster([contact or self.host], port=self.port, **options)
 
 
-def eventually(condition, seconds=20):
-    end = time.monotonic() + seconds * SLOWER
+def eventually(condition, seconds=HANG):
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come true"
         time.sleep(0.02)

