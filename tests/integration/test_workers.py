@@ -132,7 +132,7 @@ def test_scans_of_clients_that_went_are_not_run(new_server):
         before = parts_run(server)
         session.execute(SLOW_SCAN)
         of_one = parts_run(server) - before
-        assert of_one >= 4
+        assert of_one >= 1
         before = parts_run(server)
         for _ in range(4):
             with server.cluster() as gone:
