@@ -6,6 +6,8 @@
 struct script {
     const char *path;
     struct slice text; /* owned */
+    const uint8_t *counted; /* the text before it has been counted into line; it never moves back */
+    uint32_t line;
     struct token_reader reader;
     struct err scratch; /* of the reader, whose errors the parser words better */
 };
