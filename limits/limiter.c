@@ -130,7 +130,7 @@ struct draw {
     enum limit_id limit;
     struct bucket *bucket;
     int64_t rate, cap, start, n;
-    bool behind;
+    bool behind, stays; /* stays: taken for good, also when another limit refuses the request */
     int per_unit;
 };
 
@@ -163,7 +163,7 @@ static int draw(const struct asking *a, const struct draw *d, const struct limit
         return -1;
     }
     d->bucket->level -= d->n * BUCKET_UNIT;
-    note_taken(a->l, d->bucket, d->n);
+    if (!d->stays) note_taken(a->l, d->bucket, d->n);
     return 0;
 }
 
@@ -228,6 +228,14 @@ static int draw_partition(const struct asking *a, const struct limit_part *p) {
     return 0;
 }
 
+/* A statement counts for its connection's rate whatever becomes of it: a client that repeats throttled
+ * requests at once meets that limit, too. */
+static struct draw of_connection(const struct limiter *l, struct limit_connection *c, int64_t statements) {
+    struct draw d = second(l, LIMIT_CONNECTION, &c->statements, statements, false);
+    d.stays = true;
+    return d;
+}
+
 /* The account's quotas are of provisioned tables. */
 static int draw_account(const struct asking *a) {
     struct limiter *l = a->l;
@@ -240,7 +248,7 @@ static int draw_account(const struct asking *a) {
         write += a->ask->parts[i].write_units;
     }
     const struct draw draws[] = {
-        second(l, LIMIT_CONNECTION, &a->ask->connection->statements, a->ask->statements, false),
+        of_connection(l, a->ask->connection, a->ask->statements),
         second(l, LIMIT_ACCOUNT_READ, &l->account->read_bucket, read, true),
         second(l, LIMIT_ACCOUNT_WRITE, &l->account->write_bucket, write, false),
     };
@@ -447,7 +455,8 @@ static bool is_in_debt(const struct asking *a, const struct draw *d, const struc
     return true;
 }
 
-bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct limit_verdict *out) {
+bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection, int64_t now_us,
+                      struct limit_verdict *out) {
     struct limit_table *t = table_find(l, object);
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
     if (!t || t->mode != LIMITS_ENFORCE) return true;
@@ -461,6 +470,8 @@ bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct
     };
     for (size_t i = l->o.mode != LIMITS_ENFORCE || !t->read.provisioned; i < ARRAY_LEN(draws); i++) {
         if (!is_in_debt(&a, &draws[i], &part)) continue;
+        const struct draw statement = of_connection(l, connection, 1);
+        if (l->o.mode == LIMITS_ENFORCE && draw(&a, &statement, &part)) assert(out->over.limit == LIMIT_CONNECTION);
         out->over.enforced = true;
         count(l, &ask, &out->over);
         return false;

@@ -1,7 +1,8 @@
 /* The limiter: may a request be, at these limits, now? Pure: no clock, no I/O, no lock of its own; the same trace of calls gives the same answers, byte for byte.
  *
  * Life of a request: its cost is known, limiter_ask looks at every bucket that it draws from (connection, account, table, partitions) and takes from all of them, or, when one
- * is short, from none. What it answers says which limit, at which rate, and when there will be enough. A batch is one request: it is refused as a whole.
+ * is short, from none but the connection's: a statement that is refused was sent all the same.
+ * What it answers says which limit, at which rate, and when there will be enough. A batch is one request: it is refused as a whole.
  *
  * Writes are asked ahead: a bucket must hold what they cost, or be full when they cost more than it can hold. Reads are asked behind, for their cost is known when they have
  * run: they may when nothing that they draw from is in debt, and then all that they cost is taken, into debt if need be. So what a read costs too much, the next ones pay for.
@@ -93,8 +94,9 @@ static inline struct limit_took limit_took(const struct limit_verdict *v, int64_
 void limiter_give_back(struct limiter *l, int64_t now_us, const struct limit_part *p, struct limit_took took);
 
 /* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse it, for the account or the table is in debt; *out says so, as limiter_ask
- * would, and it is counted. Only where limits are enforced. */
-bool limiter_may_read(struct limiter *l, uint32_t object, int64_t now_us, struct limit_verdict *out) MUST_CHECK;
+ * would, and it is counted, as one statement of the connection. Only where limits are enforced. */
+bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection, int64_t now_us,
+                      struct limit_verdict *out) MUST_CHECK;
 
 /* For those who look: tables by object, with what they may now; i from 0, which is what is of no one table; NULL at the end. Valid until the next call that changes the limiter. */
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us);

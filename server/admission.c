@@ -234,7 +234,7 @@ static int begin(void *arg, struct cql_request *r, const struct schema_table *t,
     struct admission *a = arg;
     struct limit_verdict v;
     pthread_mutex_lock(&a->lock);
-    bool may = limiter_may_read(a->limiter, t->object, r->now_us, &v);
+    bool may = limiter_may_read(a->limiter, t->object, r->session->limit, r->now_us, &v);
     pthread_mutex_unlock(&a->lock);
     return may ? 0 : answer(r, &v, e);
 }

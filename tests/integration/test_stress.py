@@ -92,6 +92,23 @@ def test_throttled_requests_are_tried_again_as_asked(tmp_path):
     server.stop()
 
 
+def test_requests_that_back_off_at_the_end_are_unanswered(tmp_path):
+    """A fault throttles every write: each of 2 x 4 waits for three seconds at least when the one second is over."""
+    server = Server(tmp_path, "--ddl-delay", "none", "--control", "on", "--durability", "periodic").start()
+    stress(server, "--profile", "append", "--rate", "20")
+    with server.cluster() as cluster:
+        cluster.connect().execute("INSERT INTO system_control.faults (name, statement, keyspace_name, error) "
+                                  "VALUES ('busy', 'INSERT', 'stress', 'WriteTimeout')")
+    r = stress(server, "--profile", "append", "--no-load", "--retry", "exponential", code=1)
+    assert [r[k] for k in ("requests", "throttled", "retries", "failed", "unanswered")] == [0, 8, 8, 0, 8]
+    assert r["backing_off"] == 8
+    flags = ["--seconds", "1", "--quiet", "--no-load", "--profile", "append", "--retry", "fixed:60000"]
+    run = subprocess.run([str(TALLY), "stress", "--server", f"{server.host}:{server.port}", *flags], capture_output=True,
+                         text=True, timeout=120)
+    assert "64 unanswered (64 waited for their next try when the time was over)" in run.stdout
+    server.stop()
+
+
 def test_statements_and_distributions_of_ones_own(limited, tmp_path):
     plan = tmp_path / "own.yaml"
     plan.write_text("""

@@ -56,6 +56,30 @@ def test_top_shows_tables_partitions_and_statements_by_units(busy):
     assert "latency_mean_ms" in orders and 0 < orders["latency_mean_ms"] <= orders["latency_max_ms"]
 
 
+def test_top_says_which_minute_its_last_one_is(tmp_path):
+    """The last whole minute of the server's clock, which the test holds at nine seconds past."""
+    server = Server(tmp_path, "--ddl-delay", "none", "--control", "on").start()
+    with server.cluster() as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "shop")
+        create_table(session, "shop", "orders", "id int PRIMARY KEY, v text")
+        session.execute("UPDATE system_control.clock SET state = 'frozen', now = '2031-05-06T07:08:09Z' "
+                        "WHERE name = 'server'")
+        for i in range(5):
+            session.execute("INSERT INTO shop.orders (id, v) VALUES (%s, 'v')", (i,))
+
+        def top():
+            said = json.loads(run("top", "--server", at(server), "--once", "--json"))
+            return said["last_minute"], said["tables"][0]["units_last_minute"]
+
+        assert top() == ("2031-05-06T07:07:00Z", 0)
+        session.execute("UPDATE system_control.clock SET advance_ms = 60000 WHERE name = 'server'")
+        assert top() == ("2031-05-06T07:08:00Z", 5)
+        text = run("top", "--server", at(server), "--once")
+        assert "5.0 in the last whole minute, that of 2031-05-06 07:08 UTC" in text and "minute 07:08" in text
+    server.stop()
+
+
 def test_top_for_people_is_a_table_and_a_screen(busy):
     text = run("top", "--server", at(busy), "--once", "--rows", "2")
     assert "units in the last second" in text and "shop.orders" in text and "\x1b" not in text

@@ -29,6 +29,7 @@ struct load {
     int alarm_fd;
     uint64_t alarm_ns; /* when it is set for */
     bool stopping, idle; /* idle: the driver had nothing when it was asked last */
+    uint64_t given_up;   /* requests that were to be tried again when the run ended */
     bool crowded;        /* the connection that the next request goes over has no free slot */
     volatile bool asked_to_stop;
     struct err *e;
@@ -144,6 +145,7 @@ static void on_response(struct load_conn *c, const struct wire_response *r) {
     uint64_t now = load_now();
     const struct load_answer a = {.response = r, .now_ns = now, .service_ns = now - s->sent_ns, .latency_ns = now > s->due_ns ? now - s->due_ns : 0};
     int64_t again = l->driver->answered(l->driver->arg, s, &a);
+    if (again >= 0 && l->stopping) l->given_up++;
     if (again < 0 || l->stopping) flight_done(&l->flight, s, now);
     else flight_again(&l->flight, s, now + (uint64_t)again);
 }
@@ -195,6 +197,7 @@ static void stop(struct load *l) {
         struct flight_slot *s = flight_due(&l->flight, FLIGHT_NEVER);
         flight_sent(&l->flight, s, s->sent_ns);
         flight_done(&l->flight, s, s->sent_ns);
+        l->given_up++;
     }
     ev_timer_set(&l->patience, patience_s, 0);
     ev_timer_start(l->loop, &l->patience);
@@ -214,6 +217,8 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int events) {
 }
 
 void load_stop(struct load *l) { l->asked_to_stop = true; }
+
+uint64_t load_given_up(const struct load *l) { return l->given_up; }
 
 /* ---- running ---- */
 
@@ -246,6 +251,7 @@ int load_run(struct load *l, const struct load_driver *d, double seconds, double
     l->driver = d;
     l->e = e;
     l->stopping = l->asked_to_stop = false;
+    l->given_up = 0;
     l->alarm_ns = FLIGHT_NEVER;
     ev_now_update(l->loop);
     ev_timer_set(&l->tick, d->tick_s > 0 ? d->tick_s : tick_s, d->tick_s > 0 ? d->tick_s : tick_s);

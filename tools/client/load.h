@@ -45,6 +45,8 @@ struct client *load_client(struct load *l, unsigned connection);
 /* For so long; 0: until the driver has nothing left. -1: a connection failed. *took: seconds from the first request to the last answer; *unanswered: requests
  * that had no answer long after the end. Either may be NULL. */
 int load_run(struct load *l, const struct load_driver *d, double seconds, double *took, uint64_t *unanswered, struct err *e) MUST_CHECK;
+/* Of the last run: requests that waited for their next try when it ended, and so have no last answer either. */
+uint64_t load_given_up(const struct load *l);
 /* Ends the run that is under way; also from a signal handler. */
 void load_stop(struct load *l);
 

@@ -25,6 +25,7 @@ struct top_list {
 };
 
 struct top_screen {
+    int64_t minute_ms; /* when the minute began that "last minute" is of: the last whole one by the server's clock */
     struct top_list tables, partitions, statements, limits;
 };
 
@@ -132,7 +133,22 @@ static void sort(struct top_list *l) {
     if (l->n) qsort(l->rows, l->n, sizeof(*l->rows), by_load);
 }
 
-static int read_screen(struct client *c, struct top_screen *s, struct err *e) {
+static int take_time(void *arg, struct client *c, const struct client_rows *row) {
+    (void)c;
+    *(int64_t *)arg = client_int(row, "now");
+    return 0;
+}
+
+/* When the server's last whole minute began. */
+static int read_minute(struct client *c, int64_t *out, struct err *e) {
+    enum { MINUTE_MS = 60000 };
+    int64_t now_ms = 0;
+    if (client_each(c, "SELECT toTimestamp(now()) AS now FROM system.local", take_time, &now_ms, e)) return -1;
+    *out = (now_ms / MINUTE_MS - 1) * MINUTE_MS;
+    return 0;
+}
+
+static int read_lists(struct client *c, struct top_screen *s, struct err *e) {
     static const struct {
         const char *text;
         client_row_fn take;
@@ -153,6 +169,15 @@ static int read_screen(struct client *c, struct top_screen *s, struct err *e) {
     return 0;
 }
 
+/* All lists are of one minute: when it ends while they are read, they are read again. */
+static int read_screen(struct client *c, struct top_screen *s, struct err *e) {
+    int64_t before;
+    do {
+        if (read_minute(c, &before, e) || read_lists(c, s, e) || read_minute(c, &s->minute_ms, e)) return -1;
+    } while (before != s->minute_ms);
+    return 0;
+}
+
 static void screen_fini(struct top_screen *s) {
     free(s->tables.rows);
     free(s->partitions.rows);
@@ -162,8 +187,9 @@ static void screen_fini(struct top_screen *s) {
 
 /* ---- showing ---- */
 
-static void put_list(const char *title, const struct top_list *l, uint32_t most, struct buf *out) {
-    struct table_column columns[] = {{"units/s", true}, {"last minute", true}, {"in all", true}, {"entities/s", true}, {"throttled/s", true}, {"throttled", true}, {title, false}};
+static void put_list(const char *title, const char *minute, const struct top_list *l, uint32_t most, struct buf *out) {
+    struct table_column columns[] = {{"units/s", true}, {minute, true}, {"in all", true}, {"entities/s", true},
+                                     {"throttled/s", true}, {"throttled", true}, {title, false}};
     struct table t;
     table_init(&t, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < l->n && i < most; i++) {
@@ -194,13 +220,24 @@ static void put_limits(const struct top_list *l, uint32_t most, struct buf *out)
     table_fini(&t);
 }
 
+static void minute_text(const struct top_screen *s, const char *format, char *out, size_t n) {
+    time_t at = (time_t)(s->minute_ms / 1000);
+    struct tm tm;
+    gmtime_r(&at, &tm);
+    strftime(out, n, format, &tm);
+}
+
 static void put_text(const struct top_screen *s, const struct top_flags *f, struct buf *out) {
     double now = 0, minute = 0;
+    char at[32], column[32];
+    minute_text(s, "%Y-%m-%d %H:%M", at, sizeof(at));
+    minute_text(s, "minute %H:%M", column, sizeof(column));
     for (size_t i = 0; i < s->tables.n; i++) now += s->tables.rows[i].now, minute += s->tables.rows[i].minute;
-    buf_printf(out, "%s: %.1f units in the last second, %.1f in the last minute, %zu tables\n\n", f->remote.host, now, minute, s->tables.n);
-    put_list("table", &s->tables, f->rows, out);
-    put_list("partition", &s->partitions, f->rows, out);
-    put_list("statement", &s->statements, f->rows, out);
+    buf_printf(out, "%s: %.1f units in the last second, %.1f in the last whole minute, that of %s UTC, %zu tables\n\n",
+               f->remote.host, now, minute, at, s->tables.n);
+    put_list("table", column, &s->tables, f->rows, out);
+    put_list("partition", column, &s->partitions, f->rows, out);
+    put_list("statement", column, &s->statements, f->rows, out);
     put_latency(&s->tables, f->rows, out);
     put_limits(&s->limits, f->rows, out);
 }
@@ -221,7 +258,9 @@ static void json_list(const char *name, const struct top_list *l, uint32_t most,
 }
 
 static void put_json(const struct top_screen *s, const struct top_flags *f, struct buf *out) {
-    buf_put_str(out, "{\"ok\":true");
+    char minute[32];
+    minute_text(s, "%Y-%m-%dT%H:%M:00Z", minute, sizeof(minute));
+    buf_printf(out, "{\"ok\":true,\"last_minute\":\"%s\"", minute);
     json_list("tables", &s->tables, f->rows, out);
     json_list("partitions", &s->partitions, f->rows, out);
     json_list("statements", &s->statements, f->rows, out);

@@ -149,17 +149,49 @@ static void test_a_read_may_begin_unless_its_table_is_in_debt(void **state) {
     struct limiter_options o = options("on-demand-read=10");
     struct world w;
     open_world(&w, &o);
-    assert_true(limiter_may_read(w.l, 1, w.now_us, &w.v));
+    assert_true(limiter_may_read(w.l, 1, &w.c, w.now_us, &w.v));
     assert_true(reads(&w, 1, 40));
-    assert_false(limiter_may_read(w.l, 1, w.now_us, &w.v));
+    assert_false(limiter_may_read(w.l, 1, &w.c, w.now_us, &w.v));
     struct limit_over said = w.v.over;
     assert_false(reads(&w, 1, 1)); /* which says the same */
     assert_int_equal(said.limit, w.v.over.limit);
     assert_int_equal(said.retry_us, w.v.over.retry_us);
     w.now_us += said.retry_us;
-    assert_true(limiter_may_read(w.l, 1, w.now_us, &w.v));
+    assert_true(limiter_may_read(w.l, 1, &w.c, w.now_us, &w.v));
     assert_true(reads(&w, 1, 1));
     assert_int_equal(limiter_table(w.l, 1, w.now_us)->counts[LIMIT_ON_DEMAND_READ].refused, 2);
+    limiter_free(w.l);
+}
+
+/* Beside a guilty connection, which sends what its partition refuses, an innocent one has its own rate. */
+static void test_a_refused_request_counts_for_its_connection(void **state) {
+    (void)state;
+    enum { RATE = 50 };
+    struct limiter_options o = options("partition-write=10,on-demand-read=10,connection=50");
+    struct limit_connection innocent = {0};
+    struct world w;
+    open_world(&w, &o);
+    assert_true(writes(&w, 1, 10));
+    for (int i = 1; i < RATE; i++) {
+        assert_false(writes(&w, 1, 1));
+        assert_int_equal(w.v.over.limit, LIMIT_PARTITION_WRITE);
+    }
+    assert_false(writes(&w, 1, 1));
+    assert_int_equal(w.v.over.limit, LIMIT_CONNECTION);
+    struct limit_connection guilty = w.c;
+    w.c = innocent;
+    assert_true(writes(&w, 2, 1));
+    assert_true(reads(&w, 2, 40)); /* the table is in debt, and reads are refused before they run */
+    for (int i = 2; i < RATE; i++) {
+        assert_false(limiter_may_read(w.l, 1, &w.c, w.now_us, &w.v));
+        assert_int_equal(w.v.over.limit, LIMIT_ON_DEMAND_READ);
+    }
+    assert_false(limiter_may_read(w.l, 1, &w.c, w.now_us, &w.v));
+    assert_int_equal(w.v.over.limit, LIMIT_CONNECTION);
+    w.now_us += S / 10; /* a tenth of the rate: nothing of what was refused by the connection itself was taken */
+    w.c = guilty;
+    for (int i = 0; i < RATE / 10; i++) assert_true(writes(&w, 3, 1));
+    assert_false(writes(&w, 3, 1));
     limiter_free(w.l);
 }
 
@@ -295,7 +327,7 @@ static void test_every_number_from_1_is_a_limit(void **state) {
             for (int i = 0; i < 300; i++, w.now_us += S) {
                 (void)writes(&w, i % 3, 2000);
                 (void)reads(&w, i % 3, 20000);
-                bool begins = limiter_may_read(w.l, 1, w.now_us, &w.v);
+                bool begins = limiter_may_read(w.l, 1, &w.c, w.now_us, &w.v);
                 assert_true(begins == (w.v.over.limit == LIMITS));
             }
             assert_int_equal(limiter_define(w.l, 1, "k", "t", &one, &one), 0);
@@ -874,6 +906,7 @@ int main(void) {
         cmocka_unit_test(test_a_write_larger_than_the_bucket_waits_until_it_is_full),
         cmocka_unit_test(test_reads_run_into_debt_and_those_after_pay),
         cmocka_unit_test(test_a_read_may_begin_unless_its_table_is_in_debt),
+        cmocka_unit_test(test_a_refused_request_counts_for_its_connection),
         cmocka_unit_test(test_a_refused_request_takes_nothing),
         cmocka_unit_test(test_several_partitions_ask_their_table_once),
         cmocka_unit_test(test_a_burst_is_what_was_not_used_up_to_300_seconds),

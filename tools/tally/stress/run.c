@@ -245,6 +245,8 @@ static int run(struct stress *s, const struct load_driver *d, double seconds, st
     s->begun_wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
     s->begun_ns = s->next_due_ns = load_now();
     if (load_run(s->load, d, seconds, &s->took, &s->unanswered, e)) return -1;
+    s->backing_off = load_given_up(s->load);
+    s->unanswered += s->backing_off;
     return s->failed.set ? err_set(e, s->failed.code, "%s", s->failed.text) : 0;
 }
 
@@ -256,6 +258,10 @@ static int load_rows(struct stress *s, struct err *e) {
     s->loading = false;
     if (rc) return -1;
     return s->score.sums.failed ? err_set(e, ERR_SERVER, "%" PRIu64 " of %" PRIu64 " rows could not be loaded: %s", s->score.sums.failed, s->plan.load_rows, s->score.first_error) : 0;
+}
+
+bool stress_has_failed(const struct stress *s) {
+    return s->score.sums.failed || s->unanswered > s->backing_off || !s->score.sums.requests;
 }
 
 int stress_run(struct stress *s, struct err *e) {

@@ -30,6 +30,7 @@ struct stress {
     struct arena keep;
     double took; /* seconds */
     uint64_t unanswered;
+    uint64_t backing_off; /* of the unanswered: those that waited for their next try when the run ended */
     struct dist_random random;
     struct backoff_random jitter;
     uint64_t begun_ns, next_due_ns, picked[PLAN_STATEMENTS + 1], loaded;
@@ -46,5 +47,8 @@ int retry_parse(const char *text, struct retry *out, struct err *e) MUST_CHECK;
 /* Milliseconds to wait after so many failures; below 0: no more tries. */
 int64_t retry_wait(const struct retry *r, struct backoff_random *jitter, uint32_t failures);
 
+/* Requests failed, were never answered, or there were none. Those that wait for their next try when the time is over
+ * are throttled, not failed. */
+bool stress_has_failed(const struct stress *s);
 int stress_run(struct stress *s, struct err *e) MUST_CHECK;
 void stress_fini(struct stress *s);

@@ -121,7 +121,7 @@ int tally_stress(int argc, char **argv) {
     if (f.print) return print_profile(f.print, &e) ? say_wrong(f.json, "stress", &e) : EXIT_DONE;
     if (read_flags(&s, &f, &e)) return say_wrong(f.json, "stress", &e);
     rc = stress(&s, &f, &e);
-    bool failed = s.score.sums.failed || s.unanswered || !s.score.sums.requests;
+    bool failed = stress_has_failed(&s);
     stress_fini(&s);
     plan_fini(&s.plan);
     if (rc) return e.code == ERR_CONFIG ? say_wrong(f.json, "stress", &e) : say_no(f.json, "stress", &e);
