@@ -16,31 +16,37 @@ static int say_no(enum refusal_id id, struct err *e, va_list ap) {
 }
 
 /* Without memory for a note it goes to the report at once, and may be counted twice. */
-static void note(struct compat *c, enum refusal_id id) {
+static void note(struct compat *c, enum refusal_id id, const char *words) {
     struct compat_note *n = c->notes ? ARENA_NEW(c->notes->arena, struct compat_note) : NULL;
     if (!n) {
-        compat_report_note(c->report, id, c->keyspace, c->table, c->statement);
+        compat_report_note(c->report, id, c->keyspace, c->table, c->statement, words);
         return;
     }
-    *n = (struct compat_note){.next = c->notes->first, .id = id, .keyspace = c->keyspace, .table = c->table, .statement = c->statement};
+    *n = (struct compat_note){.next = c->notes->first, .id = id, .keyspace = c->keyspace, .table = c->table, .statement = c->statement,
+                              .words = words ? arena_strdup(c->notes->arena, words) : NULL};
     c->notes->first = n;
 }
 
 void compat_notes_give(struct compat_notes *n, struct compat_report *report) {
-    for (const struct compat_note *x = n->first; x; x = x->next) compat_report_note(report, x->id, x->keyspace, x->table, x->statement);
+    for (const struct compat_note *x = n->first; x; x = x->next)
+        compat_report_note(report, x->id, x->keyspace, x->table, x->statement, x->words);
     n->first = NULL;
 }
 
+static void note_words(struct compat *c, enum refusal_id id, va_list ap) {
+    char words[ERR_TEXT_MAX];
+    vsnprintf(words, sizeof words, refusal_of(id).words, ap);
+    c->uses.words[id / 64] |= (uint64_t)1 << id % 64;
+    note(c, id, words);
+}
+
 int compat_refuse(struct compat *c, enum refusal_id id, struct err *e, ...) {
-    if (!c || c->mode == COMPAT_OFF || c->exempt) return 0;
-    if (c->mode == COMPAT_REPORT) {
-        c->uses.words[id / 64] |= (uint64_t)1 << id % 64;
-        note(c, id);
-        return 0;
-    }
     va_list ap;
+    int rc = 0;
+    if (!c || c->mode == COMPAT_OFF || c->exempt) return 0;
     va_start(ap, e);
-    int rc = say_no(id, e, ap);
+    if (c->mode == COMPAT_REPORT) note_words(c, id, ap);
+    else rc = say_no(id, e, ap);
     va_end(ap);
     return rc;
 }
@@ -55,5 +61,5 @@ void compat_is_of(struct compat *c, const char *keyspace, const char *table) {
 
 void compat_again(struct compat *c) {
     for (int i = 0; i < REFUSALS; i++)
-        if (c->uses.words[i / 64] >> i % 64 & 1) note(c, (enum refusal_id)i);
+        if (c->uses.words[i / 64] >> i % 64 & 1) note(c, (enum refusal_id)i, NULL);
 }

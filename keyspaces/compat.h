@@ -26,6 +26,7 @@ struct compat_note {
     enum refusal_id id;
     const char *keyspace, *table;
     struct slice statement;
+    const char *words; /* as the refusal would say them; NULL: as at the first use */
 };
 struct compat_notes {
     struct arena *arena;

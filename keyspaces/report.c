@@ -9,7 +9,7 @@
 
 struct row {
     char keyspace[64], table[256];
-    char statement[REPORT_TEXT + 1];
+    char statement[REPORT_TEXT + 1], words[REPORT_TEXT + 1];
     uint64_t uses;
     int64_t first_us, last_us;
 };
@@ -123,7 +123,8 @@ static struct row *row_for(struct rule_rows *of, const char *keyspace, const cha
     return row;
 }
 
-void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table, struct slice statement) {
+void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table, struct slice statement,
+                        const char *words) {
     char text[REPORT_TEXT + 1];
     if (!r) return;
     without_values(statement, text);
@@ -131,13 +132,14 @@ void compat_report_note(struct compat_report *r, enum refusal_id id, const char 
     pthread_mutex_lock(&r->lock);
     struct row *row = row_for(&r->rules[id], keyspace ? keyspace : "", table ? table : "", text);
     if (!row->uses++) row->first_us = now;
+    if (words && !*row->words && *row->statement) snprintf(row->words, sizeof row->words, "%s", words);
     row->last_us = now;
     pthread_mutex_unlock(&r->lock);
 }
 
 static int give(const struct row *row, int id, int (*take)(void *, const struct compat_use *), void *arg) {
     const struct compat_use u = {.id = (enum refusal_id)id, .keyspace = row->keyspace, .table = row->table, .statement = row->statement,
-                                 .uses = row->uses, .first_us = row->first_us, .last_us = row->last_us};
+                                 .words = *row->words ? row->words : refusal_of((enum refusal_id)id).checks, .uses = row->uses, .first_us = row->first_us, .last_us = row->last_us};
     return row->uses ? take(arg, &u) : 0;
 }
 

@@ -53,6 +53,7 @@ static int put_use(void *arg, const struct compat_use *u) {
     row_long(ro, "first_seen", u->first_us / 1000);
     row_long(ro, "last_seen", u->last_us / 1000);
     row_count(ro, "uses", u->uses);
+    row_text(ro, "words", arena_strdup(ro->ctx->arena, u->words));
     return row_out_emit(ro);
 }
 

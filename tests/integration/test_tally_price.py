@@ -133,6 +133,31 @@ def test_what_keyspaces_refuses_is_told_from_what_is_wrong(schema, tmp_path):
     assert (fine.returncode, fine.stdout) == (0, "1 statements, 0 refused\n")
 
 
+DUMP = """CREATE KEYSPACE shop WITH replication = {'class': 'NetworkTopologyStrategy', 'dc1': 3};
+USE shop;
+CREATE TABLE orders (id int PRIMARY KEY, note text);
+INSERT INTO orders (id, note) VALUES (1, 'a');
+SELECT count(*) FROM orders;
+SELECT * FROM nowhere;
+"""
+
+
+def test_a_definition_that_keyspaces_refuses_takes_effect_for_what_follows(tmp_path):
+    """Dumps of Cassandra have NetworkTopologyStrategy."""
+    file = tmp_path / "dump.cql"
+    file.write_text(DUMP)
+    found = json.loads(tally("check", "--file", file, "--json").stdout)["refused"]
+    assert [(f["line"], f["refused_by"]) for f in found] == [(1, "keyspaces"), (5, "keyspaces"), (6, "everybody")]
+    # so does one of --schema, which is not what is asked about
+    (tmp_path / "q.cql").write_text("SELECT id FROM shop.orders; SELECT count(*) FROM shop.orders;")
+    (tmp_path / "schema.cql").write_text("\n".join(DUMP.splitlines()[:3]))
+    run = tally("check", "--file", tmp_path / "q.cql", "--schema", tmp_path / "schema.cql", "--json")
+    (one,) = json.loads(run.stdout)["refused"]
+    assert "count" in one["statement"]
+    priced = tally("explain", "--schema", tmp_path / "schema.cql", "--statement", "SELECT id FROM shop.orders", "--json")
+    assert priced.returncode == 0, priced.stdout + priced.stderr
+
+
 def test_the_words_of_check_are_the_servers(new_server, tmp_path):
     server = new_server("--ddl-delay", "none", "--compatibility", "strict")
     statement = "SELECT DISTINCT pk FROM w.t"
@@ -241,6 +266,18 @@ def test_a_servers_report_is_listed_with_keyspaces_words(served):
     (use,) = [u for u in said["refused"] if u["table"] == "orders"]
     assert run.returncode == 1 and not said["ok"] and "is not yet supported" in use["words"] and use["uses"] == 1 and "count(*)" in use["statement"].lower()
     assert "shop.orders: 1 times: " in tally("check", "--server", on(server)).stdout
+
+
+def test_a_servers_report_has_no_templates(served):
+    """Words that name what was used, as CREATE INDEX: Tally has no indexes and refuses one itself, and notes the use all the same."""
+    server, session = served
+    with pytest.raises(InvalidRequest):
+        session.execute("CREATE INDEX ON shop.orders (total)")
+    session.execute("CREATE TABLE shop.spans (id int PRIMARY KEY, span duration)")
+    said = json.loads(tally("check", "--server", on(server), "--json").stdout)
+    words = {u["rule"]: u["words"] for u in said["refused"]}
+    assert words["secondary-index"] == "CREATE INDEX is not yet supported." and "duration" in words["data-type"]
+    assert not any("%" in w for w in words.values())
 
 
 @pytest.mark.parametrize("arguments, words", [

@@ -26,15 +26,21 @@ static void note(struct findings *f, const struct script *s, const struct script
     buf_put_str(&f->out, "}");
 }
 
-/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. */
+static bool is_definition(enum stmt_kind kind) {
+    return kind != STMT_SELECT && kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE && kind != STMT_BATCH;
+}
+
+/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. A definition that only Keyspaces refuses takes
+ * effect all the same, so that the statements behind it are checked for what they are. */
 static void check_one(struct world *strict, struct world *lenient, struct findings *f, const struct script *s, const struct script_statement *at) {
     const struct world_request q = {.text = at->text, .consistency = CL_LOCAL_QUORUM};
     struct world_answer ignored;
     struct err e = {0}, other = {0};
     f->statements++;
-    bool wrong = world_run(lenient, &q, &ignored, &other) != 0;
+    bool wrong = world_run(lenient, &q, &ignored, &other) != 0, defines = !wrong && is_definition(ignored.kind);
     if (!world_run(strict, &q, &ignored, &e)) return;
     note(f, s, at, &e, wrong && !strcmp(e.text, other.text));
+    if (defines && world_define(strict, &q, &e)) note(f, s, at, &e, true);
 }
 
 static void finish(const struct findings *f, const char *path) {
@@ -64,18 +70,10 @@ static int check(const struct pricing *p, const char *path, struct err *e) {
 
 /* ---- a server's own report (tallyd --compatibility report) ---- */
 
-/* As Amazon Keyspaces would say it; of a rule that this program does not know yet, what it is about. */
-static const char *words_of(const char *rule, const char *checks) {
-    for (int i = 0; i < REFUSALS; i++) {
-        struct refusal r = refusal_of((enum refusal_id)i);
-        if (!strcmp(r.name, rule)) return r.words;
-    }
-    return checks;
-}
-
 static int take_use(void *arg, struct client *c, const struct client_rows *row) {
     struct findings *f = arg;
-    const char *rule = client_text(row, &c->arena, "rule"), *words = words_of(rule, client_text(row, &c->arena, "checks")), *text = client_text(row, &c->arena, "statement");
+    const char *rule = client_text(row, &c->arena, "rule"), *words = client_text(row, &c->arena, "words");
+    const char *text = client_text(row, &c->arena, "statement");
     const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *table = client_text(row, &c->arena, "table_name");
     long long uses = (long long)client_int(row, "uses");
     f->refused++;

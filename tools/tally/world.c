@@ -22,6 +22,7 @@ struct world {
     struct eng *eng;
     struct catalog *catalog;
     struct cql_db *db;
+    struct cql_db *lenient; /* for definitions that are not to be refused, on the same engine and catalogue; NULL: there was none yet */
     struct cql_session session;
     struct clock_control clock;
     struct ledger *ledger;       /* with limits; in memory, and with nothing in it */
@@ -71,12 +72,17 @@ static void take_ttl_delete(void *arg, const struct schema_table *t, uint64_t un
     w->ttl_deletes += units;
 }
 
-static int open_database(struct world *w, struct err *e) {
+static struct cql_db_options database_options(struct world *w) {
     const struct world_options *o = &w->o;
-    const struct cql_db_options dbo = {.eng = w->eng, .catalog = w->catalog, .clock = &w->clock.clock, .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
-                                       .size_model = o->size_model, .write_size = o->write_size, .timestamp_size = o->timestamp_size,
-                                       .ttl_delete = {.fn = take_ttl_delete, .arg = w}, .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF},
-                                       .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
+    return (struct cql_db_options){
+        .eng = w->eng, .catalog = w->catalog, .clock = &w->clock.clock, .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
+        .size_model = o->size_model, .write_size = o->write_size, .timestamp_size = o->timestamp_size,
+        .ttl_delete = {.fn = take_ttl_delete, .arg = w}, .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF},
+        .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
+}
+
+static int open_database(struct world *w, struct err *e) {
+    const struct cql_db_options dbo = database_options(w);
     w->db = cql_db_new(&dbo, e);
     if (w->db && !(w->batch = eng_batch_new(w->eng))) return err_nomem(e);
     return w->db ? 0 : -1;
@@ -101,6 +107,7 @@ struct world *world_new(const struct world_options *o, struct err *e) {
 void world_free(struct world *w) {
     arena_fini(&w->arena); /* it may hold values of the store */
     if (w->batch) eng_batch_free(w->batch);
+    if (w->lenient) cql_db_free(w->lenient);
     if (w->db) cql_db_free(w->db);
     if (w->admission) admission_free(w->admission);
     if (w->ledger) ledger_close(w->ledger);
@@ -188,6 +195,19 @@ int world_run(struct world *w, const struct world_request *q, struct world_answe
     buf_clear(&w->paging, SIZE_MAX);
     while (run_page(w, q, out, e)) continue;
     return e->set ? -1 : 0;
+}
+
+int world_define(struct world *w, const struct world_request *q, struct err *e) {
+    struct cql_db_options o = database_options(w);
+    struct cql_db *strict = w->db;
+    struct world_answer ignored;
+    o.compat = (struct compat){.mode = COMPAT_OFF};
+    o.ttl_delete.fn = NULL; /* the first database hears of those */
+    if (!w->lenient && !(w->lenient = cql_db_new(&o, e))) return -1;
+    w->db = w->lenient;
+    int rc = world_run(w, q, &ignored, e);
+    w->db = strict;
+    return rc;
 }
 
 /* ---- requests of a capture ---- */
@@ -316,29 +336,32 @@ int world_expire(struct world *w, int64_t seconds, uint64_t *units, struct err *
     return rc;
 }
 
-static int load(struct world *w, struct script *s, struct err *e) {
+static int load(struct world *w, struct script *s, bool defines, struct err *e) {
     struct script_statement statement;
     struct world_answer ignored;
     struct err why;
     while (!e->set && script_next(s, &statement)) {
         const struct world_request q = {.text = statement.text, .consistency = CL_LOCAL_QUORUM};
-        if (world_run(w, &q, &ignored, &why)) err_set(e, ERR_CONFIG, "%s:%u: %s", s->path, statement.line, why.text);
+        if (defines ? world_define(w, &q, &why) : world_run(w, &q, &ignored, &why)) err_set(e, ERR_CONFIG, "%s:%u: %s", s->path, statement.line, why.text);
     }
     return e->set ? -1 : 0;
 }
 
-int world_load(struct world *w, const char *path, struct err *e) {
+static int load_file(struct world *w, const char *path, bool defines, struct err *e) {
     struct script s;
     if (script_open(&s, path, e)) return -1;
-    int rc = load(w, &s, e);
+    int rc = load(w, &s, defines, e);
     script_close(&s);
     return rc;
 }
 
+int world_load(struct world *w, const char *path, struct err *e) { return load_file(w, path, false, e); }
+int world_load_schema(struct world *w, const char *path, struct err *e) { return load_file(w, path, true, e); }
+
 int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) {
     struct script s;
     script_of(&s, name, text);
-    return load(w, &s, e);
+    return load(w, &s, true, e);
 }
 
 static const char *const levels[] = {

@@ -39,6 +39,8 @@ struct world_request {
 
 /* Runs it to its last page. -1: refused or wrong, e says why as a server would. */
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) MUST_CHECK;
+/* Runs a definition that Amazon Keyspaces may refuse: here it is not refused. -1: it is wrong, e says why as a server would. */
+int world_define(struct world *w, const struct world_request *q, struct err *e) MUST_CHECK;
 /* A request as a client sent it, at a moment of its own; prepared statements must have been made known. */
 struct world_call {
     int64_t now_us;      /* since 1970; 0: now */
@@ -59,7 +61,9 @@ int world_set_capacity(struct world *w, bool provisioned, uint32_t read, uint32_
 
 /* Runs every statement of a file that must succeed, at LOCAL_QUORUM: -1 and ERR_CONFIG with file and line. */
 int world_load(struct world *w, const char *path, struct err *e) MUST_CHECK;
-/* The same of a text; errors name it. */
+/* The same of a file of definitions; those that Amazon Keyspaces refuses are made, too (world_define). */
+int world_load_schema(struct world *w, const char *path, struct err *e) MUST_CHECK;
+/* The same of a text of definitions; errors name it. */
 int world_load_text(struct world *w, const char *name, struct slice text, struct err *e) MUST_CHECK;
 
 /* A statement's markers and result, as a server prepares it; the reference is the caller's. */

@@ -53,7 +53,7 @@ static void test_every_rule_has_words_a_page_and_a_confidence(void **state) {
 struct seen {
     unsigned n;
     struct compat_use last;
-    char statement[REPORT_TEXT + 1];
+    char statement[REPORT_TEXT + 1], words[REPORT_TEXT + 1];
     uint64_t uses;
 };
 
@@ -63,6 +63,7 @@ static int look(void *arg, const struct compat_use *u) {
     s->last = *u;
     s->uses += u->uses;
     snprintf(s->statement, sizeof s->statement, "%s", u->statement);
+    snprintf(s->words, sizeof s->words, "%s", u->words);
     return 0;
 }
 
@@ -76,7 +77,7 @@ static struct compat_report *report_new(void) {
 static void shown_as(const char *statement, const char *expected) {
     struct compat_report *r = report_new();
     struct seen s = {0};
-    compat_report_note(r, REFUSE_AGGREGATE, "ks", "t", slice_str(statement));
+    compat_report_note(r, REFUSE_AGGREGATE, "ks", "t", slice_str(statement), NULL);
     assert_int_equal(compat_report_each(r, look, &s), 0);
     assert_string_equal(s.statement, expected);
     compat_report_free(r);
@@ -104,7 +105,7 @@ static void test_a_long_statement_is_cut_between_characters(void **state) {
     text[3] = 'd';
     text[sizeof text - 1] = 0;
     memmove(text + 4, text + 5, sizeof text - 5);
-    compat_report_note(r, REFUSE_AGGREGATE, NULL, NULL, slice_str(text));
+    compat_report_note(r, REFUSE_AGGREGATE, NULL, NULL, slice_str(text), NULL);
     assert_int_equal(compat_report_each(r, look, &s), 0);
     size_t n = strlen(s.statement);
     assert_true(n <= REPORT_TEXT && n >= REPORT_TEXT - 2);
@@ -116,12 +117,27 @@ static void test_uses_are_counted_with_their_first_and_last_moment(void **state)
     (void)state;
     struct compat_report *r = report_new();
     struct seen s = {0};
-    for (now_us = 1000; now_us <= 3000; now_us += 1000) compat_report_note(r, REFUSE_DISTINCT, "ks", "t", slice_str("SELECT DISTINCT p FROM t"));
+    for (now_us = 1000; now_us <= 3000; now_us += 1000)
+        compat_report_note(r, REFUSE_DISTINCT, "ks", "t", slice_str("SELECT DISTINCT p FROM t"), NULL);
     assert_int_equal(compat_report_each(r, look, &s), 0);
     assert_int_equal(s.n, 1);
     assert_int_equal(s.last.uses, 3);
     assert_int_equal(s.last.first_us, 1000);
     assert_int_equal(s.last.last_us, 3000);
+    compat_report_free(r);
+}
+
+static void test_a_use_has_the_words_of_its_refusal(void **state) {
+    (void)state;
+    struct compat_report *r = report_new();
+    struct seen s = {0};
+    struct err e = {0};
+    struct compat k = {.mode = COMPAT_REPORT, .report = r, .statement = slice_str("CREATE INDEX ON t (v)")};
+    assert_int_equal(compat_refuse(&k, REFUSE_INDEX, &e, "CREATE INDEX"), 0);
+    compat_again(&k); /* which has no words of its own */
+    assert_int_equal(compat_report_each(r, look, &s), 0);
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.words, "CREATE INDEX is not yet supported.");
     compat_report_free(r);
 }
 
@@ -132,9 +148,9 @@ static void test_a_rule_keeps_so_many_statements_and_counts_the_rest_together(vo
     char text[64];
     for (int i = 0; i < 3 * REPORT_STATEMENTS; i++) {
         snprintf(text, sizeof text, "SELECT count(c%d) FROM t", i);
-        compat_report_note(r, REFUSE_AGGREGATE, "ks", "t", slice_str(text));
+        compat_report_note(r, REFUSE_AGGREGATE, "ks", "t", slice_str(text), NULL);
     }
-    compat_report_note(r, REFUSE_DISTINCT, "ks", "t", slice_str("SELECT DISTINCT p FROM t"));
+    compat_report_note(r, REFUSE_DISTINCT, "ks", "t", slice_str("SELECT DISTINCT p FROM t"), NULL);
     assert_int_equal(compat_report_each(r, look, &s), 0);
     assert_int_equal(s.n, REPORT_STATEMENTS + 1 + 1);
     assert_int_equal(s.uses, 3 * REPORT_STATEMENTS + 1);
@@ -170,6 +186,7 @@ int main(void) {
         cmocka_unit_test(test_values_are_left_out_of_a_statement),
         cmocka_unit_test(test_a_long_statement_is_cut_between_characters),
         cmocka_unit_test(test_uses_are_counted_with_their_first_and_last_moment),
+        cmocka_unit_test(test_a_use_has_the_words_of_its_refusal),
         cmocka_unit_test(test_a_rule_keeps_so_many_statements_and_counts_the_rest_together),
         cmocka_unit_test(test_notes_of_a_request_that_begins_anew_are_not_counted),
     };

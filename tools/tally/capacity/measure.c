@@ -40,13 +40,12 @@ struct world *measure_world(const struct measure *m, enum size_model model, bool
     struct world *w = new_world(m, model, strict, e);
     struct script s;
     struct script_statement at;
-    struct world_answer ignored;
     struct err why;
     if (!w || !m->o.text.p) return w;
     script_of(&s, m->o.schema, m->o.text);
     while (script_next(&s, &at)) {
         const struct world_request q = {.text = at.text, .consistency = CL_LOCAL_QUORUM};
-        if (world_run(w, &q, &ignored, &why)) continue;
+        if (world_define(w, &q, &why)) continue; /* measure_open has noted it */
     }
     return w;
 }
@@ -65,6 +64,7 @@ static int check_schema(struct measure *m, struct world *strict, struct world *l
         bool wrong = world_run(lenient, &q, &ignored, &other) != 0, refused = world_run(strict, &q, &ignored, &why) != 0;
         if (refused && wrong && !strcmp(why.text, other.text)) rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
         else if (refused) rc = note_refusal(m, at.line, why.text, at.text, e);
+        if (refused && !wrong && world_define(strict, &q, &other)) rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, other.text);
     }
     return rc;
 }
