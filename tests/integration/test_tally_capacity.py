@@ -202,6 +202,94 @@ def test_what_is_predicted_is_what_a_server_charges(files, size_model):
     server.stop()
 
 
+# ---- markers ----
+
+PEOPLE = """CREATE TYPE shop.address (street text, number int);
+CREATE TABLE shop.people (p int, c int, a address, f frozen<address>, n int, PRIMARY KEY (p, c));
+CREATE TABLE shop.logs (p int, c int, line text, PRIMARY KEY (p, c));
+CREATE TABLE shop.flags (p int PRIMARY KEY, n int);
+"""
+OF_PEOPLE = """tables:
+  shop.people: {partitions: 50, rows_per_partition: 6, values: {a: size 8, f: size 8}}
+  shop.logs: {partitions: 50, rows_per_partition: 5}
+  shop.flags: {partitions: 50}
+statements:
+"""
+
+
+def people(files, cql, values="{}", *flags, code=0, tables=OF_PEOPLE, more=""):
+    schema = files.write("people.cql", KEYSPACE + PEOPLE)
+    load = f'{tables}  - {{cql: "{cql}", rate: 1, values: {values}{more}}}\n'
+    return files.capacity(load, "--samples", 12, *flags, schema=schema, code=code)
+
+
+def mean(entry, kind):
+    return entry["documented-2022"][f"{kind}_units"]["mean"]
+
+
+@pytest.mark.parametrize("cql, values, units", [
+    ("SELECT n FROM shop.people WHERE p IN (?, ?, ?)", "{}", 3),
+    ("SELECT n FROM shop.people WHERE p IN ?", "{p: elements 3}", 3),
+    ("SELECT n FROM shop.people WHERE p = ? AND c IN (?, ?, ?, ?)", "{}", 4),
+    ("SELECT n FROM shop.people WHERE p = ? AND c IN ?", "{c: elements 2}", 2),
+    ("SELECT n FROM shop.people WHERE p IN (?, ?) AND c IN (?, ?)", "{}", 4),
+])
+def test_every_value_of_an_in_is_another_one(files, cql, values, units):
+    """Each is a subquery, and each of them a unit at least."""
+    (s,) = people(files, cql, values)["statements"]
+    assert s["refused"] is None and mean(s, "read") == units
+
+
+@pytest.mark.parametrize("more", ["", ", rows: existing"])
+@pytest.mark.parametrize("insert", ["INSERT INTO shop.people (p, c, n) VALUES (?, ?, ?)", "INSERT INTO shop.flags (p, n) VALUES (?, ?)"])
+def test_statements_of_a_batch_write_a_row_each(files, insert, more):
+    batch = f"BEGIN UNLOGGED BATCH {insert}; {insert}; {insert}; APPLY BATCH"
+    (s,) = people(files, batch, "{}", "--record", files.folder / "record", more=more)["statements"]
+    assert s["refused"] is None and mean(s, "write") == 3
+    ran = [json.loads(line) for line in (files.folder / "record").read_text().splitlines()]
+    keys = [re.findall(r"VALUES \((.*?), \d+\)", r["cql"]) for r in ran if r["name"]]
+    assert len(keys) == 12 and all(len(set(k)) == 3 for k in keys)
+
+
+def test_a_batch_over_two_tables_is_charged_to_each(files):
+    """A logged batch, of which each row costs twice; each table has its own part, its own markers and values."""
+    said = people(files, "BEGIN BATCH INSERT INTO shop.people (p, c, n) VALUES (?, ?, ?); "
+                         "INSERT INTO shop.logs (p, c, line) VALUES (?, ?, ?); APPLY BATCH", "{line: size 1500}")
+    one, two = said["statements"]
+    assert [(s["table"], mean(s, "write"), s["refused"]) for s in (one, two)] == [("shop.people", 2, None), ("shop.logs", 4, None)]
+    by_table = {t["table"]: t["writes"]["units_a_day"] for t in said["tables"]}
+    assert by_table["shop.logs"] == pytest.approx(2 * by_table["shop.people"], rel=0.1)
+
+
+@pytest.mark.parametrize("cql, values", [
+    ("UPDATE shop.people SET a.street = ?, a.number = ? WHERE p = ? AND c = ?", "{}"),
+    ("UPDATE shop.people SET a.street = ? WHERE p = ? AND c = ?", "{a.street: size 30}"),
+    ("INSERT INTO shop.people (p, c, f) VALUES (?, ?, {street: ?, number: ?})", "{}"),
+    ("INSERT INTO shop.people (p, c, f) VALUES (?, ?, {street: ?, number: ?})", "{f.street: size 5, f.number: range 1..3}"),
+])
+def test_a_field_of_a_user_type_is_as_its_column_or_as_is_said_of_it(files, cql, values):
+    (s,) = people(files, cql, values)["statements"]
+    assert s["refused"] is None and mean(s, "write") == 1
+
+
+def test_everything_that_is_missing_is_asked_at_once(files):
+    """Of the columns that statements use alone: nothing is read or written of static data, and no statement is of shop.sessions."""
+    load = files.write("w.yaml", """tables:
+  shop.orders: {values: {day: range 1..4}}
+statements:
+  - {cql: 'SELECT note FROM shop.orders WHERE customer = ? AND day = ? AND id IN ? LIMIT ?', rate: 1}
+  - {cql: 'UPDATE shop.orders SET note = ? WHERE customer = ? AND day = ? AND id = ?', rate: 1}
+  - {cql: 'SELECT nothing FROM shop.orders', rate: 1}
+""")
+    said = tally("capacity", "--schema", files.schema, "--workload", load, "--json")
+    assert said.returncode == 2
+    lines = [line.split(": ", 1) for line in json.loads(said.stdout)["error"].split("\n")]
+    assert [place.rsplit(":", 1)[1] for place, _ in lines] == ["4"] * 5 + ["6"]
+    asked = ["rows_per_partition of orders", "partitions of orders", "how long is note", "elements 3, of id", "of limit",
+             "Undefined column name nothing"]
+    assert all(wanted in words for (_, words), wanted in zip(lines, asked))
+
+
 def test_a_ttl_delete_is_what_a_server_counts(files):
     """1 a started KiB of the row that has expired: 108 + 100..2900 bytes are 1, 2 or 3."""
     said = files.capacity(TABLES + "statements:\n  - {cql: 'INSERT INTO shop.sessions (session, data) VALUES (?, ?)', rate: 2, values: {data: size 2400}}\n")
@@ -431,6 +519,8 @@ def test_a_capture_is_estimated_by_what_it_was_charged(asked_server, files):
     assert table["busiest_partitions"][0]["read_units"] == asked_server.charged["reads"]  # all in one second of its frozen clock
     seconds = int(re.search(r"its (\d+) seconds are repeated", "".join(said["notes"]))[1])
     assert table["reads"]["units_a_day"] == pytest.approx(asked_server.charged["reads"] * 86400 / seconds, rel=0.01)
+    alone = json.loads(tally("capacity", "--capture", copy, "--region", "us-east-1", "--json").stdout)
+    assert (alone["statements"], alone["tables"]) == (said["statements"], said["tables"])  # its own CREATE statements are in it
     (said_no,) = [tally("capacity", "--schema", schema, "--capture", copy, "--size-model", "current")]
     assert said_no.returncode == 2 and "was charged by documented-2022" in said_no.stderr
 

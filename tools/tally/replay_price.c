@@ -145,17 +145,10 @@ static void price_as_it_was(struct pricer *x, size_t i, struct world_call *call)
     buf_put_slice(&x->states[i], state);
 }
 
-static bool is_ddl(const struct trace *t, const struct trace_request *r) {
-    static const char *const words[] = {"CREATE ", "ALTER ", "DROP "};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (!strncasecmp(trace_name(t, r), words[i], strlen(words[i]))) return true;
-    return false;
-}
-
 static int price(struct pricer *x, size_t i, struct err *e) {
     const struct trace *t = x->p->trace;
     const struct trace_request *r = &t->requests[i];
-    bool ddl = r->q.opcode == NP_QUERY && is_ddl(t, r);
+    bool ddl = trace_is_definition(t, r);
     if (replay_skips(t, r) || (ddl && x->p->flags->pricing.schema)) return 0;
     struct world_call call = {.now_us = r->q.began_us, .connection = r->q.connection, .keyspace = r->q.keyspace, .version = r->q.version, .opcode = r->q.opcode,
                               .flags = r->q.flags, .body = r->q.body};

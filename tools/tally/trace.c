@@ -98,6 +98,13 @@ int trace_decode(const struct trace_request *r, struct arena *a, struct cql_requ
     return np_query_decode(&env, r->q.body, a, out, &ignored, e);
 }
 
+bool trace_is_definition(const struct trace *t, const struct trace_request *r) {
+    static const char *const words[] = {"CREATE ", "ALTER ", "DROP "};
+    for (size_t i = 0; r->q.opcode == NP_QUERY && i < ARRAY_LEN(words); i++)
+        if (!strncasecmp(trace_name(t, r), words[i], strlen(words[i]))) return true;
+    return false;
+}
+
 bool trace_is_system(const struct trace *t, uint32_t name) { return strstr(t->names[name].text, " system") != NULL; }
 
 /* ---- names ---- */

@@ -45,6 +45,8 @@ const struct capture_statement *trace_statement(const struct trace *t, struct sl
 static inline const char *trace_name(const struct trace *t, const struct trace_request *r) { return t->names[r->name].text; }
 /* Is the statement one on system tables? Clients ask those many questions that cost nothing. */
 bool trace_is_system(const struct trace *t, uint32_t name);
+/* Does it make, change or drop an object of the schema? */
+bool trace_is_definition(const struct trace *t, const struct trace_request *r);
 /* Decodes a request that is no digest. Slices of it point into its body; arrays are in the arena. */
 int trace_decode(const struct trace_request *r, struct arena *a, struct cql_request *out, struct err *e) MUST_CHECK;
 /* When it ended, in microseconds since 1970. */

@@ -18,7 +18,8 @@ struct connection {
 
 struct world {
     struct world_options o;
-    uint64_t ttl_deletes;
+    uint64_t ttl_deletes;               /* of the table: */
+    const struct schema_table *expiring; /* NULL: nobody asks */
     struct eng *eng;
     struct catalog *catalog;
     struct cql_db *db;
@@ -65,11 +66,14 @@ static int open_admission(struct world *w, struct err *e) {
     return w->admission ? 0 : -1;
 }
 
+static bool is_table(const struct schema_table *t, const char *keyspace, const char *name) {
+    return keyspace && name && !strcmp(t->keyspace->name, keyspace) && !strcmp(t->name, name);
+}
+
 /* On the thread that asked for the expiry. */
 static void take_ttl_delete(void *arg, const struct schema_table *t, uint64_t units) {
     struct world *w = arg;
-    (void)t;
-    w->ttl_deletes += units;
+    if (w->expiring && is_table(w->expiring, t->keyspace->name, t->name)) w->ttl_deletes += units;
 }
 
 static struct cql_db_options database_options(struct world *w) {
@@ -151,6 +155,31 @@ static void add(struct world_answer *out, const struct op_cost *cost, const stru
         out->entities += op_read_entities(r);
     }
     for (const struct op_write *r = cost->writes; r; r = r->next) out->entities += op_write_entities(r);
+}
+
+int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency, struct charge *out, uint64_t *entities) {
+    struct op_cost part = *a->cost;
+    part.reads = part.reads_tail = NULL;
+    part.writes = part.writes_tail = NULL;
+    *entities = 0;
+    for (const struct op_read *r = a->cost->reads; r; r = r->next) {
+        if (!is_table(t, r->keyspace, r->table)) continue;
+        struct op_read *copy = op_cost_read(&part), *next = copy ? copy->next : NULL;
+        if (!copy) return -1;
+        *copy = *r;
+        copy->next = next;
+        *entities += op_read_entities(r);
+    }
+    for (const struct op_write *r = a->cost->writes; r; r = r->next) {
+        if (!is_table(t, r->keyspace, r->table)) continue;
+        struct op_write *copy = op_cost_write(&part, r->kind), *next = copy ? copy->next : NULL;
+        if (!copy) return -1;
+        *copy = *r;
+        copy->next = next;
+        *entities += op_write_entities(r);
+    }
+    charge_compute(&part, is_eventual(consistency) ? CHARGE_EVENTUAL : CHARGE_STRONG, out);
+    return 0;
 }
 
 /* What a request needs beside what it asks; memory of the one before goes. */
@@ -328,10 +357,12 @@ int world_storage(struct world *w, const struct schema_table *t, struct table_si
     return rc;
 }
 
-int world_expire(struct world *w, int64_t seconds, uint64_t *units, struct err *e) {
+int world_expire(struct world *w, int64_t seconds, const struct schema_table *t, uint64_t *units, struct err *e) {
     w->ttl_deletes = 0;
+    w->expiring = t;
     if (clock_control_advance(&w->clock, seconds * 1000000)) return err_set(e, ERR_CONFIG, "a time to live of %lld seconds is past the year 9999", (long long)seconds);
     int rc = eng_reclaim(w->eng, e);
+    w->expiring = NULL;
     *units = w->ttl_deletes;
     return rc;
 }

@@ -72,8 +72,11 @@ struct cql_prepared *world_markers(struct world *w, struct slice text, struct er
 const struct schema *world_schema(struct world *w);
 /* What a table comes to as it is stored. */
 int world_storage(struct world *w, const struct schema_table *t, struct table_size *out, struct err *e) MUST_CHECK;
-/* So many seconds pass, and what has expired is taken away: *units are the TTL deletes of that, of all tables. */
-int world_expire(struct world *w, int64_t seconds, uint64_t *units, struct err *e) MUST_CHECK;
+/* So many seconds pass, and what has expired is taken away: *units are the TTL deletes of that, of the table of that name. */
+int world_expire(struct world *w, int64_t seconds, const struct schema_table *t, uint64_t *units, struct err *e) MUST_CHECK;
+/* The part of an answer of one page that is of the table of that name; entities: its rows. -1: no memory. */
+int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency, struct charge *out,
+                    uint64_t *entities) MUST_CHECK;
 
 /* "LOCAL_QUORUM", in any case; -1: there is no such level. */
 int world_consistency(const char *name);

@@ -3,7 +3,7 @@
 static double plus(double a, double b) { return a < 0 || b < 0 ? -1 : a + b; }
 
 bool bill_lacks_use(const struct measure *m, const struct schema_table *t) {
-    for (uint32_t i = 0; i < m->w->n_statements; i++)
+    for (uint32_t i = 0; i < m->n_statements; i++)
         if (m->statements[i].unknown && (!m->statements[i].table || m->statements[i].table == t)) return true;
     return false;
 }

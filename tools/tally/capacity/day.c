@@ -189,10 +189,10 @@ static int try_modes(const struct schema_table *t, bool reads, const struct day_
 
 static void load_of(const struct measure *m, const struct day *d, uint64_t rank, struct workload_partition *out) {
     *out = (struct workload_partition){.rank = rank};
-    for (uint32_t i = 0; i < m->w->n_statements; i++) {
+    for (uint32_t i = 0; i < m->n_statements; i++) {
         const struct measured *s = &m->statements[i];
         if (!is_of(s, d->table) || !s->by_partition || (s->statement->new_rows && !d->table->n_clustering)) continue;
-        double rate = curve_at(&s->statement->rate, d->busiest_at) * keys_share(&s->statement->keys, rank);
+        double rate = curve_at(&s->statement->rate, d->busiest_at) * keys_share(s->keys, rank);
         out->read_units += rate * s->of[m->o.model].read_units.mean;
         out->write_units += rate * s->of[m->o.model].write_units.mean;
         out->entities += rate * s->entities;
@@ -276,11 +276,11 @@ static void take_observed(const struct workload_table *t, struct day *d) {
 static int judge_partitions(const struct measure *m, struct day *d, struct err *e) {
     for (const struct workload_table *t = m->w->tables; t; t = t->next)
         if (t->n_parts && !strcmp(t->keyspace, d->table->keyspace->name) && !strcmp(t->name, d->table->name)) return take_observed(t, d), 0;
-    for (uint32_t i = 0; i < m->w->n_statements; i++) {
+    for (uint32_t i = 0; i < m->n_statements; i++) {
         const struct measured *s = &m->statements[i];
         if (!is_of(s, d->table) || !s->by_partition) continue;
         if (!d->keyed) d->keyed = s;
-        d->n_partitions = s->statement->keys.n;
+        d->n_partitions = s->keys->n;
     }
     if (!d->n_partitions) return 0;
     find_busiest(m, d);
@@ -311,7 +311,7 @@ int day_of_table(const struct measure *m, const struct schema_table *t, const st
     out->reads.seconds = ARENA_ARRAY(&m->w->arena, DAY_S, double);
     out->writes.seconds = ARENA_ARRAY(&m->w->arena, DAY_S, double);
     if (!out->reads.seconds || !out->writes.seconds) return err_nomem(e);
-    for (uint32_t i = 0; i < m->w->n_statements; i++)
+    for (uint32_t i = 0; i < m->n_statements; i++)
         if (is_of(&m->statements[i], t)) {
             add_ttl(out, &m->statements[i]);
             if (!has_seconds(&m->statements[i])) add_statement(out, &m->statements[i], m->o.model);

@@ -123,8 +123,20 @@ static void put_date(struct buf *out, uint64_t n) {
     buf_printf(out, "'%s'", text);
 }
 
+static bool has_text(const struct cql_type *t) {
+    bool has = t->id == CQL_TEXT || t->id == CQL_ASCII || t->id == CQL_BLOB;
+    for (uint32_t i = 0; !has && i < t->n_args; i++) has = has_text(t->args[i]);
+    return has;
+}
+
+static int need_elements(const struct literal_spec *s, const struct cql_type *t, const char *column, struct err *e) {
+    if (t->id == CQL_VECTOR || s->has_elements) return 0;
+    return err_set(e, ERR_CONFIG, "how many elements has %s? Say so under values (%s: elements 1..5%s), or give sample rows", column, column,
+                   has_text(t) && !s->has_size ? " size 20..400" : "");
+}
+
 static int put_elements(struct buf *out, const struct cql_type *t, const struct literal_spec *s, enum literal_kind kind, uint64_t n, const char *column, struct err *e) {
-    if (t->id != CQL_VECTOR && !s->has_elements) return err_set(e, ERR_CONFIG, "how many elements has %s? Say so under values (%s: elements 1..5), or give sample rows", column, column);
+    if (need_elements(s, t, column, e)) return -1;
     int64_t count = t->id == CQL_VECTOR ? (int64_t)t->dimension : pick(s->elements_low, s->elements_high, LITERAL_RANDOM, n);
     const char *ends = t->id == CQL_LIST || t->id == CQL_VECTOR ? "[]" : "{}";
     int rc = 0;

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "tools/tally/capacity/markers.h"
+#include "tools/tally/capacity/ranks.h"
 #include "tools/tally/capacity/rows.h"
 #include "tools/tally/script.h"
 
 /* Rows that the worlds of a statement are filled with; of one partition more. */
 enum { ROWS_LOADED = 20000, ROWS_OF_PARTITION = 100000, PARTITIONS_STORED = 50, SCANNED_ROWS = 2000 };
-enum { YEARS_20_S = 630720000 };
+enum { YEARS_20_S = 630720000, NAME_ROOM = 256 };
 
 static int out_of(struct measure *m, struct err *e, const char *fmt, const char *words, const char **out) {
     *out = arena_printf(&m->w->arena, fmt, words);
@@ -98,34 +100,46 @@ static const struct workload_table *input_of(const struct measure *m, const stru
 
 /* ---- filling worlds ---- */
 
-/* What a statement's worlds are, and which partitions stand in them. */
+/* Rows of one table in the worlds of a statement. */
+struct bench_table {
+    struct rows rows;
+    struct keys keys;    /* of the statement, over this table's partitions */
+    struct ranks ranks;  /* of the partitions that are loaded */
+    uint64_t loaded;     /* rows */
+    bool statics;        /* the statement reads or writes static data */
+};
+
 struct bench {
     struct measure *m;
     struct world *of[MODELS], *strict;
-    struct rows rows;
-    uint64_t *ranks, loaded; /* of the partitions that are loaded */
-    uint32_t n_ranks, cap;
-    struct buf text;
+    uint32_t n_tables;
+    struct bench_table *tables;
+    struct buf text, insert; /* the statement; one that loads a row */
 };
 
 static void bench_close(struct bench *b) {
     for (int i = 0; i < MODELS; i++)
         if (b->of[i]) world_free(b->of[i]);
     if (b->strict) world_free(b->strict);
+    for (uint32_t i = 0; i < b->n_tables; i++) ranks_free(&b->tables[i].ranks);
     buf_fini(&b->text);
-    free(b->ranks);
+    buf_fini(&b->insert);
 }
 
-static int bench_open(struct bench *b, struct measure *m, struct err *e) {
-    *b = (struct bench){.m = m};
+static int bench_open(struct bench *b, struct measure *m, uint32_t n_tables, struct err *e) {
+    *b = (struct bench){.m = m, .tables = ARENA_ARRAY(&m->w->arena, n_tables, struct bench_table)};
     buf_init(&b->text, 0);
+    buf_init(&b->insert, 0);
+    if (!b->tables) return err_nomem(e);
+    b->n_tables = n_tables;
     for (int i = 0; i < MODELS; i++)
         if (!(b->of[i] = measure_world(m, (enum size_model)i, false, e))) return -1;
     b->strict = measure_world(m, m->o.model, true, e);
     return b->strict ? 0 : -1;
 }
 
-static void record(const struct bench *b, const char *name, uint16_t consistency, int32_t page_size, const struct charge *c) {
+static void record(const struct bench *b, const char *name, struct slice text, uint16_t consistency, int32_t page_size,
+                   const struct charge *c) {
     struct buf line;
     if (!b->m->o.record) return;
     buf_init(&line, 0);
@@ -133,187 +147,388 @@ static void record(const struct bench *b, const char *name, uint16_t consistency
     if (name) buf_json_str(&line, slice_str(name));
     else buf_put_str(&line, "null");
     buf_put_str(&line, ",\"cql\":");
-    buf_json_str(&line, buf_slice(&b->text));
+    buf_json_str(&line, text);
     buf_printf(&line, ",\"consistency\":\"%s\",\"page_size\":%d,\"units\":%g}\n", world_consistency_name(consistency), page_size, c->total);
     fwrite(line.p, 1, line.n, b->m->o.record);
     buf_fini(&line);
 }
 
-static int run_all(struct bench *b, struct err *e) {
-    const struct world_request q = {.text = buf_slice(&b->text), .consistency = CL_LOCAL_QUORUM};
+static int run_insert(struct bench *b, struct err *e) {
+    const struct world_request q = {.text = buf_slice(&b->insert), .consistency = CL_LOCAL_QUORUM};
     struct world_answer ignored;
     struct err strictly;
     for (int i = 0; i < MODELS; i++) {
         if (world_run(b->of[i], &q, &ignored, e)) return -1;
-        if (i == (int)b->m->o.model) record(b, NULL, CL_LOCAL_QUORUM, 0, &ignored.charge);
+        if (i == (int)b->m->o.model) record(b, NULL, q.text, CL_LOCAL_QUORUM, 0, &ignored.charge);
     }
     int refused = world_run(b->strict, &q, &ignored, &strictly); /* what it does not have, it refuses when it is asked */
     return (void)refused, 0;
 }
 
-static int load_row(struct bench *b, uint64_t rank, uint64_t row, struct err *e) {
-    buf_clear(&b->text, SIZE_MAX);
-    if (rows_insert(&b->rows, rank, row, rank * b->rows.per_partition + row, &b->text, e)) return -1;
-    return b->text.n ? run_all(b, e) : 0;
+static int load_row(struct bench *b, const struct bench_table *t, uint64_t rank, uint64_t row, struct err *e) {
+    buf_clear(&b->insert, SIZE_MAX);
+    if (rows_insert(&t->rows, rank, row, rank * t->rows.per_partition + row, &b->insert, e)) return -1;
+    return b->insert.n ? run_insert(b, e) : 0;
 }
 
-static bool is_loaded(const struct bench *b, uint64_t rank) {
-    for (uint32_t i = 0; i < b->n_ranks; i++)
-        if (b->ranks[i] == rank) return true;
-    return false;
-}
-
-static int load_partition(struct bench *b, uint64_t rank, struct err *e) {
-    if (is_loaded(b, rank)) return 0;
-    if (b->n_ranks == b->cap) {
-        uint32_t cap = b->cap ? 2 * b->cap : 64;
-        uint64_t *ranks = realloc(b->ranks, cap * sizeof(*ranks));
-        if (!ranks) return err_nomem(e);
-        b->ranks = ranks;
-        b->cap = cap;
-    }
-    b->ranks[b->n_ranks++] = rank;
-    if (b->rows.t->n_static && load_row(b, rank, UINT64_MAX, e)) return -1;
-    for (uint64_t i = 0; i < b->rows.per_partition; i++)
-        if (load_row(b, rank, i, e)) return -1;
-    b->loaded += b->rows.per_partition;
+static int load_partition(struct bench *b, struct bench_table *t, uint64_t rank, struct err *e) {
+    if (ranks_have(&t->ranks, rank)) return 0;
+    if (ranks_add(&t->ranks, rank)) return err_nomem(e);
+    if (t->statics && load_row(b, t, rank, UINT64_MAX, e)) return -1;
+    for (uint64_t i = 0; i < t->rows.per_partition; i++)
+        if (load_row(b, t, rank, i, e)) return -1;
+    t->loaded += t->rows.per_partition;
     return 0;
 }
 
-/* ---- one statement ---- */
+static int load_some(struct bench *b, struct bench_table *t, uint64_t partitions, uint64_t rows, struct err *e) {
+    for (uint64_t rank = 0; rank < partitions && t->loaded < rows; rank++)
+        if (load_partition(b, t, rank, e)) return -1;
+    return 0;
+}
 
-/* How a statement's markers are filled. */
-struct markers {
-    struct cql_prepared *prepared;
-    const struct result_meta *binds;
-    struct slice *at; /* of each, in the text */
+/* ---- what a statement is, before it runs ---- */
+
+/* A table that a statement is of. */
+struct plan_table {
+    const struct schema_table *table;
+    const struct workload_table *input;
+    uint64_t per_partition;
+    bool by_partition;  /* every statement of a batch on it names its partition */
+    bool loads;         /* rows are there before it runs */
+    bool statics;
+};
+
+/* A statement of a batch, or the only one. */
+struct plan_part {
+    uint32_t table;     /* of the plan's tables */
+    uint32_t turn, of;  /* the turn-th of so many on its table */
+    bool new_rows;
+};
+
+struct plan {
+    struct workload_statement *st;
+    struct markers k;
+    uint32_t n_tables;
+    struct plan_table *tables;
+    struct plan_part *parts; /* by statement of k */
+    const char *unknown;     /* of what was inferred: why it cannot be measured */
 };
 
 static int unclear(const struct workload_statement *s, struct err *e, const char *what, const char *name) {
     return err_set(e, ERR_CONFIG, "%s:%u: %s %s", s->file, s->line, what, name);
 }
 
-static int find_markers(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) {
-    struct token_reader r;
-    struct err ignored = {0};
-    uint32_t n = 0;
-    token_reader_init(&r, slice_str(s->text), &ignored);
-    k->binds = &cql_prepared_info(k->prepared)->binds;
-    k->at = ARENA_ARRAY(a, k->binds->n + 1, struct slice);
-    if (!k->at) return err_nomem(e);
-    for (struct token t; (t = token_next(&r)).code && t.code != T_ERROR;) {
-        if (t.text.n != 1 || *t.text.p != '?') continue;
-        if (n == k->binds->n) break;
-        k->at[n++] = t.text;
-    }
-    return n == k->binds->n ? 0 : unclear(s, e, "its markers must be written as ?,", "not as :name");
+/* "in(day)" is a list for the column day, "value(tags)" and "address.street" are of columns that they name. */
+static void column_name(const char *name, char out[NAME_ROOM]) {
+    const char *open = strchr(name, '(');
+    snprintf(out, NAME_ROOM, "%s", open ? open + 1 : name);
+    out[strcspn(out, ").[")] = 0;
 }
 
-/* The column that a marker is of: "day", or "in(day)". NULL: it is none's, as of LIMIT. */
-static const struct schema_column *column_of(const struct schema_table *t, const char *name, bool *many) {
-    char inner[64];
-    *many = !strncasecmp(name, "in(", 3);
-    if (!*many) return schema_column_find(t, name);
-    snprintf(inner, sizeof(inner), "%.*s", (int)strcspn(name + 3, ")"), name + 3);
+static bool is_list(const struct marker *m) { return !strncmp(m->bind->name, "in(", 3); }
+
+/* The column that a marker is a value of, or a list of values. NULL: it is of a part of one, or of none, as that of LIMIT. */
+static const struct schema_column *column_of(const struct schema_table *t, const struct marker *m) {
+    char inner[NAME_ROOM];
+    if (!is_list(m)) return schema_column_find(t, m->bind->name);
+    column_name(m->bind->name, inner);
     return schema_column_find(t, inner);
 }
 
 /* "[limit]" -> "limit" */
-static void plain_name(const char *name, char out[64]) {
-    snprintf(out, 64, "%s", *name == '[' ? name + 1 : name);
-    out[strcspn(out, "]")] = 0;
+static void plain_name(const char *name, char out[NAME_ROOM]) {
+    snprintf(out, NAME_ROOM, "%s", *name == '[' ? name + 1 : name);
+    if (*name == '[') out[strcspn(out, "]")] = 0;
 }
 
-struct filling {
-    struct bench *b;
-    const struct measured *s;
-    struct chance chance;
-    uint64_t rank, row;
-    uint32_t sample;
-};
-
-/* One that is loaded, or is now. */
-static int other_partition(struct filling *f, uint64_t *rank, struct err *e) {
-    *rank = keys_draw(&f->s->statement->keys, &f->chance);
-    if (f->b->loaded >= ROWS_LOADED && !is_loaded(f->b, *rank)) *rank = f->b->ranks[chance_below(&f->chance, f->b->n_ranks)];
-    return load_partition(f->b, *rank, e);
+static const struct literal_spec *spec_of(const struct workload_statement *s, const struct workload_table *input, const char *name) {
+    const struct literal_spec *found = workload_value_find(s->values, name);
+    return found || !input ? found : workload_value_find(input->values, name);
 }
 
-static int put_many(struct filling *f, const struct schema_column *c, struct err *e) {
-    const struct literal_spec *spec = workload_value_find(f->s->statement->values, c->name);
-    if (!spec || !spec->has_elements) return unclear(f->s->statement, e, "how many are in the list of IN? Say so under values, as elements 3, of", c->name);
-    int64_t n = spec->elements_low + (int64_t)chance_below(&f->chance, (uint64_t)(spec->elements_high - spec->elements_low) + 1);
-    struct buf list; /* loading a partition uses the statement's buffer */
-    int rc = 0;
-    buf_init(&list, 0);
-    for (int64_t i = 0; !rc && i < n; i++) {
-        uint64_t rank = f->rank, row = f->row;
-        if (c->kind == COLUMN_PARTITION_KEY && i) rc = other_partition(f, &rank, e);
-        if (c->kind != COLUMN_PARTITION_KEY) row = (row + (uint64_t)i) % f->b->rows.per_partition;
-        if (i) buf_put_str(&list, ", ");
-        if (!rc && rows_value(&f->b->rows, c, rank, row, 0, &list, e) < 0) rc = -1;
+/* The literal of a marker that is of no column: a part of one ("address.street", "value(tags)"), which is as the column is unless something is
+ * said of the part, or "limit". */
+static int put_part(const struct workload_statement *s, const struct plan_table *t, const struct marker *m, uint64_t n, struct buf *out,
+                    struct err *e) {
+    char name[NAME_ROOM], column[NAME_ROOM];
+    plain_name(m->bind->name, name);
+    column_name(m->bind->name, column);
+    const struct literal_spec *spec = spec_of(s, t->input, name);
+    bool of_column = schema_column_find(t->table, column) != NULL;
+    if (!spec && of_column && !strncmp(name, "idx(", 4)) {
+        buf_put_str(out, "0");
+        return 0;
     }
-    if (!rc) buf_printf(&f->b->text, "(%.*s)", SLICE_FMT(buf_slice(&list)));
-    buf_fini(&list);
-    return rc;
+    if (!spec && of_column) spec = spec_of(s, t->input, column);
+    if (!spec && !of_column) return unclear(s, e, "there is a marker whose value nothing tells: under values, say what it is, of", name);
+    return literal_make(out, m->bind->type, spec, LITERAL_RANDOM, n, name, e);
 }
 
-/* The second marker of a clustering column is the end of a range: a row drawn behind the first. */
-static uint64_t row_of(struct filling *f, const struct markers *k, uint32_t marker) {
-    for (uint32_t i = 0; i < marker; i++)
-        if (!strcmp(k->binds->columns[i].name, k->binds->columns[marker].name))
-            return f->row + chance_below(&f->chance, f->b->rows.per_partition - f->row % f->b->rows.per_partition);
-    return f->row;
-}
-
-static int put_value(struct filling *f, const struct markers *k, uint32_t marker, struct err *e) {
-    const struct workload_statement *s = f->s->statement;
-    const struct result_column *bind = &k->binds->columns[marker];
-    bool many;
-    char name[64];
-    uint64_t n = chance_next(&f->chance);
-    const struct schema_column *c = column_of(f->s->table, bind->name, &many);
-    struct buf *out = &f->b->text;
-    if (c && many) return put_many(f, c, e);
-    if (c) {
-        int rc = rows_value(&f->b->rows, c, f->rank, c->kind == COLUMN_CLUSTERING ? row_of(f, k, marker) : f->row, n, out, e);
-        if (rc > 0) buf_put_str(out, "null");
-        return rc < 0 ? -1 : 0;
+static const struct schema_table *table_named(const struct measure *m, const char *name) {
+    for (uint32_t i = 0; i < m->schema->n_spaces; i++) {
+        const struct schema_keyspace *space = m->schema->spaces[i]->keyspace;
+        const struct schema_table *t = space->is_system ? NULL : measure_table(m, space->name, name);
+        if (t) return t;
     }
-    plain_name(bind->name, name);
-    const struct literal_spec *spec = workload_value_find(s->values, name);
-    if (!spec) return unclear(s, e, "there is a marker whose value nothing tells: under values, say what it is, of", name);
-    return literal_make(out, bind->type, spec, LITERAL_RANDOM, n, name, e);
+    return NULL;
 }
 
-static int put_text(struct filling *f, const struct markers *k, struct err *e) {
-    const char *at = f->s->statement->text;
-    buf_clear(&f->b->text, SIZE_MAX);
-    for (uint32_t i = 0; i < k->binds->n; i++) {
-        struct buf here;
-        buf_put(&f->b->text, at, (size_t)((const char *)k->at[i].p - at));
-        /* filling a marker may load a partition, which uses the same buffer */
-        here = f->b->text;
-        buf_init(&f->b->text, 0);
-        int rc = put_value(f, k, i, e);
-        struct buf literal = f->b->text;
-        f->b->text = here;
-        buf_put_slice(&f->b->text, buf_slice(&literal));
-        buf_fini(&literal);
-        if (rc) return -1;
-        at = (const char *)k->at[i].p + 1;
-    }
-    buf_put_str(&f->b->text, at);
-    return 0;
+/* The keyspace is the statement's, or that of its markers or results; else the first one that has such a table. */
+static const struct schema_table *table_of(const struct measure *m, const struct plan *p, uint32_t statement) {
+    const struct ast_name named = markers_table(p->k.statements[statement]);
+    const struct result_meta *result = &cql_prepared_info(p->k.prepared)->result;
+    if (named.keyspace) return measure_table(m, named.keyspace, named.name);
+    for (uint32_t i = 0; i < p->k.n; i++)
+        if (p->k.list[i].statement == statement && *p->k.list[i].bind->keyspace != '[')
+            return measure_table(m, p->k.list[i].bind->keyspace, p->k.list[i].bind->table);
+    if (result->n) return measure_table(m, result->columns[0].keyspace, result->columns[0].table);
+    return named.name ? table_named(m, named.name) : NULL;
 }
 
-static bool names_partition(const struct schema_table *t, const struct markers *k) {
+static bool names_partition(const struct plan *p, uint32_t statement, const struct schema_table *t) {
     for (uint32_t i = 0; i < t->n_partition_key; i++) {
-        bool found = false, many;
-        for (uint32_t j = 0; j < k->binds->n; j++) found = found || column_of(t, k->binds->columns[j].name, &many) == &t->columns[i];
+        bool found = false;
+        for (uint32_t j = 0; j < p->k.n; j++)
+            found = found || (p->k.list[j].statement == statement && column_of(t, &p->k.list[j]) == &t->columns[i]);
         if (!found) return false;
     }
     return true;
+}
+
+static uint32_t plan_table_of(struct plan *p, const struct measure *m, const struct schema_table *t) {
+    for (uint32_t i = 0; i < p->n_tables; i++)
+        if (p->tables[i].table == t) return i;
+    const struct workload_table *input = input_of(m, t);
+    p->tables[p->n_tables] = (struct plan_table){.table = t, .input = input, .by_partition = true, .statics = markers_use_statics(p->st, &p->k, t),
+                                                 .per_partition = !t->n_clustering ? 1 : input ? input->rows_per_partition : 0};
+    return p->n_tables++;
+}
+
+static int plan_parts(struct plan *p, const struct measure *m, struct err *e) {
+    struct workload_statement *st = p->st;
+    p->parts = ARENA_ARRAY(&m->w->arena, p->k.n_statements + 1, struct plan_part);
+    p->tables = ARENA_ARRAY(&m->w->arena, p->k.n_statements + 1, struct plan_table);
+    if (!p->parts || !p->tables) return err_nomem(e);
+    for (uint32_t i = 0; i < p->k.n_statements; i++) {
+        const struct schema_table *t = table_of(m, p, i);
+        struct plan_part *part = &p->parts[i];
+        if (!t) return unclear(st, e, "it is of no table of the schema:", st->text);
+        bool insert = p->k.statements[i]->kind == STMT_INSERT;
+        part->table = plan_table_of(p, m, t);
+        part->new_rows = st->has_new_rows ? st->new_rows : insert && (t->n_clustering || !st->has_keys);
+        for (uint32_t k = 0; k < i; k++) part->turn += p->parts[k].table == part->table;
+        for (uint32_t k = 0; k <= i; k++)
+            if (p->parts[k].table == part->table) p->parts[k].of = part->turn + 1;
+        struct plan_table *of = &p->tables[part->table];
+        of->by_partition = of->by_partition && names_partition(p, i, t);
+        of->loads = of->loads || !part->new_rows || !of->by_partition;
+        if (!st->has_new_rows) st->new_rows = (!i || st->new_rows) && part->new_rows;
+    }
+    return 0;
+}
+
+/* ---- what is missing ---- */
+
+/* Everything that the inputs do not say, each once, so that it can be said at once. */
+struct questions {
+    struct buf text;
+    const struct workload_statement *of;
+};
+
+static void ask(struct questions *q, struct err *why) {
+    char place[ERR_TEXT_MAX];
+    if (!why->set) return;
+    int n = snprintf(place, sizeof(place), "%s:%u: ", q->of->file, q->of->line);
+    const char *body = strncmp(why->text, place, (size_t)n) ? why->text : why->text + n;
+    buf_u8(&q->text, 0);
+    bool known = q->text.n > 1 && strstr((const char *)q->text.p, body);
+    q->text.n--;
+    err_clear(why);
+    if (known) return;
+    if (q->text.n) buf_u8(&q->text, '\n');
+    buf_printf(&q->text, "%s%s", place, body);
+}
+
+static void ask_table(const struct plan *p, const struct plan_table *t, struct questions *q) {
+    struct err why = {0};
+    const struct workload_statement *st = p->st;
+    if (!t->per_partition && t->loads) {
+        int rc = unclear(st, &why, "how many rows has a partition of the table? Say rows_per_partition of", t->table->name);
+        if (rc) ask(q, &why);
+    }
+    if (t->per_partition > ROWS_OF_PARTITION && t->loads) {
+        err_set(&why, ERR_CONFIG, "%s:%u: partitions of more than %d rows are not held in memory; price one of fewer, and multiply", st->file,
+                st->line, ROWS_OF_PARTITION);
+        ask(q, &why);
+    }
+    if (!t->input || !t->input->partitions) {
+        int rc = unclear(st, &why, "how many partitions has the table? Say partitions of", t->table->name);
+        if (rc) ask(q, &why);
+    }
+    const struct rows rows = {.t = t->table, .input = t->input, .values = st->values, .per_partition = t->per_partition ? t->per_partition : 1};
+    struct buf ignored;
+    buf_init(&ignored, 0);
+    for (uint32_t i = 0; t->loads && !t->table->is_counter && i < t->table->n_columns; i++) {
+        const struct schema_column *c = &t->table->columns[i];
+        if (c->kind == COLUMN_STATIC && !t->statics) continue;
+        if (rows_value(&rows, c, 0, 0, 0, &ignored, &why) < 0) ask(q, &why);
+    }
+    buf_fini(&ignored);
+}
+
+static int need_elements(const struct workload_statement *s, const struct plan_table *t, const struct schema_column *c,
+                         const struct literal_spec **out, struct err *e) {
+    *out = spec_of(s, t->input, c->name);
+    if (*out && (*out)->has_elements) return 0;
+    return unclear(s, e, "how many are in the list of IN? Say so under values, as elements 3, of", c->name);
+}
+
+static void ask_marker(const struct plan *p, const struct marker *m, struct questions *q) {
+    const struct plan_table *t = &p->tables[p->parts[m->statement].table];
+    const struct schema_column *c = column_of(t->table, m);
+    const struct rows rows = {.t = t->table, .input = t->input, .values = p->st->values, .per_partition = 1};
+    const struct literal_spec *spec;
+    struct err why = {0};
+    struct buf ignored;
+    buf_init(&ignored, 0);
+    if (c && is_list(m) && need_elements(p->st, t, c, &spec, &why)) ask(q, &why);
+    int rc = c ? rows_value(&rows, c, 0, 0, 0, &ignored, &why) : put_part(p->st, t, m, 0, &ignored, &why);
+    if (rc < 0) ask(q, &why);
+    buf_fini(&ignored);
+}
+
+/* -1: no memory. What is wrong with the statement is asked, too. */
+static int plan_open(struct plan *p, struct measure *m, struct workload_statement *st, struct questions *q, struct err *e) {
+    struct err why = {0};
+    *p = (struct plan){.st = st, .unknown = st->unknown};
+    if (st->unknown || st->observed) return 0;
+    size_t from = q->text.n;
+    q->of = st;
+    p->k.prepared = world_markers(m->base, slice_str(st->text), &why);
+    if (!p->k.prepared || markers_find(st, &m->w->arena, &p->k, &why) || plan_parts(p, m, &why)) ask(q, &why);
+    else {
+        for (uint32_t i = 0; i < p->n_tables; i++) ask_table(p, &p->tables[i], q);
+        for (uint32_t i = 0; i < p->k.n; i++) ask_marker(p, &p->k.list[i], q);
+    }
+    if (q->text.n == from || !st->inferred) return 0;
+    p->unknown = (const char *)arena_dup(&m->w->arena, slice_of(q->text.p + from, q->text.n - from)).p;
+    q->text.n = from;
+    return p->unknown ? 0 : err_nomem(e);
+}
+
+/* ---- one statement ---- */
+
+/* The partition and row that a statement of a batch is of. */
+struct target {
+    uint64_t rank, row;
+};
+
+struct filling {
+    struct bench *b;
+    const struct plan *p;
+    struct chance chance;
+    struct target *targets; /* by statement */
+    struct ranks taken;     /* partitions of the list of an IN, or of a batch's statements on a table */
+    uint64_t element_row;   /* of the last value of a list */
+    uint32_t sample;
+};
+
+/* A loaded partition that is not taken yet, or is loaded now; it is then taken. When all are, one is there twice. */
+static int other_partition(struct filling *f, struct bench_table *t, uint64_t *rank, struct err *e) {
+    *rank = keys_draw(&t->keys, &f->chance);
+    for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, *rank); tries++) *rank = (*rank + 1) % t->keys.n;
+    if (t->loaded >= ROWS_LOADED && !ranks_have(&t->ranks, *rank)) {
+        uint64_t i = chance_below(&f->chance, t->ranks.n);
+        for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, t->ranks.list[i]); tries++) i = (i + 1) % t->ranks.n;
+        *rank = t->ranks.list[i];
+    }
+    if (ranks_add(&f->taken, *rank)) return err_nomem(e);
+    return load_partition(f->b, t, *rank, e);
+}
+
+/* A row with the next value of the column: rows share the values of clustering columns but the last. */
+static int next_row(const struct bench_table *t, const struct schema_column *c, uint64_t rank, uint64_t *row, struct err *e) {
+    struct buf before, now;
+    int rc;
+    buf_init(&before, 0), buf_init(&now, 0);
+    rc = rows_value(&t->rows, c, rank, *row, 0, &before, e);
+    for (uint64_t i = 0; rc >= 0 && i < t->rows.per_partition; i++) {
+        buf_clear(&now, SIZE_MAX);
+        *row = (*row + 1) % t->rows.per_partition;
+        rc = rows_value(&t->rows, c, rank, *row, 0, &now, e);
+        if (!slice_eq(buf_slice(&before), buf_slice(&now))) break;
+    }
+    buf_fini(&before), buf_fini(&now);
+    return rc < 0 ? -1 : 0;
+}
+
+/* A value of the list of an IN: the first is the statement's own, each other one of another partition or another row. */
+static int put_element(struct filling *f, uint32_t statement, const struct schema_column *c, uint32_t element, struct buf *out, struct err *e) {
+    struct bench_table *t = &f->b->tables[f->p->parts[statement].table];
+    uint64_t rank = f->targets[statement].rank;
+    if (!element) {
+        f->element_row = f->targets[statement].row;
+        ranks_clear(&f->taken);
+        if (ranks_add(&f->taken, rank)) return err_nomem(e);
+    } else if (c->kind == COLUMN_PARTITION_KEY) {
+        if (other_partition(f, t, &rank, e)) return -1;
+    } else if (next_row(t, c, rank, &f->element_row, e)) {
+        return -1;
+    }
+    return rows_value(&t->rows, c, rank, f->element_row, 0, out, e) < 0 ? -1 : 0;
+}
+
+static int put_list(struct filling *f, const struct marker *m, const struct schema_column *c, struct buf *out, struct err *e) {
+    const struct literal_spec *spec;
+    if (need_elements(f->p->st, &f->p->tables[f->p->parts[m->statement].table], c, &spec, e)) return -1;
+    int64_t n = spec->elements_low + (int64_t)chance_below(&f->chance, (uint64_t)(spec->elements_high - spec->elements_low) + 1);
+    buf_u8(out, '(');
+    for (int64_t i = 0; i < n; i++) {
+        if (i) buf_put_str(out, ", ");
+        if (put_element(f, m->statement, c, (uint32_t)i, out, e)) return -1;
+    }
+    buf_u8(out, ')');
+    return 0;
+}
+
+/* The second marker of a clustering column in a statement is the end of a range: a row drawn behind the first. */
+static uint64_t row_of(struct filling *f, uint32_t marker) {
+    const struct marker *m = &f->p->k.list[marker];
+    uint64_t row = f->targets[m->statement].row, per = f->b->tables[f->p->parts[m->statement].table].rows.per_partition;
+    for (uint32_t i = 0; i < marker; i++) {
+        const struct marker *first = &f->p->k.list[i];
+        if (first->statement == m->statement && !strcmp(first->bind->name, m->bind->name)) return row + chance_below(&f->chance, per - row % per);
+    }
+    return row;
+}
+
+static int put_value(struct filling *f, uint32_t marker, struct buf *out, struct err *e) {
+    const struct marker *m = &f->p->k.list[marker];
+    const uint32_t table = f->p->parts[m->statement].table;
+    uint64_t n = chance_next(&f->chance);
+    const struct schema_column *c = column_of(f->p->tables[table].table, m);
+    if (!c) return put_part(f->p->st, &f->p->tables[table], m, n, out, e);
+    if (is_list(m)) return put_list(f, m, c, out, e);
+    if (m->in_list && schema_column_is_key(c)) return put_element(f, m->statement, c, m->element, out, e);
+    const struct target *t = &f->targets[m->statement];
+    int rc = rows_value(&f->b->tables[table].rows, c, t->rank, c->kind == COLUMN_CLUSTERING ? row_of(f, marker) : t->row, n, out, e);
+    if (rc > 0) buf_put_str(out, "null");
+    return rc < 0 ? -1 : 0;
+}
+
+static int put_text(struct filling *f, struct err *e) {
+    const char *at = f->p->st->text;
+    struct buf *out = &f->b->text;
+    buf_clear(out, SIZE_MAX);
+    for (uint32_t i = 0; i < f->p->k.n; i++) {
+        const char *marker = (const char *)f->p->k.list[i].at.p;
+        buf_put(out, at, (size_t)(marker - at));
+        if (put_value(f, i, out, e)) return -1;
+        at = marker + 1;
+    }
+    buf_put_str(out, at);
+    return 0;
 }
 
 /* ---- what samples came to ---- */
@@ -343,98 +558,128 @@ static int gathered_init(struct gathered *g, struct arena *a, uint32_t n, struct
 }
 
 /* A scan that came to the end of what is loaded, which is a part of the table. */
-static double stretch(const struct bench *b, const struct measured *s, const struct world_answer *a) {
-    uint64_t rows = s->input && s->input->partitions ? s->input->partitions * b->rows.per_partition : 0;
-    if (a->cost->query_class != QUERY_TABLE_SCAN || rows <= b->loaded || a->rows_read < b->loaded) return 1;
-    return (double)rows / (double)b->loaded;
+static double stretch(const struct bench_table *t, const struct world_answer *a) {
+    uint64_t rows = t->rows.input && t->rows.input->partitions ? t->rows.input->partitions * t->rows.per_partition : 0;
+    if (a->cost->query_class != QUERY_TABLE_SCAN || rows <= t->loaded || a->rows_read < t->loaded) return 1;
+    return (double)rows / (double)t->loaded;
 }
 
-static int run_sample(struct filling *f, struct measured *s, struct gathered *of, struct err *e) {
-    const struct workload_statement *st = s->statement;
+static void take_sample(struct filling *f, struct measured *s, const struct world_answer *a, const struct charge *c, int model,
+                        struct gathered *of) {
+    double by = stretch(&f->b->tables[s->plan_table], a);
+    of->row_bytes[f->sample] = (double)c->row_bytes * by;
+    of->static_bytes[f->sample] = (double)c->static_bytes * by;
+    of->reads[f->sample] = c->read_units * by;
+    of->writes[f->sample] = c->write_units + c->static_write_units;
+    s->of[model].rules |= c->rules;
+    s->stretched = by > s->stretched ? by : s->stretched;
+    if (a->cost->query_class > s->query_class) s->query_class = a->cost->query_class;
+    s->kind = a->kind;
+    if (model == (int)f->b->m->o.model) s->pages += (double)a->pages * by;
+}
+
+/* all: of the plan's tables, one after the other. */
+static int run_sample(struct filling *f, struct measured *all, struct gathered *of, struct err *e) {
+    const struct workload_statement *st = f->p->st;
     const struct world_request q = {.text = buf_slice(&f->b->text), .consistency = st->consistency, .page_size = st->page_size};
+    const uint32_t n = f->p->n_tables;
     struct world_answer a, ignored;
     struct err why = {0}, strictly = {0};
     for (int i = 0; i < MODELS; i++) {
         if (world_run(f->b->of[i], &q, &a, &why)) return err_set(e, ERR_CONFIG, "%s:%u: %s", st->file, st->line, why.text);
-        double by = stretch(f->b, s, &a);
-        of[i].row_bytes[f->sample] = (double)a.charge.row_bytes * by;
-        of[i].static_bytes[f->sample] = (double)a.charge.static_bytes * by;
-        of[i].reads[f->sample] = a.charge.read_units * by;
-        of[i].writes[f->sample] = a.charge.write_units + a.charge.static_write_units;
-        s->of[i].rules |= a.charge.rules;
-        s->stretched = by > s->stretched ? by : s->stretched;
-        if (a.cost->query_class > s->query_class) s->query_class = a.cost->query_class;
-        s->kind = a.kind;
-        if (i != (int)f->b->m->o.model) continue;
-        record(f->b, st->name, st->consistency, st->page_size, &a.charge);
-        s->entities += (double)a.entities * by;
-        s->pages += (double)a.pages * by;
+        for (uint32_t t = 0; t < n; t++) {
+            struct charge part = a.charge;
+            uint64_t entities = a.entities;
+            if (n > 1 && world_charge_of(&a, all[t].table, st->consistency, &part, &entities)) return err_nomem(e);
+            take_sample(f, &all[t], &a, &part, i, &of[t * MODELS + i]);
+            if (i == (int)f->b->m->o.model) all[t].entities += (double)entities * stretch(&f->b->tables[t], &a);
+        }
+        if (i == (int)f->b->m->o.model) record(f->b, st->name, q.text, st->consistency, st->page_size, &a.charge);
     }
-    if (!s->refused && world_run(f->b->strict, &q, &ignored, &strictly)) return out_of(f->b->m, e, "%s", strictly.text, &s->refused);
+    if (all->refused || !world_run(f->b->strict, &q, &ignored, &strictly)) return 0;
+    for (uint32_t t = 0; t < n; t++)
+        if (out_of(f->b->m, e, "%s", strictly.text, &all[t].refused)) return -1;
     return 0;
 }
 
-static bool begins_with(const char *text, const char *word) { return !strncasecmp(text + strspn(text, " \t\r\n"), word, strlen(word)); }
-
-/* Draws what a request is of, and makes sure that it is there. */
-static int draw_target(struct filling *f, struct err *e) {
-    const struct workload_statement *s = f->s->statement;
-    struct bench *b = f->b;
-    f->row = chance_below(&f->chance, b->rows.per_partition);
-    if (f->s->by_partition && !s->new_rows) return other_partition(f, &f->rank, e);
-    f->rank = keys_draw(&s->keys, &f->chance);
-    if (s->new_rows && b->rows.t->n_clustering) f->row = b->rows.per_partition + f->sample;
-    else if (s->new_rows) f->rank = s->keys.n + f->sample;
+/* Draws what a request is of, and makes sure that it is there. Statements of a batch are of one partition on each of their tables, one row
+ * behind the other, or where it has not so many rows, each of a partition of its own. */
+static int draw_targets(struct filling *f, struct err *e) {
+    for (uint32_t i = 0; i < f->p->k.n_statements; i++) {
+        const struct plan_part *part = &f->p->parts[i];
+        struct bench_table *t = &f->b->tables[part->table];
+        struct target *to = &f->targets[i];
+        const struct target *first = to;
+        for (uint32_t k = 0; part->turn && k < i; k++)
+            if (f->p->parts[k].table == part->table && !f->p->parts[k].turn) first = &f->targets[k];
+        bool clustered = t->rows.t->n_clustering > 0, together = clustered && (part->new_rows || part->of <= t->rows.per_partition);
+        if (!part->turn) {
+            to->row = chance_below(&f->chance, t->rows.per_partition);
+            ranks_clear(&f->taken);
+        }
+        if (part->turn && together) {
+            to->rank = first->rank;
+            to->row = (first->row + part->turn) % t->rows.per_partition;
+        } else {
+            to->row = first->row;
+            bool loaded = f->p->tables[part->table].by_partition && !part->new_rows;
+            if (loaded && other_partition(f, t, &to->rank, e)) return -1;
+            if (!loaded) to->rank = keys_draw(&t->keys, &f->chance);
+        }
+        uint64_t fresh = (uint64_t)f->sample * part->of + part->turn;
+        if (part->new_rows && clustered) to->row = t->rows.per_partition + fresh;
+        else if (part->new_rows) to->rank = t->keys.n + fresh;
+    }
     return 0;
 }
 
-static int load_some(struct bench *b, uint64_t partitions, uint64_t rows, struct err *e) {
-    for (uint64_t rank = 0; rank < partitions && b->loaded < rows; rank++)
-        if (load_partition(b, rank, e)) return -1;
-    return 0;
-}
-
-static int run_samples(struct filling *f, struct measured *s, const struct markers *k, struct err *e) {
-    struct arena *a = &f->b->m->w->arena;
-    struct gathered of[MODELS];
-    uint32_t n = k->binds->n ? f->b->m->o.samples : 1;
-    for (int i = 0; i < MODELS; i++)
+static int run_samples(struct filling *f, struct measured *all, struct err *e) {
+    struct measure *m = f->b->m;
+    struct arena *a = &m->w->arena;
+    const uint32_t tables = f->p->n_tables, n = f->p->k.n ? m->o.samples : 1;
+    struct gathered *of = ARENA_ARRAY(a, tables * MODELS, struct gathered);
+    if (!of) return err_nomem(e);
+    for (uint32_t i = 0; i < tables * MODELS; i++)
         if (gathered_init(&of[i], a, n, e)) return -1;
     for (f->sample = 0; f->sample < n; f->sample++)
-        if (draw_target(f, e) || put_text(f, k, e) || run_sample(f, s, of, e)) return -1;
-    for (int i = 0; i < MODELS; i++) {
-        spread_of(of[i].row_bytes, n, a, &s->of[i].row_bytes);
-        spread_of(of[i].static_bytes, n, a, &s->of[i].static_bytes);
-        spread_of(of[i].reads, n, a, &s->of[i].read_units);
-        spread_of(of[i].writes, n, a, &s->of[i].write_units);
+        if (draw_targets(f, e) || put_text(f, e) || run_sample(f, all, of, e)) return -1;
+    for (uint32_t t = 0; t < tables; t++) {
+        struct measured *s = &all[t];
+        for (int i = 0; i < MODELS; i++) {
+            const struct gathered *g = &of[t * MODELS + i];
+            spread_of(g->row_bytes, n, a, &s->of[i].row_bytes);
+            spread_of(g->static_bytes, n, a, &s->of[i].static_bytes);
+            spread_of(g->reads, n, a, &s->of[i].read_units);
+            spread_of(g->writes, n, a, &s->of[i].write_units);
+        }
+        s->samples = n;
+        s->reads = of[t * MODELS + m->o.model].reads;
+        s->writes = of[t * MODELS + m->o.model].writes;
+        s->entities /= n;
+        s->pages /= n;
     }
-    s->samples = n;
-    s->reads = of[f->b->m->o.model].reads;
-    s->writes = of[f->b->m->o.model].writes;
-    s->entities /= n;
-    s->pages /= n;
     return 0;
 }
 
 /* ---- TTL ---- */
 
 /* What requests wrote, and nothing else, expires in a world of their own. */
-static int measure_ttl(struct filling *f, struct measured *s, const struct markers *k, struct err *e) {
+static int measure_ttl(struct filling *f, struct measured *s, struct err *e) {
     enum { WRITES = 20 };
     struct world_answer ignored;
     uint64_t units = 0;
-    uint32_t done = 0, writes = k->binds->n ? WRITES : 1;
+    uint32_t done = 0, writes = f->p->k.n ? WRITES : 1;
     struct world *w = s->kind == STMT_SELECT ? NULL : measure_world(f->b->m, f->b->m->o.model, false, e);
     if (s->kind == STMT_SELECT) return 0;
     if (!w) return -1;
     int rc = 0;
     for (f->sample = 0; !rc && f->sample < writes; f->sample++) {
         struct err why = {0};
-        rc = draw_target(f, e) || put_text(f, k, e) ? -1 : 0;
+        rc = draw_targets(f, e) || put_text(f, e) ? -1 : 0;
         const struct world_request q = {.text = buf_slice(&f->b->text), .consistency = CL_LOCAL_QUORUM};
         done += !rc && !world_run(w, &q, &ignored, &why);
     }
-    if (!rc) rc = world_expire(w, YEARS_20_S, &units, e);
+    if (!rc) rc = world_expire(w, YEARS_20_S, s->table, &units, e);
     if (!rc && done) s->ttl_deletes = (double)units / done;
     world_free(w);
     return rc;
@@ -442,57 +687,30 @@ static int measure_ttl(struct filling *f, struct measured *s, const struct marke
 
 /* ---- all ---- */
 
-static int find_table(struct measure *m, struct bench *b, struct measured *s, const struct markers *k, struct err *e) {
-    const struct workload_statement *st = s->statement;
-    const struct prepared_info *info = cql_prepared_info(k->prepared);
-    const struct result_column *c = k->binds->n ? k->binds->columns : info->result.n ? info->result.columns : NULL;
-    if (c) s->table = measure_table(m, c->keyspace, c->table);
-    else {
-        const struct world_request q = {.text = slice_str(st->text), .consistency = CL_LOCAL_QUORUM};
-        struct world_answer a;
-        struct err why;
-        if (world_run(b->of[0], &q, &a, &why)) return err_set(e, ERR_CONFIG, "%s:%u: %s", st->file, st->line, why.text);
-        if (a.cost->table) s->table = measure_table(m, a.cost->keyspace, a.cost->table);
+static int measure_in(struct bench *b, const struct plan *p, struct measured *all, struct err *e) {
+    struct arena *a = &b->m->w->arena;
+    struct filling f = {.b = b, .p = p, .chance = {.state = chance_of(p->st->line)}, .targets = ARENA_ARRAY(a, p->k.n_statements + 1, struct target)};
+    int rc = f.targets ? 0 : err_nomem(e);
+    for (uint32_t i = 0; !rc && i < p->n_tables; i++) {
+        const struct plan_table *t = &p->tables[i];
+        struct bench_table *to = &b->tables[i];
+        to->rows = (struct rows){.t = t->table, .input = t->input, .values = p->st->values, .per_partition = t->per_partition ? t->per_partition : 1};
+        to->statics = t->statics;
+        to->keys = p->st->keys;
+        to->keys.n = t->input->partitions;
+        keys_init(&to->keys);
+        all[i].keys = &to->keys;
+        if (!t->by_partition) rc = load_some(b, to, to->keys.n, SCANNED_ROWS, e);
     }
-    return s->table ? 0 : unclear(st, e, "it is of no table of the schema:", st->text);
-}
-
-static int set_rows(struct bench *b, struct measured *s, struct workload_statement *st, struct err *e) {
-    s->input = input_of(b->m, s->table);
-    uint64_t per = s->input ? s->input->rows_per_partition : 0;
-    if (!s->table->n_clustering) per = 1;
-    bool insert = begins_with(st->text, "INSERT");
-    if (!st->has_new_rows) st->new_rows = insert && (s->table->n_clustering || !st->has_keys);
-    if (!per && !st->new_rows) return unclear(st, e, "how many rows has a partition of the table? Say rows_per_partition of", s->table->name);
-    if (per > ROWS_OF_PARTITION && !st->new_rows)
-        return err_set(e, ERR_CONFIG, "%s:%u: partitions of more than %d rows are not held in memory; price one of fewer, and multiply", st->file, st->line, ROWS_OF_PARTITION);
-    b->rows = (struct rows){.t = s->table, .input = s->input, .values = st->values, .per_partition = per ? per : 1};
-    st->keys.n = s->input && s->input->partitions ? s->input->partitions : 0;
-    if (!st->keys.n) return unclear(st, e, "how many partitions has the table? Say partitions of", s->table->name);
-    keys_init(&st->keys);
-    return 0;
-}
-
-static int measure_in(struct bench *b, struct measured *s, struct workload_statement *st, struct err *e) {
-    struct measure *m = b->m;
-    struct err why = {0};
-    struct markers k = {.prepared = world_markers(m->base, slice_str(st->text), &why)};
-    if (!k.prepared) return err_set(e, ERR_CONFIG, "%s:%u: %s", st->file, st->line, why.text);
-    struct filling f = {.b = b, .s = s, .chance = {.state = chance_of(st->line)}};
-    int rc = find_markers(st, &m->w->arena, &k, e) || find_table(m, b, s, &k, e) || set_rows(b, s, st, e) ? -1 : 0;
-    if (!rc) {
-        s->by_partition = names_partition(s->table, &k);
-        if (!s->by_partition) rc = load_some(b, st->keys.n, SCANNED_ROWS, e);
-        if (!rc) rc = run_samples(&f, s, &k, e);
-        if (!rc) rc = measure_ttl(&f, s, &k, e);
-        /* a literal that cannot be made up has no place yet */
-        if (rc && strncmp(e->text, st->file, strlen(st->file))) {
-            why = *e;
-            err_clear(e);
-            err_set(e, ERR_CONFIG, "%s:%u: %s", st->file, st->line, why.text);
-        }
+    if (!rc) rc = run_samples(&f, all, e);
+    for (uint32_t i = 0; !rc && i < p->n_tables; i++) rc = measure_ttl(&f, &all[i], e);
+    ranks_free(&f.taken);
+    /* a literal that cannot be made up has no place yet */
+    if (rc && strncmp(e->text, p->st->file, strlen(p->st->file))) {
+        struct err why = *e;
+        err_clear(e);
+        err_set(e, ERR_CONFIG, "%s:%u: %s", p->st->file, p->st->line, why.text);
     }
-    cql_prepared_unref(k.prepared);
     return rc;
 }
 
@@ -511,19 +729,28 @@ static void take_observed(const struct measure *m, struct measured *s) {
     }
 }
 
-static int measure_statement(struct measure *m, struct measured *s, struct workload_statement *st, struct err *e) {
+/* A statement has one entry for each of its tables; one that cannot be measured has one. */
+static int measure_plan(struct measure *m, const struct plan *p, struct err *e) {
     struct bench b;
-    s->statement = st;
-    s->stretched = 1;
-    s->unknown = st->unknown;
-    if (st->observed) take_observed(m, s);
-    if (s->unknown || st->observed) return 0;
-    int rc = bench_open(&b, m, e) ? -1 : measure_in(&b, s, st, e);
+    struct measured *all = &m->statements[m->n_statements];
+    bool runs = !p->unknown && !p->st->observed;
+    m->n_statements += p->n_tables ? p->n_tables : 1;
+    for (struct measured *s = all; s < &m->statements[m->n_statements]; s++) {
+        const uint32_t i = (uint32_t)(s - all);
+        *s = (struct measured){.statement = p->st, .stretched = 1, .unknown = p->unknown, .plan_table = i};
+        if (!p->n_tables) continue;
+        s->table = p->tables[i].table;
+        s->input = p->tables[i].input;
+        s->by_partition = p->tables[i].by_partition;
+    }
+    if (p->st->observed) take_observed(m, all);
+    if (!runs) return 0;
+    int rc = bench_open(&b, m, p->n_tables, e) ? -1 : measure_in(&b, p, all, e);
     bench_close(&b);
-    if (!rc || !st->inferred) return rc;
+    if (!rc || !p->st->inferred) return rc;
     struct err why = *e;
     err_clear(e);
-    return out_of(m, e, "%s", why.text, &s->unknown);
+    return out_of(m, e, "%s", why.text, &all->unknown);
 }
 
 /* ---- tables ---- */
@@ -531,15 +758,18 @@ static int measure_statement(struct measure *m, struct measured *s, struct workl
 static int measure_storage(struct measure *m, struct measured_table *t, struct err *e) {
     struct bench b;
     struct err why = {0};
-    int rc = bench_open(&b, m, e);
-    b.rows = (struct rows){.t = t->table, .input = t->input, .per_partition = t->table->n_clustering ? t->input->rows_per_partition : 1};
-    if (!rc && !load_some(&b, t->partitions, b.rows.per_partition * PARTITIONS_STORED < ROWS_LOADED ? b.rows.per_partition * PARTITIONS_STORED : ROWS_LOADED, &why)) {
+    int rc = bench_open(&b, m, 1, e);
+    struct bench_table *to = b.tables;
+    if (to) to->rows = (struct rows){.t = t->table, .input = t->input, .per_partition = t->table->n_clustering ? t->input->rows_per_partition : 1};
+    if (to) to->statics = t->table->n_static;
+    uint64_t some = rc ? 0 : to->rows.per_partition * PARTITIONS_STORED;
+    if (!rc && !load_some(&b, to, t->partitions, some < ROWS_LOADED ? some : ROWS_LOADED, &why)) {
         for (int i = 0; !rc && i < MODELS; i++) {
             struct table_size size;
             const struct schema *schema = world_schema(b.of[i]);
             const struct schema_table *mine = schema_table_find(schema, t->table->keyspace->name, t->table->name, e);
             rc = mine ? world_storage(b.of[i], mine, &size, e) : -1;
-            if (!rc) t->stored_bytes[i] = (double)size.bytes * (double)t->partitions / b.n_ranks;
+            if (!rc) t->stored_bytes[i] = (double)size.bytes * (double)t->partitions / to->ranks.n;
             schema_unref(schema);
         }
     } else if (!rc) rc = out_of(m, e, "%s", why.text, &t->unknown);
@@ -581,17 +811,40 @@ static int measure_tables(struct measure *m, struct err *e) {
     return 0;
 }
 
-int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) {
-    uint32_t i = 0;
-    for (const struct workload_table *t = m->w->tables; t; t = t->next)
-        if (t->file && !measure_table(m, t->keyspace, t->name)) return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace, t->name);
-    m->statements = ARENA_ARRAY(&m->w->arena, m->w->n_statements + 1, struct measured);
-    if (!m->statements) return err_nomem(e);
-    for (struct workload_statement *s = m->w->statements; s; s = s->next, i++) {
-        if (measure_statement(m, &m->statements[i], s, e)) return -1;
-        if (progress) progress(i + 1, m->w->n_statements);
+static int open_plans(struct measure *m, struct plan *plans, struct err *e) {
+    struct questions q = {0};
+    uint32_t n = 0, entries = 0;
+    int rc = 0;
+    buf_init(&q.text, 0);
+    for (struct workload_statement *s = m->w->statements; !rc && s; s = s->next) {
+        rc = plan_open(&plans[n], m, s, &q, e);
+        entries += plans[n].n_tables ? plans[n].n_tables : 1;
+        n++;
     }
-    return measure_tables(m, e);
+    if (!rc && q.text.n) {
+        struct buf text = q.text;
+        q.text = (struct buf){0};
+        rc = err_set_buf(e, ERR_CONFIG, &text);
+    }
+    buf_fini(&q.text);
+    m->statements = rc ? NULL : ARENA_ARRAY(&m->w->arena, entries + 1, struct measured);
+    return rc ? -1 : m->statements ? 0 : err_nomem(e);
+}
+
+int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) {
+    for (const struct workload_table *t = m->w->tables; t; t = t->next)
+        if (t->file && !measure_table(m, t->keyspace, t->name))
+            return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace, t->name);
+    struct plan *plans = ARENA_ARRAY(&m->w->arena, m->w->n_statements + 1, struct plan);
+    if (!plans) return err_nomem(e);
+    int rc = open_plans(m, plans, e);
+    for (uint32_t i = 0; !rc && i < m->w->n_statements; i++) {
+        rc = measure_plan(m, &plans[i], e);
+        if (!rc && progress) progress(i + 1, m->w->n_statements);
+    }
+    for (uint32_t i = 0; i < m->w->n_statements; i++)
+        if (plans[i].k.prepared) cql_prepared_unref(plans[i].k.prepared);
+    return rc ? -1 : measure_tables(m, e);
 }
 
 int measure_key(const struct measured *s, uint64_t rank, struct buf *out, struct err *e) {

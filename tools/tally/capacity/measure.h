@@ -23,10 +23,13 @@ struct measure_options {
     FILE *record; /* every statement that is run, with what it cost in the model that counts, a JSON object on a line; NULL: nowhere */
 };
 
+/* A statement, and what of it is of one table: of a batch over several tables there is one for each. */
 struct measured {
     const struct workload_statement *statement;
     const struct schema_table *table; /* of the schema that measure_schema gives; NULL: not known, as the statement failed */
     const struct workload_table *input;
+    const struct keys *keys; /* of its requests, over the partitions of the table; NULL: not measured */
+    uint32_t plan_table;     /* which of the statement's tables this is, from 0 */
     enum stmt_kind kind;
     enum query_class query_class;
     struct {
@@ -63,6 +66,7 @@ struct measure {
     struct workload *w;
     struct world *base; /* with the schema and no rows */
     const struct schema *schema;
+    uint32_t n_statements; /* measured */
     struct measured *statements;
     uint32_t n_tables;
     struct measured_table *tables;

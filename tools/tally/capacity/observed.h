@@ -8,6 +8,8 @@
 int observed_server(struct client *c, struct workload *w, const struct measure *m, struct note **notes, struct err *e) MUST_CHECK;
 /* Every request of a capture that was not refused; the schema is what its statements are of. -1: also when its values are hashed, or it is damaged. */
 int observed_capture(const char *path, struct workload *w, const struct measure *m, struct note **notes, struct err *e) MUST_CHECK;
+/* The definitions of a capture that succeeded, as CQL: the schema of what it records from its beginning. */
+int observed_schema(const char *path, struct buf *out, struct err *e) MUST_CHECK;
 /* The size model that a capture was charged by. */
 int observed_model(const char *path, enum size_model *out, struct err *e) MUST_CHECK;
 

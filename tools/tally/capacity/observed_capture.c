@@ -37,6 +37,37 @@ int observed_model(const char *path, enum size_model *out, struct err *e) {
     return 0;
 }
 
+/* A statement that names no keyspace is of its session's. */
+static void put_definition(const struct trace_request *r, struct slice text, struct buf *out) {
+    if (r->q.keyspace.n) {
+        buf_put_str(out, "USE \"");
+        buf_put_slice(out, r->q.keyspace);
+        buf_put_str(out, "\";\n");
+    }
+    buf_put_slice(out, text);
+    buf_put_str(out, "\n;\n");
+}
+
+int observed_schema(const char *path, struct buf *out, struct err *e) {
+    struct trace t;
+    struct arena a;
+    struct cql_request q;
+    if (trace_open(&t, path, false, e)) return -1;
+    arena_init(&a, 16 << 10, 256 << 20);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct trace_request *r = &t.requests[i];
+        struct err ignored = {0};
+        arena_reset(&a);
+        bool made = !r->q.outcome && trace_is_definition(&t, r) && !trace_decode(r, &a, &q, &ignored);
+        if (made) put_definition(r, q.query, out);
+    }
+    arena_fini(&a);
+    trace_close(&t);
+    if (buf_failed(out)) return err_nomem(e);
+    if (out->n) return 0;
+    return err_set(e, ERR_CONFIG, "%s: it has no CREATE statements, for it begins behind them: give the schema with --schema, or --server", path);
+}
+
 /* ---- the tables of statements ---- */
 
 /* The text that was asked or prepared: of a batch, its first. */
@@ -174,17 +205,23 @@ static int add_statement(struct capturing *x, uint32_t name, const uint32_t *req
     return s->name ? 0 : err_nomem(x->e);
 }
 
+/* Requests that count, by statement: those of a name follow one another, and ends[name] is behind its last one. */
+static void order_requests(const struct capturing *x, uint32_t *order, uint32_t *ends) {
+    for (size_t i = 0; i < x->t.n; i++)
+        if (counts(x, &x->t.requests[i])) ends[x->t.requests[i].name + 1]++;
+    for (size_t name = 0; name < x->t.n_names; name++) ends[name + 1] += ends[name];
+    for (size_t i = 0; i < x->t.n; i++)
+        if (counts(x, &x->t.requests[i])) order[ends[x->t.requests[i].name]++] = (uint32_t)i;
+}
+
 static int add_statements(struct capturing *x) {
-    uint32_t *requests = calloc(x->t.n + 1, sizeof(*requests));
-    int rc = requests ? 0 : err_nomem(x->e);
-    for (uint32_t name = 0; !rc && name < x->t.n_names; name++) {
-        uint32_t n = 0;
-        if (!x->tables[name]) continue;
-        for (size_t i = 0; i < x->t.n; i++)
-            if (x->t.requests[i].name == name && counts(x, &x->t.requests[i])) requests[n++] = (uint32_t)i;
-        if (n) rc = add_statement(x, name, requests, n);
-    }
-    free(requests);
+    uint32_t *order = calloc(x->t.n + 1, sizeof(*order)), *ends = calloc(x->t.n_names + 1, sizeof(*ends));
+    int rc = order && ends ? 0 : err_nomem(x->e);
+    if (!rc) order_requests(x, order, ends);
+    for (uint32_t name = 0, from = 0; !rc && name < x->t.n_names; from = ends[name++])
+        if (x->tables[name] && ends[name] > from) rc = add_statement(x, name, order + from, ends[name] - from);
+    free(order);
+    free(ends);
     return rc;
 }
 

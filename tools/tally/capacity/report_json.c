@@ -157,7 +157,7 @@ static void put_cost(struct buf *out, const struct report *r, const struct price
 
 bool report_is_no(const struct report *r) {
     if (r->m->refusals) return true;
-    for (uint32_t i = 0; i < r->m->w->n_statements; i++)
+    for (uint32_t i = 0; i < r->m->n_statements; i++)
         if (r->m->statements[i].refused) return true;
     for (uint32_t i = 0; i < r->m->n_tables; i++) {
         const struct day *d = &r->days[i];
@@ -180,7 +180,7 @@ void report_json(const struct report *r, struct buf *out) {
         buf_put_str(out, "}");
     }
     buf_put_str(out, "],\"statements\":[");
-    for (uint32_t i = 0; i < r->m->w->n_statements; i++) {
+    for (uint32_t i = 0; i < r->m->n_statements; i++) {
         if (i) buf_put_str(out, ",");
         put_statement(out, &r->m->statements[i]);
     }

@@ -172,7 +172,7 @@ static void put_refusals(const struct report *r, struct buf *out) {
 void report_text(const struct report *r, struct buf *out) {
     buf_printf(out, "units and costs by the size model %s (*)\n", model_names[r->m->o.model]);
     put_refusals(r, out);
-    for (uint32_t i = 0; i < r->m->w->n_statements; i++) put_statement(r, &r->m->statements[i], out);
+    for (uint32_t i = 0; i < r->m->n_statements; i++) put_statement(r, &r->m->statements[i], out);
     for (uint32_t i = 0; i < r->m->n_tables; i++) put_table(r, &r->m->tables[i], &r->days[i], out);
     put_costs(r, out);
     if (r->notes) buf_put_str(out, "\ntaken for granted\n");

@@ -1,0 +1,32 @@
+/* The markers of a workload's statement: where each stands, what it is of, which statement of a batch it belongs to,
+ * and its place in the list of an IN.
+ * The server's own parser says so; names and types of markers are those of the prepared statement. */
+#pragma once
+
+#include "cql/cql.h"
+#include "cql/syntax/ast.h"
+#include "system_schema/schema.h"
+#include "tools/tally/capacity/workload.h"
+
+struct marker {
+    struct slice at; /* in the text */
+    const struct result_column *bind;
+    uint32_t statement; /* of a batch, from 0 */
+    bool in_list;       /* of an IN */
+    uint32_t element;   /* of that list, from 0 */
+};
+
+struct markers {
+    struct cql_prepared *prepared;
+    uint32_t n, n_statements; /* n_statements: of a batch; else 1 */
+    struct marker *list;
+    const struct ast_stmt **statements;
+};
+
+/* Of s->text, which k->prepared is prepared of. -1: ERR_CONFIG with file and line. */
+int markers_find(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) MUST_CHECK;
+/* The table that a SELECT, INSERT, UPDATE or DELETE names. */
+struct ast_name markers_table(const struct ast_stmt *s);
+/* Whether the workload's statement reads or writes static data of the table: it names a static column or all columns, or
+ * deletes a partition. */
+bool markers_use_statics(const struct workload_statement *s, const struct markers *k, const struct schema_table *t);
