@@ -22,8 +22,8 @@ static void note(struct compat *c, enum refusal_id id, const char *words) {
         compat_report_note(c->report, id, c->keyspace, c->table, c->statement, words);
         return;
     }
-    *n = (struct compat_note){.next = c->notes->first, .id = id, .keyspace = c->keyspace, .table = c->table, .statement = c->statement,
-                              .words = words ? arena_strdup(c->notes->arena, words) : NULL};
+    *n = (struct compat_note){.next = c->notes->first, .id = id, .keyspace = c->keyspace, .table = c->table,
+                              .statement = c->statement, .words = words ? arena_strdup(c->notes->arena, words) : NULL};
     c->notes->first = n;
 }
 

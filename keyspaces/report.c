@@ -123,8 +123,8 @@ static struct row *row_for(struct rule_rows *of, const char *keyspace, const cha
     return row;
 }
 
-void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table, struct slice statement,
-                        const char *words) {
+void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table,
+                        struct slice statement, const char *words) {
     char text[REPORT_TEXT + 1];
     if (!r) return;
     without_values(statement, text);
@@ -139,7 +139,8 @@ void compat_report_note(struct compat_report *r, enum refusal_id id, const char 
 
 static int give(const struct row *row, int id, int (*take)(void *, const struct compat_use *), void *arg) {
     const struct compat_use u = {.id = (enum refusal_id)id, .keyspace = row->keyspace, .table = row->table, .statement = row->statement,
-                                 .words = *row->words ? row->words : refusal_of((enum refusal_id)id).checks, .uses = row->uses, .first_us = row->first_us, .last_us = row->last_us};
+                                 .words = *row->words ? row->words : refusal_of((enum refusal_id)id).checks,
+                                 .uses = row->uses, .first_us = row->first_us, .last_us = row->last_us};
     return row->uses ? take(arg, &u) : 0;
 }
 

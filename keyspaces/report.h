@@ -14,10 +14,10 @@ enum { REPORT_STATEMENTS = 64, REPORT_TEXT = 512 };
 struct compat_report *compat_report_new(struct clock *clock, struct err *e) MUST_CHECK;
 void compat_report_free(struct compat_report *r);
 
-/* Notes a use of a rule by a statement on a table; keyspace and table may be NULL. words: as the refusal would say them; NULL when they are
- * not known, as of a prepared statement that runs again: a row keeps those of its first use that has some. */
-void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table, struct slice statement,
-                        const char *words);
+/* Notes a use of a rule by a statement on a table; keyspace and table may be NULL. words: as the
+ * refusal would say them; NULL when they are not known, as of a prepared statement that runs again: a row keeps those of its first use that has some. */
+void compat_report_note(struct compat_report *r, enum refusal_id id, const char *keyspace, const char *table,
+                        struct slice statement, const char *words);
 
 struct compat_use {
     enum refusal_id id;

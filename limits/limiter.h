@@ -2,7 +2,8 @@
  *
  * Life of a request: its cost is known, limiter_ask looks at every bucket that it draws from (connection, account, table, partitions) and takes from all of them, or, when one
  * is short, from none but the connection's: a statement that is refused was sent all the same.
- * What it answers says which limit, at which rate, and when there will be enough. A batch is one request: it is refused as a whole.
+ * What it answers says which limit, at which rate, and when there will be enough. A batch is one
+ * request: it is refused as a whole.
  *
  * Writes are asked ahead: a bucket must hold what they cost, or be full when they cost more than it can hold. Reads are asked behind, for their cost is known when they have
  * run: they may when nothing that they draw from is in debt, and then all that they cost is taken, into debt if need be. So what a read costs too much, the next ones pay for.

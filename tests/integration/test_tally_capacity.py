@@ -241,7 +241,8 @@ def test_every_value_of_an_in_is_another_one(files, cql, values, units):
 
 
 @pytest.mark.parametrize("more", ["", ", rows: existing"])
-@pytest.mark.parametrize("insert", ["INSERT INTO shop.people (p, c, n) VALUES (?, ?, ?)", "INSERT INTO shop.flags (p, n) VALUES (?, ?)"])
+@pytest.mark.parametrize("insert", ["INSERT INTO shop.people (p, c, n) VALUES (?, ?, ?)",
+                                    "INSERT INTO shop.flags (p, n) VALUES (?, ?)"])
 def test_statements_of_a_batch_write_a_row_each(files, insert, more):
     batch = f"BEGIN UNLOGGED BATCH {insert}; {insert}; {insert}; APPLY BATCH"
     (s,) = people(files, batch, "{}", "--record", files.folder / "record", more=more)["statements"]
@@ -256,7 +257,8 @@ def test_a_batch_over_two_tables_is_charged_to_each(files):
     said = people(files, "BEGIN BATCH INSERT INTO shop.people (p, c, n) VALUES (?, ?, ?); "
                          "INSERT INTO shop.logs (p, c, line) VALUES (?, ?, ?); APPLY BATCH", "{line: size 1500}")
     one, two = said["statements"]
-    assert [(s["table"], mean(s, "write"), s["refused"]) for s in (one, two)] == [("shop.people", 2, None), ("shop.logs", 4, None)]
+    charged = [(s["table"], mean(s, "write"), s["refused"]) for s in (one, two)]
+    assert charged == [("shop.people", 2, None), ("shop.logs", 4, None)]
     by_table = {t["table"]: t["writes"]["units_a_day"] for t in said["tables"]}
     assert by_table["shop.logs"] == pytest.approx(2 * by_table["shop.people"], rel=0.1)
 
@@ -273,7 +275,7 @@ def test_a_field_of_a_user_type_is_as_its_column_or_as_is_said_of_it(files, cql,
 
 
 def test_everything_that_is_missing_is_asked_at_once(files):
-    """Of the columns that statements use alone: nothing is read or written of static data, and no statement is of shop.sessions."""
+    """Of the columns that statements use alone: none is of static data, or of shop.sessions."""
     load = files.write("w.yaml", """tables:
   shop.orders: {values: {day: range 1..4}}
 statements:
@@ -520,7 +522,8 @@ def test_a_capture_is_estimated_by_what_it_was_charged(asked_server, files):
     seconds = int(re.search(r"its (\d+) seconds are repeated", "".join(said["notes"]))[1])
     assert table["reads"]["units_a_day"] == pytest.approx(asked_server.charged["reads"] * 86400 / seconds, rel=0.01)
     alone = json.loads(tally("capacity", "--capture", copy, "--region", "us-east-1", "--json").stdout)
-    assert (alone["statements"], alone["tables"]) == (said["statements"], said["tables"])  # its own CREATE statements are in it
+    # its own CREATE statements are in it
+    assert (alone["statements"], alone["tables"]) == (said["statements"], said["tables"])
     (said_no,) = [tally("capacity", "--schema", schema, "--capture", copy, "--size-model", "current")]
     assert said_no.returncode == 2 and "was charged by documented-2022" in said_no.stderr
 

@@ -27,11 +27,12 @@ static void note(struct findings *f, const struct script *s, const struct script
 }
 
 static bool is_definition(enum stmt_kind kind) {
-    return kind != STMT_SELECT && kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE && kind != STMT_BATCH;
+    return kind != STMT_SELECT && kind != STMT_INSERT && kind != STMT_UPDATE && kind != STMT_DELETE
+        && kind != STMT_BATCH;
 }
 
-/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. A definition that only Keyspaces refuses takes
- * effect all the same, so that the statements behind it are checked for what they are. */
+/* What a world without Keyspaces' rules refuses in the same words is wrong everywhere. A definition
+ * that only Keyspaces refuses takes effect all the same, so that the statements behind it are checked for what they are. */
 static void check_one(struct world *strict, struct world *lenient, struct findings *f, const struct script *s, const struct script_statement *at) {
     const struct world_request q = {.text = at->text, .consistency = CL_LOCAL_QUORUM};
     struct world_answer ignored;

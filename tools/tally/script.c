@@ -51,7 +51,8 @@ static bool next(struct script *s, struct token *t) {
     return true;
 }
 
-/* The line of a place behind all that were asked before, so that a file is gone through once and not once for each statement. */
+/* The line of a place behind all that were asked before, so that a file is gone through once and
+ * not once for each statement. */
 static uint32_t line_of(struct script *s, const uint8_t *at) {
     for (; s->counted < at; s->counted++) s->line += *s->counted == '\n';
     return s->line;

@@ -23,7 +23,9 @@ struct world {
     struct eng *eng;
     struct catalog *catalog;
     struct cql_db *db;
-    struct cql_db *lenient; /* for definitions that are not to be refused, on the same engine and catalogue; NULL: there was none yet */
+    /* for definitions that are not to be refused, on the same engine and catalogue; NULL: there was
+     * none yet */
+    struct cql_db *lenient;
     struct cql_session session;
     struct clock_control clock;
     struct ledger *ledger;       /* with limits; in memory, and with nothing in it */
@@ -79,7 +81,8 @@ static void take_ttl_delete(void *arg, const struct schema_table *t, uint64_t un
 static struct cql_db_options database_options(struct world *w) {
     const struct world_options *o = &w->o;
     return (struct cql_db_options){
-        .eng = w->eng, .catalog = w->catalog, .clock = &w->clock.clock, .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
+        .eng = w->eng, .catalog = w->catalog, .clock = &w->clock.clock,
+        .mode = o->cassandra ? MODE_CASSANDRA : MODE_KEYSPACES,
         .size_model = o->size_model, .write_size = o->write_size, .timestamp_size = o->timestamp_size,
         .ttl_delete = {.fn = take_ttl_delete, .arg = w}, .compat = {.mode = o->strict ? COMPAT_STRICT : COMPAT_OFF},
         .admission = w->admission ? admission_of(w->admission) : (struct cql_admission){0}};
@@ -157,7 +160,8 @@ static void add(struct world_answer *out, const struct op_cost *cost, const stru
     for (const struct op_write *r = cost->writes; r; r = r->next) out->entities += op_write_entities(r);
 }
 
-int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency, struct charge *out, uint64_t *entities) {
+int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency,
+                    struct charge *out, uint64_t *entities) {
     struct op_cost part = *a->cost;
     part.reads = part.reads_tail = NULL;
     part.writes = part.writes_tail = NULL;
@@ -373,7 +377,8 @@ static int load(struct world *w, struct script *s, bool defines, struct err *e) 
     struct err why;
     while (!e->set && script_next(s, &statement)) {
         const struct world_request q = {.text = statement.text, .consistency = CL_LOCAL_QUORUM};
-        if (defines ? world_define(w, &q, &why) : world_run(w, &q, &ignored, &why)) err_set(e, ERR_CONFIG, "%s:%u: %s", s->path, statement.line, why.text);
+        if (defines ? world_define(w, &q, &why) : world_run(w, &q, &ignored, &why))
+            err_set(e, ERR_CONFIG, "%s:%u: %s", s->path, statement.line, why.text);
     }
     return e->set ? -1 : 0;
 }

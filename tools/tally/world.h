@@ -39,7 +39,8 @@ struct world_request {
 
 /* Runs it to its last page. -1: refused or wrong, e says why as a server would. */
 int world_run(struct world *w, const struct world_request *q, struct world_answer *out, struct err *e) MUST_CHECK;
-/* Runs a definition that Amazon Keyspaces may refuse: here it is not refused. -1: it is wrong, e says why as a server would. */
+/* Runs a definition that Amazon Keyspaces may refuse: here it is not refused. -1: it is wrong, e
+ * says why as a server would. */
 int world_define(struct world *w, const struct world_request *q, struct err *e) MUST_CHECK;
 /* A request as a client sent it, at a moment of its own; prepared statements must have been made known. */
 struct world_call {
@@ -72,11 +73,13 @@ struct cql_prepared *world_markers(struct world *w, struct slice text, struct er
 const struct schema *world_schema(struct world *w);
 /* What a table comes to as it is stored. */
 int world_storage(struct world *w, const struct schema_table *t, struct table_size *out, struct err *e) MUST_CHECK;
-/* So many seconds pass, and what has expired is taken away: *units are the TTL deletes of that, of the table of that name. */
-int world_expire(struct world *w, int64_t seconds, const struct schema_table *t, uint64_t *units, struct err *e) MUST_CHECK;
+/* So many seconds pass, and what has expired is taken away: *units are the TTL deletes of that, of
+ * the table of that name. */
+int world_expire(struct world *w, int64_t seconds, const struct schema_table *t, uint64_t *units,
+                 struct err *e) MUST_CHECK;
 /* The part of an answer of one page that is of the table of that name; entities: its rows. -1: no memory. */
-int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency, struct charge *out,
-                    uint64_t *entities) MUST_CHECK;
+int world_charge_of(const struct world_answer *a, const struct schema_table *t, uint16_t consistency,
+                    struct charge *out, uint64_t *entities) MUST_CHECK;
 
 /* "LOCAL_QUORUM", in any case; -1: there is no such level. */
 int world_consistency(const char *name);

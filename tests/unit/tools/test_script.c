@@ -16,7 +16,8 @@ static void test_statements_have_the_line_where_they_begin(void **state) {
     (void)state;
     struct script s;
     struct script_statement at;
-    script_of(&s, "f", slice_str("-- one\nSELECT 1;\n\n  SELECT 'a\nb' ; BEGIN BATCH\nINSERT x;\nAPPLY BATCH;\n;SELECT 4"));
+    script_of(&s, "f",
+              slice_str("-- one\nSELECT 1;\n\n  SELECT 'a\nb' ; BEGIN BATCH\nINSERT x;\nAPPLY BATCH;\n;SELECT 4"));
     static const uint32_t lines[] = {2, 4, 5, 8};
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         assert_true(script_next(&s, &at));
@@ -25,7 +26,8 @@ static void test_statements_have_the_line_where_they_begin(void **state) {
     assert_false(script_next(&s, &at));
 }
 
-/* Pages behind the reader cannot be read: counting lines from the beginning of the file for each statement, which takes four times as long a file sixteen
+/* Pages behind the reader cannot be read: counting lines from the beginning of the file for each
+ * statement, which takes four times as long a file sixteen
  * times the time, ends this test with a fault. */
 static void test_a_statement_is_found_without_reading_those_before_it(void **state) {
     (void)state;

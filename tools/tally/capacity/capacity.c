@@ -30,7 +30,8 @@ struct capacity_command {
 /* The file, or what the server has, or what the capture's own statements made. */
 static int read_schema(struct capacity_command *c) {
     if (c->remote.server && remote_connect(&c->remote, &c->client, c->e)) return -1;
-    if (!c->p.schema) return c->remote.server ? server_schema(&c->client, &c->schema, c->e) : observed_schema(c->capture, &c->schema, c->e);
+    if (!c->p.schema) return c->remote.server ? server_schema(&c->client, &c->schema, c->e)
+                                                    : observed_schema(c->capture, &c->schema, c->e);
     struct slice text;
     if (file_read(c->p.schema, &text, c->e)) return -1;
     buf_put_slice(&c->schema, text);
@@ -198,7 +199,8 @@ static int choose_model(struct capacity_command *c, struct measure_options *o) {
 }
 
 static int run(struct capacity_command *c) {
-    struct report r = {.schema = c->p.schema ? c->p.schema : c->remote.server ? c->remote.server : c->capture, .plots = !c->no_plots};
+    struct report r = {.schema = c->p.schema ? c->p.schema : c->remote.server ? c->remote.server : c->capture,
+                       .plots = !c->no_plots};
     struct measure_options o = {.schema = r.schema, .pricing = &c->p, .samples = c->samples,
                                       .model = c->p.size_model && !strcmp(c->p.size_model, "current") ? SIZE_CURRENT : SIZE_DOCUMENTED_2022};
     const struct price_region **regions = NULL;
@@ -214,7 +216,8 @@ static int run(struct capacity_command *c) {
 }
 
 static int check_flags(const struct capacity_command *c) {
-    const char *wrong = !c->p.schema && !c->remote.server && !c->capture ? "--schema, --server or --capture is needed" : c->p.data ? "--data is of no use: values are made up, or those of --rows" :
+    const char *wrong = !c->p.schema && !c->remote.server && !c->capture ? "--schema, --server or --capture is needed" :
+                        c->p.data ? "--data is of no use: values are made up, or those of --rows" :
                         !c->workload && !c->tablestats && !c->rows && !c->capture && !c->remote.server ? "--workload, --rows, --tablestats, --capture or --server is needed" :
                         !c->samples || c->samples > 100000 ? "--samples is 1 to 100000" : c->scale_target < 20 || c->scale_target > 90 ? "--target is 20 to 90 per cent" :
                         !c->scale_minimum || c->scale_minimum > c->scale_maximum ? "--minimum is 1 to --maximum" : NULL;

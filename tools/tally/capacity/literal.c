@@ -131,8 +131,9 @@ static bool has_text(const struct cql_type *t) {
 
 static int need_elements(const struct literal_spec *s, const struct cql_type *t, const char *column, struct err *e) {
     if (t->id == CQL_VECTOR || s->has_elements) return 0;
-    return err_set(e, ERR_CONFIG, "how many elements has %s? Say so under values (%s: elements 1..5%s), or give sample rows", column, column,
-                   has_text(t) && !s->has_size ? " size 20..400" : "");
+    return err_set(e, ERR_CONFIG,
+                   "how many elements has %s? Say so under values (%s: elements 1..5%s), or give sample rows", column,
+                   column, has_text(t) && !s->has_size ? " size 20..400" : "");
 }
 
 static int put_elements(struct buf *out, const struct cql_type *t, const struct literal_spec *s, enum literal_kind kind, uint64_t n, const char *column, struct err *e) {

@@ -71,7 +71,8 @@ int markers_find(const struct workload_statement *s, struct arena *a, struct mar
 static bool is_static(const struct schema_table *t, struct slice word) {
     for (uint32_t i = 0; i < t->n_columns; i++) {
         const char *name = t->columns[i].name;
-        if (t->columns[i].kind == COLUMN_STATIC && word.n == strlen(name) && !strncasecmp((const char *)word.p, name, word.n)) return true;
+        bool same = word.n == strlen(name) && !strncasecmp((const char *)word.p, name, word.n);
+        if (t->columns[i].kind == COLUMN_STATIC && same) return true;
     }
     return false;
 }
@@ -97,7 +98,8 @@ bool markers_use_statics(const struct workload_statement *s, const struct marker
     for (uint32_t i = 0; i < k->n_statements; i++) {
         const struct ast_stmt *one = k->statements[i];
         if (one->kind == STMT_INSERT && one->insert.json) return true;
-        if (one->kind == STMT_DELETE && !one->delete_.n_deletions && !names_clustering(&one->delete_.where, t)) return true;
+        if (one->kind == STMT_DELETE && !one->delete_.n_deletions && !names_clustering(&one->delete_.where, t))
+            return true;
     }
     return false;
 }

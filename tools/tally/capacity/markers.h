@@ -27,6 +27,6 @@ struct markers {
 int markers_find(const struct workload_statement *s, struct arena *a, struct markers *k, struct err *e) MUST_CHECK;
 /* The table that a SELECT, INSERT, UPDATE or DELETE names. */
 struct ast_name markers_table(const struct ast_stmt *s);
-/* Whether the workload's statement reads or writes static data of the table: it names a static column or all columns, or
- * deletes a partition. */
+/* Whether the workload's statement reads or writes static data of the table: it names a static
+ * column or all columns, or deletes a partition. */
 bool markers_use_statics(const struct workload_statement *s, const struct markers *k, const struct schema_table *t);

@@ -66,7 +66,8 @@ static int check_schema(struct measure *m, struct world *strict, struct world *l
         bool wrong = world_run(lenient, &q, &ignored, &other) != 0, refused = world_run(strict, &q, &ignored, &why) != 0;
         if (refused && wrong && !strcmp(why.text, other.text)) rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, why.text);
         else if (refused) rc = note_refusal(m, at.line, why.text, at.text, e);
-        if (refused && !wrong && world_define(strict, &q, &other)) rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, other.text);
+        if (refused && !wrong && world_define(strict, &q, &other))
+            rc = err_set(e, ERR_CONFIG, "%s:%u: %s", m->o.schema, at.line, other.text);
     }
     return rc;
 }
@@ -228,7 +229,8 @@ static void column_name(const char *name, char out[NAME_ROOM]) {
 
 static bool is_list(const struct marker *m) { return !strncmp(m->bind->name, "in(", 3); }
 
-/* The column that a marker is a value of, or a list of values. NULL: it is of a part of one, or of none, as that of LIMIT. */
+/* The column that a marker is a value of, or a list of values. NULL: it is of a part of one, or of
+ * none, as that of LIMIT. */
 static const struct schema_column *column_of(const struct schema_table *t, const struct marker *m) {
     char inner[NAME_ROOM];
     if (!is_list(m)) return schema_column_find(t, m->bind->name);
@@ -242,15 +244,16 @@ static void plain_name(const char *name, char out[NAME_ROOM]) {
     if (*name == '[') out[strcspn(out, "]")] = 0;
 }
 
-static const struct literal_spec *spec_of(const struct workload_statement *s, const struct workload_table *input, const char *name) {
+static const struct literal_spec *spec_of(const struct workload_statement *s, const struct workload_table *input,
+                                          const char *name) {
     const struct literal_spec *found = workload_value_find(s->values, name);
     return found || !input ? found : workload_value_find(input->values, name);
 }
 
-/* The literal of a marker that is of no column: a part of one ("address.street", "value(tags)"), which is as the column is unless something is
- * said of the part, or "limit". */
-static int put_part(const struct workload_statement *s, const struct plan_table *t, const struct marker *m, uint64_t n, struct buf *out,
-                    struct err *e) {
+/* The literal of a marker that is of no column: a part of one ("address.street", "value(tags)"),
+ * which is as the column is unless something is said of the part, or "limit". */
+static int put_part(const struct workload_statement *s, const struct plan_table *t, const struct marker *m, uint64_t n,
+                    struct buf *out, struct err *e) {
     char name[NAME_ROOM], column[NAME_ROOM];
     plain_name(m->bind->name, name);
     column_name(m->bind->name, column);
@@ -261,7 +264,8 @@ static int put_part(const struct workload_statement *s, const struct plan_table 
         return 0;
     }
     if (!spec && of_column) spec = spec_of(s, t->input, column);
-    if (!spec && !of_column) return unclear(s, e, "there is a marker whose value nothing tells: under values, say what it is, of", name);
+    if (!spec && !of_column)
+        return unclear(s, e, "there is a marker whose value nothing tells: under values, say what it is, of", name);
     return literal_make(out, m->bind->type, spec, LITERAL_RANDOM, n, name, e);
 }
 
@@ -300,7 +304,8 @@ static uint32_t plan_table_of(struct plan *p, const struct measure *m, const str
     for (uint32_t i = 0; i < p->n_tables; i++)
         if (p->tables[i].table == t) return i;
     const struct workload_table *input = input_of(m, t);
-    p->tables[p->n_tables] = (struct plan_table){.table = t, .input = input, .by_partition = true, .statics = markers_use_statics(p->st, &p->k, t),
+    p->tables[p->n_tables] = (struct plan_table){.table = t, .input = input, .by_partition = true,
+                                                 .statics = markers_use_statics(p->st, &p->k, t),
                                                  .per_partition = !t->n_clustering ? 1 : input ? input->rows_per_partition : 0};
     return p->n_tables++;
 }
@@ -354,19 +359,22 @@ static void ask_table(const struct plan *p, const struct plan_table *t, struct q
     struct err why = {0};
     const struct workload_statement *st = p->st;
     if (!t->per_partition && t->loads) {
-        int rc = unclear(st, &why, "how many rows has a partition of the table? Say rows_per_partition of", t->table->name);
+        int rc = unclear(st, &why, "how many rows has a partition of the table? Say rows_per_partition of",
+                         t->table->name);
         if (rc) ask(q, &why);
     }
     if (t->per_partition > ROWS_OF_PARTITION && t->loads) {
-        err_set(&why, ERR_CONFIG, "%s:%u: partitions of more than %d rows are not held in memory; price one of fewer, and multiply", st->file,
-                st->line, ROWS_OF_PARTITION);
+        err_set(&why, ERR_CONFIG,
+                "%s:%u: partitions of more than %d rows are not held in memory; price one of fewer, and multiply",
+                st->file, st->line, ROWS_OF_PARTITION);
         ask(q, &why);
     }
     if (!t->input || !t->input->partitions) {
         int rc = unclear(st, &why, "how many partitions has the table? Say partitions of", t->table->name);
         if (rc) ask(q, &why);
     }
-    const struct rows rows = {.t = t->table, .input = t->input, .values = st->values, .per_partition = t->per_partition ? t->per_partition : 1};
+    const struct rows rows = {.t = t->table, .input = t->input, .values = st->values,
+                              .per_partition = t->per_partition ? t->per_partition : 1};
     struct buf ignored;
     buf_init(&ignored, 0);
     for (uint32_t i = 0; t->loads && !t->table->is_counter && i < t->table->n_columns; i++) {
@@ -399,7 +407,8 @@ static void ask_marker(const struct plan *p, const struct marker *m, struct ques
 }
 
 /* -1: no memory. What is wrong with the statement is asked, too. */
-static int plan_open(struct plan *p, struct measure *m, struct workload_statement *st, struct questions *q, struct err *e) {
+static int plan_open(struct plan *p, struct measure *m, struct workload_statement *st, struct questions *q,
+                     struct err *e) {
     struct err why = {0};
     *p = (struct plan){.st = st, .unknown = st->unknown};
     if (st->unknown || st->observed) return 0;
@@ -437,10 +446,12 @@ struct filling {
 /* A loaded partition that is not taken yet, or is loaded now; it is then taken. When all are, one is there twice. */
 static int other_partition(struct filling *f, struct bench_table *t, uint64_t *rank, struct err *e) {
     *rank = keys_draw(&t->keys, &f->chance);
-    for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, *rank); tries++) *rank = (*rank + 1) % t->keys.n;
+    for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, *rank); tries++)
+        *rank = (*rank + 1) % t->keys.n;
     if (t->loaded >= ROWS_LOADED && !ranks_have(&t->ranks, *rank)) {
         uint64_t i = chance_below(&f->chance, t->ranks.n);
-        for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, t->ranks.list[i]); tries++) i = (i + 1) % t->ranks.n;
+        for (uint32_t tries = 0; tries < f->taken.n && ranks_have(&f->taken, t->ranks.list[i]); tries++)
+            i = (i + 1) % t->ranks.n;
         *rank = t->ranks.list[i];
     }
     if (ranks_add(&f->taken, *rank)) return err_nomem(e);
@@ -448,7 +459,8 @@ static int other_partition(struct filling *f, struct bench_table *t, uint64_t *r
 }
 
 /* A row with the next value of the column: rows share the values of clustering columns but the last. */
-static int next_row(const struct bench_table *t, const struct schema_column *c, uint64_t rank, uint64_t *row, struct err *e) {
+static int next_row(const struct bench_table *t, const struct schema_column *c, uint64_t rank, uint64_t *row,
+                    struct err *e) {
     struct buf before, now;
     int rc;
     buf_init(&before, 0), buf_init(&now, 0);
@@ -463,8 +475,10 @@ static int next_row(const struct bench_table *t, const struct schema_column *c, 
     return rc < 0 ? -1 : 0;
 }
 
-/* A value of the list of an IN: the first is the statement's own, each other one of another partition or another row. */
-static int put_element(struct filling *f, uint32_t statement, const struct schema_column *c, uint32_t element, struct buf *out, struct err *e) {
+/* A value of the list of an IN: the first is the statement's own, each other one of another
+ * partition or another row. */
+static int put_element(struct filling *f, uint32_t statement, const struct schema_column *c, uint32_t element,
+                       struct buf *out, struct err *e) {
     struct bench_table *t = &f->b->tables[f->p->parts[statement].table];
     uint64_t rank = f->targets[statement].rank;
     if (!element) {
@@ -479,7 +493,8 @@ static int put_element(struct filling *f, uint32_t statement, const struct schem
     return rows_value(&t->rows, c, rank, f->element_row, 0, out, e) < 0 ? -1 : 0;
 }
 
-static int put_list(struct filling *f, const struct marker *m, const struct schema_column *c, struct buf *out, struct err *e) {
+static int put_list(struct filling *f, const struct marker *m, const struct schema_column *c, struct buf *out,
+                    struct err *e) {
     const struct literal_spec *spec;
     if (need_elements(f->p->st, &f->p->tables[f->p->parts[m->statement].table], c, &spec, e)) return -1;
     int64_t n = spec->elements_low + (int64_t)chance_below(&f->chance, (uint64_t)(spec->elements_high - spec->elements_low) + 1);
@@ -498,7 +513,8 @@ static uint64_t row_of(struct filling *f, uint32_t marker) {
     uint64_t row = f->targets[m->statement].row, per = f->b->tables[f->p->parts[m->statement].table].rows.per_partition;
     for (uint32_t i = 0; i < marker; i++) {
         const struct marker *first = &f->p->k.list[i];
-        if (first->statement == m->statement && !strcmp(first->bind->name, m->bind->name)) return row + chance_below(&f->chance, per - row % per);
+        if (first->statement == m->statement && !strcmp(first->bind->name, m->bind->name))
+            return row + chance_below(&f->chance, per - row % per);
     }
     return row;
 }
@@ -512,7 +528,8 @@ static int put_value(struct filling *f, uint32_t marker, struct buf *out, struct
     if (is_list(m)) return put_list(f, m, c, out, e);
     if (m->in_list && schema_column_is_key(c)) return put_element(f, m->statement, c, m->element, out, e);
     const struct target *t = &f->targets[m->statement];
-    int rc = rows_value(&f->b->tables[table].rows, c, t->rank, c->kind == COLUMN_CLUSTERING ? row_of(f, marker) : t->row, n, out, e);
+    uint64_t row = c->kind == COLUMN_CLUSTERING ? row_of(f, marker) : t->row;
+    int rc = rows_value(&f->b->tables[table].rows, c, t->rank, row, n, out, e);
     if (rc > 0) buf_put_str(out, "null");
     return rc < 0 ? -1 : 0;
 }
@@ -564,8 +581,8 @@ static double stretch(const struct bench_table *t, const struct world_answer *a)
     return (double)rows / (double)t->loaded;
 }
 
-static void take_sample(struct filling *f, struct measured *s, const struct world_answer *a, const struct charge *c, int model,
-                        struct gathered *of) {
+static void take_sample(struct filling *f, struct measured *s, const struct world_answer *a, const struct charge *c,
+                        int model, struct gathered *of) {
     double by = stretch(&f->b->tables[s->plan_table], a);
     of->row_bytes[f->sample] = (double)c->row_bytes * by;
     of->static_bytes[f->sample] = (double)c->static_bytes * by;
@@ -602,8 +619,8 @@ static int run_sample(struct filling *f, struct measured *all, struct gathered *
     return 0;
 }
 
-/* Draws what a request is of, and makes sure that it is there. Statements of a batch are of one partition on each of their tables, one row
- * behind the other, or where it has not so many rows, each of a partition of its own. */
+/* Draws what a request is of, and makes sure that it is there. Statements of a batch are of one
+ * partition on each of their tables, one row behind the other, or where it has not so many rows, each of a partition of its own. */
 static int draw_targets(struct filling *f, struct err *e) {
     for (uint32_t i = 0; i < f->p->k.n_statements; i++) {
         const struct plan_part *part = &f->p->parts[i];
@@ -612,7 +629,8 @@ static int draw_targets(struct filling *f, struct err *e) {
         const struct target *first = to;
         for (uint32_t k = 0; part->turn && k < i; k++)
             if (f->p->parts[k].table == part->table && !f->p->parts[k].turn) first = &f->targets[k];
-        bool clustered = t->rows.t->n_clustering > 0, together = clustered && (part->new_rows || part->of <= t->rows.per_partition);
+        bool clustered = t->rows.t->n_clustering > 0;
+        bool together = clustered && (part->new_rows || part->of <= t->rows.per_partition);
         if (!part->turn) {
             to->row = chance_below(&f->chance, t->rows.per_partition);
             ranks_clear(&f->taken);
@@ -689,12 +707,14 @@ static int measure_ttl(struct filling *f, struct measured *s, struct err *e) {
 
 static int measure_in(struct bench *b, const struct plan *p, struct measured *all, struct err *e) {
     struct arena *a = &b->m->w->arena;
-    struct filling f = {.b = b, .p = p, .chance = {.state = chance_of(p->st->line)}, .targets = ARENA_ARRAY(a, p->k.n_statements + 1, struct target)};
+    struct filling f = {.b = b, .p = p, .chance = {.state = chance_of(p->st->line)}};
+    f.targets = ARENA_ARRAY(a, p->k.n_statements + 1, struct target);
     int rc = f.targets ? 0 : err_nomem(e);
     for (uint32_t i = 0; !rc && i < p->n_tables; i++) {
         const struct plan_table *t = &p->tables[i];
         struct bench_table *to = &b->tables[i];
-        to->rows = (struct rows){.t = t->table, .input = t->input, .values = p->st->values, .per_partition = t->per_partition ? t->per_partition : 1};
+        to->rows = (struct rows){.t = t->table, .input = t->input, .values = p->st->values,
+                                 .per_partition = t->per_partition ? t->per_partition : 1};
         to->statics = t->statics;
         to->keys = p->st->keys;
         to->keys.n = t->input->partitions;
@@ -760,7 +780,8 @@ static int measure_storage(struct measure *m, struct measured_table *t, struct e
     struct err why = {0};
     int rc = bench_open(&b, m, 1, e);
     struct bench_table *to = b.tables;
-    if (to) to->rows = (struct rows){.t = t->table, .input = t->input, .per_partition = t->table->n_clustering ? t->input->rows_per_partition : 1};
+    uint64_t per = t->table->n_clustering ? t->input->rows_per_partition : 1;
+    if (to) to->rows = (struct rows){.t = t->table, .input = t->input, .per_partition = per};
     if (to) to->statics = t->table->n_static;
     uint64_t some = rc ? 0 : to->rows.per_partition * PARTITIONS_STORED;
     if (!rc && !load_some(&b, to, t->partitions, some < ROWS_LOADED ? some : ROWS_LOADED, &why)) {
@@ -834,7 +855,8 @@ static int open_plans(struct measure *m, struct plan *plans, struct err *e) {
 int measure_run(struct measure *m, void (*progress)(uint32_t done, uint32_t of), struct err *e) {
     for (const struct workload_table *t = m->w->tables; t; t = t->next)
         if (t->file && !measure_table(m, t->keyspace, t->name))
-            return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace, t->name);
+            return err_set(e, ERR_CONFIG, "%s:%u: the schema has no table %s.%s", t->file, t->line, t->keyspace,
+                           t->name);
     struct plan *plans = ARENA_ARRAY(&m->w->arena, m->w->n_statements + 1, struct plan);
     if (!plans) return err_nomem(e);
     int rc = open_plans(m, plans, e);

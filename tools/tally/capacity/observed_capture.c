@@ -65,7 +65,8 @@ int observed_schema(const char *path, struct buf *out, struct err *e) {
     trace_close(&t);
     if (buf_failed(out)) return err_nomem(e);
     if (out->n) return 0;
-    return err_set(e, ERR_CONFIG, "%s: it has no CREATE statements, for it begins behind them: give the schema with --schema, or --server", path);
+    return err_set(e, ERR_CONFIG,
+                   "%s: it has no CREATE statements, for it begins behind them: give --schema, or --server", path);
 }
 
 /* ---- the tables of statements ---- */

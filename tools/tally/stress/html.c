@@ -96,8 +96,9 @@ void outcome_html(const struct stress *s, const char *profile, struct buf *out) 
     page_open(title, out);
     buf_printf(out, "<p>%u connections x %u in flight, %.1f s, %s loop", s->connections, s->in_flight, s->took, s->plan.rate > 0 ? "open" : "closed");
     if (s->plan.rate > 0) buf_printf(out, " at %.15g a second; latencies count from when a request was due", s->plan.rate);
-    buf_printf(out, ". %" PRIu64 " requests, %" PRIu64 " throttled, %" PRIu64 " retries, %" PRIu64 " failed, %" PRIu64 " unanswered; ",
-               c->sums.requests, c->sums.throttled, c->sums.retries, c->sums.failed, s->unanswered);
+    buf_printf(out, ". %" PRIu64 " requests, %" PRIu64 " throttled, %" PRIu64 " retries, ", c->sums.requests, c->sums.throttled,
+               c->sums.retries);
+    buf_printf(out, "%" PRIu64 " failed, %" PRIu64 " unanswered; ", c->sums.failed, s->unanswered);
     buf_printf(out, "latency p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, most %.3f ms.</p>\n",
                (double)hist_quantile(&c->latency, 0.5) / 1e6, (double)hist_quantile(&c->latency, 0.99) / 1e6,
                (double)hist_quantile(&c->latency, 0.999) / 1e6, (double)c->latency.max / 1e6);

@@ -74,8 +74,8 @@ void outcome_text(const struct stress *s, const char *profile) {
     printf("%s, %u connections x %u, %.1f s, ", profile, s->connections, s->in_flight, s->took);
     if (s->plan.rate > 0) printf("open loop at %.15g a second%s\n", s->plan.rate, s->plan.burst_every > 0 ? " with bursts" : "");
     else printf("closed loop\n");
-    printf("%" PRIu64 " requests, %.0f a second; %" PRIu64 " throttled, %" PRIu64 " retries, ", c->sums.requests, per_second(s),
-           c->sums.throttled, c->sums.retries);
+    printf("%" PRIu64 " requests, %.0f a second; %" PRIu64 " throttled, %" PRIu64 " retries, ", c->sums.requests,
+           per_second(s), c->sums.throttled, c->sums.retries);
     printf("%" PRIu64 " failed, %" PRIu64 " unanswered", c->sums.failed, s->unanswered);
     if (s->backing_off) printf(" (%" PRIu64 " waited for their next try when the time was over)", s->backing_off);
     printf("\n");
@@ -115,10 +115,12 @@ void outcome_json(const struct stress *s, const char *profile, struct buf *out) 
     size_t n = score_hottest(c, hot);
     buf_printf(out, "{\"ok\":%s,\"profile\":", stress_has_failed(s) ? "false" : "true");
     buf_json_str(out, slice_str(profile));
-    buf_printf(out, ",\"loop\":\"%s\",\"rate\":%.15g,\"connections\":%u,\"in_flight\":%u,\"seconds\":%.3f,\"per_second\":%.1f,",
-               s->plan.rate > 0 ? "open" : "closed", s->plan.rate, s->connections, s->in_flight, s->took, per_second(s));
-    buf_printf(out, "\"unanswered\":%" PRIu64 ",\"backing_off\":%" PRIu64 ",\"charges_told\":%s,", s->unanswered, s->backing_off,
-               c->told ? "true" : "false");
+    buf_printf(out,
+               ",\"loop\":\"%s\",\"rate\":%.15g,\"connections\":%u,\"in_flight\":%u,\"seconds\":%.3f,\"per_second\":%.1f,",
+               s->plan.rate > 0 ? "open" : "closed", s->plan.rate, s->connections, s->in_flight, s->took,
+               per_second(s));
+    buf_printf(out, "\"unanswered\":%" PRIu64 ",\"backing_off\":%" PRIu64 ",\"charges_told\":%s,", s->unanswered,
+               s->backing_off, c->told ? "true" : "false");
     json_sums(&c->sums, out);
     buf_u8(out, ',');
     json_latency(&c->latency, out);
