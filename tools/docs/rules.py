@@ -18,8 +18,10 @@ HEAD = """# What Amazon Keyspaces refuses, charges and limits, and where each ru
 This page is written by `tools/docs/rules.py` from the tables of rules in the code; the step `layers` of `tools/test.sh` fails when it is not what they say. Change a table, then run the script.
 
 In keyspaces mode `--compatibility strict` is the default: what Amazon Keyspaces refuses is refused, and the error ends with what to do instead. `off` allows what Tally can do.
-`report` (in cassandra mode, too) refuses nothing that Tally can do, notes every use of what would be refused, and lists it in
-`system_metering.compatibility`. What Tally cannot do either still fails: indexes, materialized views, functions, aggregates and
+`report` (in cassandra mode, too) refuses nothing that Tally can do, notes every use of what would be refused, and
+lists it in
+`system_metering.compatibility`. What Tally cannot do either still fails: indexes, materialized views, functions,
+aggregates and
 triggers, for example. Its use is noted all the same:
 
 ```
