@@ -516,12 +516,11 @@ def test_the_terraform_block_is_terraform(tmp_path):
     """As far as its syntax goes: the provider itself is not fetched."""
     if not shutil.which("terraform"):
         pytest.skip("not run: no terraform on this machine")
-    for page in ("README.md", "docs/control_plane.md"):
-        blocks = re.findall(r"^```hcl\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
-        assert blocks
-        (tmp_path / "main.tf").write_text("\n".join(blocks))
-        done = subprocess.run(["terraform", "fmt", "-check", "-diff", tmp_path / "main.tf"], capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    blocks = re.findall(r"^```hcl\n(.*?)^```", (ROOT / "docs/control_plane.md").read_text(), re.M | re.S)
+    assert blocks
+    (tmp_path / "main.tf").write_text("\n".join(blocks))
+    done = subprocess.run(["terraform", "fmt", "-check", "-diff", tmp_path / "main.tf"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_there_is_no_api_in_cassandra_mode(tmp_path):
