@@ -194,14 +194,15 @@ static bool is_in(const void *arg, const char *resource) {
     return !strcmp(resource, keyspace);
 }
 
-/* On the thread that dropped it, before it answers (A3). It waits for the disk only when something was granted on what goes. */
+/* Waits for the disk when something was granted on the object. */
 static void on_change(void *arg, const struct schema_change *c) {
     struct access_control *a = arg;
     struct err e = {0};
     if (a->suspended) return;
-    if (c->kind != CHANGE_DROPPED || (c->target != TARGET_TABLE && c->target != TARGET_KEYSPACE)) return;
+    if (c->kind != CHANGE_GONE || (c->target != TARGET_TABLE && c->target != TARGET_KEYSPACE)) return;
     access_begin(a);
-    if (strip(a, NULL, is_in, c, &e)) log_error("permissions on what was dropped could not be taken away: %s", e.text);
+    if (strip(a, NULL, is_in, c, &e))
+        log_error("permissions on %s.%s, which is gone, are not taken away: %s", c->keyspace, c->name, e.text);
     access_end(a);
 }
 

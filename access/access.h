@@ -5,7 +5,9 @@
  *
  * A1. A role that readers see is in the engine's records as it is, but for those given by the operator's file, which no record holds.
  * A2. Memberships have no circle, and name roles that there are.
- * A3. Grants are on tables and keyspaces that there are: dropping one takes them away before its name can be used again.
+ * A3. Grants are on tables and keyspaces that there are. A grant is made between access_begin and
+ *     access_end on an object that is there; the notice that the object is gone comes later and
+ *     takes the grants away, before the name can be used again.
  */
 #pragma once
 

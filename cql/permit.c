@@ -117,6 +117,8 @@ int cql_permit(struct cql_request *r, const struct cql_statement *s) {
 
 /* ---- who has made it ---- */
 
+/* Grants nothing when the object that the statement made is gone already: its name may be another
+ * object's (A3 of access.h). */
 static int grant_all(struct cql_request *r, const struct resource *on) {
     struct access_control *access = r->db->options.access;
     struct buf text;
@@ -125,7 +127,8 @@ static int grant_all(struct cql_request *r, const struct resource *on) {
     resource_text(on, &text);
     buf_u8(&text, 0);
     const struct role_set *roles = access_begin(access);
-    const struct role *role = role_find(roles, r->session->role);
+    bool there = catalog_has_object(r->db->options.catalog, r->result.change.object);
+    const struct role *role = there ? role_find(roles, r->session->role) : NULL;
     int rc = 0;
     if (buf_failed(&text) || (role && role_granted(role, (const char *)text.p, resource_permissions(on), 0, r->arena, &next))) rc = err_nomem(r->err);
     else if (role) rc = access_put(access, &next, r->err) ? 0 : -1;

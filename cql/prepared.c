@@ -308,7 +308,7 @@ static bool uses(const struct cql_prepared *p, const struct schema_change *chang
 void prepared_on_change(void *arg, const struct schema_change *change) {
     struct cql_db *db = arg;
     struct prepared_cache *c = db->prepared;
-    if (change->kind == CHANGE_CREATED) return;
+    if (change->kind == CHANGE_CREATED || change->kind == CHANGE_GONE) return;
     const struct schema *now = catalog_schema(db->options.catalog);
     pthread_mutex_lock(&c->lock);
     for (struct cql_prepared *p = c->oldest, *next; p; p = next) {

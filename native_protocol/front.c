@@ -178,6 +178,7 @@ static void on_durable(void *arg) {
 
 static void on_change(void *arg, const struct schema_change *change) {
     struct np_front *f = arg;
+    if (change->kind == CHANGE_GONE) return; /* clients were told of the drop */
     for (unsigned i = 0; i < f->n_loops; i++) npi_loop_give_event(&f->loops[i], change);
 }
 

@@ -63,8 +63,9 @@ static void on_change(void *arg, const struct schema_change *change) {
     const struct schema *s = catalog_schema(a->catalog);
     const struct schema_table *t = change->target == TARGET_TABLE ? schema_table_any(s, change->keyspace, change->name) : NULL;
     pthread_mutex_lock(&a->lock);
-    if (change->kind == CHANGE_DROPPED && change->target == TARGET_TABLE) limiter_drop(a->limiter, change->object);
-    else if (change->kind == CHANGE_DROPPED && change->target == TARGET_KEYSPACE) drop_gone(a, s);
+    bool goes = change->kind == CHANGE_DROPPED || change->kind == CHANGE_GONE;
+    if (goes && change->target == TARGET_TABLE) limiter_drop(a->limiter, change->object);
+    else if (goes && change->target == TARGET_KEYSPACE) drop_gone(a, s);
     else if (t) (void)define(a, t);
     pthread_mutex_unlock(&a->lock);
     schema_unref(s);

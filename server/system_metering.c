@@ -72,7 +72,7 @@ static void drop_gone(struct system_metering *m) {
 }
 
 static void on_change(void *arg, const struct schema_change *change) {
-    if (change->kind == CHANGE_DROPPED) drop_gone(arg);
+    if (change->kind == CHANGE_DROPPED || change->kind == CHANGE_GONE) drop_gone(arg);
 }
 
 void system_metering_watch(struct system_metering *m, struct catalog *c) {

@@ -1,6 +1,5 @@
 #include "system_schema/catalog.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -121,6 +120,7 @@ struct catalog *catalog_open(const struct catalog_options *o, struct err *e) {
     pthread_mutex_init(&c->current_lock, NULL);
     pthread_cond_init(&c->moved, NULL);
     pthread_cond_init(&c->keep, NULL);
+    notices_init(&c->notices);
     c->recovery_window_us = (o->recovery_window_s ? o->recovery_window_s : RECOVERY_WINDOW_S) * 1000000;
     arena_init(&c->arena, 64 * 1024, 0);
     const struct node_info *n = &o->node;
@@ -150,6 +150,7 @@ void catalog_close(struct catalog *c) {
     free(c->by_name);
     for (uint32_t i = 0; i < c->n_system; i++) space_unref(c->system[i]);
     trace_store_free(c->traces);
+    notices_fini(&c->notices);
     ddl_rules_fini(&c->rules);
     arena_fini(&c->arena);
     pthread_cond_destroy(&c->moved);
@@ -163,31 +164,14 @@ const struct node_info *catalog_node(const struct catalog *c) { return &c->node;
 enum tally_mode catalog_mode(const struct catalog *c) { return c->mode; }
 const uint8_t *catalog_host_id(const struct catalog *c) { return c->host_id; }
 
-void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg) {
-    pthread_mutex_lock(&c->lock);
-    assert(c->n_listeners < MAX_LISTENERS);
-    c->listeners[c->n_listeners].cb = cb;
-    c->listeners[c->n_listeners++].arg = arg;
-    pthread_mutex_unlock(&c->lock);
-}
-
-void catalog_off_change(struct catalog *c, catalog_change_cb cb, void *arg) {
-    uint32_t kept = 0;
-    pthread_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < c->n_listeners; i++)
-        if (c->listeners[i].cb != cb || c->listeners[i].arg != arg) c->listeners[kept++] = c->listeners[i];
-    c->n_listeners = kept;
-    pthread_mutex_unlock(&c->lock);
-}
-
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out) {
     *out = (struct schema_change){.kind = kind, .target = x->kind->target, .object = x->id};
     strncpy(out->keyspace, entry_place(c, x).keyspace, sizeof out->keyspace - 1);
     if (x->kind->in_keyspace) strncpy(out->name, x->name, sizeof out->name - 1);
 }
 
-void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x) {
+void catalog_notify(struct catalog *c, enum schema_change_kind kind, struct entry *x) {
     struct schema_change change;
     change_describe(c, kind, x, &change);
-    for (uint32_t i = 0; i < c->n_listeners; i++) c->listeners[i].cb(c->listeners[i].arg, &change);
+    x->notice = notice_queue(c, &change);
 }

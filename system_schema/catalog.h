@@ -69,8 +69,11 @@ const struct schema *catalog_schema(struct catalog *c);
 /* Generation of the current snapshot: one atomic load, for those who hold one already. */
 uint64_t catalog_generation(const struct catalog *c);
 
-/* A change of the schema as clients are told (SCHEMA_CHANGE result and event, protocol v4 section 4.2.5.5). */
-enum schema_change_kind { CHANGE_CREATED, CHANGE_UPDATED, CHANGE_DROPPED };
+/* A change of the schema as clients are told (SCHEMA_CHANGE result and event, protocol v4 section
+ * 4.2.5.5). Clients hear that an object is DROPPED when the drop begins, and nothing of GONE: the
+ * object's name is free, because its drop has ended or because its creation or restoration has
+ * failed. GONE of a keyspace is also that of everything in it. */
+enum schema_change_kind { CHANGE_CREATED, CHANGE_UPDATED, CHANGE_DROPPED, CHANGE_GONE };
 enum schema_change_target { TARGET_KEYSPACE, TARGET_TABLE, TARGET_TYPE, TARGET_FUNCTION, TARGET_AGGREGATE };
 struct schema_change {
     enum schema_change_kind kind;
@@ -79,7 +82,11 @@ struct schema_change {
     char keyspace[64], name[224];
 };
 
-/* Called when a change becomes visible, on the thread that made it so (the catalogue's worker, or the DDL's); must not block. */
+/* Called when a change is visible in catalog_schema, for one change at a time, in the order of the
+ * changes, without the catalogue's lock. A DDL statement answers when the listeners have returned
+ * from its own change, and a name is not given to a new object before they have returned from GONE.
+ * So a listener may wait for the disk, but neither runs DDL nor adds or removes listeners. On the
+ * thread of a DDL statement, the catalogue's worker, or the caller of catalog_resume. */
 typedef void (*catalog_change_cb)(void *arg, const struct schema_change *change);
 void catalog_on_change(struct catalog *c, catalog_change_cb cb, void *arg);
 /* cb is not called with arg any more when it returns. */
@@ -145,6 +152,9 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
                   struct err *e) MUST_CHECK;
 /* Of a change that *unfinished named: 1, it is under way; 0, done; -1, it failed, which only a rule of system_control makes it: ERR_SERVER. */
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) MUST_CHECK;
+
+/* Is the object (schema_change.object) there, in any status? False once its name is free. */
+bool catalog_has_object(struct catalog *c, uint32_t object) MUST_CHECK;
 
 /* The clock was moved: what is due by it now goes on now. Any thread. */
 void catalog_clock_moved(struct catalog *c);

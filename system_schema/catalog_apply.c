@@ -1,4 +1,5 @@
 /* One DDL statement against the current state: checked, recorded, begun. */
+#include <assert.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -578,14 +579,18 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     struct entry *x = a->subject;
     change_describe(c, a->kind, x, out);
     forget_failures(c, x->id);
+    assert(a->kind != CHANGE_CREATED || !notices_free_name(c, out->keyspace, out->name)); /* N3 */
     if (record_begin(a, x) || catalog_publish(c, a->err)) return -1;
     fault_dies(FAULT_DDL);
     if (x->status == SCHEMA_ACTIVE) table_tell_engine(c, x);
     if (a->kind == CHANGE_DROPPED || x->status == SCHEMA_ACTIVE) catalog_notify(c, a->kind, x);
+    if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
     pthread_cond_broadcast(&c->moved);
     if (c->mode == MODE_CASSANDRA && entry_is_pending(x)) *unfinished = x->id;
     return 1;
 }
+
+enum { NOTICES_OF_ONE = 2 }; /* DROPPED and GONE */
 
 int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished, struct err *e) {
     struct apply a = {.c = c, .change = change, .err = e};
@@ -593,10 +598,13 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
     arena_init(&a.arena, 16 * 1024, 0);
     *unfinished = 0;
     pthread_mutex_lock(&c->lock);
-    int rc = check_and_change(&a);
+    notices_await_name(c, change->keyspace, change->name);
+    int rc = notices_reserve(c, NOTICES_OF_ONE, e) ? -1 : check_and_change(&a);
     if (rc == BEGUN) rc = begin(&a, out, unfinished);
     else if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
+    uint64_t told = rc == BEGUN ? a.subject->notice : 0;
     pthread_mutex_unlock(&c->lock);
+    notices_deliver(c, told);
     arena_fini(&a.arena);
     return rc;
 }
@@ -610,7 +618,16 @@ static int failure_of(const struct catalog *c, uint32_t id, struct err *e) {
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
     pthread_mutex_lock(&c->lock);
     const struct entry *x = entry_by_id(c, unfinished);
-    int rc = x && entry_is_pending(x) ? 1 : failure_of(c, unfinished, e);
+    bool goes_on = x && (entry_is_pending(x) || x->notice > c->notices.delivered); /* N2 */
+    int rc = goes_on ? 1 : failure_of(c, unfinished, e);
     pthread_mutex_unlock(&c->lock);
     return rc;
+}
+
+bool catalog_has_object(struct catalog *c, uint32_t object) {
+    pthread_mutex_lock(&c->lock);
+    const struct entry *x = entry_by_id(c, object);
+    bool there = x && !entry_is_gone(x);
+    pthread_mutex_unlock(&c->lock);
+    return there;
 }

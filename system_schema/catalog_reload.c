@@ -77,20 +77,28 @@ static void tell(struct catalog *c, enum schema_change_kind kind, const char *ke
     struct schema_change change = {.kind = kind, .target = x->kind->target, .object = x->id};
     snprintf(change.keyspace, sizeof change.keyspace, "%s", keyspace);
     if (x->kind->in_keyspace) snprintf(change.name, sizeof change.name, "%s", x->name);
-    for (uint32_t i = 0; i < c->n_listeners; i++) c->listeners[i].cb(c->listeners[i].arg, &change);
+    (void)notice_queue(c, &change);
 }
 
-static void tell_all(struct catalog *c, const struct before *b) {
+/* Returns how many differences there are; really: queues a notice of each. */
+static uint32_t tell_all(struct catalog *c, const struct before *b, bool really) {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < b->n; i++) {
         const struct entry *old = b->entries[i], *now = entry_by_id(c, old->id);
         const struct entry *ks = old->kind->in_keyspace ? old_of(b, old->keyspace_id) : old;
-        if (is_seen(old) && (!now || !is_seen(now))) tell(c, CHANGE_DROPPED, ks ? ks->name : "", old);
+        bool drops = is_seen(old) && (!now || !is_seen(now));
+        bool goes = !entry_is_gone(old) && (!now || entry_is_gone(now));
+        n += drops + goes;
+        if (drops && really) tell(c, CHANGE_DROPPED, ks ? ks->name : "", old);
+        if (goes && really) tell(c, CHANGE_GONE, ks ? ks->name : "", old);
     }
     for (uint32_t i = 0; i < c->n_entries; i++) {
         const struct entry *now = c->entries[i], *old = old_of(b, now->id);
         if (!is_seen(now) || (old && is_seen(old) && is_same(old, now))) continue;
-        tell(c, old && is_seen(old) ? CHANGE_UPDATED : CHANGE_CREATED, entry_place(c, now).keyspace, now);
+        n++;
+        if (really) tell(c, old && is_seen(old) ? CHANGE_UPDATED : CHANGE_CREATED, entry_place(c, now).keyspace, now);
     }
+    return n;
 }
 
 /* What is known of objects beside their records. */
@@ -110,8 +118,9 @@ static int reload(struct catalog *c, int (*read)(struct catalog *c, struct err *
     int rc = read(c, e) || keep_ids(c, &b, e) ? -1 : 0;
     if (read == catalog_read_objects) keep_restores(c, &b);
     set_shapes(c, &b);
+    if (!rc) rc = notices_reserve(c, tell_all(c, &b, false), e);
     if (!rc) rc = catalog_publish(c, e);
-    if (!rc) tell_all(c, &b);
+    if (!rc) (void)tell_all(c, &b, true);
     for (uint32_t i = 0; i < b.n; i++) entry_free(b.entries[i]);
     free(b.entries);
     return rc;
@@ -122,7 +131,9 @@ int catalog_resume(struct catalog *c, bool changed, struct err *e) {
     c->closing = false;
     if (changed) recovery_free(c);
     int rc = changed ? reload(c, catalog_read, e) : 0;
+    uint64_t told = c->notices.queued;
     pthread_mutex_unlock(&c->lock);
+    notices_deliver(c, told);
     if (worker_start(c, e) || recovery_start(c, e)) return -1;
     return rc;
 }

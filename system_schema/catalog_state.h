@@ -42,6 +42,7 @@ struct entry {
     uint32_t index;          /* in catalog.entries */
     const struct schema_table *shown, *next_shown; /* of a table: held; in the current snapshot, and in the one that is being made */
     uint64_t sums[2], next_sums[2];                /* its part of the schema's version, likewise */
+    uint64_t notice;                               /* the newest one of it: as notices.queued was then */
     struct entry *id_next, *name_next, *busy_next, *busy_prev, *next_touched;
 };
 
@@ -58,6 +59,34 @@ struct ddl_failure {
 
 struct trace_store;
 struct saved_keyspaces;
+
+struct listener {
+    catalog_change_cb cb;
+    void *arg;
+};
+
+struct notice {
+    struct notice *next;
+    struct schema_change change;
+};
+
+/* Under the catalogue's lock. catalog_notice.c.
+ *
+ * N1. Listeners are called without the catalogue's lock, by one thread at a time, in the order of
+ *     the queue.
+ * N2. A DDL statement is answered when the notices of its own change are delivered.
+ * N3. No object is created while a notice that frees its name is queued.
+ */
+struct notices {
+    uint32_t n_spare;
+    struct notice *spare; /* reserved */
+    struct notice *first, *last;
+    uint64_t queued, delivered; /* how many, ever */
+    bool delivering;            /* a thread calls the listeners of the first one */
+    pthread_cond_t moved;       /* one was delivered */
+    uint32_t n_listeners;       /* changed only while nothing is delivered */
+    struct listener listeners[MAX_LISTENERS];
+};
 
 /* Which partitioner clients are told: system_partitioner.c. Under the catalogue's lock, but for now. */
 struct partitioner {
@@ -108,11 +137,7 @@ struct catalog {
     struct arena arena; /* system keyspaces */
     uint32_t n_system;
     struct space **system;
-    uint32_t n_listeners;
-    struct {
-        catalog_change_cb cb;
-        void *arg;
-    } listeners[MAX_LISTENERS];
+    struct notices notices;
     struct trace_store *traces;
 
     const struct catalog_states *states; /* or NULL */
@@ -265,8 +290,25 @@ int worker_start(struct catalog *c, struct err *e) MUST_CHECK;
 void worker_stop(struct catalog *c);
 /* A statement is under way on it. */
 bool entry_is_pending(const struct entry *x);
-void catalog_notify(struct catalog *c, enum schema_change_kind kind, const struct entry *x);
+/* Queues a notice that was reserved. */
+void catalog_notify(struct catalog *c, enum schema_change_kind kind, struct entry *x);
 void change_describe(struct catalog *c, enum schema_change_kind kind, const struct entry *x, struct schema_change *out);
+
+/* ---- catalog_notice.c: what listeners are told; the lock is held, but for notices_deliver ---- */
+
+void notices_init(struct notices *q);
+void notices_fini(struct notices *q);
+/* Memory for so many notices, so that queueing them cannot fail. */
+int notices_reserve(struct catalog *c, uint32_t n, struct err *e) MUST_CHECK;
+/* One that was reserved. Returns its number, which notices_deliver takes. */
+uint64_t notice_queue(struct catalog *c, const struct schema_change *change);
+/* Returns when the notices up to that one are delivered, by this thread or by others. Takes the
+ * lock. */
+void notices_deliver(struct catalog *c, uint64_t upto);
+/* Does a queued notice free the name? name NULL: the keyspace's own. */
+bool notices_free_name(const struct catalog *c, const char *keyspace, const char *name);
+/* Waits until none does; lets go of the lock meanwhile. */
+void notices_await_name(struct catalog *c, const char *keyspace, const char *name);
 
 /* ---- catalog_history.c, whose events catalog_history.h tells ---- */
 

@@ -136,7 +136,8 @@ void table_tell_engine(struct catalog *c, const struct entry *x) {
 }
 
 /* A drop was told when it began: one that failed brings the object back. */
-static void tell_clients(struct catalog *c, const struct entry *x, enum schema_status from, bool failed) {
+static void tell_listeners(struct catalog *c, struct entry *x, enum schema_status from, bool failed) {
+    if (entry_is_gone(x)) catalog_notify(c, CHANGE_GONE, x);
     if (x->status != SCHEMA_ACTIVE) return;
     if (from != SCHEMA_UPDATING) catalog_notify(c, CHANGE_CREATED, x);
     else if (!failed) catalog_notify(c, CHANGE_UPDATED, x);
@@ -148,7 +149,7 @@ static void move_on(struct catalog *c, struct entry *x) {
     bool failed = x->failure;
     entry_finish(c, x, &before);
     fault_dies(FAULT_DDL);
-    if (history_save(c, x, before.status, &e)) {
+    if (notices_reserve(c, 1, &e) || history_save(c, x, before.status, &e)) {
         log_error("catalog: the end of %s of %s %s is not recorded, and so nobody is told of it yet: %s", schema_status_verb(before.status),
                   x->kind->word, x->name, e.text);
         err_clear(&e);
@@ -162,7 +163,7 @@ static void move_on(struct catalog *c, struct entry *x) {
     if (catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
     else if (!entry_is_gone(x)) table_tell_engine(c, x);
     fault_dies(FAULT_DDL);
-    tell_clients(c, x, before.status, failed);
+    tell_listeners(c, x, before.status, failed);
     pthread_cond_broadcast(&c->moved);
 }
 
@@ -224,6 +225,10 @@ int64_t catalog_step(struct catalog *c) {
     while (move_one(c, now)) continue;
     partitioner_step(c, now);
     publish_late(c);
+    uint64_t told = c->notices.queued;
+    pthread_mutex_unlock(&c->lock);
+    notices_deliver(c, told);
+    pthread_mutex_lock(&c->lock);
     while (!c->closing && free_one(c, now)) continue;
     int64_t next = next_due(c);
     pthread_mutex_unlock(&c->lock);

@@ -10,8 +10,10 @@ import pytest
 from cassandra import AuthenticationFailed, InvalidRequest, Unauthorized
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import ServerError
 
-from tally_server import ROOT, Server
+from control import drop_rule, objects, release, set_rule
+from tally_server import ROOT, Server, eventually
 
 
 def log_in(server, name, password, **options):
@@ -173,6 +175,57 @@ def test_truncate_and_restore_need_rights_of_their_own(new_server):
     with pytest.raises(Unauthorized, match="User app has no SELECT permission on <table k.t> or any of its parents"):
         app.execute(restore)
     app_cluster.shutdown()
+    cluster.shutdown()
+    s.stop()
+
+
+REPLICATED = "WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+MADE = [
+    ("CREATE TABLE", "CREATE TABLE k.n (p int PRIMARY KEY)", "TABLE k.n", ("k", "n", "table")),
+    ("CREATE KEYSPACE", f"CREATE KEYSPACE n {REPLICATED}", "KEYSPACE n", ("n", "n", "keyspace")),
+]
+
+
+@pytest.mark.parametrize("statement, text, on, held", MADE, ids=[m[0] for m in MADE])
+def test_rights_of_a_creator_go_with_a_creation_that_fails(new_server, statement, text, on, held):
+    """The name is another role's then, which alone has rights on what it makes."""
+    s = new_server("--mode", "cassandra", "--auth", "password", "--control", "on")
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    for setup in (f"CREATE KEYSPACE k {REPLICATED}", "CREATE ROLE a WITH PASSWORD = 'x' AND LOGIN = true",
+                  "CREATE ROLE b WITH PASSWORD = 'x' AND LOGIN = true",
+                  "GRANT CREATE ON ALL KEYSPACES TO a", "GRANT CREATE ON ALL KEYSPACES TO b"):
+        root.execute(setup)
+    listed = f"LIST ALL PERMISSIONS ON {on} OF %s NORECURSIVE"
+    rights = lambda role: {r.permission for r in root.execute(listed % role)}  # noqa: E731
+    set_rule(root, "held", statement, held[0], "*", failure="no luck")
+    (a_cluster, a), (b_cluster, b) = log_in(s, "a", "x"), log_in(s, "b", "x")
+    waiting = a.execute_async(text)
+    eventually(lambda: (held[2], held[1]) in objects(root, held[0]))
+    release(root, *held)
+    with pytest.raises((ServerError, NoHostAvailable), match="no luck"):
+        waiting.result()
+    drop_rule(root, statement, held[0])
+    b.execute(text)
+    assert "SELECT" in rights("b") and rights("a") == set()
+    for c in (a_cluster, b_cluster, cluster):
+        c.shutdown()
+    s.stop()
+
+
+def test_a_failed_drop_leaves_the_rights_that_were_granted(new_server):
+    s = new_server("--mode", "cassandra", "--auth", "password", "--control", "on",
+                   "--ddl-rules", "DROP TABLE k.t = 1 fail no luck")
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    for setup in (f"CREATE KEYSPACE k {REPLICATED}", "CREATE TABLE k.t (p int PRIMARY KEY)",
+                  "CREATE ROLE a WITH PASSWORD = 'x' AND LOGIN = true", "GRANT SELECT ON k.t TO a"):
+        root.execute(setup)
+    rights = lambda: [r.permission for r in root.execute("LIST ALL PERMISSIONS OF a")]  # noqa: E731
+    with pytest.raises((ServerError, NoHostAvailable), match="no luck"):
+        root.execute("DROP TABLE k.t")
+    assert rights() == ["SELECT"]
+    drop_rule(root, "DROP TABLE", "k", "t")
+    root.execute("DROP TABLE k.t")
+    assert rights() == []
     cluster.shutdown()
     s.stop()
 

@@ -144,7 +144,7 @@ static void test_object_of_a_new_kind_is_made_found_again_and_dropped(void **sta
     assert_string_equal(n->text, "hello");
     arena_fini(&a);
     assert_int_equal(drop_note(&w, "n"), 1);
-    assert_int_equal(w.told.kind, CHANGE_DROPPED);
+    assert_int_equal(w.told.kind, CHANGE_GONE);
     assert_int_equal(drop_note(&w, "n"), -1);
     world_restart(&w, "none");
     assert_null(find(&w, "n"));
