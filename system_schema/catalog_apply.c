@@ -344,17 +344,29 @@ static int stamp_settings(struct apply *a, const struct schema_table *before, st
     return starts && a->c->mode == MODE_KEYSPACES ? add_option(a, parts, "stream.label", label_of(a, now)) : 0;
 }
 
-/* What is said of auto scaling goes when the statement makes the table on-demand without saying anything of it. */
-static void drop_autoscaling(const struct catalog_change *ch, struct table_parts *parts) {
-    const char *mode = option_find(ch->options, ch->n_options, "custom_properties.capacity_mode.throughput_mode");
+static void drop_options(struct table_parts *parts, const char *prefix) {
     struct schema_option *all = (struct schema_option *)parts->options;
     uint32_t n = 0;
-    if (!mode || strcmp(mode, "PAY_PER_REQUEST") != 0) return;
-    for (uint32_t i = 0; i < ch->n_options; i++)
-        if (strncmp(ch->options[i].name, "autoscaling_settings.", 21) == 0) return;
     for (uint32_t i = 0; i < parts->n_options; i++)
-        if (strncmp(all[i].name, "autoscaling_settings.", 21) != 0) all[n++] = all[i];
+        if (strncmp(all[i].name, prefix, strlen(prefix)) != 0) all[n++] = all[i];
     parts->n_options = n;
+}
+
+static bool says(const struct catalog_change *ch, const char *prefix) {
+    for (uint32_t i = 0; i < ch->n_options; i++)
+        if (strncmp(ch->options[i].name, prefix, strlen(prefix)) == 0) return true;
+    return false;
+}
+
+/* Settings that have no meaning for the table any more go, so that they are in no later statement's
+ * way: auto scaling's when the statement makes the table on-demand, the stream's when it has none.
+ * What the statement itself says stays, for schema_settings_check to refuse. */
+static void drop_pointless(const struct catalog_change *ch, struct table_parts *parts) {
+    static const char scaling[] = "autoscaling_settings.", stream[] = "custom_properties.cdc_specification.";
+    const char *mode = option_find(ch->options, ch->n_options, "custom_properties.capacity_mode.throughput_mode");
+    const char *cdc = option_find(parts->options, parts->n_options, "cdc");
+    if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0 && !says(ch, scaling)) drop_options(parts, scaling);
+    if ((!cdc || strcmp(cdc, "true") != 0) && !says(ch, stream)) drop_options(parts, stream);
 }
 
 /* The keyspace's definition is needed only to count its Regions. */
@@ -386,7 +398,7 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
 }
 
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t) {
-    drop_autoscaling(a->change, parts);
+    drop_pointless(a->change, parts);
     if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
     if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) || apply_check_capacity(a, NULL, t, NULL)) return -1;
     return apply_begin_create(a, &table_kind, ks, t);
@@ -467,7 +479,7 @@ static int alter_table(struct apply *a) {
     if (add_columns(a, t, &parts) || apply_drop_columns(a, t, &parts) || apply_rename_columns(a, t, &parts)) return -1;
     apply_unmask_column(a, &parts);
     if (apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
-    drop_autoscaling(a->change, &parts);
+    drop_pointless(a->change, &parts);
     if (stamp_settings(a, t, &parts)) return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");

@@ -75,7 +75,17 @@ static bool has_any(const struct schema_table *t, const char *prefix) {
     return false;
 }
 
-static int check_capacity(const struct schema_table *t, const struct schema_table *before, struct err *e) {
+/* Has the table such a setting that it did not have before? */
+static bool says_anew(const struct schema_table *t, const struct schema_table *before, const char *prefix) {
+    for (uint32_t i = 0; i < t->n_options; i++) {
+        const struct schema_option *o = &t->options[i];
+        const char *was = before ? property(before, o->name) : NULL;
+        if (strncmp(o->name, prefix, strlen(prefix)) == 0 && (!was || strcmp(was, o->value) != 0)) return true;
+    }
+    return false;
+}
+
+static int check_capacity(const struct schema_table *t, struct err *e) {
     const char *mode = property(t, "custom_properties.capacity_mode.throughput_mode");
     const char *read = property(t, "custom_properties.capacity_mode.read_capacity_units");
     const char *write = property(t, "custom_properties.capacity_mode.write_capacity_units");
@@ -84,11 +94,19 @@ static int check_capacity(const struct schema_table *t, const struct schema_tabl
     if (provisioned && (!read || !write)) return err_invalid(e, "throughput_mode PROVISIONED needs read_capacity_units and write_capacity_units");
     if (!provisioned && (read || write)) return err_invalid(e, "read_capacity_units and write_capacity_units are for throughput_mode PROVISIONED");
     if (!provisioned && has_any(t, "autoscaling_settings.")) return err_invalid(e, "AUTOSCALING_SETTINGS are for throughput_mode PROVISIONED");
-    if (!has_any(t, "custom_properties.warm_throughput.")) return 0;
+    return 0;
+}
+
+/* Only what was said of warm throughput stays: what follows from the capacity changes with it. */
+static int check_warm_throughput(const struct schema_table *t, const struct schema_table *before, struct err *e) {
+    static const char read[] = "custom_properties.warm_throughput.read_units_per_second";
+    static const char write[] = "custom_properties.warm_throughput.write_units_per_second";
     struct schema_capacity now, was;
     schema_capacity(t, &now);
     schema_capacity(before ? before : t, &was);
-    if (now.warm_read >= was.warm_read && now.warm_write >= was.warm_write) return 0;
+    bool says_read = property(t, read) || (before && property(before, read));
+    bool says_write = property(t, write) || (before && property(before, write));
+    if ((!says_read || now.warm_read >= was.warm_read) && (!says_write || now.warm_write >= was.warm_write)) return 0;
     return err_invalid(e, "warm_throughput may not become less: it is %lld read_units_per_second and %lld write_units_per_second", (long long)was.warm_read,
                        (long long)was.warm_write);
 }
@@ -133,7 +151,7 @@ static bool has_stream(const struct schema_table *t) {
 }
 
 static int check_stream(const struct schema_table *t, const struct schema_table *before, struct err *e) {
-    if (!has_stream(t) && (!before || !has_stream(before)) && has_any(t, "custom_properties.cdc_specification."))
+    if (!has_stream(t) && has_any(t, "custom_properties.cdc_specification."))
         return err_invalid(e, "cdc_specification is for tables with cdc = true");
     if (before && has_stream(t) && has_stream(before) && strcmp(view_type(t), view_type(before)) != 0)
         return err_invalid(e, "The view_type of a stream cannot be changed: it is %s", view_type(before));
@@ -149,7 +167,9 @@ static int check_tags(const struct schema_table *t, struct err *e) {
 }
 
 int schema_settings_check(const struct schema_table *t, const struct schema_table *before, const struct schema_keyspace *ks, struct err *e) {
-    if (check_capacity(t, before, e) || check_autoscaling(t, e) || check_encryption(t, e) || check_one_way(t, before, e) || check_stream(t, before, e)) return -1;
-    if (has_any(t, "custom_properties.replica_updates.") && schema_regions(ks) < 2) return err_invalid(e, "replica_updates are for multi-Region keyspaces");
+    if (check_capacity(t, e) || check_warm_throughput(t, before, e) || check_autoscaling(t, e)) return -1;
+    if (check_encryption(t, e) || check_one_way(t, before, e) || check_stream(t, before, e)) return -1;
+    if (schema_regions(ks) < 2 && says_anew(t, before, "custom_properties.replica_updates."))
+        return err_invalid(e, "replica_updates are for multi-Region keyspaces");
     return check_tags(t, e);
 }

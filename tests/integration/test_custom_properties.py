@@ -232,6 +232,40 @@ def test_a_stream_has_a_name_and_keeps_its_view(session, table):
     assert properties(session, table)["cdc_specification"]["status"] == "Disabled"
 
 
+def test_a_table_whose_stream_was_turned_off_can_be_altered(session, table):
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH cdc = true AND " + custom("'cdc_specification': {'view_type': 'KEYS_ONLY'}"))
+    alter(session, table, "cdc = false")
+    session.execute(f"ALTER TABLE {table} ADD more int")
+    alter(session, table, "TAGS = {'a': 'b'}")
+    alter(session, table, "comment = 'c'")
+    with pytest.raises(InvalidRequest, match="cdc_specification is for tables with cdc = true"):
+        alter(session, table, custom("'cdc_specification': {'view_type': 'NEW_IMAGE'}"))
+    alter(session, table, "cdc = true AND " + custom("'cdc_specification': {'view_type': 'NEW_IMAGE'}"))  # a new stream
+    assert properties(session, table)["cdc_specification"]["view_type"] == "NEW_IMAGE"
+
+
+def test_a_table_with_half_a_warm_throughput_can_be_altered(session, table):
+    """What was not said of warm throughput follows from the capacity, which may become less."""
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH " + custom("'warm_throughput': {'read_units_per_second': 13000}"))
+    alter(session, table, custom(PROVISIONED))
+    less = "'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, 'write_capacity_units': 1}"
+    alter(session, table, custom(less))
+    assert properties(session, table)["capacity_mode"]["write_capacity_units"] == "1"
+    assert properties(session, table)["warm_throughput"] == {"read_units_per_second": "13000"}
+    with pytest.raises(InvalidRequest, match="may not become less: it is 13000"):
+        alter(session, table, custom("'warm_throughput': {'write_units_per_second': 5000}"))
+
+
+def test_a_table_whose_other_region_is_gone_can_be_altered(session):
+    session.execute("CREATE KEYSPACE two WITH replication = {'class': 'NetworkTopologyStrategy', 'eu-west-1': 3, 'us-east-1': 3}")
+    more = "'replica_updates': {'us-east-1': {'read_capacity_units': 3}}"
+    session.execute(f"CREATE TABLE two.t {COLUMNS} WITH " + custom(PROVISIONED + ", " + more))
+    session.execute("ALTER KEYSPACE two WITH replication = {'class': 'SingleRegionStrategy'}")
+    alter(session, "two.t", "comment = 'c'")
+    with pytest.raises(InvalidRequest, match="replica_updates are for multi-Region keyspaces"):
+        alter(session, "two.t", custom("'replica_updates': {'us-east-1': {'read_capacity_units': 4}}"))
+
+
 def test_two_settings_at_once_are_refused_unless_they_are_allowed(session, table, new_server):
     session.execute(f"CREATE TABLE {table} {COLUMNS}")
     two = custom("'point_in_time_recovery': {'status': 'enabled'}, 'ttl': {'status': 'enabled'}")
