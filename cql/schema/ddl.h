@@ -37,6 +37,8 @@ struct option_list {
 int option_add(struct option_list *l, const char *name, const char *value) MUST_CHECK;
 /* Scalar text of a property value; ERR_SYNTAX when it is a map. NULL on error. */
 const char *prop_text(struct compile *c, const char *name, const struct ast_prop_value *v) MUST_CHECK;
+/* A value of speculative_retry as it is shown; ERR_CONFIG. NULL on error. */
+const char *retry_policy(struct compile *c, const char *text) MUST_CHECK;
 int prop_bool(struct compile *c, const char *name, const char *text, bool *out) MUST_CHECK;
 /* Entries of a map property as options "prefix.key"; ERR_SYNTAX when it is no map. Nested maps only when deep. */
 int prop_map(struct compile *c, const char *name, const struct ast_prop_value *v, bool deep, struct option_list *out) MUST_CHECK;

@@ -82,26 +82,9 @@ static int check_double(struct compile *c, const char *name, double v, const cha
     return 0;
 }
 
-/* 99p, 50ms, ALWAYS, NEVER, MIN(a,b), MAX(a,b) (SpeculativeRetryPolicy.fromString). */
-static const char *speculative_retry(struct compile *c, const char *text) {
-    bool v5 = c->schema->cassandra_mode;
-    char *end;
-    if (strcasecmp(text, "always") == 0) return "ALWAYS";
-    if (strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0) return v5 ? "NEVER" : "NONE";
-    if (strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0) return text;
-    double v = strtod(text, &end);
-    if (end > text && strcasecmp(end, "ms") == 0) return text;
-    if (end > text && (strcasecmp(end, "p") == 0 || strcasecmp(end, "percentile") == 0)) {
-        if (v > 0 && v < 100) return arena_printf(c->arena, "%.*s%s", (int)(end - text), text, v5 ? "p" : "PERCENTILE");
-        err_set(c->err, ERR_CONFIG, "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
-        return NULL;
-    }
-    err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text);
-    return NULL;
-}
-
 static const char *settle_text(struct compile *c, const char *name, const char *text) {
-    if (strcmp(name, "speculative_retry") == 0 || strcmp(name, "additional_write_policy") == 0) return speculative_retry(c, text);
+    bool retries = strcmp(name, "speculative_retry") == 0 || strcmp(name, "additional_write_policy") == 0;
+    if (retries) return retry_policy(c, text);
     if (strcmp(name, "read_repair") == 0) {
         if (strcasecmp(text, "none") == 0) return "NONE";
         if (strcasecmp(text, "blocking") == 0) return "BLOCKING";

@@ -96,30 +96,53 @@ static void put_mask(struct buf *out, const struct schema_mask *m) {
     buf_u8(out, ')');
 }
 
-static void put_column(struct buf *out, const struct schema_column *col, bool only_key, bool last) {
-    buf_put_str(out, "    ");
+static void put_definition(struct buf *out, const struct schema_column *col) {
     ast_print_name(col->name, out);
     buf_u8(out, ' ');
     cql_type_print(col->type, out);
     if (col->kind == COLUMN_STATIC) buf_put_str(out, " static");
     if (col->mask) put_mask(out, col->mask);
+}
+
+static void put_column(struct buf *out, const struct schema_column *col, bool only_key, bool last) {
+    buf_put_str(out, "    ");
+    put_definition(out, col);
     if (only_key) buf_put_str(out, " PRIMARY KEY");
     buf_put_str(out, last ? "\n" : ",\n");
 }
 
-/* Cassandra prints the columns that have cells of their own behind the others of their kind. */
-static void put_columns(struct buf *out, const struct schema_table *t) {
-    uint32_t n_key = t->n_partition_key + t->n_clustering, done = 0;
-    bool only_key = n_key == 1;
-    for (uint32_t i = 0; i < n_key; i++) put_column(out, &t->columns[i], only_key, only_key && ++done == t->n_columns);
-    if (!only_key) done = n_key;
+static void put_dropped_column(struct buf *out, const struct schema_dropped *d, bool last) {
+    buf_put_str(out, "    ");
+    ast_print_name(d->name, out);
+    buf_u8(out, ' ');
+    buf_put_str(out, d->type);
+    if (d->kind == COLUMN_STATIC) buf_put_str(out, " static");
+    buf_put_str(out, last ? "\n" : ",\n");
+}
+
+/* Was a column of this name dropped, and is to be told of? */
+static bool is_told_as_dropped(const struct describe_text *d, const struct schema_table *t, const char *name) {
+    for (uint32_t i = 0; d->internals && i < t->n_dropped; i++)
+        if (strcmp(t->dropped[i].name, name) == 0) return true;
+    return false;
+}
+
+/* Cassandra prints the columns that have cells of their own behind the others of their kind; with
+ * internals, columns that were dropped behind all, and no column that came back after its drop:
+ * put_drops drops and adds them in the order in which that was done. */
+static void put_columns(const struct describe_text *d, const struct schema_table *t) {
+    struct buf *out = d->out;
+    uint32_t n_key = t->n_partition_key + t->n_clustering, n_dropped = d->internals ? t->n_dropped : 0, done = 0;
+    bool only_key = n_key == 1, ends = only_key && !n_dropped; /* the last column of the table has no comma */
+    for (uint32_t i = 0; i < n_key; i++) put_column(out, &t->columns[i], only_key, ends && ++done == t->n_columns);
     for (int kind = COLUMN_STATIC; kind <= COLUMN_REGULAR; kind++)
         for (int multicell = 0; multicell < 2; multicell++)
             for (uint32_t i = n_key; i < t->n_columns; i++) {
                 const struct schema_column *col = &t->columns[i];
                 if ((int)col->kind != kind || cql_type_is_multicell(col->type) != (multicell == 1)) continue;
-                put_column(out, col, false, only_key && ++done == t->n_columns);
+                if (!is_told_as_dropped(d, t, col->name)) put_column(out, col, false, ends && ++done == t->n_columns);
             }
+    for (uint32_t i = 0; i < n_dropped; i++) put_dropped_column(out, &t->dropped[i], only_key && i + 1 == n_dropped);
 }
 
 static void put_names(struct buf *out, const struct schema_column *columns, uint32_t n) {
@@ -199,7 +222,7 @@ static void describe_virtual_table(const struct describe_text *d, const struct s
     buf_put_str(out, " is a virtual table and cannot be recreated with CQL.\nStructure, for reference:\nVIRTUAL TABLE ");
     put_name(out, t);
     buf_put_str(out, " (\n");
-    put_columns(out, t);
+    put_columns(d, t);
     put_primary_key(out, t);
     buf_put_str(out, ") WITH ");
     if (t->n_clustering) {
@@ -209,6 +232,27 @@ static void describe_virtual_table(const struct describe_text *d, const struct s
     buf_put_str(out, "comment = ");
     put_string(out, t->comment);
     buf_put_str(out, ";\n*/");
+}
+
+/* Makes of the table with all columns the one that there is. Where several columns were dropped,
+ * Cassandra's order is that of a hash table; here it is the order of the drops. */
+static void put_drops(const struct describe_text *d, const struct schema_table *t) {
+    struct buf *out = d->out;
+    for (uint32_t i = 0; d->internals && i < t->n_dropped; i++) {
+        const struct schema_dropped *dropped = &t->dropped[i];
+        const struct schema_column *again = schema_column_find(t, dropped->name);
+        buf_put_str(out, "\nALTER TABLE ");
+        put_name(out, t);
+        buf_put_str(out, " DROP ");
+        ast_print_name(dropped->name, out);
+        buf_printf(out, " USING TIMESTAMP %lld;", (long long)dropped->dropped_us);
+        if (!again) continue;
+        buf_put_str(out, "\nALTER TABLE ");
+        put_name(out, t);
+        buf_put_str(out, " ADD ");
+        put_definition(out, again);
+        buf_u8(out, ';');
+    }
 }
 
 void describe_table(const struct describe_text *d, const struct schema_table *t) {
@@ -221,7 +265,7 @@ void describe_table(const struct describe_text *d, const struct schema_table *t)
     buf_put_str(out, "CREATE TABLE ");
     put_name(out, t);
     buf_put_str(out, " (\n");
-    put_columns(out, t);
+    put_columns(d, t);
     put_primary_key(out, t);
     buf_put_str(out, ") WITH ");
     if (d->internals) {
@@ -242,4 +286,5 @@ void describe_table(const struct describe_text *d, const struct schema_table *t)
     }
     put_keyspaces_options(d, t, and);
     buf_u8(out, ';');
+    put_drops(d, t);
 }

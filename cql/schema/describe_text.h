@@ -8,7 +8,7 @@ struct describe_text {
     struct buf *out;
     struct arena *arena; /* of the request */
     bool cassandra_mode;
-    bool internals; /* WITH ID = ... */
+    bool internals; /* WITH ID = ..., and columns that were dropped */
 };
 
 void describe_keyspace(const struct describe_text *d, const struct schema_keyspace *ks);

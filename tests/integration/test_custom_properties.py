@@ -233,7 +233,8 @@ def test_a_stream_has_a_name_and_keeps_its_view(session, table):
 
 
 def test_a_table_whose_stream_was_turned_off_can_be_altered(session, table):
-    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH cdc = true AND " + custom("'cdc_specification': {'view_type': 'KEYS_ONLY'}"))
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH cdc = true AND "
+                    + custom("'cdc_specification': {'view_type': 'KEYS_ONLY'}"))
     alter(session, table, "cdc = false")
     session.execute(f"ALTER TABLE {table} ADD more int")
     alter(session, table, "TAGS = {'a': 'b'}")
@@ -246,7 +247,8 @@ def test_a_table_whose_stream_was_turned_off_can_be_altered(session, table):
 
 def test_a_table_with_half_a_warm_throughput_can_be_altered(session, table):
     """What was not said of warm throughput follows from the capacity, which may become less."""
-    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH " + custom("'warm_throughput': {'read_units_per_second': 13000}"))
+    session.execute(f"CREATE TABLE {table} {COLUMNS} WITH "
+                    + custom("'warm_throughput': {'read_units_per_second': 13000}"))
     alter(session, table, custom(PROVISIONED))
     less = "'capacity_mode': {'throughput_mode': 'PROVISIONED', 'read_capacity_units': 5, 'write_capacity_units': 1}"
     alter(session, table, custom(less))
@@ -257,7 +259,8 @@ def test_a_table_with_half_a_warm_throughput_can_be_altered(session, table):
 
 
 def test_a_table_whose_other_region_is_gone_can_be_altered(session):
-    session.execute("CREATE KEYSPACE two WITH replication = {'class': 'NetworkTopologyStrategy', 'eu-west-1': 3, 'us-east-1': 3}")
+    regions = "'eu-west-1': 3, 'us-east-1': 3"
+    session.execute("CREATE KEYSPACE two WITH replication = {'class': 'NetworkTopologyStrategy', %s}" % regions)
     more = "'replica_updates': {'us-east-1': {'read_capacity_units': 3}}"
     session.execute(f"CREATE TABLE two.t {COLUMNS} WITH " + custom(PROVISIONED + ", " + more))
     session.execute("ALTER KEYSPACE two WITH replication = {'class': 'SingleRegionStrategy'}")

@@ -1,0 +1,86 @@
+/* speculative_retry and additional_write_policy: nothing is retried here, but the values that are taken, and how they are
+ * shown, are Cassandra's (SpeculativeRetryPolicy.fromString, of 5.0.8). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cql/schema/ddl.h"
+
+/* 99p, 99percentile, 50ms */
+struct policy {
+    enum { PERCENTILE, FIXED } kind;
+    double value;
+    size_t n_digits; /* of its text */
+};
+
+/* False: the n bytes are no such policy. A percentile that is out of range is one. */
+static bool read_policy(const char *text, size_t n, struct policy *out) {
+    char *end;
+    *out = (struct policy){.n_digits = strspn(text, "0123456789.")};
+    if (!out->n_digits || out->n_digits >= n) return false;
+    out->value = strtod(text, &end);
+    if (end != text + out->n_digits) return false;
+    const char *unit = end;
+    size_t n_unit = n - out->n_digits;
+    if (n_unit == 2 && strncasecmp(unit, "ms", 2) == 0) out->kind = FIXED;
+    else if ((n_unit == 1 && strncasecmp(unit, "p", 1) == 0) || (n_unit == 10 && strncasecmp(unit, "percentile", 10) == 0)) out->kind = PERCENTILE;
+    else return false;
+    return true;
+}
+
+static bool is_in_range(const struct policy *p) { return p->kind == FIXED || (p->value > 0 && p->value < 100); }
+
+/* Milliseconds are whole; a percentile has at most four decimal places. */
+static const char *print_policy(struct compile *c, const struct policy *p) {
+    if (p->kind == FIXED) return arena_printf(c->arena, "%dms", (int)fmin(p->value, INT32_MAX));
+    char *text = arena_printf(c->arena, "%.4f", p->value);
+    if (!text) return NULL;
+    size_t n = strlen(text);
+    while (text[n - 1] == '0') n--;
+    if (text[n - 1] == '.') n--;
+    return arena_printf(c->arena, "%.*sp", (int)n, text);
+}
+
+static const char *refuse(struct compile *c, const char *text) {
+    err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry'", text);
+    return NULL;
+}
+
+static const char *one_policy(struct compile *c, const char *text, const struct policy *p) {
+    if (!is_in_range(p)) {
+        err_set(c->err, ERR_CONFIG, "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
+        return NULL;
+    }
+    if (c->schema->cassandra_mode) return print_policy(c, p);
+    return p->kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p->n_digits, text);
+}
+
+/* MIN(99p,50ms) and MAX: one policy of each kind, in either order; the percentile is shown first. */
+static const char *two_policies(struct compile *c, const char *text) {
+    const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
+    struct policy a, b;
+    if (!comma || *end != ')') return refuse(c, text);
+    const char *behind = comma, *second = comma + 1;
+    while (behind > first && strchr(" \t\r\n", behind[-1])) behind--;
+    second += strspn(second, " \t\r\n");
+    if (second >= end || !read_policy(first, (size_t)(behind - first), &a) || !read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
+    if (a.kind == b.kind) {
+        err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, but both are of type %s",
+                text, a.kind == FIXED ? "FIXED" : "PERCENTILE");
+        return NULL;
+    }
+    if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
+    if (!c->schema->cassandra_mode) return text;
+    const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b), *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
+    if (!percentile || !fixed) return NULL;
+    return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
+}
+
+const char *retry_policy(struct compile *c, const char *text) {
+    struct policy p;
+    if (strcasecmp(text, "always") == 0) return "ALWAYS";
+    if (strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0) return c->schema->cassandra_mode ? "NEVER" : "NONE";
+    if (strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0) return two_policies(c, text);
+    return read_policy(text, strlen(text), &p) ? one_policy(c, text, &p) : refuse(c, text);
+}
