@@ -120,7 +120,7 @@ static struct doc *put_status(struct call *c, struct doc *to, const char *name, 
 
 static void put_capacity(struct call *c, struct doc *to, const struct schema_table *t) {
     struct schema_capacity k;
-    schema_capacity(t, &k);
+    catalog_capacity(c->o->catalog, t, &k);
     struct doc *d = doc_put(&c->make, to, "capacitySpecification", DOC_MAP);
     doc_put_text(&c->make, d, "throughputMode", k.mode == SCHEMA_PROVISIONED ? "PROVISIONED" : "PAY_PER_REQUEST");
     if (k.mode == SCHEMA_PROVISIONED) {
@@ -132,7 +132,7 @@ static void put_capacity(struct call *c, struct doc *to, const struct schema_tab
 
 static void put_warm(struct call *c, struct doc *to, const struct schema_table *t) {
     struct schema_capacity k;
-    schema_capacity(t, &k);
+    catalog_capacity(c->o->catalog, t, &k);
     struct doc *d = doc_put(&c->make, to, "warmThroughputSpecification", DOC_MAP);
     doc_put_whole(&c->make, d, "readUnitsPerSecond", k.warm_read);
     doc_put_whole(&c->make, d, "writeUnitsPerSecond", k.warm_write);

@@ -89,13 +89,20 @@ void limiter_drop(struct limiter *l, uint32_t object) {
     free(object_list_remove(&l->tables, object));
 }
 
-const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us) {
-    if (i >= l->tables.n) return NULL;
-    struct limit_table *t = table_at(l, i);
-    if (!i) return t;
+static const struct limit_table *as_of(struct limiter *l, struct limit_table *t, int64_t now_us) {
     capacity_add(&t->read, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
     capacity_add(&t->write, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
     return t;
+}
+
+const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us) {
+    if (i >= l->tables.n) return NULL;
+    return i ? as_of(l, table_at(l, i), now_us) : table_at(l, i);
+}
+
+const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object, int64_t now_us) {
+    struct limit_table *t = object ? table_find(l, object) : NULL;
+    return t ? as_of(l, t, now_us) : NULL;
 }
 
 /* ---- what outlives a restart ---- */

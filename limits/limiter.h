@@ -101,6 +101,8 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
 
 /* For those who look: tables by object, with what they may now; i from 0, which is what is of no one table; NULL at the end. Valid until the next call that changes the limiter. */
 const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us);
+/* One table, likewise; NULL: it is not defined. */
+const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object, int64_t now_us);
 const struct limiter_options *limiter_options(const struct limiter *l);
 
 /* What outlives a restart (limit_state.h): save calls fn for each table that has changed since the last time; what it gets is restored before the table is defined. -1: no memory. */

@@ -16,6 +16,7 @@ struct admission {
     struct catalog *catalog;
     struct clock *clock;
     struct ledger *ledger;
+    struct catalog_scaling scaling;
 };
 
 /* ---- what tables may ---- */
@@ -74,6 +75,19 @@ static void on_change(void *arg, const struct schema_change *change) {
 struct catalog_quota admission_quota(const struct limit_values *v) {
     return (struct catalog_quota){.table_units = {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_TABLE_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_TABLE_WRITE]},
                                   .account_units = {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_ACCOUNT_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_ACCOUNT_WRITE]}};
+}
+
+static bool scaled_units(void *arg, uint32_t object, int64_t units[2]) {
+    struct admission *a = arg;
+    pthread_mutex_lock(&a->lock);
+    const struct limit_table *t = limiter_table_of(a->limiter, object, clock_wall_us(a->clock));
+    bool scaled = t && t->read.provisioned && (t->read.scaled || t->write.scaled);
+    if (scaled) {
+        units[SCHEMA_READ_CAPACITY] = capacity_rate(&t->read, INT64_MAX);
+        units[SCHEMA_WRITE_CAPACITY] = capacity_rate(&t->write, INT64_MAX);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return scaled;
 }
 
 /* ---- what a request asks ---- */
@@ -296,6 +310,8 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
     if (!rc) define_all(a, s);
     schema_unref(s);
     catalog_on_change(c, on_change, a);
+    a->scaling = (struct catalog_scaling){scaled_units, a};
+    catalog_set_scaling(c, &a->scaling);
     ledger_each_second(ledger, save, a);
     if (!rc) return a;
     admission_free(a);
@@ -304,6 +320,7 @@ struct admission *admission_new(const struct limiter_options *o, struct catalog 
 
 void admission_free(struct admission *a) {
     ledger_each_second(a->ledger, NULL, NULL);
+    catalog_set_scaling(a->catalog, NULL);
     save(a);
     catalog_off_change(a->catalog, on_change, a);
     limiter_free(a->limiter);

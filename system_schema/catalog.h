@@ -188,6 +188,20 @@ void catalog_saved_forget(struct catalog *c, const char *name);
 /* The store holds the keyspace as it was saved, and everything else as it is; the catalogue is suspended and to be resumed as changed. -1: nothing has changed. */
 int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) MUST_CHECK;
 
+/* ---- capacity ---- */
+
+/* What auto scaling provides tables with: given by the limiter's room. Any thread. */
+struct catalog_scaling {
+    /* False: it has changed nothing of the table. units: a second, by enum schema_capacity_kind. */
+    bool (*units)(void *arg, uint32_t object, int64_t units[2]);
+    void *arg;
+};
+/* Before anybody asks, and when nobody asks any more; NULL: nothing scales. */
+void catalog_set_scaling(struct catalog *c, const struct catalog_scaling *scaling);
+/* As schema_capacity, with the units that auto scaling provides in the place of the definition's.
+ * */
+void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct schema_capacity *out);
+
 /* ---- point-in-time recovery (recovery.h) ---- */
 
 /* From which moment on a table with that history can be restored; INT64_MAX: it has none any more. */

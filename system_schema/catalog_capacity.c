@@ -60,3 +60,15 @@ int apply_check_capacity(struct apply *a, const struct entry *x, const struct sc
     if (a->compat.mode == COMPAT_OFF) return 0;
     return check(a, x, t, before, SCHEMA_READ_CAPACITY) || check(a, x, t, before, SCHEMA_WRITE_CAPACITY) ? -1 : 0;
 }
+
+void catalog_set_scaling(struct catalog *c, const struct catalog_scaling *scaling) { c->scaling = scaling; }
+
+void catalog_capacity(const struct catalog *c, const struct schema_table *t, struct schema_capacity *out) {
+    int64_t units[2];
+    schema_capacity(t, out);
+    if (out->mode != SCHEMA_PROVISIONED || !c->scaling || !c->scaling->units(c->scaling->arg, t->object, units)) return;
+    out->read_units = units[SCHEMA_READ_CAPACITY];
+    out->write_units = units[SCHEMA_WRITE_CAPACITY];
+    if (out->warm_read < out->read_units) out->warm_read = out->read_units;
+    if (out->warm_write < out->write_units) out->warm_write = out->write_units;
+}

@@ -141,6 +141,7 @@ struct catalog {
     struct trace_store *traces;
 
     const struct catalog_states *states; /* or NULL */
+    const struct catalog_scaling *scaling; /* or NULL */
     struct saved_keyspaces *saved;
     bool begin_anew;    /* the next snapshot shares nothing with the one before */
     uint32_t n_reloads;

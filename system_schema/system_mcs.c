@@ -85,6 +85,18 @@ static const char *time_text(struct row_out *ro, int64_t us) {
     return all;
 }
 
+/* What auto scaling has made of the units that the definition says. */
+static void put_scaled_units(struct row_out *ro, const struct schema_table *t, const struct properties *p) {
+    struct schema_capacity k;
+    catalog_capacity(ro->ctx->catalog, t, &k);
+    for (uint32_t i = 0; i < p->n && k.mode == SCHEMA_PROVISIONED; i++) {
+        bool read = strcmp(p->all[i].name, "capacity_mode.read_capacity_units") == 0;
+        if (!read && strcmp(p->all[i].name, "capacity_mode.write_capacity_units") != 0) continue;
+        p->all[i].value = arena_printf(ro->ctx->arena, "%lld", (long long)(read ? k.read_units : k.write_units));
+        if (!p->all[i].value) ro->failed = true;
+    }
+}
+
 /* What a table has without asking for it, and what only the server knows, beside what its statements said. until_us: when a table that was dropped cannot be
  * restored any more; 0: it was not. */
 static void put_custom_properties(struct row_out *ro, const struct schema_table *t, int64_t until_us) {
@@ -99,6 +111,7 @@ static void put_custom_properties(struct row_out *ro, const struct schema_table 
         return;
     }
     memcpy(p.all, own, n * sizeof *own);
+    put_scaled_units(ro, t, &p);
     if (!has_group(n, own, "capacity_mode")) {
         add(&p, "capacity_mode.last_update_to_pay_per_request_timestamp", since);
         add(&p, "capacity_mode.throughput_mode", "PAY_PER_REQUEST");
@@ -171,7 +184,7 @@ static int emit_autoscaling(struct row_out *ro, const struct schema_table *t) {
         const struct schema_option *entries = prefix ? option_entries(t->options, t->n_options, prefix, ro->ctx->arena, &n) : NULL;
         if (!entries) return err_nomem(ro->ctx->err);
         if (n == 0) continue;
-        row_map(ro, columns[i], n, entries);
+        row_nested(ro, columns[i], n, entries);
         any = true;
     }
     return any ? row_out_emit(ro) : 0;

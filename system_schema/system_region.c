@@ -1,5 +1,7 @@
 /* system_multiregion_info.*: the Regions of keyspaces that have several, which this one node stands for
  * (https://docs.aws.amazon.com/keyspaces/latest/devguide/multiRegion-replication.html). */
+#include <stdlib.h>
+
 #include "system_schema/system_table.h"
 #include "system_schema/table_option.h"
 
@@ -89,6 +91,10 @@ YIELDS(region_types) {
 
 /* ---- auto scaling: what is said for all Regions, and over it what is said for one ---- */
 
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
+}
+
 static const struct schema_option *settings_of(struct row_out *ro, const struct schema_table *t, const char *update, const char *region, uint32_t *n) {
     static const char replica[] = "replica_updates.";
     struct arena *a = ro->ctx->arena;
@@ -105,6 +111,7 @@ static const struct schema_option *settings_of(struct row_out *ro, const struct 
     }
     for (uint32_t i = 0; out && i < n_own; i++)
         if (!option_find(all, n_all, own[i].name)) out[(*n)++] = own[i];
+    if (out) qsort(out, *n, sizeof *out, by_name);
     return out;
 }
 
@@ -119,7 +126,7 @@ static int emit_scaling(struct row_out *ro, const struct schema_table *t, const 
         uint32_t n;
         const struct schema_option *settings = settings_of(ro, t, columns[i], region, &n);
         if (!settings) return err_nomem(ro->ctx->err);
-        if (n) row_map(ro, columns[i], n, settings);
+        if (n) row_nested(ro, columns[i], n, settings);
         any = any || n;
     }
     return any ? row_out_emit(ro) : 0;

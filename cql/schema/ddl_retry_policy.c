@@ -1,5 +1,5 @@
-/* speculative_retry and additional_write_policy: nothing is retried here, but the values that are taken, and how they are
- * shown, are Cassandra's (SpeculativeRetryPolicy.fromString, of 5.0.8). */
+/* speculative_retry and additional_write_policy: nothing is retried here, but the values that are
+ * taken, and how they are shown, are Cassandra's (SpeculativeRetryPolicy.fromString, of 5.0.8). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,10 @@ struct policy {
     size_t n_digits; /* of its text */
 };
 
+static bool is_unit(const char *text, size_t n, const char *unit) {
+    return n == strlen(unit) && strncasecmp(text, unit, n) == 0;
+}
+
 /* False: the n bytes are no such policy. A percentile that is out of range is one. */
 static bool read_policy(const char *text, size_t n, struct policy *out) {
     char *end;
@@ -21,12 +25,9 @@ static bool read_policy(const char *text, size_t n, struct policy *out) {
     if (!out->n_digits || out->n_digits >= n) return false;
     out->value = strtod(text, &end);
     if (end != text + out->n_digits) return false;
-    const char *unit = end;
-    size_t n_unit = n - out->n_digits;
-    if (n_unit == 2 && strncasecmp(unit, "ms", 2) == 0) out->kind = FIXED;
-    else if ((n_unit == 1 && strncasecmp(unit, "p", 1) == 0) || (n_unit == 10 && strncasecmp(unit, "percentile", 10) == 0)) out->kind = PERCENTILE;
-    else return false;
-    return true;
+    bool fixed = is_unit(end, n - out->n_digits, "ms");
+    out->kind = fixed ? FIXED : PERCENTILE;
+    return fixed || is_unit(end, n - out->n_digits, "p") || is_unit(end, n - out->n_digits, "percentile");
 }
 
 static bool is_in_range(const struct policy *p) { return p->kind == FIXED || (p->value > 0 && p->value < 100); }
@@ -49,14 +50,16 @@ static const char *refuse(struct compile *c, const char *text) {
 
 static const char *one_policy(struct compile *c, const char *text, const struct policy *p) {
     if (!is_in_range(p)) {
-        err_set(c->err, ERR_CONFIG, "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
+        err_set(c->err, ERR_CONFIG,
+                "Invalid value %s for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)", text);
         return NULL;
     }
     if (c->schema->cassandra_mode) return print_policy(c, p);
     return p->kind == FIXED ? text : arena_printf(c->arena, "%.*sPERCENTILE", (int)p->n_digits, text);
 }
 
-/* MIN(99p,50ms) and MAX: one policy of each kind, in either order; the percentile is shown first. */
+/* MIN(99p,50ms) and MAX: one policy of each kind, in either order; the percentile is shown first.
+ * */
 static const char *two_policies(struct compile *c, const char *text) {
     const char *first = text + 4, *comma = strchr(first, ','), *end = text + strlen(text) - 1;
     struct policy a, b;
@@ -64,23 +67,27 @@ static const char *two_policies(struct compile *c, const char *text) {
     const char *behind = comma, *second = comma + 1;
     while (behind > first && strchr(" \t\r\n", behind[-1])) behind--;
     second += strspn(second, " \t\r\n");
-    if (second >= end || !read_policy(first, (size_t)(behind - first), &a) || !read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
+    if (second >= end || !read_policy(first, (size_t)(behind - first), &a)) return refuse(c, text);
+    if (!read_policy(second, (size_t)(end - second), &b)) return refuse(c, text);
     if (a.kind == b.kind) {
-        err_set(c->err, ERR_CONFIG, "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, but both are of type %s",
-                text, a.kind == FIXED ? "FIXED" : "PERCENTILE");
+        err_set(c->err, ERR_CONFIG,
+                "Invalid value %s for option 'speculative_retry': MIN()/MAX() arguments should be of different types, "
+                "but both are of type %s", text, a.kind == FIXED ? "FIXED" : "PERCENTILE");
         return NULL;
     }
     if (!is_in_range(&a) || !is_in_range(&b)) return refuse(c, text);
     if (!c->schema->cassandra_mode) return text;
-    const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b), *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
+    const char *percentile = print_policy(c, a.kind == PERCENTILE ? &a : &b);
+    const char *fixed = print_policy(c, a.kind == FIXED ? &a : &b);
     if (!percentile || !fixed) return NULL;
     return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
 }
 
 const char *retry_policy(struct compile *c, const char *text) {
     struct policy p;
+    bool never = strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0;
     if (strcasecmp(text, "always") == 0) return "ALWAYS";
-    if (strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0) return c->schema->cassandra_mode ? "NEVER" : "NONE";
+    if (never) return c->schema->cassandra_mode ? "NEVER" : "NONE";
     if (strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0) return two_policies(c, text);
     return read_policy(text, strlen(text), &p) ? one_policy(c, text, &p) : refuse(c, text);
 }

@@ -130,6 +130,9 @@ def test_auto_scaling_follows_the_target_when_it_is_simulated(timed, how):
         c = t.capacity("t")
         seen.append((c.write_capacity, c.auto_scaled))
         assert c.auto_scaling and c.read_capacity == 5
+        row = t.session.execute("SELECT * FROM system_schema_mcs.tables WHERE keyspace_name = 'lim'").one()
+        mode = row.custom_properties["capacity_mode"]
+        assert (mode["read_capacity_units"], mode["write_capacity_units"]) == ("5", str(c.write_capacity))
     if how == "off":
         assert set(seen) == {(5, False)}
         return

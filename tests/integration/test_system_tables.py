@@ -29,7 +29,7 @@ TABLES_3_11 = ("keyspace_name text, table_name text, bloom_filter_fp_chance doub
                "min_index_interval int, read_repair_chance double, speculative_retry text")
 COLUMNS_3_11 = "keyspace_name text, table_name text, column_name text, clustering_order text, column_name_bytes blob, kind text, position int, type text"
 SETTINGS = "map<text, frozen<map<text, text>>>"
-SCALING = "provisioned_read_capacity_autoscaling_update map<text, text>, provisioned_write_capacity_autoscaling_update map<text, text>"
+SCALING = "provisioned_read_capacity_autoscaling_update text, provisioned_write_capacity_autoscaling_update text"
 KEYSPACES_COLUMNS = {  # https://docs.aws.amazon.com/keyspaces/latest/devguide/working-with-keyspaces.html; the types are Cassandra 3.11's
     "system.local": "key text, bootstrapped text, broadcast_address inet, cluster_name text, cql_version text, data_center text, gossip_generation int, host_id uuid, "
                     "listen_address inet, native_protocol_version text, partitioner text, rack text, release_version text, rpc_address inet, schema_version uuid, "
@@ -239,8 +239,10 @@ def test_keyspaces_of_several_regions(connect):
     assert [(r.table_name, r.region, r.status) for r in session.execute(info + "tables WHERE keyspace_name = 'two'")] == [
         ("t", "eu-west-1", "ACTIVE"), ("t", "us-east-1", "ACTIVE")]
     assert [(r.type_name, r.region, r.status) for r in session.execute(info + "types")] == [("address", "eu-west-1", "ACTIVE"), ("address", "us-east-1", "ACTIVE")]
-    most = {r.region: r.provisioned_read_capacity_autoscaling_update["maximum_units"] for r in session.execute(info + "autoscaling")}
-    assert most == {"eu-west-1": "99", "us-east-1": "50"}
+    shown = {r.region: r.provisioned_read_capacity_autoscaling_update for r in session.execute(info + "autoscaling")}
+    text = ("{'autoscaling_disabled': false, 'maximum_units': %d, 'minimum_units': 5, "
+            "'scaling_policy': {'target_tracking_scaling_policy_configuration': {'target_value': 70}}}")
+    assert shown == {"eu-west-1": text % 99, "us-east-1": text % 50}
     session.execute("INSERT INTO two.t (p) VALUES (1) USING TIMESTAMP 5000")  # client-side timestamps are implied
     assert session.execute(info + "keyspaces WHERE keyspace_name = 'one'").all() == []
 
