@@ -96,7 +96,8 @@ static int open_parts(struct catalog *c, struct err *e) {
     c->traces = trace_store_new();
     c->saved = saved_keyspaces_new();
     if (!c->traces || !c->saved) return err_nomem(e);
-    if (eng_meta_watch(c->eng, note_change, c, e) || settle_host_id(c, e) || system_tables_build(c, e) || catalog_read(c, e)) return -1;
+    if (eng_meta_watch(c->eng, note_change, c, e) || settle_host_id(c, e)) return -1;
+    if (system_tables_build(c, e) || system_keyspaces_load(c, e) || catalog_read(c, e)) return -1;
     (void)catalog_step(c);
     return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;
 }

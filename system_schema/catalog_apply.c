@@ -602,6 +602,22 @@ static int begin(struct apply *a, struct schema_change *out, uint32_t *unfinishe
     return 1;
 }
 
+/* Cassandra guards by permissions whose replication may be changed. */
+static bool alters_system_keyspace(const struct apply *a) {
+    const struct catalog_change *ch = a->change;
+    bool replicated = a->c->mode == MODE_CASSANDRA && schema_system_is_replicated(ch->keyspace);
+    return replicated && ch->op == CATALOG_ALTER_KEYSPACE && system_keyspace(a->c, ch->keyspace);
+}
+
+static int apply(struct apply *a, struct schema_change *out, uint32_t *unfinished) {
+    if (alters_system_keyspace(a)) return apply_alter_system_keyspace(a, out) ? -1 : BEGUN;
+    int rc = check_and_change(a);
+    if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
+    if (rc == BEGUN) rc = begin(a, out, unfinished);
+    if (rc == BEGUN) a->told = a->subject->notice;
+    return rc;
+}
+
 enum { NOTICES_OF_ONE = 2 }; /* DROPPED and GONE */
 
 int catalog_apply(struct catalog *c, const struct catalog_change *change, struct schema_change *out, uint32_t *unfinished, struct err *e) {
@@ -611,12 +627,9 @@ int catalog_apply(struct catalog *c, const struct catalog_change *change, struct
     *unfinished = 0;
     pthread_mutex_lock(&c->lock);
     notices_await_name(c, change->keyspace, change->name);
-    int rc = notices_reserve(c, NOTICES_OF_ONE, e) ? -1 : check_and_change(&a);
-    if (rc == BEGUN) rc = begin(&a, out, unfinished);
-    else if (rc == NOTHING_TO_DO) *out = (struct schema_change){0};
-    uint64_t told = rc == BEGUN ? a.subject->notice : 0;
+    int rc = notices_reserve(c, NOTICES_OF_ONE, e) ? -1 : apply(&a, out, unfinished);
     pthread_mutex_unlock(&c->lock);
-    notices_deliver(c, told);
+    notices_deliver(c, a.told);
     arena_fini(&a.arena);
     return rc;
 }

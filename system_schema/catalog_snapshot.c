@@ -176,9 +176,9 @@ static void settle_touched(struct catalog *c, bool published) {
 static struct snapshot *next_snapshot(struct catalog *c) {
     uint32_t more = 0;
     for (const struct entry *x = c->touched; x; x = x->next_touched) more += x->kind == &keyspace_kind;
-    if (c->current && !c->begin_anew) return snapshot_new(c->current, more);
-    struct snapshot *s = snapshot_new(NULL, more + c->n_system);
-    for (uint32_t i = 0; s && i < c->n_system; i++) {
+    bool anew = !c->current || c->begin_anew;
+    struct snapshot *s = anew ? snapshot_new(NULL, more + c->n_system) : snapshot_new(c->current, more);
+    for (uint32_t i = 0; s && (anew || c->system_altered) && i < c->n_system; i++) {
         atomic_fetch_add(&c->system[i]->refs, 1);
         snapshot_put(s, c->system[i]);
     }
@@ -188,13 +188,13 @@ static struct snapshot *next_snapshot(struct catalog *c) {
 int catalog_publish(struct catalog *c, struct err *e) {
     uint64_t sums[2] = {c->sums[0], c->sums[1]};
     struct snapshot *s = next_snapshot(c);
-    c->begin_anew = false;
     if (!s) return err_nomem(e);
     if (show_touched(c, s, sums, e)) {
         schema_unref(&s->schema);
         settle_touched(c, false);
         return -1;
     }
+    c->begin_anew = c->system_altered = false;
     memcpy(c->sums, sums, sizeof sums);
     write_version(sums, s->schema.version);
     s->schema.cassandra_mode = c->mode == MODE_CASSANDRA;

@@ -137,6 +137,7 @@ struct catalog {
     struct arena arena; /* system keyspaces */
     uint32_t n_system;
     struct space **system;
+    bool system_altered; /* since the current snapshot was made */
     struct notices notices;
     struct trace_store *traces;
 
@@ -203,6 +204,7 @@ struct apply {
     struct entry *subject;
     enum schema_change_kind kind;
     enum schema_status from; /* of the subject, when it is not new */
+    uint64_t told; /* the number of its newest notice; 0: there is none */
     struct err *err;
 };
 
@@ -343,6 +345,13 @@ int saved_keyspaces_clean(struct catalog *c, struct err *e) MUST_CHECK;
 /* Canonical replication of a keyspace ('class' first, fully qualified), in the arena; ERR_CONFIG, ERR_INVALID in Cassandra's words. */
 int replication_check(const struct catalog *c, const char *keyspace, uint32_t n, const struct schema_option *given, struct arena *a,
                       struct schema_keyspace *out, struct err *e) MUST_CHECK;
+
+/* ---- catalog_system_keyspace.c ---- */
+
+/* -1: err. Records and shows the change; *out is what clients are told. */
+int apply_alter_system_keyspace(struct apply *a, struct schema_change *out);
+/* What was altered before the start. */
+int system_keyspaces_load(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- system_table.c ---- */
 

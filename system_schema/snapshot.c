@@ -286,8 +286,14 @@ struct space *snapshot_space(const struct snapshot *s, uint32_t id) {
     return i < s->schema.n_spaces ? s->spaces[i] : NULL;
 }
 
+static uint32_t index_of_system(const struct snapshot *s, const char *name) {
+    uint32_t i = 0;
+    while (i < s->schema.n_spaces && (s->spaces[i]->id || strcmp(s->spaces[i]->space.keyspace->name, name) != 0)) i++;
+    return i;
+}
+
 void snapshot_put(struct snapshot *s, struct space *space) {
-    uint32_t at = space->id ? index_of(s, space->id) : s->schema.n_spaces;
+    uint32_t at = space->id ? index_of(s, space->id) : index_of_system(s, space->space.keyspace->name);
     if (at < s->schema.n_spaces) {
         space_unref(s->spaces[at]);
         s->spaces[at] = space;

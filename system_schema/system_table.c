@@ -39,6 +39,16 @@ int yield_none(const struct virtual_context *ctx, const struct schema_table *tab
     return 0;
 }
 
+/* The rows tell of what the server has now: a deletion has no effect, as if they came back at once. */
+static int refuse_values(const struct virtual_context *ctx, const struct schema_table *t,
+                         const struct virtual_change *change) {
+    if (change->kind != VIRTUAL_INSERT && change->kind != VIRTUAL_UPDATE) return 0;
+    return err_set(ctx->err, ERR_UNAUTHORIZED, "%s keyspace is not user-modifiable.", t->keyspace->name);
+}
+
+WRITES(peers) { return refuse_values(ctx, table, change); }
+WRITES(prepared_statements) { return refuse_values(ctx, table, change); }
+
 static uint32_t count_columns(const char *spec) {
     uint32_t n = 1;
     int depth = 0;
@@ -151,9 +161,13 @@ static struct system_table *all_tables(struct catalog *c, size_t *n) {
     if (!all) return NULL;
     memcpy(all, tables, sizeof tables);
     *n = ARRAY_LEN(tables);
-    /* Only on Amazon Keyspaces may anything of the node be written. */
-    for (size_t i = 0; i < *n && c->mode == MODE_CASSANDRA; i++)
-        if (strcmp(all[i].keyspace, "system") == 0) all[i].virt.write = NULL;
+    /* Rows of the node's own tables are written on Amazon Keyspaces alone, and deleted in Cassandra. */
+    for (size_t i = 0; i < *n; i++) {
+        struct schema_virtual *virt = &all[i].virt;
+        if (strcmp(all[i].keyspace, "system") != 0 || virt->erased == (c->mode == MODE_CASSANDRA)) continue;
+        virt->write = NULL;
+        virt->erased = false;
+    }
     for (uint32_t i = 0; i < c->n_tables; i++) {
         const struct virtual_table *t = &c->tables[i];
         all[(*n)++] = (struct system_table){.releases = ALL, .keyspace = t->keyspace, .table = t->name, .virt = t->virt, .gc_grace = "0",

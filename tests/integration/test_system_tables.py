@@ -5,6 +5,7 @@ import pytest
 from cassandra import ConsistencyLevel, InvalidRequest, Unauthorized
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, ExecutionProfile
 from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.protocol import ConfigurationException
 
 from tally_server import create_keyspace, eventually
 
@@ -220,6 +221,46 @@ def test_system_keyspaces_are_read_only(connect, mode):
     if mode == "cassandra":
         with pytest.raises(Unauthorized, match="system keyspace is not user-modifiable"):
             session.execute("UPDATE system.local SET partitioner = 'org.apache.cassandra.dht.RandomPartitioner' WHERE key = 'local'")
+
+
+ADMINISTERED = [
+    "ALTER KEYSPACE system_auth WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}",
+    "ALTER KEYSPACE system_traces WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}",
+    "ALTER KEYSPACE system_distributed WITH durable_writes = false",
+    "TRUNCATE system.peers", "TRUNCATE system.peers_v2", "TRUNCATE system.prepared_statements",
+    "DELETE FROM system.peers WHERE peer = '10.0.0.9'",
+    "DELETE FROM system.prepared_statements WHERE prepared_id = 0x01",
+    "DELETE FROM system.peers_v2 WHERE peer = '10.0.0.9' AND peer_port = 7000",
+    "TRUNCATE system_traces.sessions",
+    "DELETE FROM system_traces.events WHERE session_id = 5a1c69ef-37a0-11ee-be56-0242ac120002",
+]
+
+
+def test_administrators_steps_on_system_keyspaces_are_taken(connect):
+    """What Cassandra takes of its own tables, and nothing more; replication is shown, and kept over a restart."""
+    server, cluster, session = connect("--mode", "cassandra", "--datacenter", "datacenter1")
+    for statement in ADMINISTERED:
+        session.execute(statement)
+    for statement in ("INSERT INTO system.peers (peer) VALUES ('10.0.0.9')", "TRUNCATE system.local",
+                      "ALTER KEYSPACE system WITH durable_writes = false",
+                      "UPDATE system.prepared_statements SET query_string = 'x' WHERE prepared_id = 0x01"):
+        with pytest.raises((Unauthorized, InvalidRequest), match="not user-modifiable|Truncation is not supported"):
+            session.execute(statement)
+    query = "SELECT keyspace_name, durable_writes, replication FROM system_schema.keyspaces"
+    shown = {r[0]: (r[1], dict(r[2])) for r in session.execute(query)}
+    locator = "org.apache.cassandra.locator."
+    assert shown["system_auth"] == (True, {"class": locator + "SimpleStrategy", "replication_factor": "3"})
+    assert shown["system_traces"] == (True, {"class": locator + "NetworkTopologyStrategy", "datacenter1": "1"})
+    assert shown["system_distributed"][0] is False
+    with pytest.raises(ConfigurationException):
+        session.execute("ALTER KEYSPACE system_auth WITH replication = {'class': 'NoStrategy'}")
+    server.kill9()
+    server.start()
+    with server.cluster(schema_metadata_enabled=False) as again:
+        session = again.connect()
+        assert {r[0]: (r[1], dict(r[2])) for r in session.execute(query)} == shown
+        session.execute("CREATE KEYSPACE after WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        assert {r[0]: (r[1], dict(r[2])) for r in session.execute(query)}.items() > shown.items()
 
 
 def test_keyspaces_of_several_regions(connect):

@@ -1,0 +1,83 @@
+/* ALTER KEYSPACE of the server's own keyspaces that Cassandra replicates, in cassandra mode: an ordinary step of its
+ * administrators. Replication has no effect on one node; it is recorded and shown. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+
+static const char prefix[] = "system_keyspace/";
+
+static struct space **space_of(struct catalog *c, const char *name) {
+    for (uint32_t i = 0; i < c->n_system; i++)
+        if (strcmp(c->system[i]->space.keyspace->name, name) == 0) return &c->system[i];
+    return NULL;
+}
+
+/* The keyspace with this definition, and its tables as they are, in the place of the one before. */
+static int take_form(struct catalog *c, struct space **at, struct slice form, struct err *e) {
+    const struct schema_keyspace *old = (*at)->space.keyspace;
+    const struct object_place place = {.keyspace = old->name, .name = old->name};
+    struct schema_owner *owner = owner_new();
+    if (!owner) return err_nomem(e);
+    struct schema_keyspace *ks = keyspace_kind.decode(form, &place, &owner->arena, e);
+    if (ks) {
+        ks->owner = owner;
+        ks->is_system = true;
+        ks->status = SCHEMA_ACTIVE;
+    }
+    struct space *space = ks ? space_new(0, ks, *at, e) : NULL;
+    owner_unref(owner);
+    if (!space) return -1;
+    space_unref(*at);
+    *at = space;
+    c->system_altered = true;
+    return 0;
+}
+
+static int load_one(void *arg, struct slice key, struct slice value, struct err *e) {
+    struct catalog *c = arg;
+    struct err bad = {0};
+    char name[64] = "";
+    size_t n = key.n - (sizeof prefix - 1);
+    if (n < sizeof name) memcpy(name, key.p + sizeof prefix - 1, n);
+    struct space **at = space_of(c, name);
+    (void)e;
+    if (at && take_form(c, at, value, &bad)) log_error("catalog: how %s was altered is left out: %s", name, bad.text);
+    return 0;
+}
+
+int system_keyspaces_load(struct catalog *c, struct err *e) {
+    return c->mode == MODE_CASSANDRA ? eng_meta_scan(c->eng, slice_str(prefix), load_one, c, e) : 0;
+}
+
+static int record(struct catalog *c, const struct schema_keyspace *ks, struct buf *form, struct err *e) {
+    const struct object_place place = {.keyspace = ks->name, .name = ks->name};
+    struct buf key;
+    buf_init(&key, 0);
+    buf_put_str(&key, prefix);
+    buf_put_str(&key, ks->name);
+    int rc = definition_form(&keyspace_kind, &place, ks, form, e);
+    if (rc == 0) rc = buf_failed(&key) ? err_nomem(e) : eng_meta_put(c->eng, buf_slice(&key), buf_slice(form), e);
+    buf_fini(&key);
+    return rc;
+}
+
+int apply_alter_system_keyspace(struct apply *a, struct schema_change *out) {
+    const struct catalog_change *ch = a->change;
+    struct catalog *c = a->c;
+    struct space **at = space_of(c, ch->keyspace);
+    struct schema_keyspace ks = *(*at)->space.keyspace;
+    struct buf form;
+    if (ch->durable_writes >= 0) ks.durable_writes = ch->durable_writes;
+    if (ch->n_replication && replication_check(c, ks.name, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
+    buf_init(&form, 0);
+    int rc = record(c, &ks, &form, a->err);
+    if (rc == 0) rc = take_form(c, at, buf_slice(&form), a->err);
+    if (rc == 0) rc = catalog_publish(c, a->err);
+    buf_fini(&form);
+    if (rc) return -1;
+    *out = (struct schema_change){.kind = CHANGE_UPDATED, .target = TARGET_KEYSPACE};
+    strncpy(out->keyspace, ks.name, sizeof out->keyspace - 1);
+    a->told = notice_queue(c, out);
+    return 0;
+}
