@@ -1,32 +1,55 @@
 /* A token bucket in whole numbers: the same trace gives the same answers, bit for bit.
  *
- * It holds millionths of units, so that what comes in is exactly rate units a second times the microseconds that have passed. It may be in debt. Time that goes back fills nothing.
+ * A bucket holds millionths of units, so that exactly the rate (units a second) times the passed
+ * microseconds comes in. It may be in debt. Sums saturate at BUCKET_MOST, which is far above what
+ * any request asks for, so that every setting that limit_values_parse takes is safe.
+ *
+ *   T1  a bucket's time never goes back: it is filled by the limiter's time (limiter.h), which does
+ *       not go back either. A bucket that took an older reading would be filled twice.
+ *
+ * Asserted in bucket_fill.
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { BUCKET_UNIT = 1000000 };
+#define BUCKET_MOST (INT64_C(1) << 60)
 
 struct bucket {
-    int64_t level; /* millionths of units */
+    int64_t level; /* millionths of units; within plus and minus BUCKET_MOST */
     int64_t at_us; /* when it was last filled; 0: it is new */
 };
 
-/* A bucket that nobody used yet begins with start units. */
+/* a * b for two numbers from 0; at most BUCKET_MOST. */
+static inline int64_t bucket_times(int64_t a, int64_t b) {
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) || product > BUCKET_MOST ? BUCKET_MOST : product;
+}
+
+/* Takes n units, down to the deepest debt; a negative n gives them back. */
+static inline void bucket_take(struct bucket *b, int64_t n) {
+    int64_t micro = n < 0 ? -bucket_times(-n, BUCKET_UNIT) : bucket_times(n, BUCKET_UNIT);
+    int64_t level = b->level - micro; /* both are within BUCKET_MOST */
+    b->level = level < -BUCKET_MOST ? -BUCKET_MOST : level > BUCKET_MOST ? BUCKET_MOST : level;
+}
+
+/* Lets what came in up to now_us run in: rate units a second, up to cap units. A new bucket begins with start units. */
 static inline void bucket_fill(struct bucket *b, int64_t now_us, int64_t rate, int64_t cap, int64_t start) {
-    enum { LONGEST_US = 1000000000 }; /* fills any bucket of ours, and is no overflow */
-    if (!b->at_us) b->level = start * BUCKET_UNIT;
-    else if (now_us > b->at_us) b->level += rate * (now_us - b->at_us < LONGEST_US ? now_us - b->at_us : LONGEST_US);
-    if (b->level > cap * BUCKET_UNIT) b->level = cap * BUCKET_UNIT;
-    b->at_us = now_us ? now_us : 1;
+    int64_t rim = bucket_times(cap, BUCKET_UNIT);
+    assert(!b->at_us || b->at_us <= now_us); /* T1 */
+    if (!b->at_us) b->level = bucket_times(start, BUCKET_UNIT);
+    else if (b->level < rim) b->level += bucket_times(rate, now_us - b->at_us); /* at most twice BUCKET_MOST */
+    if (b->level > rim) b->level = rim;
+    b->at_us = now_us;
 }
 
 /* What must be there before n units may be taken. Ahead: all of them, or a full bucket when they are more. Behind (what was done already): anything. */
 static inline int64_t bucket_needs(int64_t n, int64_t cap, bool behind) {
     if (behind) return 1;
-    return (n < cap ? n : cap) * BUCKET_UNIT;
+    return bucket_times(n < cap ? n : cap, BUCKET_UNIT);
 }
 
 static inline bool bucket_has(const struct bucket *b, int64_t needs) { return b->level >= needs; }

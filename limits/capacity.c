@@ -34,7 +34,8 @@ static void scale_to(struct capacity *c, int64_t now_s, int64_t wanted) {
     bool out = wanted > current;
     int64_t cooldown = out ? c->scaling.out_cooldown_s : c->scaling.in_cooldown_s;
     if (wanted == current || (!out && c->scaling.no_scale_in)) return;
-    if (c->scaled_at_s && now_s - c->scaled_at_s < cooldown) return;
+    bool waits = now_s >= c->scaled_at_s && now_s - c->scaled_at_s < cooldown; /* not after the clock was set back */
+    if (c->scaled_at_s && waits) return;
     c->scaled = wanted;
     c->scaled_at_s = now_s;
     c->minutes_above = c->minutes_below = 0;
@@ -74,7 +75,8 @@ void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_
     int64_t minute = now_us / US / MINUTE_S, window = now_us / US / window_s;
     if (!c->minute) c->minute = minute;
     if (!c->window) c->window = window;
-    if (minute > c->minute) end_minutes(c, minute, scales);
+    if (minute != c->minute) end_minutes(c, minute, scales); /* also when the clock was set back */
     if (window > c->window) end_window(c, window);
+    c->window = window;
     c->in_minute += n;
 }

@@ -44,7 +44,7 @@ static int parse_value(struct slice text, int64_t *out) {
     memcpy(copy, text.p, text.n);
     copy[text.n] = 0;
     *out = strtoll(copy, &end, 10);
-    return *end || *out < 1 ? -1 : 0;
+    return *end || *out < 1 || *out > LIMIT_VALUE_MAX ? -1 : 0;
 }
 
 int limit_values_parse(const char *text, struct limit_values *out, struct err *e) {
@@ -54,7 +54,8 @@ int limit_values_parse(const char *text, struct limit_values *out, struct err *e
         int id = limit_of(name);
         if (id < 0) return err_set(e, ERR_CONFIG, "--limit-values: there is no limit '%.*s'", SLICE_FMT(name));
         if (parse_value(value, &out->of[id]))
-            return err_set(e, ERR_CONFIG, "--limit-values: %s must be a number from 1, not '%.*s'", infos[id].name, SLICE_FMT(value));
+            return err_set(e, ERR_CONFIG, "--limit-values: %s must be a number from 1 to %lld, not '%.*s'", infos[id].name,
+                           (long long)LIMIT_VALUE_MAX, SLICE_FMT(value));
     }
     return 0;
 }

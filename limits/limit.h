@@ -26,6 +26,9 @@ const char *limit_mode_name(enum limit_mode m);
 /* -1: no such mode. */
 int limit_mode_of(struct slice name);
 
+/* The greatest setting: products with it saturate (bucket.h). */
+#define LIMIT_VALUE_MAX INT64_C(999999999999)
+
 struct limit_values {
     int64_t of[LIMITS];
 };

@@ -13,6 +13,7 @@ enum { HALVES = 2 };
 
 struct limiter {
     struct limiter_options o;
+    struct limit_time time;
     struct partition_buckets partitions;
     uint64_t ask; /* a number of each */
     struct backoff_random random;
@@ -27,6 +28,27 @@ struct limiter {
     } *taken;
 };
 
+/* ---- time ---- */
+
+void limiter_set_time(struct limiter *l, struct limit_time at) {
+    if (at.now_us < 1) at.now_us = 1; /* 0 is the time of a new bucket */
+    if (at.now_us >= l->time.now_us) l->time = at; /* T2 */
+}
+
+/* What comes in while no server runs goes by the wall clock; a clock that was set back since lets nothing in. 0 stays the time of a new bucket. */
+static void move_restored(const struct limiter *l, struct bucket *b) {
+    int64_t passed_us = l->time.wall_us - b->at_us;
+    if (!b->at_us) return;
+    b->at_us = l->time.now_us - (passed_us > 0 ? passed_us : 0);
+    if (!b->at_us) b->at_us = 1;
+}
+
+static void move_all_restored(const struct limiter *l, struct limit_table *t) { /* T3 */
+    struct bucket *all[] = {&t->read_bucket, &t->write_bucket, &t->read_most, &t->write_most, &t->entities};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) move_restored(l, all[i]);
+    t->restored = false;
+}
+
 /* ---- tables ---- */
 
 static struct limit_table *table_at(const struct limiter *l, uint32_t i) { return l->tables.items[i]; }
@@ -35,6 +57,18 @@ static struct limit_table *table_find(struct limiter *l, uint32_t object) {
     if (l->last && l->last->object == object) return l->last;
     struct limit_table *t = object_list_find(&l->tables, object);
     return t ? (l->last = t) : NULL;
+}
+
+/* The table, about to be asked: its buckets go by the limiter's time from now on. */
+static struct limit_table *table_open(struct limiter *l, uint32_t object) {
+    struct limit_table *t = table_find(l, object);
+    if (t && UNLIKELY(t->restored)) move_all_restored(l, t);
+    return t;
+}
+
+static struct limit_table *account_open(struct limiter *l) {
+    if (UNLIKELY(l->account->restored)) move_all_restored(l, l->account);
+    return l->account;
 }
 
 static struct limit_table *table_add(struct limiter *l, uint32_t object) {
@@ -89,23 +123,33 @@ void limiter_drop(struct limiter *l, uint32_t object) {
     free(object_list_remove(&l->tables, object));
 }
 
-static const struct limit_table *as_of(struct limiter *l, struct limit_table *t, int64_t now_us) {
-    capacity_add(&t->read, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
-    capacity_add(&t->write, now_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+static const struct limit_table *as_of_now(struct limiter *l, struct limit_table *t) {
+    int64_t wall_us = l->time.wall_us;
+    capacity_add(&t->read, wall_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+    capacity_add(&t->write, wall_us, 0, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
     return t;
 }
 
-const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us) {
+const struct limit_table *limiter_table(struct limiter *l, uint32_t i) {
     if (i >= l->tables.n) return NULL;
-    return i ? as_of(l, table_at(l, i), now_us) : table_at(l, i);
+    return i ? as_of_now(l, table_at(l, i)) : table_at(l, i);
 }
 
-const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object, int64_t now_us) {
+const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object) {
     struct limit_table *t = object ? table_find(l, object) : NULL;
-    return t ? as_of(l, t, now_us) : NULL;
+    return t ? as_of_now(l, t) : NULL;
 }
 
 /* ---- what outlives a restart ---- */
+
+/* With the times of its buckets as wall times. */
+static void put_state(const struct limiter *l, const struct limit_table *t, struct buf *out) {
+    struct limit_table copy = *t;
+    struct bucket *all[] = {&copy.read_bucket, &copy.write_bucket, &copy.read_most, &copy.write_most, &copy.entities};
+    for (size_t i = 0; i < ARRAY_LEN(all) && !t->restored; i++)
+        if (all[i]->at_us) all[i]->at_us += l->time.wall_us - l->time.now_us;
+    limit_state_put(&copy, out);
+}
 
 int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) {
     struct buf state;
@@ -114,7 +158,7 @@ int limiter_save(struct limiter *l, limiter_save_fn fn, void *arg) {
         struct limit_table *t = table_at(l, i);
         if (!t->touched) continue;
         state.n = 0;
-        limit_state_put(t, &state);
+        put_state(l, t, &state);
         t->touched = buf_failed(&state);
         if (!t->touched) fn(arg, t, buf_slice(&state));
     }
@@ -127,6 +171,7 @@ int limiter_restore(struct limiter *l, uint32_t object, struct slice state) {
     struct limit_table *t = table_find(l, object);
     if (!t && !(t = table_add(l, object))) return -1;
     limit_state_take(t, state);
+    t->restored = true;
     return 0;
 }
 
@@ -163,13 +208,13 @@ static void note_taken(struct limiter *l, struct bucket *b, int64_t n) {
 /* 0: taken; -1: over. */
 static int draw(const struct asking *a, const struct draw *d, const struct limit_part *p) {
     if (!d->n) return 0;
-    bucket_fill(d->bucket, a->ask->now_us, d->rate, d->cap, d->start);
+    bucket_fill(d->bucket, a->l->time.now_us, d->rate, d->cap, d->start);
     int64_t needs = bucket_needs(d->n, d->cap, d->behind);
     if (!bucket_has(d->bucket, needs)) {
         say_over(a, d, p, bucket_wait_us(d->bucket, needs, d->rate));
         return -1;
     }
-    d->bucket->level -= d->n * BUCKET_UNIT;
+    bucket_take(d->bucket, d->n);
     if (!d->stays) note_taken(a->l, d->bucket, d->n);
     return 0;
 }
@@ -177,7 +222,7 @@ static int draw(const struct asking *a, const struct draw *d, const struct limit
 static void give_back(struct limiter *l) {
     while (l->n_taken) {
         struct taken *t = &l->taken[--l->n_taken];
-        t->bucket->level += t->n * BUCKET_UNIT;
+        bucket_take(t->bucket, -t->n);
     }
 }
 
@@ -195,17 +240,18 @@ static struct draw of_capacity(const struct limiter *l, const struct capacity *c
     bool reads = c->per_unit == HALVES;
     enum limit_id limit = c->provisioned ? (reads ? LIMIT_PROVISIONED_READ : LIMIT_PROVISIONED_WRITE) : (reads ? LIMIT_ON_DEMAND_READ : LIMIT_ON_DEMAND_WRITE);
     int64_t rate = capacity_rate(c, l->o.values.of[most]) * c->per_unit;
-    return (struct draw){.limit = limit, .bucket = b, .rate = rate, .cap = c->provisioned ? rate * l->o.values.of[LIMIT_BURST] : rate, .start = rate, .n = n,
+    return (struct draw){.limit = limit, .bucket = b, .rate = rate,
+                         .cap = c->provisioned ? bucket_times(rate, l->o.values.of[LIMIT_BURST]) : rate, .start = rate, .n = n,
                          .behind = reads, .per_unit = c->per_unit};
 }
 
 enum { OF_TABLE = 4, OF_PARTITION = 2 };
 
-static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p, int64_t now_us, struct draw draws[OF_TABLE]) {
-    int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW];
+static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p, struct draw draws[OF_TABLE]) {
+    int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], wall_us = l->time.wall_us;
     t->touched = true;
-    capacity_add(&t->read, now_us, 0, window, l->o.scales);
-    capacity_add(&t->write, now_us, 0, window, l->o.scales);
+    capacity_add(&t->read, wall_us, 0, window, l->o.scales);
+    capacity_add(&t->write, wall_us, 0, window, l->o.scales);
     draws[0] = second(l, LIMIT_TABLE_READ, &t->read_most, p->read_halves, true);
     draws[1] = of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, p->read_halves);
     draws[2] = second(l, LIMIT_TABLE_WRITE, &t->write_most, p->write_units, false);
@@ -219,7 +265,7 @@ static void of_partition(const struct limiter *l, struct partition_bucket *b, co
 
 static int draw_table(const struct asking *a, struct limit_table *t, const struct limit_part *p) {
     struct draw draws[OF_TABLE];
-    of_table(a->l, t, p, a->ask->now_us, draws);
+    of_table(a->l, t, p, draws);
     for (size_t i = 0; i < OF_TABLE; i++)
         if (draw(a, &draws[i], p)) return -1;
     return 0;
@@ -249,15 +295,15 @@ static int draw_account(const struct asking *a) {
     const struct limit_part *first = a->ask->n_parts ? a->ask->parts : NULL;
     int64_t read = 0, write = 0;
     for (uint32_t i = 0; i < a->ask->n_parts; i++) {
-        const struct limit_table *t = table_find(l, a->ask->parts[i].object);
+        const struct limit_table *t = table_open(l, a->ask->parts[i].object);
         if (!t || !t->read.provisioned) continue;
         read += a->ask->parts[i].read_halves;
         write += a->ask->parts[i].write_units;
     }
     const struct draw draws[] = {
         of_connection(l, a->ask->connection, a->ask->statements),
-        second(l, LIMIT_ACCOUNT_READ, &l->account->read_bucket, read, true),
-        second(l, LIMIT_ACCOUNT_WRITE, &l->account->write_bucket, write, false),
+        second(l, LIMIT_ACCOUNT_READ, &account_open(l)->read_bucket, read, true),
+        second(l, LIMIT_ACCOUNT_WRITE, &account_open(l)->write_bucket, write, false),
     };
     for (size_t i = 0; i < ARRAY_LEN(draws); i++)
         if (draw(a, &draws[i], first)) return -1;
@@ -282,7 +328,7 @@ static enum limit_mode ask_limits(const struct asking *a) {
     if (l->o.mode != LIMITS_OFF && draw_account(a)) return l->o.mode;
     for (uint32_t i = 0, n; i < a->ask->n_parts; i += n) {
         struct limit_part sum = sum_of_table(a->ask, i, &n);
-        struct limit_table *t = table_find(l, sum.object);
+        struct limit_table *t = table_open(l, sum.object);
         if (!t || t->mode == LIMITS_OFF) continue;
         if (draw_table(a, t, &sum)) return t->mode;
         for (const struct limit_part *p = &a->ask->parts[i]; p < &a->ask->parts[i + n]; p++)
@@ -296,10 +342,10 @@ static void note_use(const struct asking *a) {
     struct limiter *l = a->l;
     for (uint32_t i = 0; i < a->ask->n_parts; i++) {
         const struct limit_part *p = &a->ask->parts[i];
-        struct limit_table *t = table_find(l, p->object);
+        struct limit_table *t = table_open(l, p->object);
         if (!t || t->mode == LIMITS_OFF) continue;
-        capacity_add(&t->read, a->ask->now_us, p->read_halves, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
-        capacity_add(&t->write, a->ask->now_us, p->write_units, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+        capacity_add(&t->read, l->time.wall_us, p->read_halves, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
+        capacity_add(&t->write, l->time.wall_us, p->write_units, l->o.values.of[LIMIT_ON_DEMAND_WINDOW], l->o.scales);
     }
 }
 
@@ -332,7 +378,7 @@ static int ask_entities(const struct asking *a) {
         all += p->entities;
         behind = behind && reads;
     }
-    struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, &l->account->entities, all, behind);
+    struct draw d = second(l, LIMIT_ENTITIES_ACCOUNT, &account_open(l)->entities, all, behind);
     return draw(a, &d, a->ask->n_parts ? a->ask->parts : NULL);
 }
 
@@ -352,14 +398,14 @@ static void ask_guidance(struct asking *a) {
 
 /* ---- asking ---- */
 
-static void count(struct limiter *l, const struct limit_ask *ask, const struct limit_over *o) {
-    struct limit_table *t = table_find(l, o->object);
+static void count(struct limiter *l, const struct limit_over *o) {
+    struct limit_table *t = table_open(l, o->object);
     if (!t) return;
     struct limit_counts *c = &t->counts[o->limit];
     t->touched = true;
     c->refused += o->enforced;
     c->shadowed += !o->enforced;
-    c->last_us = ask->now_us;
+    c->last_us = l->time.wall_us;
     c->last_rate = o->rate;
     c->last_retry_us = o->retry_us;
 }
@@ -385,7 +431,7 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
     out->over.enforced = ask_limits(&a) == LIMITS_ENFORCE;
     bool over = out->over.limit != LIMITS;
     if (over) {
-        count(l, ask, &out->over);
+        count(l, &out->over);
         give_back(l);
         if (out->over.enforced) return;
     }
@@ -394,11 +440,11 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
         a.over = &out->guidance;
         ask_guidance(&a);
         if (out->guidance.limit != LIMITS) {
-            count(l, ask, &out->guidance);
+            count(l, &out->guidance);
             if (out->guidance.enforced) of_limits = 0;
             while (l->n_taken > of_limits) {
                 struct taken *t = &l->taken[--l->n_taken];
-                t->bucket->level += t->n * BUCKET_UNIT;
+                bucket_take(t->bucket, -t->n);
             }
             if (out->guidance.enforced) return;
         }
@@ -409,26 +455,26 @@ void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_ve
 /* ---- giving back ---- */
 
 /* What was taken of a bucket that has filled since, up to its rim. */
-static void refill(const struct draw *d, int64_t now_us) {
+static void refill(const struct limiter *l, const struct draw *d) {
     if (!d->n || !d->bucket->at_us) return;
-    bucket_fill(d->bucket, now_us, d->rate, d->cap, d->start);
-    d->bucket->level += d->n * BUCKET_UNIT;
-    if (d->bucket->level > d->cap * BUCKET_UNIT) d->bucket->level = d->cap * BUCKET_UNIT;
+    bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
+    bucket_take(d->bucket, -d->n);
+    bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
 }
 
-static void refill_limits(struct limiter *l, struct limit_table *t, struct partition_bucket *b, const struct limit_part *p, int64_t now_us) {
+static void refill_limits(struct limiter *l, struct limit_table *t, struct partition_bucket *b, const struct limit_part *p) {
     struct draw draws[OF_TABLE + OF_PARTITION + 2];
     size_t n = OF_TABLE;
-    of_table(l, t, p, now_us, draws);
+    of_table(l, t, p, draws);
     if (b) {
         of_partition(l, b, p, &draws[n]);
         n += OF_PARTITION;
     }
     if (l->o.mode != LIMITS_OFF && t->read.provisioned) {
-        draws[n++] = second(l, LIMIT_ACCOUNT_READ, &l->account->read_bucket, p->read_halves, true);
-        draws[n++] = second(l, LIMIT_ACCOUNT_WRITE, &l->account->write_bucket, p->write_units, false);
+        draws[n++] = second(l, LIMIT_ACCOUNT_READ, &account_open(l)->read_bucket, p->read_halves, true);
+        draws[n++] = second(l, LIMIT_ACCOUNT_WRITE, &account_open(l)->write_bucket, p->write_units, false);
     }
-    for (size_t i = 0; i < n; i++) refill(&draws[i], now_us);
+    for (size_t i = 0; i < n; i++) refill(l, &draws[i]);
 }
 
 /* Before anything looks at the capacity, which would end a minute that is over. */
@@ -437,41 +483,41 @@ static void forget_use(struct limit_table *t, const struct limit_part *p, int64_
     capacity_take_back(&t->write, asked_us, p->write_units);
 }
 
-void limiter_give_back(struct limiter *l, int64_t now_us, const struct limit_part *p, struct limit_took took) {
-    struct limit_table *t = table_find(l, p->object);
+void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took) {
+    struct limit_table *t = table_open(l, p->object);
     struct partition_bucket *b = p->one_partition ? partition_bucket_find(&l->partitions, p->object, p->token) : NULL;
     l->account->touched = true;
     if (t && t->mode != LIMITS_OFF && took.of_limits) {
         forget_use(t, p, took.at_us);
-        refill_limits(l, t, b, p, now_us);
+        refill_limits(l, t, b, p);
     }
     if (l->o.guidance == GUIDANCE_OFF || !took.of_guidance) return;
-    struct draw of_account = second(l, LIMIT_ENTITIES_ACCOUNT, &l->account->entities, p->entities, false);
-    refill(&of_account, now_us);
+    struct draw of_account = second(l, LIMIT_ENTITIES_ACCOUNT, &account_open(l)->entities, p->entities, false);
+    refill(l, &of_account);
     if (!b) return;
     struct draw of_entities = second(l, LIMIT_ENTITIES_PARTITION, &b->entities, p->entities, false);
-    refill(&of_entities, now_us);
+    refill(l, &of_entities);
 }
 
 /* Like draw, of nothing: is there any? */
 static bool is_in_debt(const struct asking *a, const struct draw *d, const struct limit_part *p) {
-    bucket_fill(d->bucket, a->ask->now_us, d->rate, d->cap, d->start);
+    bucket_fill(d->bucket, a->l->time.now_us, d->rate, d->cap, d->start);
     int64_t needs = bucket_needs(0, d->cap, true);
     if (bucket_has(d->bucket, needs)) return false;
     say_over(a, d, p, bucket_wait_us(d->bucket, needs, d->rate));
     return true;
 }
 
-bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection, int64_t now_us,
+bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
                       struct limit_verdict *out) {
-    struct limit_table *t = table_find(l, object);
+    struct limit_table *t = table_open(l, object);
     *out = (struct limit_verdict){.over.limit = LIMITS, .guidance.limit = LIMITS};
     if (!t || t->mode != LIMITS_ENFORCE) return true;
     const struct limit_part part = {.object = object, .keyspace = t->keyspace, .table = t->table};
-    const struct limit_ask ask = {.now_us = now_us};
+    const struct limit_ask ask = {0};
     const struct asking a = {.l = l, .ask = &ask, .over = &out->over};
     const struct draw draws[] = {
-        second(l, LIMIT_ACCOUNT_READ, &l->account->read_bucket, 0, true),
+        second(l, LIMIT_ACCOUNT_READ, &account_open(l)->read_bucket, 0, true),
         second(l, LIMIT_TABLE_READ, &t->read_most, 0, true),
         of_capacity(l, &t->read, &t->read_bucket, LIMIT_TABLE_READ, 0),
     };
@@ -480,7 +526,7 @@ bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connectio
         const struct draw statement = of_connection(l, connection, 1);
         if (l->o.mode == LIMITS_ENFORCE && draw(&a, &statement, &part)) assert(out->over.limit == LIMIT_CONNECTION);
         out->over.enforced = true;
-        count(l, &ask, &out->over);
+        count(l, &out->over);
         return false;
     }
     return true;

@@ -9,6 +9,12 @@
  * run: they may when nothing that they draw from is in debt, and then all that they cost is taken, into debt if need be. So what a read costs too much, the next ones pay for.
  *
  * The partition guidance is a second, independent meter, of entities; it is asked after the limits, and when it refuses, nothing is taken from them either.
+ *
+ * The caller sets the limiter's time before it asks anything (limiter_set_time); all calls go by it until it is set again.
+ *
+ *   T1  a bucket's time never goes back (bucket.h)
+ *   T2  the limiter's time never goes back: an older reading of the clock is ignored
+ *   T3  a bucket is never ahead of the limiter's time: what a restart finds is moved to it (limit_table.restored)
  */
 #pragma once
 
@@ -32,8 +38,13 @@ struct limit_part {
     int64_t read_halves, write_units, entities;
 };
 
+/* One moment of the service. Buckets fill by now_us, a monotonic clock. Minutes and windows are those of wall_us,
+ * which may be set back: then the minute that was under way ends, and counting goes on in the earlier one. */
+struct limit_time {
+    int64_t now_us, wall_us;
+};
+
 struct limit_ask {
-    int64_t now_us;
     struct limit_connection *connection;
     int64_t statements;
     uint32_t n_parts;
@@ -79,9 +90,12 @@ void limiter_free(struct limiter *l);
 int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table, const struct capacity *read, const struct capacity *write) MUST_CHECK;
 void limiter_drop(struct limiter *l, uint32_t object);
 
+/* Whoever shares the limiter reads the clock under the same lock as it calls this; a reading that is older than the newest is ignored. */
+void limiter_set_time(struct limiter *l, struct limit_time at);
+
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);
 
-/* What a request has taken, and when: of what it was over, be it let through, nothing was. v NULL: it was over nothing. */
+/* What a request has taken, and when (wall time of its admission): of what it was over, be it let through, nothing was. v NULL: it was over nothing. */
 struct limit_took {
     bool of_limits, of_guidance;
     int64_t at_us;
@@ -92,17 +106,17 @@ static inline struct limit_took limit_took(const struct limit_verdict *v, int64_
 /* A part of a request that was let through has failed after all, and is free: what it took comes back, and peaks and auto scaling go by what is left, unless the minute of the
  * request is over. That its connection made a statement stays. Buckets then hold what they would hold without it; what ran over the rim while it was under way may be in them,
  * too, up to what is given back. */
-void limiter_give_back(struct limiter *l, int64_t now_us, const struct limit_part *p, struct limit_took took);
+void limiter_give_back(struct limiter *l, const struct limit_part *p, struct limit_took took);
 
 /* Before a read of the table has run: false when, whatever it costs, limiter_ask is going to refuse it, for the account or the table is in debt; *out says so, as limiter_ask
  * would, and it is counted, as one statement of the connection. Only where limits are enforced. */
-bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection, int64_t now_us,
+bool limiter_may_read(struct limiter *l, uint32_t object, struct limit_connection *connection,
                       struct limit_verdict *out) MUST_CHECK;
 
 /* For those who look: tables by object, with what they may now; i from 0, which is what is of no one table; NULL at the end. Valid until the next call that changes the limiter. */
-const struct limit_table *limiter_table(struct limiter *l, uint32_t i, int64_t now_us);
+const struct limit_table *limiter_table(struct limiter *l, uint32_t i);
 /* One table, likewise; NULL: it is not defined. */
-const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object, int64_t now_us);
+const struct limit_table *limiter_table_of(struct limiter *l, uint32_t object);
 const struct limiter_options *limiter_options(const struct limiter *l);
 
 /* What outlives a restart (limit_state.h): save calls fn for each table that has changed since the last time; what it gets is restored before the table is defined. -1: no memory. */

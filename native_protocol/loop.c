@@ -137,9 +137,8 @@ static void held_insert(struct np_loop *l, struct np_held *h) {
 static void take_back(struct np_loop *l, const struct np_ack *a) {
     const struct np_options *o = l->o;
     struct np_conn *c = a->conn;
-    int64_t now_us = clock_wall_us(o->clock);
-    if (o->ledger) ledger_take_back(o->ledger, l->number, now_us, &a->account.claim, &c->account, c->state != NP_CONN_CLOSED);
-    if (o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, now_us, &a->account.claim, a->account.took);
+    if (o->ledger) ledger_take_back(o->ledger, l->number, clock_wall_us(o->clock), &a->account.claim, &c->account, c->state != NP_CONN_CLOSED);
+    if (o->write_failed.fn) o->write_failed.fn(o->write_failed.arg, &a->account.claim, a->account.took);
 }
 
 /* The outcome is known now: it is told and counted, also when nobody hears it any more. */

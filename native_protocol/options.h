@@ -20,7 +20,7 @@ struct np_options { /* what it points to must outlive the front */
     struct clock *clock;
     struct ledger *ledger; /* with a shard for every loop; NULL: nothing is posted */
     struct { /* told of each write that was admitted and has failed; any thread. NULL: nobody is */
-        void (*fn)(void *arg, int64_t now_us, const struct ledger_claim *claim, struct limit_took took);
+        void (*fn)(void *arg, const struct ledger_claim *claim, struct limit_took took);
         void *arg;
     } write_failed;
     struct capture_recorder *capture; /* capture/recorder.h; NULL: there is none */

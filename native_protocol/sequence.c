@@ -73,14 +73,14 @@ static enum cql_outcome apply(struct np_call *call, enum cql_outcome planned) {
     return outcome;
 }
 
-static struct limit_took took(const struct np_call *call) { return limit_took(call->r.verdict, call->r.now_us); }
+static struct limit_took took(const struct np_call *call) { return limit_took(call->r.verdict, call->r.admitted_us); }
 
 /* It was admitted, and could not be applied. */
 static void give_back(const struct np_call *call) {
     const struct np_options *o = call->conn->loop->o;
     if (!o->write_failed.fn) return;
     struct ledger_claim claim = ledger_claim_of(&call->cost, npi_operation_of(call->r.stmt_kind), 0);
-    o->write_failed.fn(o->write_failed.arg, clock_wall_us(o->clock), &claim, took(call));
+    o->write_failed.fn(o->write_failed.arg, &claim, took(call));
     ledger_claim_fini(&claim);
 }
 

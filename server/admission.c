@@ -19,6 +19,11 @@ struct admission {
     struct catalog_scaling scaling;
 };
 
+/* Read with the lock held, so that the limiter gets readings in their order. */
+static struct limit_time limit_time_of(const struct admission *a) {
+    return (struct limit_time){.now_us = clock_mono_us(a->clock), .wall_us = clock_wall_us(a->clock)};
+}
+
 /* ---- what tables may ---- */
 
 static struct scaling scaling_of(const struct schema_table *t, enum schema_capacity_kind of) {
@@ -52,7 +57,7 @@ static void define_all(struct admission *a, const struct schema *s) {
 /* With a keyspace. */
 static void drop_gone(struct admission *a, const struct schema *s) {
     const struct limit_table *l;
-    for (uint32_t i = 1; (l = limiter_table(a->limiter, i, clock_wall_us(a->clock)));) {
+    for (uint32_t i = 1; (l = limiter_table(a->limiter, i));) {
         const struct schema_table *t = schema_table_any(s, l->keyspace, l->table);
         if (t && t->object == l->object && t->status != SCHEMA_DELETING) i++;
         else limiter_drop(a->limiter, l->object);
@@ -80,7 +85,8 @@ struct catalog_quota admission_quota(const struct limit_values *v) {
 static bool scaled_units(void *arg, uint32_t object, int64_t units[2]) {
     struct admission *a = arg;
     pthread_mutex_lock(&a->lock);
-    const struct limit_table *t = limiter_table_of(a->limiter, object, clock_wall_us(a->clock));
+    limiter_set_time(a->limiter, limit_time_of(a));
+    const struct limit_table *t = limiter_table_of(a->limiter, object);
     bool scaled = t && t->read.provisioned && (t->read.scaled || t->write.scaled);
     if (scaled) {
         units[SCHEMA_READ_CAPACITY] = capacity_rate(&t->read, INT64_MAX);
@@ -232,15 +238,18 @@ static int admit(void *arg, struct cql_request *r, struct err *e) {
     uint32_t n_reads = c->is_system ? 0 : count_reads(c), n_writes = c->is_system ? 0 : count_writes(c);
     if (n_reads + n_writes > PARTS_AT_HAND) parts = ARENA_ARRAY(r->arena, n_reads + n_writes, struct limit_part);
     if (!parts) return err_nomem(e);
-    struct limit_ask ask = {.now_us = r->now_us, .connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1, .parts = parts};
+    struct limit_ask ask = {.connection = r->session->limit, .statements = n_reads > 1 ? n_reads : 1, .parts = parts};
     if (n_reads) put_reads(&ask, parts, c);
     if (n_writes) put_writes(&ask, parts, c);
     order_parts(&ask, parts);
     struct limit_verdict v;
     if (admission_options(a)->guidance != GUIDANCE_OFF && put_group(&ask, r, n_writes, e)) return -1;
     pthread_mutex_lock(&a->lock);
+    struct limit_time now = limit_time_of(a);
+    limiter_set_time(a->limiter, now);
     limiter_ask(a->limiter, &ask, &v);
     pthread_mutex_unlock(&a->lock);
+    r->admitted_us = now.wall_us;
     return answer(r, &v, e);
 }
 
@@ -249,23 +258,25 @@ static int begin(void *arg, struct cql_request *r, const struct schema_table *t,
     struct admission *a = arg;
     struct limit_verdict v;
     pthread_mutex_lock(&a->lock);
-    bool may = limiter_may_read(a->limiter, t->object, r->session->limit, r->now_us, &v);
+    limiter_set_time(a->limiter, limit_time_of(a));
+    bool may = limiter_may_read(a->limiter, t->object, r->session->limit, &v);
     pthread_mutex_unlock(&a->lock);
     return may ? 0 : answer(r, &v, e);
 }
 
-static void give_back_part(struct admission *a, int64_t now_us, const struct ledger_claim_part *p, struct limit_took took) {
+static void give_back_part(struct admission *a, const struct ledger_claim_part *p, struct limit_took took) {
     const struct limit_part part = {.object = p->object, .one_partition = true, .token = p->token, .read_halves = p->read_halves,
                                     .write_units = (int64_t)p->write_units + p->static_units, .entities = p->entities};
-    limiter_give_back(a->limiter, now_us, &part, took);
+    limiter_give_back(a->limiter, &part, took);
 }
 
-void admission_give_back(void *arg, int64_t now_us, const struct ledger_claim *claim, struct limit_took took) {
+void admission_give_back(void *arg, const struct ledger_claim *claim, struct limit_took took) {
     struct admission *a = arg;
     if (!claim->n) return;
     pthread_mutex_lock(&a->lock);
-    give_back_part(a, now_us, &claim->first, took);
-    for (uint32_t i = 0; i + 1 < claim->n; i++) give_back_part(a, now_us, &claim->others[i], took);
+    limiter_set_time(a->limiter, limit_time_of(a));
+    give_back_part(a, &claim->first, took);
+    for (uint32_t i = 0; i + 1 < claim->n; i++) give_back_part(a, &claim->others[i], took);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -341,7 +352,8 @@ int admission_tables(struct admission *a, admission_table_fn fn, void *arg) {
     const struct limit_table *t;
     int rc = 0;
     pthread_mutex_lock(&a->lock);
-    for (uint32_t i = 0; !rc && (t = limiter_table(a->limiter, i, clock_wall_us(a->clock))); i++) rc = fn(arg, t);
+    limiter_set_time(a->limiter, limit_time_of(a));
+    for (uint32_t i = 0; !rc && (t = limiter_table(a->limiter, i)); i++) rc = fn(arg, t);
     pthread_mutex_unlock(&a->lock);
     return rc;
 }

@@ -22,7 +22,7 @@ struct catalog_quota admission_quota(const struct limit_values *values);
 struct cql_admission admission_of(struct admission *a);
 
 /* A write that it let through has failed after all: what it took comes back. Any thread; arg is the admission (np_options). */
-void admission_give_back(void *arg, int64_t now_us, const struct ledger_claim *claim, struct limit_took took);
+void admission_give_back(void *arg, const struct ledger_claim *claim, struct limit_took took);
 
 /* Calls fn for each table under the lock; -1 ends it and is returned. Any thread. */
 typedef int (*admission_table_fn)(void *arg, const struct limit_table *t);

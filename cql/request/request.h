@@ -180,6 +180,7 @@ struct cql_request {
     /* What is planned and not yet written, or changed; cql_apply calls it once. NULL: nothing. */
     enum cql_outcome (*apply)(struct cql_request *r);
     bool admitted;       /* cql_admit has said yes */
+    int64_t admitted_us; /* wall time at which the admission asked the limiter; 0: it did not */
     const struct limit_verdict *verdict; /* what the admission has to say, in the arena; NULL: nothing */
     uint64_t commit_seq; /* with CQL_COMMIT, once applied: the sequence to wait for; 0: batch is to be committed */
     struct cql_result result;

@@ -343,7 +343,7 @@ def test_prometheus_has_cloudwatchs_names_over_all_tables_and_by_table_when_aske
 
 @pytest.mark.parametrize("flags, words", [
     (("--limit-values", "conection=1"), "there is no limit 'conection'"),
-    (("--limit-values", "connection=x"), "connection must be a number from 1, not 'x'"),
+    (("--limit-values", "connection=x"), "connection must be a number from 1 to 999999999999, not 'x'"),
     (("--table-limits", "t=enforce"), "'t' is not keyspace.table or keyspace.*"),
     (("--table-limits", "k.t=hard"), "k.t must be off, shadow or enforce, not 'hard'"),
 ])

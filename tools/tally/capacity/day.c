@@ -86,13 +86,16 @@ static struct limiter *new_limiter(const struct trial *t) {
     return NULL;
 }
 
+static void set_time(struct limiter *l, int64_t us) { limiter_set_time(l, (struct limit_time){.now_us = us, .wall_us = us}); }
+
 static int64_t asked(struct limiter *l, const struct trial *t, int64_t now_us, double units) {
     struct limit_connection c = {0};
     struct limit_verdict v;
     struct limit_part p = {.object = OBJECT, .keyspace = t->t->keyspace->name, .table = t->t->name};
     if (t->reads) p.read_halves = (int64_t)(2 * units + 0.5);
     else p.write_units = (int64_t)(units + 0.5);
-    const struct limit_ask ask = {.now_us = now_us, .connection = &c, .n_parts = 1, .parts = &p};
+    const struct limit_ask ask = {.connection = &c, .n_parts = 1, .parts = &p};
+    set_time(l, now_us);
     limiter_ask(l, &ask, &v);
     return limit_refuses(&v) ? 1 : 0;
 }
@@ -120,7 +123,8 @@ static double run_trial(const struct trial *t) {
         for (uint32_t i = 0; i < DAY_S; i++) {
             int64_t now = ((int64_t)(FIRST_DAY + day) * DAY_S + i) * US;
             bool counts = day + 1 == t->days, minute_ends = i % 60 == 59;
-            const struct limit_table *table = limiter_table(l, 1, now);
+            set_time(l, now);
+            const struct limit_table *table = limiter_table(l, 1);
             int64_t rate = capacity_rate(t->reads ? &table->read : &table->write, quota);
             double left = t->use->seconds[i];
             for (int k = 0; left > 0 && k < parts; k++) {
@@ -227,7 +231,8 @@ int day_judge_partition(const struct schema_table *t, struct workload_partition 
             if (asks[k].limit == LIMIT_PARTITION_READ) part.read_halves = 2 * n;
             if (asks[k].limit == LIMIT_PARTITION_WRITE) part.write_units = n;
             if (asks[k].limit == LIMIT_ENTITIES_PARTITION) part.entities = n;
-            const struct limit_ask ask = {.now_us = (int64_t)FIRST_DAY * DAY_S * US + (int64_t)i * (US / TENTHS), .connection = &c, .n_parts = 1, .parts = &part};
+            const struct limit_ask ask = {.connection = &c, .n_parts = 1, .parts = &part};
+            set_time(l, (int64_t)FIRST_DAY * DAY_S * US + (int64_t)i * (US / TENTHS));
             if (n) limiter_ask(l, &ask, &v);
             if (n && limit_refuses(&v)) *asks[k].over = true;
         }
