@@ -75,6 +75,7 @@ struct modify_write {
     const struct value *key_values; /* INSERT: by ordinal */
     const struct value *json;       /* by ordinal; unset where DEFAULT UNSET left it */
     struct mutations *mutations;    /* that modify_add adds to */
+    uint32_t n_given;               /* operations that modify_add has run; one whose value is unset does not run */
 };
 
 /* One statement to be run. */

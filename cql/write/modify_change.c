@@ -59,8 +59,10 @@ static int cost_keys(struct modify_write *w, struct mutation *m, const struct ro
 
 static void cost_column(struct modify_write *w, struct op_write *c, const struct modify_op *op, struct value v) {
     if (!c || w->plan->kind == OP_DELETE) return;
-    if (op->column->kind == COLUMN_STATIC) size_add_column(&c->statics, SIZE_DOCUMENTED_2022, op->value_type, v);
-    else size_add_column(&c->row, w->r->cost->size_model, op->value_type, v);
+    bool is_static = op->column->kind == COLUMN_STATIC;
+    struct size_parts *to = is_static ? &c->statics : &c->row;
+    size_add_column(to, is_static ? SIZE_DOCUMENTED_2022 : w->r->cost->size_model, op->value_type, v);
+    to->n_nulls += value_is_null(v);
 }
 
 int modify_cost_failed(struct modify_write *w, const struct eng_part *part, const struct eng_row *row, const struct eng_row *statics) {
@@ -154,6 +156,7 @@ static int run_op(struct modify_write *w, struct cell_writer *cw, const struct m
     struct value v, element = {.n = 0};
     if (op_value(w, op, &v) || check_bound_list(w, op, v) || op_element(w, op, &element)) return -1;
     if (value_is_unset(element) || (value_is_unset(v) && op->kind != MODIFY_LIST_SET)) return 0;
+    w->n_given++;
     int nothing = op->kind == MODIFY_INCREASE ? increase(w, cw, op, current, &v) : 0;
     if (nothing) return nothing < 0 ? -1 : 0;
     cost_column(w, c, op, v);
@@ -244,6 +247,8 @@ static int read_current(struct modify_write *w, struct mutation *m, const struct
 
 static int add_statics(struct modify_write *w, struct mutation *m, struct op_write *c) {
     const struct eng_row *current;
+    struct change *last = m->last;
+    uint32_t given = w->n_given;
     struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
     if (!change) return -1;
     change->cost = c;
@@ -251,6 +256,9 @@ static int add_statics(struct modify_write *w, struct mutation *m, struct op_wri
     change->counts = w->plan->counter && w->plan->kind == OP_UPDATE;
     if (read_current(w, m, &change->row, &current) || make_cells(w, 0, w->plan->n_static_ops, current, c, &change->row)) return -1;
     measure(m, &change->row);
+    if (w->n_given != given) return 0;
+    mutation_drop_newest(m, last); /* all values are unset */
+    c->has_static = false;
     return 0;
 }
 
@@ -286,6 +294,8 @@ static void set_liveness(const struct modify_write *w, struct eng_row *row) {
 static int add_row(struct modify_write *w, struct mutation *m, const struct row_key *key, struct op_write *c) {
     const struct modify_plan *p = w->plan;
     const struct eng_row *current;
+    struct change *last = m->last;
+    uint32_t given = w->n_given;
     if (row_key_check(key, w->r->err)) return -1;
     struct change *change = mutation_add(w->mutations, m, CHANGE_ROW);
     if (!change) return -1;
@@ -300,6 +310,10 @@ static int add_row(struct modify_write *w, struct mutation *m, const struct row_
     measure(m, row);
     cost_extras(w, c, row);
     if (is_whole(p, row)) row->covers_below = p->table->n_column_ids;
+    bool of_columns = p->kind != OP_INSERT && p->n_ops > 0;
+    if (!of_columns || w->n_given != given) return 0;
+    mutation_drop_newest(m, last); /* all values are unset */
+    c->has_row = false;
     return 0;
 }
 
@@ -320,6 +334,20 @@ static int add_ranges(struct modify_write *w, struct mutation *m) {
     return 0;
 }
 
+/* The part whose values are all unset costs nothing. A statement that writes nothing at all costs as its key, which is
+ * that of the row where it names one. */
+static void settle_cost(struct op_write *c, bool names_row) {
+    if (!c->has_row && !c->has_static) {
+        c->has_row = names_row;
+        c->has_static = !names_row;
+        c->stood.known = STOOD_AS_WRITTEN;
+    }
+    if (!c->has_static) c->statics = (struct size_parts){0};
+    if (c->has_row) return;
+    c->row = (struct size_parts){0};
+    c->row_key = (struct slice){0};
+}
+
 /* One address: the row and, with it, the static row of its partition. */
 static int add_address(struct modify_write *w, struct mutation *m, const struct row_key *key, bool statics) {
     struct op_write *c = new_cost(w, &m->part);
@@ -327,8 +355,11 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
     c->has_static = statics;
     c->has_row = key && modify_writes_rows(w->plan);
     if (cost_keys(w, m, key, c)) return -1;
-    if (c->has_row && add_row(w, m, key, c)) return -1; /* of two wrong places in lists the row's is told */
-    return statics ? add_statics(w, m, c) : 0;
+    bool names_row = c->has_row;
+    if (names_row && add_row(w, m, key, c)) return -1; /* of two wrong places in lists the row's is told */
+    if (statics && add_statics(w, m, c)) return -1;
+    if (names_row || statics) settle_cost(c, names_row);
+    return 0;
 }
 
 int modify_add(struct modify_write *w, struct mutations *to) {

@@ -56,6 +56,12 @@ struct change *mutation_add(struct mutations *m, struct mutation *to, enum chang
     return to->last = c;
 }
 
+void mutation_drop_newest(struct mutation *of, struct change *last) {
+    of->last = last;
+    if (last) last->next = NULL;
+    else of->first = NULL;
+}
+
 int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_kind kind, struct slice ck, const struct eng_row *row) {
     struct mutation_read *r = ARENA_NEW(m->arena, struct mutation_read);
     if (!r) return err_nomem(m->err);
@@ -64,7 +70,7 @@ int mutation_note_read(struct mutations *m, struct mutation *of, enum eng_row_ki
     return 0;
 }
 
-/* An UPDATE of no columns, or of unset ones, writes nothing. */
+/* An UPDATE may write nothing: one that takes elements out of a list that does not have them. */
 static bool is_nothing(const struct eng_row *row) { return row->n_cells == 0 && row->live_ts == ENG_NO_TS && row->del_ts == ENG_NO_TS; }
 
 static int apply(const struct mutation *m, const struct change *c, struct eng_batch *b, struct op_cost *cost, struct err *e) {

@@ -200,8 +200,10 @@ static int bounded(uint64_t bytes) { return bytes > INT32_MAX ? INT32_MAX : (int
 
 static int check_size(struct cql_request *r, struct compat *k, const struct op_write *c) {
     bool found = c->stood.known == STOOD_FOUND;
-    uint64_t row = !c->has_row ? 0 : size_row_storage_bytes(r->cost->size_model, c->n_columns, found ? &c->stood.row : &c->row);
-    uint64_t statics = !c->has_static ? 0 : size_static_bytes(found ? &c->stood.statics : &c->statics);
+    const struct size_parts row_after = found ? c->stood.row : size_row_without_nulls(r->cost->size_model, &c->row);
+    const struct size_parts statics_after = found ? c->stood.statics : size_statics_without_nulls(&c->statics);
+    uint64_t row = c->has_row ? size_row_storage_bytes(r->cost->size_model, c->n_columns, &row_after) : 0;
+    uint64_t statics = c->has_static ? size_static_bytes(&statics_after) : 0;
     if (row > QUOTA_ROW_BYTES && compat_refuse(k, REFUSE_ROW_BYTES, r->err, bounded(row), QUOTA_ROW_BYTES)) return -1;
     return statics > QUOTA_STATIC_BYTES ? compat_refuse(k, REFUSE_STATIC_BYTES, r->err, bounded(statics), QUOTA_STATIC_BYTES) : 0;
 }

@@ -34,6 +34,7 @@ void size_parts_add(struct size_parts *to, const struct size_parts *p) {
     to->n_pk += p->n_pk;
     to->n_ck += p->n_ck;
     to->n_columns += p->n_columns;
+    to->n_nulls += p->n_nulls;
     to->pk_bytes += p->pk_bytes;
     to->ck_bytes += p->ck_bytes;
     to->column_bytes += p->column_bytes;

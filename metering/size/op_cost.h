@@ -23,6 +23,7 @@ struct size_parts {
     uint64_t rows;                  /* rows (or static rows) summed here */
     uint64_t n_pk, n_ck, n_columns; /* key columns and other columns counted, over all rows */
     uint64_t pk_bytes, ck_bytes, column_bytes;
+    uint64_t n_nulls;               /* of n_columns: those that a write sets to null */
     uint64_t ck_fifths; /* sum over clustering columns of ceil(bytes / 5) */
     uint64_t ttl_rows, ttl_cells; /* rows with a TTL, or of a table with TTL; their columns, keys too, a non-frozen collection counting its elements */
     uint64_t timestamp_bytes;     /* of columns with a client-side timestamp */
@@ -54,7 +55,7 @@ enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
 struct op_stood {
     enum op_stood_known {
         STOOD_UNKNOWN,    /* what is not written was not looked at */
-        STOOD_AS_WRITTEN, /* as row and statics of the op_write have it: all of the row was written */
+        STOOD_AS_WRITTEN, /* as row and statics of the op_write have it, but for nulls: all of the row was written, or nothing */
         STOOD_FOUND,
     } known;
     struct size_parts row, statics; /* of the deletion of a range or a partition: of all rows together, */

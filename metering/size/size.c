@@ -71,7 +71,7 @@ static uint64_t items_size(const struct cql_type *t, enum size_model model, stru
 }
 
 uint64_t cqlt_value_size(const struct cql_type *t, enum size_model model, struct value v) {
-    if (v.n < 0) return model == SIZE_CURRENT && v.n == VALUE_NULL ? 1 : 0;
+    if (v.n < 0) return model == SIZE_CURRENT && v.n == VALUE_NULL ? SIZE_CURRENT_NULL : 0;
     struct slice s = value_slice(v);
     if (cql_type_is_collection(t) || t->id == CQL_UDT) {
         if (model == SIZE_CURRENT && t->frozen) return s.n;

@@ -33,6 +33,20 @@ uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, c
     return size_row_bytes(model, table_columns, p) + (model == SIZE_CURRENT ? ROW_STORAGE_CURRENT * p->rows : 0);
 }
 
+/* Only the current model gives a null that is written any bytes: 1, and its column's id. */
+struct size_parts size_row_without_nulls(enum size_model model, const struct size_parts *p) {
+    struct size_parts rest = *p;
+    rest.n_columns -= p->n_nulls;
+    if (model == SIZE_CURRENT) rest.column_bytes -= SIZE_CURRENT_NULL * p->n_nulls;
+    rest.n_nulls = 0;
+    return rest;
+}
+
+struct size_parts size_statics_without_nulls(const struct size_parts *p) {
+    bool any = p->n_nulls < p->n_columns || !p->n_columns;
+    return any ? size_row_without_nulls(SIZE_DOCUMENTED_2022, p) : (struct size_parts){0};
+}
+
 uint64_t size_static_bytes(const struct size_parts *p) {
     return p->pk_bytes + SIZE_2022_PK_COLUMN * p->n_pk + p->column_bytes + STATIC_ROW * p->rows;
 }

@@ -1,13 +1,15 @@
 """Random statements, and what each costs by a model of its own: rows as dictionaries, sizes by the words of docs/metering.md.
 
 Both figures of a write (by the row, by what is written) and its units, charges of reads, and at the end the table's billable size are compared, under
-both size models and both write sizes, on a plain table, one with TTL and one with client-side timestamps.
+both size models and both write sizes, on a plain table, one with TTL and one with client-side timestamps. Values are literals,
+bound to markers or JSON. What is unset (a marker, or a column that JSON ... DEFAULT UNSET leaves out) is not written: it counts neither as null nor as a write of static data.
 """
+import json
 import random
 import re
 
 import pytest
-from cassandra.query import BatchStatement, BatchType, SimpleStatement
+from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 
 from tally_server import Server, create_keyspace
 from test_metering import charge
@@ -147,7 +149,7 @@ class Write:
         self.pk, self.ck = rng.randrange(1, 4), rng.choice([1, 22, 333])
         self.ttl = rng.choice([0, 0, LONG])
         self.using = f" USING TTL {self.ttl}" if self.ttl else ""
-        self.touched = set()
+        self.touched, self.values = set(), None
 
     def blob(self):
         return self.rng.randbytes(self.rng.choice([0, 5, 300, 900, 1500]))
@@ -162,6 +164,24 @@ class Write:
         if column == "m":
             return {k: (self.blob(), self.ttl) for k in self.rng.sample([1, 2, 30], self.rng.randrange(1, 3))}
         return (self.blob(), self.ttl)
+
+    @staticmethod
+    def bound(column, v):
+        if v is None:
+            return None
+        if column == "l":
+            return [x for x, _ in v]
+        return {k: x for k, (x, _) in v.items()} if column == "m" else v[0]
+
+    @staticmethod
+    def json(column, v):
+        if v is None:
+            return None
+        if column == "l":
+            return [x for x, _ in v]
+        if column == "m":
+            return {str(k): "0x" + x.hex() for k, (x, _) in v.items()}
+        return v[0] if column in ("b", "u") else "0x" + v[0].hex()
 
     @staticmethod
     def literal(column, v):
@@ -198,18 +218,38 @@ class Write:
 
 def insert_or_update(rng, model):
     w, insert = Write(rng, model), rng.random() < 0.5
+    form = rng.choice(["literal", "bound", "json", "json unset"] if insert else ["literal", "bound"])
     statics = w.choose(STATIC, 1) if rng.random() < 0.3 else {}
     values = w.choose(REGULAR, 0 if insert or statics else 1)
+    unset = [c for c in REGULAR + STATIC if c not in {**values, **statics} and rng.random() < 0.3] if form == "bound" else []
+    if form == "bound" and rng.random() < 0.1:  # nothing is given
+        values, statics, unset = {}, {}, [*values, *statics, *unset]
+    if form == "json":
+        values, statics = {c: values.get(c) for c in REGULAR}, {c: statics.get(c) for c in STATIC}
     given = {**values, **statics}
-    if insert:
+    if form == "bound":
+        columns = [*given, *unset]
+        rng.shuffle(columns)
+        w.values = [w.bound(c, given[c]) if c in given else UNSET_VALUE for c in columns]
+        if insert:
+            w.text = f"INSERT INTO w.t (pk, ck{''.join(', ' + c for c in columns)}) VALUES ({w.pk}, {w.ck}{', ?' * len(columns)}){w.using}"
+        else:
+            names_row = any(c in REGULAR for c in columns)
+            w.text = f"UPDATE w.t{w.using} SET {', '.join(f'{c} = ?' for c in columns)} WHERE pk = {w.pk}{f' AND ck = {w.ck}' if names_row else ''}"
+    elif insert and form.startswith("json"):
+        row = json.dumps({"pk": w.pk, "ck": w.ck, **{c: w.json(c, v) for c, v in given.items() if form != "json" or v is not None}})
+        w.text = f"INSERT INTO w.t JSON '{row}'{' DEFAULT UNSET' if form == 'json unset' else ''}{w.using}"
+    elif insert:
         names, literals = ", ".join(["pk", "ck", *given]), ", ".join([str(w.pk), str(w.ck), *(w.literal(c, v) for c, v in given.items())])
         w.text = f"INSERT INTO w.t ({names}) VALUES ({literals}){w.using}"
     elif values:
         w.text = f"UPDATE w.t{w.using} SET {', '.join(f'{c} = {w.literal(c, v)}' for c, v in given.items())} WHERE pk = {w.pk} AND ck = {w.ck}"
     else:
         w.text = f"UPDATE w.t{w.using} SET {', '.join(f'{c} = {w.literal(c, v)}' for c, v in given.items())} WHERE pk = {w.pk}"
-    writes_row = insert or bool(values)
-    whole = (not writes_row or len(values) == len(REGULAR)) and len(statics) in (0, len(STATIC))
+    writes_row = insert or bool(values) or (not statics and any(c in REGULAR for c in unset))
+    writes_static = bool(statics) or not writes_row
+    nothing = not insert and not given  # costs as its key
+    whole = (not writes_row or len(values) == len(REGULAR)) and len(statics) in (0, len(STATIC)) and not unset and form != "json unset"
     if not insert and model.model == "current" and model.kind != "ttl":
         whole = False  # the row's marker may have a TTL
     w.touched = {(w.pk, w.ck, c) for c in values} | {(w.pk, None, c) for c in statics} | ({(w.pk, w.ck, "")} if writes_row else set())
@@ -217,12 +257,19 @@ def insert_or_update(rng, model):
 
     def apply(row, written, factor):
         w.apply_values(values, statics, insert)
-        factor *= 2 if writes_row and statics else 1
-        as_written = ([model.row_size(w.pk, w.ck, values, w.ttl)] if writes_row else None, model.static_size(statics) if statics else None)
+        factor *= 2 if writes_row and writes_static else 1
+        as_written = ([model.row_size(w.pk, w.ck, values, w.ttl)] if writes_row else None, model.static_size(statics) if writes_static else None)
         written.add(*as_written, factor)
+        if nothing:
+            row.add(*as_written, factor)
+            return
+        stand = {c: v for c, v in values.items() if v is not None}
+        markers = {c for c in values if c not in stand} if model.kind == "stamped" else ()
+        static = 0 if all(v is None for v in statics.values()) else model.static_size(statics)
+        as_it_stands = ([model.row_size(w.pk, w.ck, stand, w.ttl, markers)] if writes_row else None, static if writes_static else None)
         size, static = model.stored_row(w.pk, w.ck), model.stored_static(w.pk)
-        after = (([] if size is None else [size]) if writes_row else None, (static or 0) if statics else None)
-        row.add(*(as_written if whole else after), factor)
+        after = (([] if size is None else [size]) if writes_row else None, (static or 0) if writes_static else None)
+        row.add(*(as_it_stands if whole else after), factor)
 
     w.apply = apply
     return w
@@ -298,18 +345,19 @@ def run_writes(session, rng, model, write_size):
         if not w.touched & touched:
             statements.append(w)
             touched |= {t for t in w.touched if t[2]} if w.text.startswith(("INSERT", "UPDATE")) else w.touched
+    requests = [SimpleStatement(w.text) if w.values is None else session.prepare(w.text).bind(w.values) for w in statements]
     if kind is None:
-        request = statements[0].text
+        request = requests[0]
     else:
         request = BatchStatement(batch_type=kind)
-        for w in statements:
-            request.add(SimpleStatement(w.text))
+        for r in requests:
+            request.add(r)
     row, written = Figure(), Figure()
     model.moment += 1
     for w in statements:
         w.apply(row, written, 2 if kind == BatchType.LOGGED else 1)
     c = charge(session, request)
-    text = re.sub(r"0x(\w*)", lambda m: f"blob({len(m[1]) // 2})", "; ".join(w.text for w in statements))
+    text = re.sub(r"0x(\w*)", lambda m: f"blob({len(m[1]) // 2})", "; ".join(w.text for w in statements)) + f" {[w.values for w in statements]}"
     assert c["written"] == written.told(), text
     if write_size == "row":
         assert c["row"] == row.told(), text
