@@ -196,8 +196,17 @@ static const char *write_type_of(const struct cql_request *r) {
     return "SIMPLE";
 }
 
+/* A batch that breaks a group rule can never succeed. Retry policies repeat a timeout, and not what is invalid. */
+static int refuse_group(const struct limit_over *o, struct err *e) {
+    struct buf why;
+    buf_init(&why, 0);
+    limit_over_text(o, &why);
+    return err_set_buf(e, ERR_INVALID, &why);
+}
+
 /* Received 0 of 2 at LOCAL_QUORUM, as Amazon Keyspaces tells it of a write. */
 static int refuse(const struct cql_request *r, const struct limit_over *o, struct err *e) {
+    if (limit_is_group_rule(o->limit)) return refuse_group(o, e);
     bool write = r->cost->writes && !limit_is_of_reads(o->limit);
     struct buf why;
     buf_init(&why, 0);

@@ -1,7 +1,7 @@
 /* Admission: the limiter of a server, asked once for every request when its cost is known (cql_admission, native_protocol/sequence.c).
  *
  * It tells the limiter what each table may, now and whenever the schema changes; turns a request's cost into what the limiter is asked; and a refusal into the error that
- * Amazon Keyspaces answers with: a time-out that received 0 responses ("Troubleshooting capacity errors in Amazon Keyspaces"), with the reason behind its text. One lock, held for the asking. What the limiter
+ * Amazon Keyspaces answers with: a time-out that received 0 responses ("Troubleshooting capacity errors in Amazon Keyspaces"), with the reason behind its text; a batch that breaks a group rule of the guidance is Invalid, for no retry helps. One lock, held for the asking. What the limiter
  * knows of tables it finds in the ledger's file, and leaves there once a second.
  */
 #pragma once
