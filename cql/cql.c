@@ -10,6 +10,7 @@
 #include "cql/row/table_size.h"
 #include "cql/statement.h"
 #include "cql/write/batch.h"
+#include "cql/write/write.h"
 
 static int open_sizes(struct cql_db *db, struct err *e) {
     const struct cql_db_options *o = &db->options;
@@ -51,6 +52,8 @@ void cql_db_free(struct cql_db *db) {
     table_sizes_free(db->sizes);
     free(db);
 }
+
+void cql_keep_half(struct cql_request *r) { write_keep_half(r); }
 
 void cql_abandon(struct cql_request *r) {
     if (r->running_fini) r->running_fini(r);

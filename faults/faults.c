@@ -138,12 +138,23 @@ static bool is_where(const struct fault_rule *r, const struct cql_request *q) {
 
 static bool uses_prepared(const struct cql_request *q) { return q->statement || q->n_item_statements; }
 
+/* An unlogged batch without conditions, over several partitions. */
+static bool may_be_applied_partly(const struct cql_request *q) {
+    const struct op_write *first = q->cost->writes;
+    bool several = false;
+    if (q->stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system || !first || first->conditional) return false;
+    for (const struct op_write *w = first->next; w && !several; w = w->next)
+        several = w->object != first->object || w->token != first->token || !slice_eq(w->key, first->key);
+    return several;
+}
+
 static bool matches(const struct fault_rule *r, const struct cql_request *q, uint64_t connection) {
     if (r->kind < 0 ? q->kind == REQUEST_PREPARE : r->kind != (int)q->kind) return false;
     if (r->stmt_kind != STMT_KINDS && r->stmt_kind != q->stmt_kind) return false;
     if (r->has[FAULT_COLUMN_connection] && (uint64_t)r->connection != connection) return false;
     if (*r->role && (!q->session->role || strcmp(r->role, q->session->role))) return false;
     if (r->fails && r->code == ERR_UNPREPARED && !uses_prepared(q)) return false; /* nobody else could make anything of it */
+    if (r->partly && !may_be_applied_partly(q)) return false;
     return is_where(r, q);
 }
 

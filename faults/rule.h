@@ -36,6 +36,7 @@ struct fault_rule {
     int kind;                 /* an enum cql_request_kind; -1: any but PREPARE */
     enum stmt_kind stmt_kind; /* STMT_KINDS: any */
     bool after;
+    bool partly;              /* after, of an unlogged batch of which only a part is applied */
     bool fails;
     enum err_code code;       /* when it fails */
     uint16_t level;           /* of consistency, when it has one */

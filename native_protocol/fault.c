@@ -1,5 +1,6 @@
 #include "native_protocol/fault.h"
 
+#include "native_protocol/sequence.h"
 #include "native_protocol/trace.h"
 
 static int64_t now_us(const struct np_call *call) { return clock_machine_us(call->conn->loop->o->clock); }
@@ -46,6 +47,12 @@ bool npi_fault_before(struct np_call *call) {
     if (rule->after) return false;
     set_error(call, rule);
     return call->err.set && fail(call);
+}
+
+void npi_fault_cut(struct np_call *call) {
+    if (!call->fault.rule || !call->fault.rule->partly) return;
+    cql_keep_half(&call->r);
+    npi_call_size(call);
 }
 
 void npi_fault_after(struct np_call *call) {

@@ -111,7 +111,10 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     npi_trace_step(call, NP_TRACE_PLANNED, 0);
     npi_call_size(call);
     npi_trace_step(call, NP_TRACE_SIZED, 0);
-    if (npi_fault_may(call) && npi_fault_before(call)) return;
+    if (npi_fault_may(call)) {
+        if (npi_fault_before(call)) return;
+        npi_fault_cut(call);
+    }
     bool admitted = admit(call);
     if (admitted) npi_trace_step(call, NP_TRACE_ADMITTED, 0);
     call->outcome = admitted ? apply(call, planned) : refuse(call);

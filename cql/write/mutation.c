@@ -82,8 +82,8 @@ static int apply(const struct mutation *m, const struct change *c, struct eng_ba
     return -1;
 }
 
-int mutations_apply(const struct mutations *m, struct eng_batch *b, struct op_cost *cost) {
-    for (uint32_t i = 0; i < m->n; i++)
+int mutations_apply(const struct mutations *m, uint32_t n, struct eng_batch *b, struct op_cost *cost) {
+    for (uint32_t i = 0; i < n; i++)
         for (const struct change *c = m->list[i].first; c; c = c->next)
             if (apply(&m->list[i], c, b, cost, m->err)) return -1;
     return 0;

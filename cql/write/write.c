@@ -1,5 +1,7 @@
 #include "cql/write/write.h"
 
+#include <assert.h>
+
 #include "cql/request/consistency.h"
 #include "cql/request/db.h"
 #include "cql/write/cas.h"
@@ -20,6 +22,7 @@ struct write {
     struct modify_write *writes;
     struct cas *cas; /* when conditional */
     struct mutations m;
+    uint32_t n_left_out; /* of the last of m: they are not applied */
     const struct eng_part **parts; /* of m, to be locked */
 };
 
@@ -269,13 +272,37 @@ static enum cql_outcome apply(struct cql_request *r) {
     struct write *w = r->running;
     struct eng_batch *b = r->batch;
     eng_batch_savepoint(b);
-    int rc = mutations_apply(&w->m, b, r->cost);
+    int rc = mutations_apply(&w->m, w->m.n - w->n_left_out, b, r->cost);
     if (rc) eng_batch_rollback(b);
     else eng_batch_release(b);
     if (!rc && r->blocking && !eng_batch_empty(b)) rc = eng_batch_commit(b, &r->commit_seq, r->err);
     if (w->locked && !r->blocking && !rc) leave_lock_to_batch(w);
     if (w->locked) release(r);
     return rc ? CQL_FAILED : CQL_COMMIT;
+}
+
+/* A statement whose values are all unset has no change: it stays, and is charged as its key. */
+static void leave_out_costs(struct op_cost *cost) {
+    struct op_write **at = &cost->writes;
+    cost->writes_tail = NULL;
+    while (*at)
+        if ((*at)->left_out) *at = (*at)->next;
+        else {
+            cost->writes_tail = *at;
+            at = &(*at)->next;
+        }
+}
+
+void write_keep_half(struct cql_request *r) {
+    struct write *w = r->running;
+    assert(r->apply == apply && w->m.n > 1 && !w->conditional);
+    w->n_left_out = w->m.n - w->m.n / 2;
+    for (uint32_t i = w->m.n - w->n_left_out; i < w->m.n; i++)
+        for (struct change *c = w->m.list[i].first; c; c = c->next) {
+            if (c->cost) c->cost->left_out = true;
+            for (struct change *s = c->summed; s; s = s->next) s->cost->left_out = true;
+        }
+    leave_out_costs(r->cost);
 }
 
 /* What refused a condition must not be lost once it was told. */
@@ -359,6 +386,7 @@ enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batc
     w->items = items;
     w->n = n;
     w->conditional = w->counters = w->locked = w->sized_by_row = false;
+    w->n_left_out = 0;
     w->cas = NULL;
     /* The items' values replace the request's while they run. */
     const struct value *values = r->params.values;

@@ -76,6 +76,7 @@ struct op_write {
     const char *keyspace, *table; /* schema snapshot's */
     int64_t token;              /* of the partition, and its key as struct eng_part has it */
     struct slice key;
+    bool left_out;              /* of a part of a batch that is not applied (write_keep_half); not in the list any more */
     uint16_t n_columns;         /* of the table, for the size of a column id */
     uint16_t regions;           /* that the keyspace is in: each takes the write */
     struct slice row_key;       /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */

@@ -8,7 +8,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionShutdown
 from cassandra.policies import FallthroughRetryPolicy, RetryPolicy
 from cassandra.protocol import CDCWriteException, ConfigurationException, IsBootstrappingErrorMessage, OverloadedErrorMessage, ProtocolException, ServerError, SyntaxException, TruncateError
-from cassandra.query import BatchStatement, SimpleStatement
+from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 from control import set_fault
 from tally_server import Server, create_keyspace, create_table, eventually
@@ -168,6 +168,42 @@ def test_before_leaves_no_data_and_after_leaves_it_applied(faulty, threads):
                 session.execute(f"DELETE FROM k.t WHERE p = {p}")
     session.execute("DELETE FROM system_control.faults WHERE name = 'f'")
     assert server.alive()
+
+
+def test_a_part_of_an_unlogged_batch_over_partitions_is_applied(faulty):
+    """Half of the partitions, by token; charged for that. Logged and conditional batches, and those of one partition, are not matched."""
+    _, session = faulty()
+    create_table(session, "k", "w", "p int, c int, s text static, v text, PRIMARY KEY (p, c)")
+    create_table(session, "k", "n", "p int PRIMARY KEY, n counter")
+    by_token = [r.p for r in _filled(session)]
+    set_fault(session, "f", error="WriteTimeout", moment="partly", message="slow down")
+    unlogged = BatchStatement(BatchType.UNLOGGED, retry_policy=FallthroughRetryPolicy())
+    for p in range(5):
+        unlogged.add("INSERT INTO k.t (p, v) VALUES (%s, 'new')", (p,))
+        unlogged.add("UPDATE k.t SET v = 'newer' WHERE p = %s", (p,))
+    spent = units(session)[0]
+    with pytest.raises(WriteTimeout, match="slow down") as e:
+        session.execute(unlogged)
+    assert e.value.write_type == WriteType.UNLOGGED_BATCH
+    assert {r.p for r in session.execute("SELECT p, v FROM k.t") if r.v == "newer"} == set(by_token[:2])
+    assert units(session)[0] - spent == 4
+    counting = "; ".join(f"UPDATE k.n SET n = n + 1 WHERE p = {p}" for p in (1, 1, 2))
+    with pytest.raises(WriteTimeout):
+        session.execute(once(f"BEGIN COUNTER BATCH {counting} APPLY BATCH"))
+    assert len(list(session.execute("SELECT * FROM k.n"))) == 1
+    assert counts(session, "f") == (2, 2)
+    row = "INSERT INTO k.w (p, c, s, v) VALUES ({}, {}, 's', 'v')"
+    for kind, rows, end in (("", [(1, 1), (2, 1)], ""), ("UNLOGGED", [(1, 1), (1, 2)], ""), ("UNLOGGED", [(3, 1), (3, 2)], " IF NOT EXISTS")):
+        session.execute(once(f"BEGIN {kind} BATCH {'; '.join(row.format(*r) + end for r in rows)} APPLY BATCH"))
+    session.execute(once("INSERT INTO k.t (p, v) VALUES (9, 'alone')"))
+    assert counts(session, "f") == (2, 2)
+    assert len(list(session.execute("SELECT * FROM k.w"))) == 5
+
+
+def _filled(session):
+    for p in range(5):
+        session.execute("INSERT INTO k.t (p, v) VALUES (%s, 'old')", (p,))
+    return list(session.execute("SELECT p FROM k.t"))
 
 
 def test_nth_every_times_and_a_seeded_probability_are_the_same_each_time(faults_server):
