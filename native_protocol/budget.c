@@ -2,13 +2,82 @@
 
 #include <assert.h>
 
+/* ---- the heaps ---- */
+
+static bool holds_more(const struct np_share *s, const struct np_share *t) { return s->bytes > t->bytes || (s->bytes == t->bytes && s->since_us < t->since_us); }
+
+static bool by_held(const struct heap_node *a, const struct heap_node *b) {
+    return holds_more(HEAP_OBJECT(a, struct np_share, held_node), HEAP_OBJECT(b, struct np_share, held_node));
+}
+
+static bool by_still(const struct heap_node *a, const struct heap_node *b) {
+    return holds_more(HEAP_OBJECT(a, struct np_share, still_node), HEAP_OBJECT(b, struct np_share, still_node));
+}
+
+static bool by_grace(const struct heap_node *a, const struct heap_node *b) {
+    return HEAP_OBJECT(a, struct np_share, grace_node)->grace_us < HEAP_OBJECT(b, struct np_share, grace_node)->grace_us;
+}
+
+static bool by_making(const struct heap_node *a, const struct heap_node *b) {
+    const struct np_share *s = HEAP_OBJECT(a, struct np_share, making_node), *t = HEAP_OBJECT(b, struct np_share, making_node);
+    return s->making > t->making || (s->making == t->making && s->since_us < t->since_us);
+}
+
+static struct np_share *top_held(const struct np_budget *b) {
+    return heap_top(&b->held) ? HEAP_OBJECT(heap_top(&b->held), struct np_share, held_node) : NULL;
+}
+
+static struct np_share *top_still(const struct np_budget *b) {
+    return heap_top(&b->still) ? HEAP_OBJECT(heap_top(&b->still), struct np_share, still_node) : NULL;
+}
+
+static struct np_share *top_in_grace(const struct np_budget *b) {
+    return heap_top(&b->in_grace) ? HEAP_OBJECT(heap_top(&b->in_grace), struct np_share, grace_node) : NULL;
+}
+
+static struct np_share *top_making(const struct np_budget *b) {
+    return heap_top(&b->making) ? HEAP_OBJECT(heap_top(&b->making), struct np_share, making_node) : NULL;
+}
+
+/* When it is spared no longer, unless it moves. */
+static int64_t grace_ends_us(const struct np_share *s) {
+    const struct np_budget_options *o = &s->budget->o;
+    int64_t moved_us = atomic_load_explicit(&s->moved_us, memory_order_relaxed) + o->still_us, held_us = s->since_us + o->long_us;
+    return moved_us < held_us ? moved_us : held_us;
+}
+
+static void enter_grace(struct np_share *s) {
+    s->grace_us = grace_ends_us(s);
+    heap_insert(&s->budget->in_grace, &s->grace_node);
+}
+
+/* Before what it holds or makes, or whether it may go, changes; and leave and enter again behind it. */
+static void leave_heaps(struct np_share *s) {
+    struct np_budget *b = s->budget;
+    heap_remove(&b->held, &s->held_node);
+    heap_remove(&b->still, &s->still_node);
+    heap_remove(&b->in_grace, &s->grace_node);
+    heap_remove(&b->making, &s->making_node);
+}
+
+static void enter_heaps(struct np_share *s) { /* B2 */
+    struct np_budget *b = s->budget;
+    if (s->revoked || atomic_load_explicit(&s->evicted, memory_order_relaxed)) return;
+    if (s->making) heap_insert(&b->making, &s->making_node);
+    if (s->bytes <= s->making) return;
+    heap_insert(&b->held, &s->held_node);
+    enter_grace(s); /* which may have ended: whoever looks for a share that may go finds out */
+}
+
+/* ---- the budget ---- */
+
 void npi_budget_init(struct np_budget *b, const struct np_budget_options *o) {
-    *b = (struct np_budget){.o = *o};
+    *b = (struct np_budget){.o = *o, .held.before = by_held, .still.before = by_still, .in_grace.before = by_grace, .making.before = by_making};
     pthread_mutex_init(&b->lock, NULL);
 }
 
 void npi_budget_fini(struct np_budget *b) {
-    assert(!b->total && !b->leaving && !b->shares); /* B1, B2, B3 */
+    assert(!b->total && !b->leaving && !heap_top(&b->held) && !heap_top(&b->making)); /* B1, B2, B3 */
     pthread_mutex_destroy(&b->lock);
 }
 
@@ -21,43 +90,38 @@ size_t npi_budget_total(struct np_budget *b) {
 
 /* ---- who goes ---- */
 
-static bool is_spared(const struct np_share *s, int64_t now_us) {
-    const struct np_budget_options *o = &s->budget->o;
-    int64_t moved_us = atomic_load_explicit(&s->moved_us, memory_order_relaxed);
-    return now_us - moved_us < o->still_us && now_us - s->since_us < o->long_us;
+/* Shares whose grace has ended by what is known here: they have moved since, or are still. */
+static void end_graces(struct np_budget *b, int64_t now_us) {
+    for (struct np_share *s; (s = top_in_grace(b)) && s->grace_us <= now_us; b->looked++) {
+        heap_remove(&b->in_grace, &s->grace_node);
+        if (grace_ends_us(s) > now_us) enter_grace(s);
+        else heap_insert(&b->still, &s->still_node);
+    }
+}
+
+/* Of the shares that are not spared the one that holds the most. */
+static struct np_share *most_still(struct np_budget *b, int64_t now_us) {
+    struct np_share *s;
+    end_graces(b, now_us);
+    for (; (s = top_still(b)) && grace_ends_us(s) > now_us; b->looked++) {
+        heap_remove(&b->still, &s->still_node);
+        enter_grace(s);
+    }
+    return s;
 }
 
 /* Whose bytes may go: of those with something that is made and waits to be read, of those that make. */
 struct payers {
-    const struct np_share *but; /* stays; NULL: anyone may go */
-    size_t holds;               /* who holds more than this */
-    size_t makes;               /* who makes more than this; SIZE_MAX: no maker */
+    struct np_share *but; /* stays; NULL: anyone may go */
+    size_t holds;         /* who holds more than this */
+    size_t makes;         /* who makes more than this; SIZE_MAX: no maker */
     bool spare;
 };
-
-/* How much would be there if it went; 0: it does not go. */
-static size_t would_pay(const struct np_share *s, const struct payers *who, int64_t now_us) {
-    if (s == who->but || s->revoked || atomic_load_explicit(&s->evicted, memory_order_relaxed)) return 0;
-    if (s->bytes > s->making && s->bytes > who->holds && !(who->spare && is_spared(s, now_us))) return s->bytes;
-    return s->making > who->makes ? s->making : 0;
-}
-
-/* Of two that would pay the same, who has held it longer. */
-static struct np_share *largest(const struct np_budget *b, const struct payers *who, int64_t now_us) {
-    struct np_share *most = NULL;
-    size_t most_pays = 0;
-    for (struct np_share *s = b->shares; s; s = s->next) {
-        size_t pays = would_pay(s, who, now_us);
-        if (pays < most_pays || !pays || (pays == most_pays && s->since_us >= most->since_us)) continue;
-        most = s;
-        most_pays = pays;
-    }
-    return most;
-}
 
 static void evict(struct np_share *s) {
     struct np_budget *b = s->budget;
     assert(s->bytes > s->making && !s->leaving); /* B3 */
+    leave_heaps(s);
     s->leaving = s->bytes;
     b->leaving += s->leaving;
     atomic_store(&s->evicted, true);
@@ -66,20 +130,31 @@ static void evict(struct np_share *s) {
 
 static void revoke(struct np_share *s) {
     assert(s->making && !s->leaving); /* B5 */
+    leave_heaps(s);
     s->revoked = true;
     s->budget->leaving += s->making;
+}
+
+/* The share that gives back the most goes: all that it holds, or what it makes; of two alike the one that has held it longer. False: none may. */
+static bool send_one(struct np_budget *b, const struct payers *who, int64_t now_us) {
+    struct np_share *holder = who->spare ? most_still(b, now_us) : top_held(b), *maker = top_making(b);
+    if (holder && holder->bytes <= who->holds) holder = NULL;
+    if (maker && maker->making <= who->makes) maker = NULL;
+    if (!holder && !maker) return false;
+    bool older = holder && maker && holder->bytes == maker->making && holder->since_us <= maker->since_us;
+    if (holder && (!maker || holder->bytes > maker->making || older)) evict(holder);
+    else revoke(maker);
+    return true;
 }
 
 static bool over(const struct np_budget *b, size_t limit) { return b->total - b->leaving > limit; }
 
 static void make_room(struct np_budget *b, size_t limit, const struct payers *who) {
-    int64_t now_us = over(b, limit) ? clock_machine_us(b->o.clock) : 0;
-    while (over(b, limit)) {
-        struct np_share *s = largest(b, who, now_us);
-        if (!s) return;
-        if (would_pay(s, who, now_us) == s->making) revoke(s);
-        else evict(s);
-    }
+    if (!over(b, limit)) return;
+    int64_t now_us = clock_machine_us(b->o.clock);
+    if (who->but) leave_heaps(who->but);
+    while (over(b, limit) && send_one(b, who, now_us)) continue;
+    if (who->but) enter_heaps(who->but);
 }
 
 static bool has_room(const struct np_budget *b, size_t limit, size_t n) { return !over(b, limit > n ? limit - n : 0) && n <= limit; }
@@ -89,27 +164,19 @@ static bool has_room(const struct np_budget *b, size_t limit, size_t n) { return
 void npi_share_init(struct np_share *s, struct np_budget *b, void *owner) { *s = (struct np_share){.budget = b, .owner = owner}; }
 
 static void begin(struct np_share *s) {
-    struct np_budget *b = s->budget;
-    s->since_us = clock_machine_us(b->o.clock);
+    s->since_us = clock_machine_us(s->budget->o.clock);
     npi_share_moved(s, s->since_us);
-    s->prev = NULL;
-    s->next = b->shares;
-    if (s->next) s->next->prev = s;
-    b->shares = s;
 }
 
-static void end(struct np_share *s) {
-    if (s->prev) s->prev->next = s->next;
-    else s->budget->shares = s->next;
-    if (s->next) s->next->prev = s->prev;
-    s->next = s->prev = NULL;
-}
-
-static void put(struct np_share *s, size_t n) {
+/* Holds n bytes more, of which so many are in the making. */
+static void put(struct np_share *s, size_t n, size_t making) {
     struct np_budget *b = s->budget;
+    leave_heaps(s);
     if (!s->bytes) begin(s);
     s->bytes += n;
+    s->making += making;
     b->total += n;
+    enter_heaps(s);
     if (!s->leaving) return;
     s->leaving += n;
     b->leaving += n;
@@ -118,20 +185,21 @@ static void put(struct np_share *s, size_t n) {
 static void take(struct np_share *s, size_t n) {
     struct np_budget *b = s->budget;
     assert(n <= s->bytes && n <= b->total); /* B1 */
+    leave_heaps(s);
     s->bytes -= n;
     b->total -= n;
     assert(s->making <= s->bytes); /* B4 */
+    enter_heaps(s);
     size_t left = s->leaving < n ? s->leaving : n;
     s->leaving -= left;
     b->leaving -= left;
-    if (!s->bytes) end(s);
 }
 
 void npi_share_add(struct np_share *s, size_t n) {
     struct np_budget *b = s->budget;
     if (!n) return;
     pthread_mutex_lock(&b->lock);
-    put(s, n);
+    put(s, n, 0);
     make_room(b, b->o.limit, &(struct payers){.spare = true});
     make_room(b, b->o.limit + b->o.limit / 8, &(struct payers){.spare = false});
     pthread_mutex_unlock(&b->lock);
@@ -181,8 +249,7 @@ enum np_may npi_share_make(struct np_share *s, const void *maker, size_t so_far,
     pthread_mutex_lock(&s->budget->lock);
     enum np_may may = is_small(so_far + n) ? NP_MAY_WAIT : NP_MAY_GIVE_UP;
     if (!s->revoked && find_room(s, maker, so_far + n, n)) {
-        put(s, n);
-        s->making += n;
+        put(s, n, n);
         may = NP_MAY_GO_ON;
     }
     pthread_mutex_unlock(&s->budget->lock);
@@ -193,11 +260,13 @@ void npi_share_made(struct np_share *s, size_t n) {
     if (!n) return;
     pthread_mutex_lock(&s->budget->lock);
     assert(n <= s->making); /* B4 */
+    leave_heaps(s);
     s->making -= n;
     if (s->revoked) {
         s->budget->leaving -= n;
         s->revoked = s->making > 0; /* B5 */
     }
+    enter_heaps(s);
     pthread_mutex_unlock(&s->budget->lock);
 }
 

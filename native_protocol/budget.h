@@ -14,10 +14,15 @@
  * and gives up what it holds: it is never refused for what others hold.
  *
  *   B1  the budget's total is the sum of its shares' bytes
- *   B2  a share is in the list exactly while it holds bytes
+ *   B2  a share is in the heaps by what it would pay with exactly while it is neither evicted nor revoked: by held bytes while some of them
+ *       are made, by what it makes while it makes some
  *   B3  a share is evicted once, and only while it holds bytes that are made; until it gives them back they count as leaving
  *   B4  of a share's bytes at most all are in the making
  *   B5  while a share is revoked, what it has in the making counts as leaving; it is revoked until nothing of it is in the making
+ *
+ * Heaps keep the shares in order, so that nothing walks all of them: what a call does grows with the logarithm of their number. Of the
+ * shares that hold made bytes those that were spared when they were last looked at stand apart, by when their grace ends. The time of the
+ * last move is read when it has ended: a peer that takes bytes does not touch a heap.
  *
  * Any thread, each function as a whole; under one lock, so owners keep small change to themselves (NP_SHARE_SMALL).
  */
@@ -31,6 +36,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/heap.h"
 
 /* SMALL: below it a connection does not count what it holds; the bound is the limit and this much for each connection.
  * OWN: what a maker may make without waiting for others; more than that is a large answer. */
@@ -47,15 +53,19 @@ struct np_budget {
     struct np_budget_options o;
     pthread_mutex_t lock;
     size_t total, leaving;
-    struct np_share *shares; /* that hold bytes */
+    /* Shares that may go: all with made bytes by what they hold; the same, either still by what they hold, or in grace by its end; those
+     * that make by how much they make. */
+    struct heap held, still, in_grace, making;
+    uint64_t looked; /* shares whose grace was looked at, so far */
     const void *turn; /* the maker of a large answer that need not wait; NULL: none asked */
 };
 
 struct np_share {
     struct np_budget *budget;
     void *owner;
-    struct np_share *next, *prev;
+    struct heap_node held_node, still_node, grace_node, making_node;
     size_t bytes, making, leaving;
+    int64_t grace_us; /* in in_grace: not spared later than this, unless it has moved */
     int64_t since_us; /* when it began to hold bytes */
     _Atomic int64_t moved_us; /* when the peer last took some of them, or it began */
     _Atomic bool evicted;

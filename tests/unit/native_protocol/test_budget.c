@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 
 #include "native_protocol/budget.h"
 
@@ -95,9 +96,8 @@ static void test_budget_gives_back_piece_by_piece(void **state) {
         assert_int_equal(npi_budget_total(&b), 100);
         npi_share_sub(&s[1], 40);
         npi_share_sub(&s[0], 59);
-        assert_ptr_equal(b.shares, &s[0]);
         npi_share_sub(&s[0], 1);
-        assert_null(b.shares);
+        assert_null(heap_top(&b.held));
     }
     npi_share_add(&s[0], 130); /* alone over the limit */
     assert_int_equal(told[0], 1);
@@ -291,6 +291,108 @@ static void test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit(void
     end(&b, s);
 }
 
+/* ---- many connections ---- */
+
+/* Steps of 1,000 additions above the limit, beside so many connections that read and so are spared. */
+static uint64_t steps_beside(size_t n) {
+    enum { ADDITIONS = 1000 };
+    struct np_budget b;
+    struct np_share s[4], *others = calloc(n, sizeof(*others));
+    int other_told = 0;
+    assert_non_null(others);
+    setup_sparing(&b, s, n * 100, 50, 500);
+    for (size_t i = 0; i < n; i++) {
+        npi_share_init(&others[i], &b, &other_told);
+        npi_share_add(&others[i], 100);
+    }
+    uint64_t before = b.held.compared + b.still.compared + b.in_grace.compared + b.making.compared + b.looked;
+    for (int i = 0; i < ADDITIONS; i++) {
+        npi_share_add(&s[i % 2], 1);
+        if (i % 3 == 0) assert_int_equal(npi_share_make(&s[2], &s[2], 0, 1), NP_MAY_WAIT);
+        if (i % 5 == 0) npi_share_sub(&s[i % 2], 1);
+    }
+    uint64_t steps = b.held.compared + b.still.compared + b.in_grace.compared + b.making.compared + b.looked - before;
+    assert_int_equal(other_told + told[0] + told[1] + told[2], 0);
+    for (size_t i = 0; i < n; i++) npi_share_sub(&others[i], 100);
+    end(&b, s);
+    free(others);
+    return steps;
+}
+
+static void test_budget_work_does_not_grow_with_the_number_of_connections(void **state) {
+    (void)state;
+    uint64_t few = steps_beside(128), many = steps_beside(128 * 128);
+    assert_true(few > 0);
+    assert_true(many < 3 * few); /* twice the logarithm */
+}
+
+/* ---- against a model that walks ---- */
+
+enum { SHARES = 12, LIMIT = 1000, STILL = 50, LONG = 400 };
+
+static uint32_t next_random(uint32_t *r) { return (*r = *r * 1664525 + 1013904223) >> 8; }
+
+static size_t model_pays(const struct np_share *s) {
+    if (s->revoked || atomic_load(&s->evicted)) return 0;
+    bool spared = now_us - atomic_load(&s->moved_us) < STILL && now_us - s->since_us < LONG;
+    return s->bytes > s->making && !spared ? s->bytes : s->making;
+}
+
+/* While all together are over the limit, no share that may go is left; and those that went were the greatest. */
+static void assert_went(const struct np_budget *b, const struct np_share *s, const size_t *before, const bool *had_gone) {
+    size_t least_gone = SIZE_MAX, most_left = 0;
+    for (int i = 0; i < SHARES; i++) {
+        bool gone = s[i].revoked || atomic_load(&s[i].evicted);
+        if (gone && !had_gone[i] && before[i] < least_gone) least_gone = before[i];
+        if (!gone && before[i] > most_left) most_left = before[i];
+    }
+    if (b->total - b->leaving > LIMIT) assert_int_equal(most_left, 0);
+    assert_true(least_gone >= most_left);
+}
+
+static void test_budget_sends_those_that_a_walk_would_find(void **state) {
+    (void)state;
+    int went = 0;
+    for (uint32_t seed = 1; seed <= 200; seed++) {
+        struct np_budget b;
+        struct np_share four[4], s[SHARES];
+        int ignored = 0;
+        uint32_t r = seed;
+        setup_sparing(&b, four, LIMIT, STILL, LONG);
+        for (int i = 0; i < SHARES; i++) npi_share_init(&s[i], &b, &ignored);
+        for (int step = 0; step < 300; step++) {
+            struct np_share *one = &s[next_random(&r) % SHARES];
+            size_t n = 1 + next_random(&r) % 120, before[SHARES];
+            bool had_gone[SHARES];
+            now_us += next_random(&r) % 8;
+            switch (next_random(&r) % 6) {
+            case 0: npi_share_moved(one, now_us); continue;
+            case 1: npi_share_sub(one, (one->bytes - one->making) / 2); continue;
+            case 2: npi_share_made(one, one->making); continue;
+            case 3:
+                if (b.total + n <= LIMIT) assert_int_equal(npi_share_make(one, one, 0, n), one->revoked ? NP_MAY_WAIT : NP_MAY_GO_ON);
+                continue;
+            default: break;
+            }
+            if (b.total - b.leaving + n > LIMIT + LIMIT / 8) continue; /* where nobody is spared */
+            if (!one->bytes && !atomic_load(&one->evicted)) one->since_us = now_us, npi_share_moved(one, now_us);
+            one->bytes += n;
+            for (int i = 0; i < SHARES; i++) {
+                before[i] = model_pays(&s[i]);
+                had_gone[i] = s[i].revoked || atomic_load(&s[i].evicted);
+            }
+            one->bytes -= n;
+            int was = ignored;
+            npi_share_add(one, n);
+            assert_went(&b, s, before, had_gone);
+            went += ignored > was;
+        }
+        for (int i = 0; i < SHARES; i++) npi_share_made(&s[i], s[i].making), npi_share_sub(&s[i], s[i].bytes);
+        npi_budget_fini(&b);
+    }
+    assert_true(went > 200);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_budget_evicts_who_holds_the_most_not_who_comes_next),
@@ -304,6 +406,8 @@ int main(void) {
         cmocka_unit_test(test_budget_small_answer_waits_for_room_where_nobody_makes_more),
         cmocka_unit_test(test_budget_large_answer_that_waits_evicts_nobody_with_a_small_one),
         cmocka_unit_test(test_budget_gives_no_turn_to_who_has_not_read),
+        cmocka_unit_test(test_budget_work_does_not_grow_with_the_number_of_connections),
+        cmocka_unit_test(test_budget_sends_those_that_a_walk_would_find),
         cmocka_unit_test(test_budget_lets_one_maker_at_a_time_go_on_above_the_soft_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
