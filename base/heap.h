@@ -1,7 +1,9 @@
-/* A heap whose nodes stand in the objects that it orders: it allocates nothing. A pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986).
+/* A heap whose nodes stand in the objects that it orders: it allocates nothing.
+ * A pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986).
  *
- * An object that is in several heaps has a node for each. Its key must not change while it is in a heap: remove it, change the key, insert it
- * again. heap_insert takes constant time, heap_remove logarithmic time in the mean over many calls. Not thread-safe.
+ * An object that is in several heaps has a node for each. Its key must not change while it is in a
+ * heap: remove it, change the key, insert it again. heap_insert takes constant time, heap_remove
+ * logarithmic time in the mean over many calls. Not thread-safe.
  *
  *   H1  no node comes before its parent
  *   H2  a node is in at most one heap, and knows whether it is

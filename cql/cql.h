@@ -36,8 +36,8 @@ int cql_admit(struct cql_request *r) MUST_CHECK;
 /* After DONE or COMMIT, once admitted: writes what was planned. On a loop it stands in batch (nothing on FAILED); on a thread that may block it is
  * committed. outcome is cql_run's; returned is it, FAILED, or AGAIN (a change of the schema that takes its time). */
 enum cql_outcome cql_apply(struct cql_request *r, enum cql_outcome outcome);
-/* Of an unlogged batch over several partitions that is planned, only the first half of the partitions, in the order of their tokens, is going to be
- * applied; op_cost is what that costs. Before cql_admit. */
+/* A planned unlogged batch over several partitions is cut to the first half of its partitions, in the
+ * order of their tokens, and op_cost to what that costs. Before cql_admit. */
 void cql_keep_half(struct cql_request *r);
 /* Drops what was planned; its locks are given back. */
 void cql_abandon(struct cql_request *r);

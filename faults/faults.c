@@ -142,7 +142,8 @@ static bool uses_prepared(const struct cql_request *q) { return q->statement || 
 static bool may_be_applied_partly(const struct cql_request *q) {
     const struct op_write *first = q->cost->writes;
     bool several = false;
-    if (q->stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system || !first || first->conditional) return false;
+    if (q->stmt_kind != STMT_BATCH || q->cost->is_logged_batch || q->cost->is_system) return false;
+    if (!first || first->conditional) return false;
     for (const struct op_write *w = first->next; w && !several; w = w->next)
         several = w->object != first->object || w->token != first->token || !slice_eq(w->key, first->key);
     return several;

@@ -135,7 +135,8 @@ static int find_moment(struct fault_rule *r, struct err *e) {
     r->partly = !strcasecmp(r->moment, "partly");
     r->after = r->partly || !strcasecmp(r->moment, "after");
     if (!*r->moment || r->after || !strcasecmp(r->moment, "before")) return 0;
-    return err_invalid(e, "The moment of a fault is before (the request is applied), after, or partly (a part of an unlogged batch is)");
+    return err_invalid(e, "The moment of a fault is before (the request is applied), after, "
+                          "or partly (a part of an unlogged batch is)");
 }
 
 /* ---- together ---- */

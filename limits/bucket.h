@@ -36,7 +36,8 @@ static inline void bucket_take(struct bucket *b, int64_t n) {
     b->level = level < -BUCKET_MOST ? -BUCKET_MOST : level > BUCKET_MOST ? BUCKET_MOST : level;
 }
 
-/* Lets what came in up to now_us run in: rate units a second, up to cap units. A new bucket begins with start units. */
+/* Adds what comes in up to now_us: rate units a second, up to cap units. A new bucket begins with start
+ * units. */
 static inline void bucket_fill(struct bucket *b, int64_t now_us, int64_t rate, int64_t cap, int64_t start) {
     int64_t rim = bucket_times(cap, BUCKET_UNIT);
     assert(!b->at_us || b->at_us <= now_us); /* T1 */

@@ -35,7 +35,8 @@ struct capacity {
 
 /* scaled stays when the definition's units do; begins is what a new on-demand table can take. */
 void capacity_define(struct capacity *c, const struct capacity *definition, int64_t begins);
-/* n counts were used; also with 0, to let time pass. scales: auto scaling is simulated. A clock that was set back ends the minute; its counts stay in the window. */
+/* n counts were used; also with 0, to let time pass. scales: auto scaling is simulated. A clock that was
+ * set back ends the minute; its counts stay in the window. */
 void capacity_add(struct capacity *c, int64_t now_us, int64_t n, int64_t window_s, bool scales);
 /* n counts that were used at at_us were not used after all. Of a minute that is over they stay: it has been judged by them. */
 void capacity_take_back(struct capacity *c, int64_t at_us, int64_t n);

@@ -19,7 +19,9 @@ static inline bool limit_is_of_reads(enum limit_id id) {
     return id == LIMIT_ACCOUNT_READ || id == LIMIT_TABLE_READ || id == LIMIT_ON_DEMAND_READ || id == LIMIT_PROVISIONED_READ || id == LIMIT_PARTITION_READ;
 }
 /* Of a batch as it is: a request that is over one is over it whenever it is tried. */
-static inline bool limit_is_group_rule(enum limit_id id) { return id == LIMIT_GROUP_OPERATIONS || id == LIMIT_GROUP_BYTES || id == LIMIT_GROUP_SAME_ROW; }
+static inline bool limit_is_group_rule(enum limit_id id) {
+    return id == LIMIT_GROUP_OPERATIONS || id == LIMIT_GROUP_BYTES || id == LIMIT_GROUP_SAME_ROW;
+}
 static inline bool limit_is_guidance(enum limit_id id) { return id >= LIMIT_ENTITIES_PARTITION; }
 
 /* SHADOW counts what ENFORCE would refuse. */

@@ -35,7 +35,8 @@ void limiter_set_time(struct limiter *l, struct limit_time at) {
     if (at.now_us >= l->time.now_us) l->time = at; /* T2 */
 }
 
-/* What comes in while no server runs goes by the wall clock; a clock that was set back since lets nothing in. 0 stays the time of a new bucket. */
+/* What comes in while no server runs goes by the wall clock; a clock that was set back since lets
+ * nothing in. 0 stays the time of a new bucket. */
 static void move_restored(const struct limiter *l, struct bucket *b) {
     int64_t passed_us = l->time.wall_us - b->at_us;
     if (!b->at_us) return;
@@ -247,7 +248,8 @@ static struct draw of_capacity(const struct limiter *l, const struct capacity *c
 
 enum { OF_TABLE = 4, OF_PARTITION = 2 };
 
-static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p, struct draw draws[OF_TABLE]) {
+static void of_table(struct limiter *l, struct limit_table *t, const struct limit_part *p,
+                     struct draw draws[OF_TABLE]) {
     int64_t window = l->o.values.of[LIMIT_ON_DEMAND_WINDOW], wall_us = l->time.wall_us;
     t->touched = true;
     capacity_add(&t->read, wall_us, 0, window, l->o.scales);
@@ -462,7 +464,8 @@ static void refill(const struct limiter *l, const struct draw *d) {
     bucket_fill(d->bucket, l->time.now_us, d->rate, d->cap, d->start);
 }
 
-static void refill_limits(struct limiter *l, struct limit_table *t, struct partition_bucket *b, const struct limit_part *p) {
+static void refill_limits(struct limiter *l, struct limit_table *t, struct partition_bucket *b,
+                          const struct limit_part *p) {
     struct draw draws[OF_TABLE + OF_PARTITION + 2];
     size_t n = OF_TABLE;
     of_table(l, t, p, draws);

@@ -90,7 +90,8 @@ void limiter_free(struct limiter *l);
 int limiter_define(struct limiter *l, uint32_t object, const char *keyspace, const char *table, const struct capacity *read, const struct capacity *write) MUST_CHECK;
 void limiter_drop(struct limiter *l, uint32_t object);
 
-/* Whoever shares the limiter reads the clock under the same lock as it calls this; a reading that is older than the newest is ignored. */
+/* A thread that shares the limiter reads the clock under the lock with which it calls this. A reading
+ * that is older than the newest is ignored. */
 void limiter_set_time(struct limiter *l, struct limit_time at);
 
 void limiter_ask(struct limiter *l, const struct limit_ask *ask, struct limit_verdict *out);

@@ -118,7 +118,9 @@ static void charge_failed(const struct op_cost *cost, const struct op_write *w, 
 static bool by_row(const struct op_write *w, enum write_size by) { return by == WRITE_SIZE_ROW && w->stood.known == STOOD_FOUND; }
 
 /* Nothing was read for it either, for what stands is what it wrote. A null that is written leaves no column. */
-static bool is_as_written(const struct op_write *w, enum write_size by) { return by == WRITE_SIZE_ROW && w->stood.known == STOOD_AS_WRITTEN; }
+static bool is_as_written(const struct op_write *w, enum write_size by) {
+    return by == WRITE_SIZE_ROW && w->stood.known == STOOD_AS_WRITTEN;
+}
 
 static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
     if (by_row(w, by)) return w->kind != OP_DELETE ? RULE_WRITE_ROW : w->many ? RULE_DELETE_EACH : RULE_DELETE_ROW;
@@ -127,7 +129,8 @@ static enum rule_id sized_by(const struct op_write *w, enum write_size by) {
 }
 
 static void charge_row(const struct op_cost *cost, const struct op_write *w, enum write_size by, uint64_t factor, struct charge *c) {
-    const struct size_parts row = by_row(w, by) ? w->stood.row : is_as_written(w, by) ? size_row_without_nulls(cost->size_model, &w->row) : w->row;
+    struct size_parts row = by_row(w, by) ? w->stood.row : w->row;
+    if (is_as_written(w, by)) row = size_row_without_nulls(cost->size_model, &row);
     uint64_t bytes = size_row_bytes(cost->size_model, w->n_columns, &row);
     uint64_t units = by_row(w, by) ? w->stood.row_steps : size_write_steps(bytes);
     model_add(c, cost->size_model, &row);
@@ -136,7 +139,8 @@ static void charge_row(const struct op_cost *cost, const struct op_write *w, enu
 }
 
 static void charge_static(const struct op_write *w, enum write_size by, uint64_t factor, struct charge *c) {
-    const struct size_parts statics = by_row(w, by) ? w->stood.statics : is_as_written(w, by) ? size_statics_without_nulls(&w->statics) : w->statics;
+    struct size_parts statics = by_row(w, by) ? w->stood.statics : w->statics;
+    if (is_as_written(w, by)) statics = size_statics_without_nulls(&statics);
     uint64_t bytes = size_static_bytes(&statics);
     rule_add(c, RULE_WRITE_STATIC);
     rule_add(c, RULE_SIZE_STATIC);

@@ -4,7 +4,9 @@
 
 /* ---- the heaps ---- */
 
-static bool holds_more(const struct np_share *s, const struct np_share *t) { return s->bytes > t->bytes || (s->bytes == t->bytes && s->since_us < t->since_us); }
+static bool holds_more(const struct np_share *s, const struct np_share *t) {
+    return s->bytes > t->bytes || (s->bytes == t->bytes && s->since_us < t->since_us);
+}
 
 static bool by_held(const struct heap_node *a, const struct heap_node *b) {
     return holds_more(HEAP_OBJECT(a, struct np_share, held_node), HEAP_OBJECT(b, struct np_share, held_node));
@@ -19,7 +21,8 @@ static bool by_grace(const struct heap_node *a, const struct heap_node *b) {
 }
 
 static bool by_making(const struct heap_node *a, const struct heap_node *b) {
-    const struct np_share *s = HEAP_OBJECT(a, struct np_share, making_node), *t = HEAP_OBJECT(b, struct np_share, making_node);
+    const struct np_share *s = HEAP_OBJECT(a, struct np_share, making_node);
+    const struct np_share *t = HEAP_OBJECT(b, struct np_share, making_node);
     return s->making > t->making || (s->making == t->making && s->since_us < t->since_us);
 }
 
@@ -42,8 +45,9 @@ static struct np_share *top_making(const struct np_budget *b) {
 /* When it is spared no longer, unless it moves. */
 static int64_t grace_ends_us(const struct np_share *s) {
     const struct np_budget_options *o = &s->budget->o;
-    int64_t moved_us = atomic_load_explicit(&s->moved_us, memory_order_relaxed) + o->still_us, held_us = s->since_us + o->long_us;
-    return moved_us < held_us ? moved_us : held_us;
+    int64_t still_us = atomic_load_explicit(&s->moved_us, memory_order_relaxed) + o->still_us;
+    int64_t long_us = s->since_us + o->long_us;
+    return still_us < long_us ? still_us : long_us;
 }
 
 static void enter_grace(struct np_share *s) {
@@ -51,7 +55,7 @@ static void enter_grace(struct np_share *s) {
     heap_insert(&s->budget->in_grace, &s->grace_node);
 }
 
-/* Before what it holds or makes, or whether it may go, changes; and leave and enter again behind it. */
+/* A share leaves the heaps before what orders it changes, and enters them again behind it. */
 static void leave_heaps(struct np_share *s) {
     struct np_budget *b = s->budget;
     heap_remove(&b->held, &s->held_node);
@@ -66,13 +70,17 @@ static void enter_heaps(struct np_share *s) { /* B2 */
     if (s->making) heap_insert(&b->making, &s->making_node);
     if (s->bytes <= s->making) return;
     heap_insert(&b->held, &s->held_node);
-    enter_grace(s); /* which may have ended: whoever looks for a share that may go finds out */
+    enter_grace(s); /* it may have ended: most_still looks */
 }
 
 /* ---- the budget ---- */
 
 void npi_budget_init(struct np_budget *b, const struct np_budget_options *o) {
-    *b = (struct np_budget){.o = *o, .held.before = by_held, .still.before = by_still, .in_grace.before = by_grace, .making.before = by_making};
+    *b = (struct np_budget){.o = *o};
+    b->held.before = by_held;
+    b->still.before = by_still;
+    b->in_grace.before = by_grace;
+    b->making.before = by_making;
     pthread_mutex_init(&b->lock, NULL);
 }
 
@@ -90,7 +98,7 @@ size_t npi_budget_total(struct np_budget *b) {
 
 /* ---- who goes ---- */
 
-/* Shares whose grace has ended by what is known here: they have moved since, or are still. */
+/* Looks at the shares whose recorded grace has ended: they have moved since, or are still. */
 static void end_graces(struct np_budget *b, int64_t now_us) {
     for (struct np_share *s; (s = top_in_grace(b)) && s->grace_us <= now_us; b->looked++) {
         heap_remove(&b->in_grace, &s->grace_node);
@@ -135,7 +143,8 @@ static void revoke(struct np_share *s) {
     s->budget->leaving += s->making;
 }
 
-/* The share that gives back the most goes: all that it holds, or what it makes; of two alike the one that has held it longer. False: none may. */
+/* The share that gives back the most goes: all that it holds, or what it makes; of two alike the one
+ * that has held it longer. False: none may. */
 static bool send_one(struct np_budget *b, const struct payers *who, int64_t now_us) {
     struct np_share *holder = who->spare ? most_still(b, now_us) : top_held(b), *maker = top_making(b);
     if (holder && holder->bytes <= who->holds) holder = NULL;

@@ -14,15 +14,16 @@
  * and gives up what it holds: it is never refused for what others hold.
  *
  *   B1  the budget's total is the sum of its shares' bytes
- *   B2  a share is in the heaps by what it would pay with exactly while it is neither evicted nor revoked: by held bytes while some of them
- *       are made, by what it makes while it makes some
+ *   B2  a share is in the heaps exactly while it is neither evicted nor revoked: by held bytes while
+ *       some of them are made, by what it makes while it makes some
  *   B3  a share is evicted once, and only while it holds bytes that are made; until it gives them back they count as leaving
  *   B4  of a share's bytes at most all are in the making
  *   B5  while a share is revoked, what it has in the making counts as leaving; it is revoked until nothing of it is in the making
  *
- * Heaps keep the shares in order, so that nothing walks all of them: what a call does grows with the logarithm of their number. Of the
- * shares that hold made bytes those that were spared when they were last looked at stand apart, by when their grace ends. The time of the
- * last move is read when it has ended: a peer that takes bytes does not touch a heap.
+ * Heaps keep the shares in order, so that nothing walks all of them: the work of a call grows with
+ * the logarithm of their number. Shares with made bytes that were spared when they were last looked
+ * at are ordered by the end of their grace. A share's last move is read when that time has come, so
+ * a peer that takes bytes does not touch a heap.
  *
  * Any thread, each function as a whole; under one lock, so owners keep small change to themselves (NP_SHARE_SMALL).
  */
@@ -53,8 +54,8 @@ struct np_budget {
     struct np_budget_options o;
     pthread_mutex_t lock;
     size_t total, leaving;
-    /* Shares that may go: all with made bytes by what they hold; the same, either still by what they hold, or in grace by its end; those
-     * that make by how much they make. */
+    /* Shares that may go. held: those with made bytes, by what they hold; each of them is in still,
+     * too, in the same order, or in in_grace, by its end. making: those that make, by how much. */
     struct heap held, still, in_grace, making;
     uint64_t looked; /* shares whose grace was looked at, so far */
     const void *turn; /* the maker of a large answer that need not wait; NULL: none asked */

@@ -1,6 +1,5 @@
 #include "native_protocol/fault.h"
 
-#include "native_protocol/sequence.h"
 #include "native_protocol/trace.h"
 
 static int64_t now_us(const struct np_call *call) { return clock_machine_us(call->conn->loop->o->clock); }
@@ -49,10 +48,10 @@ bool npi_fault_before(struct np_call *call) {
     return call->err.set && fail(call);
 }
 
-void npi_fault_cut(struct np_call *call) {
-    if (!call->fault.rule || !call->fault.rule->partly) return;
+bool npi_fault_cut(struct np_call *call) {
+    if (!call->fault.rule || !call->fault.rule->partly) return false;
     cql_keep_half(&call->r);
-    npi_call_size(call);
+    return true;
 }
 
 void npi_fault_after(struct np_call *call) {

@@ -17,8 +17,9 @@ static inline bool npi_fault_may(const struct np_call *call) {
 static inline bool npi_fault_any(const struct np_options *o) { return UNLIKELY(o->faults != NULL) && faults_count(o->faults); }
 /* A call that is planned and sized. True: it goes no further, and its outcome says why: FAILED, or OFFLOAD to start over. Whichever thread has the call. */
 bool npi_fault_before(struct np_call *call);
-/* A call that is planned and sized, when a fault that hits it lets only a part of it be applied: the rest is dropped. */
-void npi_fault_cut(struct np_call *call);
+/* A call that is planned and sized. True: a fault lets only a part of it be applied; the rest is
+ * dropped, and the call is to be sized again. */
+bool npi_fault_cut(struct np_call *call);
 /* The call is applied: what it did stands, whatever the fault answers. */
 void npi_fault_after(struct np_call *call);
 /* Whether it is to wait; on a worker. */

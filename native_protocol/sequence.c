@@ -113,7 +113,7 @@ static void go_on(struct np_call *call, enum cql_outcome planned) {
     npi_trace_step(call, NP_TRACE_SIZED, 0);
     if (npi_fault_may(call)) {
         if (npi_fault_before(call)) return;
-        npi_fault_cut(call);
+        if (npi_fault_cut(call)) npi_call_size(call);
     }
     bool admitted = admit(call);
     if (admitted) npi_trace_step(call, NP_TRACE_ADMITTED, 0);

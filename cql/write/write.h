@@ -18,7 +18,8 @@ struct write_batch {
 /* What goes together has been checked. The items and the batch live while this runs. */
 enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batch, const struct write_item *items, uint32_t n);
 
-/* Of a planned batch over several partitions only the first half, in the order of their tokens, is going to be applied, and charged. Once. */
+/* Cuts a planned batch over several partitions to the first half of them, in the order of their
+ * tokens: the rest is neither applied nor charged. Once. */
 void write_keep_half(struct cql_request *r);
 
 extern const struct statement_ops insert_ops, update_ops, delete_ops;

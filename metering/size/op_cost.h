@@ -55,7 +55,7 @@ enum op_write_kind { OP_INSERT, OP_UPDATE, OP_DELETE };
 struct op_stood {
     enum op_stood_known {
         STOOD_UNKNOWN,    /* what is not written was not looked at */
-        STOOD_AS_WRITTEN, /* as row and statics of the op_write have it, but for nulls: all of the row was written, or nothing */
+        STOOD_AS_WRITTEN, /* row and statics of the op_write without nulls: all was written, or nothing */
         STOOD_FOUND,
     } known;
     struct size_parts row, statics; /* of the deletion of a range or a partition: of all rows together, */
@@ -76,7 +76,7 @@ struct op_write {
     const char *keyspace, *table; /* schema snapshot's */
     int64_t token;              /* of the partition, and its key as struct eng_part has it */
     struct slice key;
-    bool left_out;              /* of a part of a batch that is not applied (write_keep_half); not in the list any more */
+    bool left_out;              /* write_keep_half has taken it out of the list */
     uint16_t n_columns;         /* of the table, for the size of a column id */
     uint16_t regions;           /* that the keyspace is in: each takes the write */
     struct slice row_key;       /* of the one row that it writes, with the partition's its identity; p NULL: of none, or of more */

@@ -57,7 +57,8 @@ enum { SIZE_2022_PK_COLUMN = 3, SIZE_2022_CK_COLUMN = 4, SIZE_2022_ROW = 100 };
 /* Encoded bytes of what the parts sum up: for throughput, and for storage. */
 uint64_t size_row_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
 uint64_t size_row_storage_bytes(enum size_model model, uint16_t table_columns, const struct size_parts *p);
-/* What of the parts stands after a write of all of them: a column that is null is not stored, and static data of nulls alone is none. */
+/* What of the parts stands after a write of all of them: a null is not stored, and static data of nulls
+ * alone is none. */
 struct size_parts size_row_without_nulls(enum size_model model, const struct size_parts *p);
 struct size_parts size_statics_without_nulls(const struct size_parts *p);
 /* The same in both models; the parts are summed under SIZE_DOCUMENTED_2022. */

@@ -35,7 +35,9 @@ static void open_world(struct world *w, const struct limiter_options *o) {
 }
 
 /* As of a clock that nobody sets. */
-static void set_time(struct limiter *l, int64_t now_us) { limiter_set_time(l, (struct limit_time){.now_us = now_us, .wall_us = now_us}); }
+static void set_time(struct limiter *l, int64_t now_us) {
+    limiter_set_time(l, (struct limit_time){.now_us = now_us, .wall_us = now_us});
+}
 
 /* After the newest reading of the clock comes an older one, up to 16 seconds late, as from another thread. */
 static void ask_now(struct world *w, const struct limit_ask *a) {
@@ -371,7 +373,8 @@ static void test_peaks_go_by_what_was_written(void **state) {
 /* A table is asked for ten minutes under these values, first on demand, then provisioned with so many units. */
 static void ask_under(const struct limiter_options *o, int64_t units, bool refuses_nothing) {
     struct world w;
-    struct capacity c = {.provisioned = true, .units = units, .scaling = {.enabled = true, .minimum = 1, .maximum = units, .target_percent = 20}};
+    struct capacity c = {.provisioned = true, .units = units,
+                         .scaling = {.enabled = true, .minimum = 1, .maximum = units, .target_percent = 20}};
     open_world(&w, o);
     for (int provisioned = 0; provisioned < 2; provisioned++) {
         for (int i = 0; i < 300; i++, w.now_us += S) {

@@ -86,7 +86,9 @@ static struct limiter *new_limiter(const struct trial *t) {
     return NULL;
 }
 
-static void set_time(struct limiter *l, int64_t us) { limiter_set_time(l, (struct limit_time){.now_us = us, .wall_us = us}); }
+static void set_time(struct limiter *l, int64_t us) {
+    limiter_set_time(l, (struct limit_time){.now_us = us, .wall_us = us});
+}
 
 static int64_t asked(struct limiter *l, const struct trial *t, int64_t now_us, double units) {
     struct limit_connection c = {0};
