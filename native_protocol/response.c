@@ -165,11 +165,12 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
     buf_fini(&b);
 }
 
-/* A body is compressed as a whole, and so held twice for a moment: a very large one goes as it is, which each envelope may. */
+/* Every body is compressed when the client asked for compression, however small, as Cassandra does. A body is compressed as a whole and
+ * so held twice for a moment: one above GATHER_MAX is sent as it is, which each envelope may be (v4 specification, section 2.2). */
 static void compress(struct np_reply *r, const struct np_reply_extras *x) {
-    enum { COMPRESS_MIN = 128, GATHER_MAX = 4 << 20 };
+    enum { GATHER_MAX = 4 << 20 };
     size_t at = r->start + NP_HEADER;
-    if (x->compression == NP_COMPRESS_NONE || r->out->n - at < COMPRESS_MIN) return;
+    if (x->compression == NP_COMPRESS_NONE) return;
     if (r->more.n > GATHER_MAX || (r->more.n && np_reply_gather(r))) return;
     buf_clear(x->scratch, 1 << 17);
     if (!np_body_compress(x->compression, slice_of(r->out->p + at, r->out->n - at), x->scratch)) return;

@@ -64,11 +64,60 @@ def part(word):
     return makers[kind](value)
 
 
+def lengthened(data, at, n):
+    """A length of an LZ4 sequence whose four bits are n, and where it ends: from 15 on bytes are added, and further ones while they are 255."""
+    more = n == 15
+    while more:
+        n, more, at = n + data[at], data[at] == 255, at + 1
+    return n, at
+
+
+def copied(out, distance, n):
+    for _ in range(n):
+        out.append(out[-distance])
+
+
+def lz4(data):
+    """A body of v3 or v4: its length, and one LZ4 block."""
+    out, at = bytearray(), 4
+    while at < len(data):
+        token, at = data[at], at + 1
+        n, at = lengthened(data, at, token >> 4)
+        out, at = out + data[at:at + n], at + n
+        if at < len(data):
+            distance, at = int.from_bytes(data[at:at + 2], 'little'), at + 2
+            n, at = lengthened(data, at, token & 15)
+            copied(out, distance, n + 4)
+    return bytes(out)
+
+
+def snappy(data):
+    out, at = bytearray(), next(i for i, byte in enumerate(data) if byte < 128) + 1
+    while at < len(data):
+        tag, at = data[at], at + 1
+        if tag & 3 == 0:
+            more = max(0, (tag >> 2) - 59)
+            n, at = (int.from_bytes(data[at:at + more], 'little') if more else tag >> 2) + 1, at + more
+            out, at = out + data[at:at + n], at + n
+        elif tag & 3 == 1:
+            copied(out, (tag >> 5) << 8 | data[at], (tag >> 2 & 7) + 4)
+            at += 1
+        else:
+            width = 2 if tag & 3 == 2 else 4
+            copied(out, int.from_bytes(data[at:at + width], 'little'), (tag >> 2) + 1)
+            at += width
+    return bytes(out)
+
+
+DECOMPRESS = {'lz4': lz4, 'snappy': snappy}
+
+
 class Connection:
     def __init__(self, address):
         self.sock = socket.create_connection(address, timeout=5)
         self.version, self.framed, self.piece = 4, False, 0
         self.raw, self.plain = b'', b''
+        self.compression = None  # what STARTUP asked for
         self.kept = []  # envelopes that came while one of the other kind was expected
 
     def send(self, data):
@@ -121,6 +170,7 @@ class Connection:
                 version, flags, stream, opcode, n = struct.unpack('>BBhBI', self.plain[:9])
                 if len(self.plain) >= 9 + n:
                     body, self.plain = self.plain[9:9 + n], self.plain[9 + n:]
+                    body = DECOMPRESS[self.compression](body) if flags & 1 else body
                     return version & 0x7f, flags, stream, opcode, body
             if not self.more():
                 return None
@@ -225,7 +275,7 @@ class Script:
         version = int(words[0][1:])
         options = {'CQL_VERSION': '3.0.0', **dict(w.split('=', 1) for w in words[1:])}
         body = struct.pack('>H', len(options)) + b''.join(string(k) + string(v) for k, v in options.items())
-        self.conn.version = version
+        self.conn.version, self.conn.compression = version, options.get('COMPRESSION')
         self.conn.send(struct.pack('>BBhBI', version, 0, 0, 1, len(body)) + body)
         self.do_expect(['READY', f'v{version}'])
         self.conn.framed = version >= 5
