@@ -247,8 +247,9 @@ static uint32_t frame_max(const struct np_conn *c) {
 }
 
 static void refuse(struct np_conn *c, const struct np_envelope *env, const struct err *e) {
-    bool spoken = (env->version >= NP_VERSION_MIN && env->version <= NP_VERSION_MAX) || (env->version == NP_VERSION_BETA && env->flags & NP_FLAG_BETA);
-    uint8_t version = npi_conn_framed(c) ? c->version : spoken || env->version == NP_VERSION_BETA ? env->version : 4;
+    uint8_t newest = c->loop->o->newest_version;
+    bool spoken = np_speaks(newest, env), beta = newest == NP_VERSION_MAX && env->version == NP_VERSION_BETA;
+    uint8_t version = npi_conn_framed(c) ? c->version : spoken || beta ? env->version : 4;
     npi_conn_fail(c, version, spoken ? env->stream : 0, e);
 }
 
@@ -257,7 +258,7 @@ static ssize_t take_envelope(struct np_conn *c, struct slice in) {
     struct np_envelope env;
     struct err e;
     err_clear(&e);
-    ssize_t n = np_envelope_decode(in, frame_max(c), &env, &e);
+    ssize_t n = np_envelope_decode(in, c->loop->o->newest_version, frame_max(c), &env, &e);
     if (n == NP_BAD) return refuse(c, &env, &e), NP_BAD;
     if (n == NP_TOO_BIG) {
         np_metric_add(&c->loop->metrics, NP_METRIC_PROTOCOL_ERRORS, 1);

@@ -54,7 +54,7 @@ static void on_OPTIONS(struct np_conn *c, const struct np_envelope *env, struct 
     (void)body;
     struct np_reply r;
     np_reply_begin(&r, npi_conn_out(c), env->version, env->stream, NP_SUPPORTED, false);
-    np_put_supported(r.out, env->version, catalog_node(c->loop->o->catalog)->cql_version);
+    np_put_supported(r.out, env->version, c->loop->o->newest_version, catalog_node(c->loop->o->catalog)->cql_version);
     npi_conn_reply(c, &r);
     np_metric_request(&c->loop->metrics, env->opcode, NP_OUTCOME_OK);
 }

@@ -1,25 +1,29 @@
 #include "native_protocol/frame.h"
 
-const char np_versions_text[] = "3/v3, 4/v4, 5/v5";
+static bool speaks_beta(uint8_t newest) { return newest == NP_VERSION_MAX; }
 
-/* The version that is being made is spoken with who says that he wants it; others are told, in that version, as Cassandra does. */
-static int check_version(uint8_t first, uint8_t flags, struct np_envelope *env, struct err *e) {
-    env->version = first & 0x7f;
-    if (env->version == NP_VERSION_BETA && flags & NP_FLAG_BETA) return 0;
-    if (env->version == NP_VERSION_BETA) return err_set(e, ERR_PROTOCOL, "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
-    if (env->version < NP_VERSION_MIN || env->version > NP_VERSION_MAX)
-        return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)", env->version,
-                       np_versions_text);
-    return 0;
+bool np_speaks(uint8_t newest, const struct np_envelope *env) {
+    if (env->version == NP_VERSION_BETA) return speaks_beta(newest) && env->flags & NP_FLAG_BETA;
+    return env->version >= NP_VERSION_MIN && env->version <= newest;
 }
 
-ssize_t np_envelope_decode(struct slice in, uint32_t max, struct np_envelope *env, struct err *e) {
+/* A client of the beta version without the flag is told so in that version, as Cassandra does. */
+static int check_version(uint8_t newest, const struct np_envelope *env, struct err *e) {
+    if (np_speaks(newest, env)) return 0;
+    if (env->version == NP_VERSION_BETA && speaks_beta(newest))
+        return err_set(e, ERR_PROTOCOL, "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
+    return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)", env->version,
+                   newest < NP_VERSION_MAX ? "3/v3, 4/v4" : "3/v3, 4/v4, 5/v5");
+}
+
+ssize_t np_envelope_decode(struct slice in, uint8_t newest, uint32_t max, struct np_envelope *env, struct err *e) {
     *env = (struct np_envelope){0};
     if (!in.n) return NP_NEED_MORE;
-    if ((in.p[0] & 0x7f) == NP_VERSION_BETA && in.n < 2) return NP_NEED_MORE;
-    if (check_version(in.p[0], in.n > 1 ? in.p[1] : 0, env, e)) return NP_BAD;
+    env->version = in.p[0] & 0x7f;
+    if (env->version == NP_VERSION_BETA && speaks_beta(newest) && in.n < 2) return NP_NEED_MORE;
+    env->flags = in.n > 1 ? in.p[1] : 0;
+    if (check_version(newest, env, e)) return NP_BAD;
     if (in.n < NP_HEADER) return NP_NEED_MORE;
-    env->flags = in.p[1];
     env->stream = (int16_t)load_u16(in.p + 2);
     env->opcode = in.p[4];
     env->length = load_u32(in.p + 5);

@@ -45,6 +45,7 @@ struct np_options { /* what it points to must outlive the front */
     unsigned queue_max;             /* requests that wait for workers; 0: default */
     size_t queue_bytes_max;         /* what they hold; 0: default */
     int64_t timeout_us[WORK_CLASSES]; /* from when a request goes to the workers; 0: none */
+    uint8_t newest_version;    /* of the protocol that clients are offered: 4 or 5 */
     uint32_t frame_max;        /* bytes of a request body */
     int64_t handshake_us;      /* a connection without STARTUP is closed after it; 0: never */
     int64_t request_us, send_us; /* for a request to arrive as a whole; for unread bytes to be taken; 0: for ever */

@@ -287,10 +287,10 @@ void np_put_error(struct buf *out, uint8_t version, const struct err *e) {
 
 /* ---- the smaller messages ---- */
 
-void np_put_supported(struct buf *out, uint8_t version, const char *cql_version) {
+void np_put_supported(struct buf *out, uint8_t version, uint8_t newest, const char *cql_version) {
     static const char *const compression[] = {"snappy", "lz4"};
     static const char *const versions[] = {"3/v3", "4/v4", "5/v5", "6/v6-beta"};
-    uint16_t n = ARRAY_LEN(versions) - (version != NP_VERSION_BETA);
+    uint16_t n = version == NP_VERSION_BETA ? ARRAY_LEN(versions) : (uint16_t)(newest - NP_VERSION_MIN + 1);
     buf_u16(out, 3);
     np_put_string(out, "PROTOCOL_VERSIONS");
     buf_u16(out, n);

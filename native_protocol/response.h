@@ -77,7 +77,8 @@ int np_reply_end(struct np_reply *r, const struct np_reply_extras *x) MUST_CHECK
 
 /* Error codes that the version does not know become the nearest one it does. */
 void np_put_error(struct buf *out, uint8_t version, const struct err *e);
-void np_put_supported(struct buf *out, uint8_t version, const char *cql_version); /* version: who asks speaks */
+/* version: the client's; newest: the newest that the server speaks. */
+void np_put_supported(struct buf *out, uint8_t version, uint8_t newest, const char *cql_version);
 void np_put_void(struct buf *out);
 void np_put_set_keyspace(struct buf *out, const char *keyspace);
 void np_put_schema_change(struct buf *out, uint8_t version, const struct schema_change *c); /* RESULT */

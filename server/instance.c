@@ -105,6 +105,7 @@ static int open_front(struct instance *in, struct err *e) {
         .write_size = s->write_size,
         .timestamp_size = s->timestamp_size,
         .capacity_payload = s->capacity_payload,
+        .newest_version = s->newest_version,
         .listen = s->listen,
         .plain = !s->tls_only,
         .port = s->port,

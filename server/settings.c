@@ -163,6 +163,14 @@ static int read_compatibility(struct settings *s, const struct config *c, struct
     return err_set(e, ERR_CONFIG, "--compatibility strict refuses what Amazon Keyspaces refuses; in cassandra mode only report and off work");
 }
 
+static int read_protocol(struct settings *s, const struct config *c, struct err *e) {
+    bool given = *c->values[CONFIG_PROTOCOL];
+    int five = given ? ONE_OF(c, CONFIG_PROTOCOL, e, "4", "5") : s->mode == MODE_CASSANDRA;
+    if (five < 0) return -1;
+    s->newest_version = five ? 5 : 4;
+    return 0;
+}
+
 static void read_node(struct settings *s, const struct config *c) {
     bool keyspaces = s->mode == MODE_KEYSPACES;
     bool any = !strcmp(s->listen, "0.0.0.0") || !strcmp(s->listen, "::");
@@ -251,7 +259,7 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
     s->unmetered = metering == 1;
     if (s->unmetered) s->capacity_payload = NP_CAPACITY_OFF;
-    if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) || read_memory(s, c, e)) return -1;
+    if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) || read_protocol(s, c, e) || read_memory(s, c, e)) return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     const char *account = c->values[CONFIG_ACCOUNT];

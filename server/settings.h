@@ -43,6 +43,7 @@ struct settings { /* texts belong to the config */
     uint32_t reclaim_rate; /* rows a second; 0: none */
     struct memory_plan memory;
     enum np_capacity_payload capacity_payload;
+    uint8_t newest_version; /* of the native protocol that is offered */
     bool unmetered;
     struct node_info node; /* port: still to be filled in when it is picked */
     unsigned threads;

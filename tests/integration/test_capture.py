@@ -91,7 +91,7 @@ def record(folder, *flags, version=4, steps=250, seed=1):
     """A capture of a random workload from a server's first moment on; and what the server charged for it."""
     folder.mkdir(exist_ok=True)
     path = folder / "all.tcap"
-    server = Server(folder, "--ddl-delay", "100", "--capture", path, "--compatibility", "strict", *flags).start()
+    server = Server(folder, "--ddl-delay", "100", "--capture", path, "--compatibility", "strict", "--protocol", "5", *flags).start()  # both are captured
     with server.cluster(protocol_version=version) as cluster:
         session = cluster.connect()
         make_schema(session)
@@ -112,7 +112,7 @@ def capture(tmp_path_factory):
 
 def fresh(folder, *flags):
     folder.mkdir(exist_ok=True)
-    return Server(folder, "--ddl-delay", "100", "--compatibility", "strict", *flags).start()
+    return Server(folder, "--ddl-delay", "100", "--compatibility", "strict", "--protocol", "5", *flags).start()
 
 
 @pytest.mark.parametrize("version, speed", [(3, "max"), (4, "max"), (5, "max"), (4, "10")])

@@ -4,6 +4,7 @@ import decimal
 import ipaddress
 import json
 import math
+import socket
 import struct
 import time
 import uuid
@@ -76,10 +77,26 @@ def test_connects_on_every_version_with_and_without_compression(server, session,
         assert s.execute(prepared, (1,)).one().v == text
 
 
-def test_negotiates_a_version_by_itself(server):
+@pytest.mark.parametrize("flags, version", [(("--mode", "keyspaces"), 4), (("--mode", "keyspaces", "--protocol", "5"), 5),
+                                            (("--mode", "cassandra"), 5), (("--mode", "cassandra", "--protocol", "4"), 4)])
+def test_negotiates_a_version_by_itself(new_server, flags, version):
+    """Amazon Keyspaces speaks v4: what only v5 has (a keyspace of a single query) must fail here as it does there."""
+    server = new_server(*flags)
     with server.cluster() as cluster:
         cluster.connect()
-        assert cluster.protocol_version == 5
+        assert cluster.protocol_version == version
+    with server.cluster(protocol_version=3) as cluster:
+        cluster.connect()
+
+
+def test_a_version_that_is_not_offered_is_refused_in_the_words_of_one_that_does_not_exist(new_server):
+    server = new_server()
+    for version, flags in ((5, 0), (6, 0x10)):
+        with socket.create_connection((server.host, server.port), timeout=30) as c:
+            c.sendall(bytes([version, flags, 0, 1, 5, 0, 0, 0, 0]))
+            answer = b"".join(iter(lambda: c.recv(4096), b""))  # pylint: disable=cell-var-from-loop
+        assert answer[0] == 0x84 and answer[4] == 0
+        assert f"Invalid or unsupported protocol version ({version}); supported versions are (3/v3, 4/v4)".encode() in answer
 
 
 def test_reads_the_schema(server, session):
@@ -432,8 +449,8 @@ def test_a_prepared_select_follows_an_altered_table(cassandra_server):
 
 @pytest.mark.parametrize("mode", ["keyspaces", "cassandra"])
 def test_beta_of_the_protocol_is_spoken_with_who_asks_for_it(new_server, mode):
-    """Python's driver sets the flag when it is told to; without it the driver goes down to v5."""
-    server = new_server("--mode", mode, "--ddl-delay", "none")
+    """Python's driver sets the flag when it is told to; without it the driver goes down to v5. A server that does not offer v5 does not speak it."""
+    server = new_server("--mode", mode, "--ddl-delay", "none", "--protocol", "5")
     with server.cluster(protocol_version=6, allow_beta_protocol_version=True) as cluster:
         session = cluster.connect()
         assert cluster.protocol_version == 6

@@ -56,7 +56,7 @@ def tally(args):
         yield args.host, args.port
         return
     with tempfile.TemporaryDirectory(prefix="tally-conformance-") as folder:
-        server = Server(folder, "--mode", args.mode, "--ddl-delay", "none", binary=args.server).start()
+        server = Server(folder, "--mode", args.mode, "--ddl-delay", "none", "--protocol", "5", binary=args.server).start()
         try:
             yield server.host, server.port
         finally:

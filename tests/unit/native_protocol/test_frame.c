@@ -1,6 +1,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -19,7 +20,7 @@ static void test_envelope_decodes_in_place(void **state) {
     struct err e = {0};
     struct np_envelope env;
     header(in, 4, NP_QUERY, 5);
-    assert_int_equal(np_envelope_decode(slice_of(in, 16), 100, &env, &e), 14);
+    assert_int_equal(np_envelope_decode(slice_of(in, 16), NP_VERSION_MAX, 100, &env, &e), 14);
     assert_int_equal(env.stream, 0x1234);
     assert_int_equal(env.opcode, NP_QUERY);
     assert_ptr_equal(env.body.p, in + 9);
@@ -32,7 +33,7 @@ static void test_envelope_needs_more_at_every_cut(void **state) {
     struct err e = {0};
     struct np_envelope env;
     header(in, 3, NP_QUERY, 5);
-    for (size_t n = 0; n < sizeof(in); n++) assert_int_equal(np_envelope_decode(slice_of(in, n), 100, &env, &e), NP_NEED_MORE);
+    for (size_t n = 0; n < sizeof(in); n++) assert_int_equal(np_envelope_decode(slice_of(in, n), NP_VERSION_MAX, 100, &env, &e), NP_NEED_MORE);
     assert_false(e.set);
 }
 
@@ -40,10 +41,25 @@ static void test_envelope_version_refused_on_the_first_byte(void **state) {
     (void)state;
     struct err e = {0};
     struct np_envelope env;
-    assert_int_equal(np_envelope_decode(slice_of("\x42", 1), 100, &env, &e), NP_BAD);
+    assert_int_equal(np_envelope_decode(slice_of("\x42", 1), NP_VERSION_MAX, 100, &env, &e), NP_BAD);
     assert_int_equal(env.version, 66);
     assert_int_equal(e.code, ERR_PROTOCOL);
     assert_string_equal(e.text, "Invalid or unsupported protocol version (66); supported versions are (3/v3, 4/v4, 5/v5)");
+}
+
+static void test_envelope_of_a_version_that_is_not_offered_is_refused(void **state) {
+    (void)state;
+    uint8_t in[2] = {5, 0};
+    struct np_envelope env;
+    for (in[0] = 5; in[0] <= NP_VERSION_BETA; in[0]++)
+        for (in[1] = 0; in[1] <= NP_FLAG_BETA; in[1] += NP_FLAG_BETA)
+            for (size_t n = 1; n <= sizeof(in); n++) {
+                struct err e = {0};
+                char words[128];
+                snprintf(words, sizeof(words), "Invalid or unsupported protocol version (%u); supported versions are (3/v3, 4/v4)", in[0]);
+                assert_int_equal(np_envelope_decode(slice_of(in, n), 4, 100, &env, &e), NP_BAD);
+                assert_string_equal(e.text, words);
+            }
 }
 
 static void test_envelope_too_big_keeps_the_header(void **state) {
@@ -51,13 +67,13 @@ static void test_envelope_too_big_keeps_the_header(void **state) {
     uint8_t in[9];
     struct err e = {0};
     struct np_envelope env;
-    assert_int_equal(np_envelope_decode(header(in, 4, NP_QUERY, 101), 100, &env, &e), NP_TOO_BIG);
+    assert_int_equal(np_envelope_decode(header(in, 4, NP_QUERY, 101), NP_VERSION_MAX, 100, &env, &e), NP_TOO_BIG);
     assert_int_equal(env.stream, 0x1234);
     assert_int_equal(env.length, 101);
     e.set = false;
-    assert_int_equal(np_envelope_decode(header(in, 4, NP_QUERY, 0xffffffff), 100, &env, &e), NP_BAD);
+    assert_int_equal(np_envelope_decode(header(in, 4, NP_QUERY, 0xffffffff), NP_VERSION_MAX, 100, &env, &e), NP_BAD);
     e.set = false;
-    assert_int_equal(np_envelope_decode(header(in, 0x84, NP_QUERY, 0), 100, &env, &e), NP_BAD);
+    assert_int_equal(np_envelope_decode(header(in, 0x84, NP_QUERY, 0), NP_VERSION_MAX, 100, &env, &e), NP_BAD);
 }
 
 /* A header seen on the wire of Cassandra 5.0: a self-contained segment of 9 bytes. */
@@ -175,6 +191,23 @@ static void compress_round_trip(enum np_compression how) {
     buf_fini(&packed), buf_fini(&back);
 }
 
+/* Bodies that do not get smaller are compressed all the same, as Cassandra's are. */
+static void compress_small(enum np_compression how) {
+    struct buf packed, back;
+    struct err e = {0};
+    const uint8_t body[] = {0, 0, 0, 1};
+    for (size_t n = 0; n <= sizeof(body); n++) {
+        buf_init(&packed, 0), buf_init(&back, 0);
+        assert_true(np_body_compress(how, slice_of(body, n), &packed));
+        assert_true(packed.n > n);
+        assert_int_equal(np_body_decompress(how, buf_slice(&packed), 100, &back, &e), 0);
+        assert_true(slice_eq(buf_slice(&back), slice_of(body, n)));
+        buf_fini(&packed), buf_fini(&back);
+    }
+}
+
+static void test_compress_small_bodies(void **state) { (void)state, compress_small(NP_COMPRESS_LZ4), compress_small(NP_COMPRESS_SNAPPY); }
+
 static void test_compress_lz4(void **state) { (void)state, compress_round_trip(NP_COMPRESS_LZ4); }
 static void test_compress_snappy(void **state) { (void)state, compress_round_trip(NP_COMPRESS_SNAPPY); }
 
@@ -193,12 +226,14 @@ int main(void) {
         cmocka_unit_test(test_envelope_decodes_in_place),
         cmocka_unit_test(test_envelope_needs_more_at_every_cut),
         cmocka_unit_test(test_envelope_version_refused_on_the_first_byte),
+        cmocka_unit_test(test_envelope_of_a_version_that_is_not_offered_is_refused),
         cmocka_unit_test(test_envelope_too_big_keeps_the_header),
         cmocka_unit_test(test_crc24_matches_known_header),
         cmocka_unit_test(test_segment_round_trip_plain),
         cmocka_unit_test(test_segment_round_trip_lz4),
         cmocka_unit_test(test_segments_of_an_envelope_in_blocks),
         cmocka_unit_test(test_segment_every_flipped_bit_is_found),
+        cmocka_unit_test(test_compress_small_bodies),
         cmocka_unit_test(test_compress_lz4),
         cmocka_unit_test(test_compress_snappy),
         cmocka_unit_test(test_compress_lying_length_allocates_nothing),
