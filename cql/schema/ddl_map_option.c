@@ -78,6 +78,10 @@ static const struct strategy strategies[] = {
      COMPACTION_TWCS,
      {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "compaction_window_unit", "compaction_window_size",
       "timestamp_resolution", "expired_sstable_check_frequency_seconds", "unsafe_aggressive_sstable_expiration"}},
+    {"DateTieredCompactionStrategy",
+     COMPACTION_DTCS,
+     {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "base_time_seconds", "max_sstable_age_days",
+      "max_window_size_seconds", "timestamp_resolution", "expired_sstable_check_frequency_seconds"}},
     {"UnifiedCompactionStrategy",
      COMPACTION_UCS,
      {COMMON_OPTIONS, "scaling_parameters", "target_sstable_size", "base_shard_count", "min_sstable_size", "sstable_growth",
@@ -106,6 +110,17 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
+/* Of Cassandra 3.11 and 5.0 each has a strategy that the other does not: keyspaces mode takes both, and refuses the newer one where it is strict. */
+static const struct strategy *find_strategy(struct compile *c, const char *bare, const char *full) {
+    const struct strategy *s = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
+        if (strcmp(strategies[i].name, bare) == 0) s = &strategies[i];
+    bool gone = s && s->id == COMPACTION_DTCS && c->schema->cassandra_mode;
+    if (s && s->id == COMPACTION_UCS && compat_refuse(&c->compat, REFUSE_COMPACTION_CLASS, c->err, full)) return NULL;
+    if (!s || gone) err_set(c->err, ERR_CONFIG, "Unable to find compaction strategy class '%s'", full);
+    return gone ? NULL : s;
+}
+
 /* Sorts what is given. */
 static int check_names(struct compile *c, const struct strategy *s, struct option_list *given) {
     struct buf unknown;
@@ -126,10 +141,8 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
     const char *class = get(given, "class"), *bare, *full;
     if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compaction' option");
     if (!(full = qualify(c, "org.apache.cassandra.db.compaction.", class, &bare))) return -1;
-    const struct strategy *s = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
-        if (strcmp(strategies[i].name, bare) == 0) s = &strategies[i];
-    if (!s) return err_set(c->err, ERR_CONFIG, "Unable to find compaction strategy class '%s'", full);
+    const struct strategy *s = find_strategy(c, bare, full);
+    if (!s) return -1;
     const char *min = get(given, "min_threshold"), *max = get(given, "max_threshold");
     bool thresholds = s->id != COMPACTION_UCS;
     if (compaction_check(c, s->id, given) || check_names(c, s, given)) return -1;
@@ -146,7 +159,7 @@ static int settle_compaction(struct compile *c, struct option_list *given, struc
 
 static const char *const compressors[] = {"LZ4Compressor", "SnappyCompressor", "DeflateCompressor", "ZstdCompressor", "NoopCompressor", NULL};
 static const char *const compression_options[] = {"class",  "enabled", "chunk_length_in_kb", "min_compress_ratio", "lz4_compressor_type",
-                                                  "lz4_high_compressor_level", "compression_level", "crc_check_chance", NULL};
+                                                  "lz4_high_compressor_level", "compression_level", NULL};
 
 static int check_chunk(struct compile *c, const char *chunk) {
     long kb;
@@ -167,24 +180,61 @@ static int check_compressor(struct compile *c, const struct option_list *given) 
     return 0;
 }
 
+/* Names of Cassandra 3.11 that 5.0 does not know, and what replaced them; NULL: nothing did. */
+static const struct old_option {
+    const char *name, *now;
+} old_compression_options[] = {{"sstable_compression", "class"}, {"chunk_length_kb", "chunk_length_in_kb"}, {"crc_check_chance", NULL}};
+
+static const struct old_option *find_old_option(const struct compile *c, const char *key) {
+    for (size_t i = 0; i < ARRAY_LEN(old_compression_options) && !c->schema->cassandra_mode; i++)
+        if (strcmp(old_compression_options[i].name, key) == 0) return &old_compression_options[i];
+    return NULL;
+}
+
+/* The value of an option under its name, or under that which it had in 3.11. */
+static const char *get_either(const struct compile *c, const struct option_list *given, const char *key) {
+    const char *value = get(given, key);
+    for (size_t i = 0; i < ARRAY_LEN(old_compression_options) && !value && !c->schema->cassandra_mode; i++) {
+        const char *now = old_compression_options[i].now;
+        if (now && strcmp(now, key) == 0) value = get(given, old_compression_options[i].name);
+    }
+    return value;
+}
+
+/* An empty name of a class is 3.11's way to turn compression off. */
+static bool turns_off(const struct compile *c, const struct option_list *given, const char *class) {
+    const char *enabled = get(given, "enabled");
+    return given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) || (class && !*class && !c->schema->cassandra_mode);
+}
+
+static int refuse_newer_compressor(struct compile *c, const char *bare, const char *full) {
+    if (strcmp(bare, "ZstdCompressor") != 0 && strcmp(bare, "NoopCompressor") != 0) return 0;
+    return compat_refuse(&c->compat, REFUSE_COMPRESSION_CLASS, c->err, full);
+}
+
+static int refuse_newer_option(struct compile *c, const char *key) {
+    if (strcmp(key, "min_compress_ratio") != 0 && strcmp(key, "compression_level") != 0) return 0;
+    return compat_refuse(&c->compat, REFUSE_COMPRESSION_OPTION, c->err, key);
+}
+
 static int settle_compression(struct compile *c, struct option_list *given, struct option_list *out) {
-    const char *enabled = get(given, "enabled"), *class = get(given, "class"), *bare, *full;
-    if (!class && !c->schema->cassandra_mode) class = get(given, "sstable_compression");
-    if (given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0)) return put(c, out, "compression", "enabled", "false");
+    const char *class = get_either(c, given, "class"), *bare, *full;
+    if (turns_off(c, given, class)) return put(c, out, "compression", "enabled", "false");
     if (!class) return err_set(c->err, ERR_CONFIG, "Missing sub-option 'class' for the 'compression' option.");
     if (!*class) return err_set(c->err, ERR_CONFIG, "The 'class' option must not be empty. To disable compression use 'enabled' : false");
     if (!(full = qualify(c, "org.apache.cassandra.io.compress.", class, &bare))) return -1;
     if (!one_of(bare, compressors)) return err_set(c->err, ERR_CONFIG, "Could not create Compression for type %s", full);
-    const char *chunk = get(given, "chunk_length_in_kb");
+    if (refuse_newer_compressor(c, bare, full)) return -1;
+    const char *chunk = get_either(c, given, "chunk_length_in_kb");
     if ((chunk && check_chunk(c, chunk)) || check_compressor(c, given)) return -1;
     if (put(c, out, "compression", "chunk_length_in_kb", chunk ? chunk : c->schema->cassandra_mode ? "16" : "64")) return -1;
     if (put(c, out, "compression", "class", full)) return -1;
     for (uint32_t i = 0; i < given->n; i++) {
         const char *key = strchr(given->items[i].name, '.') + 1;
-        if (strcmp(key, "sstable_compression") == 0 && !c->schema->cassandra_mode) continue;
-        bool chance = strcmp(key, "crc_check_chance") == 0; /* a sub-option in 3.11, an option of the table since */
-        if (!one_of(key, compression_options) || (chance && c->schema->cassandra_mode))
-            return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
+        const struct old_option *old = find_old_option(c, key);
+        if (old && old->now) continue;
+        if (!old && !one_of(key, compression_options)) return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
+        if (refuse_newer_option(c, key)) return -1;
         bool done = strcmp(key, "class") == 0 || strcmp(key, "chunk_length_in_kb") == 0 || strcmp(key, "enabled") == 0;
         if (!done && put(c, out, "compression", key, given->items[i].value)) return -1;
     }

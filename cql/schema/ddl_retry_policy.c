@@ -1,5 +1,6 @@
 /* speculative_retry and additional_write_policy: nothing is retried here, but the values that are
  * taken, and how they are shown, are Cassandra's (SpeculativeRetryPolicy.fromString, of 5.0.8). */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +84,17 @@ static const char *two_policies(struct compile *c, const char *text) {
     return arena_printf(c->arena, "%s(%s,%s)", strncasecmp(text, "min", 3) == 0 ? "MIN" : "MAX", percentile, fixed);
 }
 
+/* Of the forms of a policy Cassandra 3.11 knows 99PERCENTILE, 50ms, ALWAYS and NONE. */
+static bool is_newer_policy(const char *text) {
+    size_t n = strlen(text);
+    bool two = strncasecmp(text, "min(", 4) == 0 || strncasecmp(text, "max(", 4) == 0;
+    if (two || strcasecmp(text, "never") == 0) return true;
+    return n > 1 && isdigit((uint8_t)text[n - 2]) && tolower((uint8_t)text[n - 1]) == 'p';
+}
+
 const char *retry_policy(struct compile *c, const char *text) {
     struct policy p;
+    if (is_newer_policy(text) && compat_refuse(&c->compat, REFUSE_SPECULATIVE_RETRY, c->err, text)) return NULL;
     bool never = strcasecmp(text, "never") == 0 || strcasecmp(text, "none") == 0;
     if (strcasecmp(text, "always") == 0) return "ALWAYS";
     if (never) return c->schema->cassandra_mode ? "NEVER" : "NONE";

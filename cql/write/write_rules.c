@@ -20,9 +20,11 @@ static struct compat compat_of_batch(const struct cql_request *r, enum ast_batch
 static bool is_range(const struct modify_plan *p) { return p->where && !p->static_only && p->where->rows != WHERE_ROW_KEYS; }
 
 static int check_items(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
+    uint32_t first = modify_plan_of(items[0].statement)->table->object;
     for (uint32_t i = 0; i < n; i++) {
         const struct modify_plan *p = modify_plan_of(items[i].statement);
         struct compat k = compat_in(r, &items[i].statement->compat);
+        if (kind != BATCH_LOGGED && p->table->object != first && compat_refuse(&k, REFUSE_UNLOGGED_TABLES, r->err)) return -1;
         if (kind != BATCH_LOGGED && p->conditional && compat_refuse(&k, REFUSE_BATCH_CONDITION, r->err)) return -1;
         if (kind == BATCH_LOGGED && is_range(p) && compat_refuse(&k, REFUSE_BATCH_RANGE, r->err)) return -1;
     }
@@ -35,7 +37,9 @@ int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const str
     if (LIKELY(!write_rules_on(r))) return 0;
     struct compat k = compat_of_batch(r, kind, items[0].statement);
     if (kind == BATCH_COUNTER && compat_refuse(&k, REFUSE_COUNTER_BATCH, r->err)) return -1;
-    if (n > most && compat_refuse(&k, logged ? REFUSE_LOGGED_STATEMENTS : REFUSE_UNLOGGED_STATEMENTS, r->err, (int)n, (int)most)) return -1;
+    if (n > most && (logged ? compat_refuse(&k, REFUSE_LOGGED_STATEMENTS, r->err, (int)n, (int)most)
+                            : compat_refuse(&k, REFUSE_UNLOGGED_STATEMENTS, r->err, (int)most)))
+        return -1;
     return check_items(r, kind, items, n);
 }
 

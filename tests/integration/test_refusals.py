@@ -96,7 +96,7 @@ def test_batches_of_the_protocol_have_the_limits_of_batches_in_text(session):
         batch.add(insert, (i, i))
     session.execute(batch)
     batch.add(insert, (30, 30))
-    refused(session, batch, "The unlogged batch has 31 statements; at most 30 are allowed. Split it into several batches.")
+    refused(session, batch, "Batches with more than 30 statements are not supported. Split it into several batches.")
     assert session.execute(f"SELECT * FROM {KEYSPACE}.batches WHERE p = 30").one() is None
     twice = BatchStatement(BatchType.LOGGED)
     twice.add(insert, (40, 1))
