@@ -72,7 +72,13 @@ int op_update_keyspace(struct call *c) {
     struct ast_prop_value *map = replication(c, doc_get(c->in, "replicationSpecification"));
     struct ast_stmt *s = map ? statement(c, STMT_ALTER_KEYSPACE, name) : NULL;
     if (c->err->set) return -1;
+    const struct doc *timestamps = doc_get(c->in, "clientSideTimestamps");
     if (s) tree_add_prop(c, &s->keyspace.props, "replication", map);
+    if (s && timestamps) {
+        struct ast_prop_value *status = tree_map(c);
+        tree_put(c, status, "status", tree_text(c, "ENABLED")); /* the model has no other value */
+        tree_add_prop(c, &s->keyspace.props, "client_side_timestamps", status);
+    }
     return tree_run(c, s) ? -1 : answer_arn(c, name);
 }
 

@@ -1,6 +1,8 @@
 /* The numbers that Amazon Keyspaces publishes, as constants: QUOTA_NAME_LENGTH and so on. quota.def says where each comes from. */
 #pragma once
 
+#include <stdbool.h>
+
 enum {
 #define QUOTA(id, value, what, page) QUOTA_##id = value,
 #include "keyspaces/quota.def"
@@ -15,3 +17,6 @@ struct quota {
 };
 extern const unsigned n_quotas;
 struct quota quota_of(unsigned i);
+
+/* Whether AWS has a Region of that name. */
+bool quota_is_region(const char *name);

@@ -43,6 +43,17 @@ static const struct {
 #undef QUOTA
 };
 
+bool quota_is_region(const char *name) {
+    static const char *const regions[] = {
+#define REGION(name) name,
+#include "keyspaces/region.def"
+#undef REGION
+    };
+    for (size_t i = 0; i < ARRAY_LEN(regions); i++)
+        if (strcmp(regions[i], name) == 0) return true;
+    return false;
+}
+
 const unsigned n_quotas = ARRAY_LEN(quota_rows);
 
 struct quota quota_of(unsigned i) {

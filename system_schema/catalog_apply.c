@@ -128,8 +128,7 @@ int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_opt
 
 static int quota_exceeded(struct apply *a, enum refusal_id rule, int most) { return compat_refuse(&a->compat, rule, a->err, most); }
 
-/* -1: there are as many of the kind as Keyspaces allows. */
-static int check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
+int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) {
     uint32_t n = 0;
     if (a->compat.mode == COMPAT_OFF) return 0;
     for (uint32_t i = 0; i < a->c->n_entries && n < most; i++) n += a->c->entries[i]->kind == kind && !entry_is_gone(a->c->entries[i]);
@@ -157,7 +156,33 @@ static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
     bool fits = n >= QUOTA_REGIONS_MIN && n <= QUOTA_REGIONS_MAX;
     if (a->compat.mode == COMPAT_OFF || !strstr(ks->replication[0].value, "NetworkTopologyStrategy")) return 0;
     for (uint32_t i = 1; i <= n && fits; i++) fits = strcmp(ks->replication[i].value, "3") == 0;
-    return fits ? 0 : compat_refuse(&a->compat, REFUSE_REGIONS, a->err);
+    if (!fits && compat_refuse(&a->compat, REFUSE_REGIONS, a->err)) return -1;
+    for (uint32_t i = 1; i <= n; i++)
+        if (!quota_is_region(ks->replication[i].name) && compat_refuse(&a->compat, REFUSE_REGION_NAME, a->err, ks->replication[i].name)) return -1;
+    return 0;
+}
+
+static int check_timestamps(struct apply *a, const struct entry *ks) {
+    for (uint32_t i = 0; i < a->c->n_entries && !a->change->client_timestamps; i++) {
+        const struct entry *x = a->c->entries[i];
+        if (x->kind != &table_kind || x->keyspace_id != ks->id || x->status == SCHEMA_DELETING || entry_is_gone(x)) continue;
+        const struct schema_table *t = apply_definition(a, x);
+        if (!t) return -1;
+        if (!schema_has_client_timestamps(t)) return compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, x->name);
+    }
+    return 0;
+}
+
+/* -1: Keyspaces adds Regions to a keyspace, whose tables then need client-side timestamps, and takes none away. */
+static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before, const struct schema_keyspace *ks) {
+    if (a->compat.mode == COMPAT_OFF) return 0;
+    if (schema_regions(before) < 2) return schema_regions(ks) < 2 ? 0 : check_timestamps(a, x);
+    for (uint32_t i = 1; i < before->n_replication; i++) {
+        const char *region = before->replication[i].name;
+        if (option_find(ks->replication, ks->n_replication, region)) continue;
+        if (compat_refuse(&a->compat, REFUSE_REGION_REMOVAL, a->err, region)) return -1;
+    }
+    return 0;
 }
 
 static int create_keyspace(struct apply *a) {
@@ -174,7 +199,7 @@ static int create_keyspace(struct apply *a) {
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
     if (check_regions(a, &ks) || apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
-    if (check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err)) return -1;
+    if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err)) return -1;
     struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
     if (!x) return -1;
     a->subject = x;
@@ -213,9 +238,10 @@ static int alter_keyspace(struct apply *a) {
     if (!x) return a->err->set ? -1 : NOTHING_TO_DO;
     struct schema_keyspace *ks = apply_definition(a, x);
     if (!ks) return -1;
+    const struct schema_keyspace before = *ks;
     if (ch->durable_writes >= 0) ks->durable_writes = ch->durable_writes;
     if (ch->n_replication && replication_check(a->c, x->name, ch->n_replication, ch->replication, &a->arena, ks, a->err)) return -1;
-    if (ch->n_replication && check_regions(a, ks)) return -1;
+    if (ch->n_replication && (check_regions(a, ks) || check_new_regions(a, x, &before, ks))) return -1;
     if (apply_merge_options(a, ks->n_options, ks->options, &ks->n_options, &ks->options)) return -1;
     return apply_begin_update(a, x, ks);
 }
@@ -306,7 +332,7 @@ int apply_begin_create(struct apply *a, const struct object_kind *kind, const st
 
 /* ---- what Keyspaces adds to a table ---- */
 
-static int add_option(struct apply *a, struct table_parts *parts, const char *name, const char *value) {
+int apply_set_option(struct apply *a, struct table_parts *parts, const char *name, const char *value) {
     struct schema_option *all = ARENA_ARRAY(&a->arena, parts->n_options + 1, struct schema_option);
     if (!all || !value) return err_nomem(a->err);
     uint32_t n = 0;
@@ -338,10 +364,10 @@ static int stamp_settings(struct apply *a, const struct schema_table *before, st
     if (before) schema_capacity(before, &was);
     if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0) {
         bool stays = before && was.mode == SCHEMA_ON_DEMAND;
-        if (add_option(a, parts, since_name, arena_printf(&a->arena, "%lld", (long long)(stays ? was.on_demand_since_ms : now)))) return -1;
+        if (apply_set_option(a, parts, since_name, arena_printf(&a->arena, "%lld", (long long)(stays ? was.on_demand_since_ms : now)))) return -1;
     }
     bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
-    return starts && a->c->mode == MODE_KEYSPACES ? add_option(a, parts, "stream.label", label_of(a, now)) : 0;
+    return starts && a->c->mode == MODE_KEYSPACES ? apply_set_option(a, parts, "stream.label", label_of(a, now)) : 0;
 }
 
 static void drop_options(struct table_parts *parts, const char *prefix) {
@@ -399,7 +425,7 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
 
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t) {
     drop_pointless(a->change, parts);
-    if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) || check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
+    if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) || apply_check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
     if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) || apply_check_capacity(a, NULL, t, NULL)) return -1;
     return apply_begin_create(a, &table_kind, ks, t);
 }
@@ -480,7 +506,7 @@ static int alter_table(struct apply *a) {
     apply_unmask_column(a, &parts);
     if (apply_merge_options(a, t->n_options, t->options, &parts.n_options, &parts.options)) return -1;
     drop_pointless(a->change, &parts);
-    if (stamp_settings(a, t, &parts)) return -1;
+    if (stamp_settings(a, t, &parts) || apply_note_capacity(a, t, &parts)) return -1;
     if (check_schema_bytes(a, &parts) || table_assemble(&a->arena, &parts, &altered, a->err)) return -1;
     if (altered.is_counter && altered.default_ttl > 0) return err_invalid(a->err, "Cannot set default_time_to_live on a table with counters");
     if (check_settings(a, entry_by_id(a->c, x->keyspace_id), &altered, t) || apply_check_capacity(a, x, &altered, t)) return -1;

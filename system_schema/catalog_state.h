@@ -230,6 +230,10 @@ int apply_merge_options(struct apply *a, uint32_t n_old, const struct schema_opt
 int apply_check_table_name(struct apply *a, const struct entry *ks);
 /* A table of these parts, whose id and time are in t; its settings are completed and checked. */
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t);
+/* -1: there are as many of the kind as Keyspaces allows. */
+int apply_check_number(struct apply *a, const struct object_kind *kind, enum refusal_id rule, uint32_t most) MUST_CHECK;
+/* Sets one option of parts; name and value stay the caller's. */
+int apply_set_option(struct apply *a, struct table_parts *parts, const char *name, const char *value) MUST_CHECK;
 int apply_begin_update(struct apply *a, struct entry *x, const void *definition);
 int apply_begin_drop(struct apply *a, struct entry *x);
 
@@ -237,6 +241,8 @@ int apply_begin_drop(struct apply *a, struct entry *x);
 
 /* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more than a quota allows. */
 int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t, const struct schema_table *before);
+/* Of an ALTER TABLE: notes in the options of parts what later changes of capacity depend on. -1: the change comes too early. */
+int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_parts *parts) MUST_CHECK;
 
 /* ---- catalog_restore.c ---- */
 

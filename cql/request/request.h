@@ -40,6 +40,7 @@ struct cql_db_options {
         schema_ttl_delete_fn fn; /* NULL: nobody is told */
         void *arg;
     } ttl_delete;
+    int64_t logged_static; /* quota: statements of a logged batch that writes static columns; 0: none of its own */
     size_t prepared_bytes; /* limit of the prepared-statement cache; 0: default 64 MiB */
     struct cql_admission admission;
     struct access_control *access; /* who may do what (access/access.h); NULL: nobody logs in, and everybody may do all */

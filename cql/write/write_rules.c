@@ -31,6 +31,14 @@ static int check_items(struct cql_request *r, enum ast_batch_kind kind, const st
     return 0;
 }
 
+static bool writes_statics(const struct write_item *items, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const struct modify_plan *p = modify_plan_of(items[i].statement);
+        if (p->n_static_ops || p->static_only) return true;
+    }
+    return false;
+}
+
 int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) {
     bool logged = kind == BATCH_LOGGED;
     uint32_t most = logged ? QUOTA_LOGGED_STATEMENTS : QUOTA_UNLOGGED_STATEMENTS;
@@ -40,6 +48,9 @@ int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const str
     if (n > most && (logged ? compat_refuse(&k, REFUSE_LOGGED_STATEMENTS, r->err, (int)n, (int)most)
                             : compat_refuse(&k, REFUSE_UNLOGGED_STATEMENTS, r->err, (int)most)))
         return -1;
+    int64_t with_statics = r->db->options.logged_static;
+    bool many_statics = logged && with_statics && n > with_statics && writes_statics(items, n);
+    if (many_statics && compat_refuse(&k, REFUSE_LOGGED_STATIC, r->err, (int)n, (int)with_statics)) return -1;
     return check_items(r, kind, items, n);
 }
 

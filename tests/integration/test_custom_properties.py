@@ -5,6 +5,7 @@ import pytest
 from cassandra import InvalidRequest
 from cassandra.protocol import SyntaxException
 
+from control import set_clock
 from tally_server import ROOT, create_keyspace, eventually
 
 COLUMNS = "(p int PRIMARY KEY, v int)"
@@ -16,7 +17,7 @@ POLICY = "'scaling_policy': {'target_tracking_scaling_policy_configuration': {%s
 def started(tmp_path_factory):
     from tally_server import Server
 
-    server = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "none", "--datacenter", "eu-west-1", "--compatibility", "strict").start()
+    server = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "none", "--datacenter", "eu-west-1", "--compatibility", "strict", "--control", "on").start()
     cluster = server.cluster(schema_metadata_enabled=False)
     session = cluster.connect()
     create_keyspace(session, "k")
@@ -192,7 +193,9 @@ def test_capacity_changes_back_and_forth(session, table):
         "'scaling_policy': {'target_tracking_scaling_policy_configuration': "
         "{'scale_in_cooldown': 60, 'target_value': 70}}}")
     assert shown.provisioned_write_capacity_autoscaling_update == "{'autoscaling_disabled': true}"
+    set_clock(session, advance_ms=24 * 3600 * 1000)  # back to on-demand a day after the creation
     alter(session, table, custom("'capacity_mode': {'throughput_mode': 'pay_per_request'}"))
+    set_clock(session, state="free")
     again = properties(session, table)["capacity_mode"]
     assert again["throughput_mode"] == "PAY_PER_REQUEST" and int(again["last_update_to_pay_per_request_timestamp"]) > int(first)
     assert session.execute("SELECT * FROM system_schema_mcs.autoscaling WHERE keyspace_name = %s AND table_name = %s", table.split(".")).one() is None

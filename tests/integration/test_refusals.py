@@ -1,11 +1,13 @@
 """Keyspaces' refusals through a real driver, table by table: refusals.txt has the cases."""
 import itertools
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from cassandra import InvalidRequest
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType
 
+from control import set_clock
 from refusal_run import Run
 from refusals import ELSEWHERE, cases, now_us, rules
 from tally_server import Server, await_active, create_keyspace, create_table
@@ -210,6 +212,152 @@ def test_quotas_of_capacity_are_settings(tmp_path):
         await_active(session, "k", "a")
         refused(session, f"CREATE TABLE k.b (p int PRIMARY KEY) {provisioned(2, 1)}", account_words("read", 100002, 100001))
         session.execute(f"CREATE TABLE k.b (p int PRIMARY KEY) {provisioned(1, 1)}")
+    s.stop()
+
+
+NOON = datetime(2026, 5, 6, 12)
+ON_DEMAND = "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PAY_PER_REQUEST'}}"
+SWITCHED = ("A table can be switched from provisioned to on-demand capacity only once in 24 hours, and not within 24 hours of its creation as an "
+            "on-demand table. Wait, or provision more units meanwhile.")
+DECREASED = ("Provisioned capacity has been decreased %s times today (UTC), the last time less than an hour ago; 4 decreases a day and then one an "
+             "hour are allowed. Wait for an hour.")
+
+
+@pytest.fixture
+def timed(tmp_path):
+    """(server, session, function that sets the server's clock to so many hours from noon); k is a keyspace."""
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none", "--control", "on").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+
+        def at(hours):
+            set_clock(session, state="frozen", now=NOON + timedelta(hours=hours))
+
+        at(0)
+        create_keyspace(session, "k")
+        yield s, session, at
+    s.stop()
+
+
+def test_provisioned_to_on_demand_once_in_24_hours(timed):
+    s, session, at = timed
+    for name, options in (("guilty", ""), ("innocent", provisioned(5, 5))):
+        session.execute(f"CREATE TABLE k.{name} (p int PRIMARY KEY) {options}")
+        await_active(session, "k", name)
+    at(1)
+    session.execute(f"ALTER TABLE k.guilty {provisioned(10, 10)}")
+    at(23.9)
+    refused(session, f"ALTER TABLE k.guilty {ON_DEMAND}", SWITCHED)
+    session.execute(f"ALTER TABLE k.innocent {ON_DEMAND}")  # created as a provisioned table, it was never switched
+    at(24)
+    session.execute(f"ALTER TABLE k.guilty {ON_DEMAND}")
+    session.execute(f"ALTER TABLE k.guilty {provisioned(10, 10)}")
+    s.stop()
+    s.start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        set_clock(session, state="frozen", now=NOON + timedelta(hours=47.9))
+        refused(session, f"ALTER TABLE k.guilty {ON_DEMAND}", SWITCHED)
+        set_clock(session, state="frozen", now=NOON + timedelta(hours=48))
+        session.execute(f"ALTER TABLE k.guilty {ON_DEMAND}")
+        shown = session.execute("SELECT custom_properties FROM system_schema_mcs.tables WHERE keyspace_name = 'k' AND table_name = 'guilty'").one()[0]
+        assert sorted(shown["capacity_mode"]) == ["last_update_to_pay_per_request_timestamp", "throughput_mode"]
+
+
+def test_decreases_of_capacity_in_a_day(timed):
+    _, session, at = timed
+    for name in ("guilty", "innocent"):
+        session.execute(f"CREATE TABLE k.{name} (p int PRIMARY KEY) {provisioned(100, 100)}")
+        await_active(session, "k", name)
+    for i, (read, write) in enumerate(((99, 100), (99, 99), (98, 98), (98, 200), (97, 201))):
+        at(i / 60)
+        session.execute(f"ALTER TABLE k.guilty {provisioned(read, write)}")
+    refused(session, f"ALTER TABLE k.guilty {provisioned(96, 300)}", DECREASED % 4)
+    session.execute(f"ALTER TABLE k.guilty {provisioned(97, 202)}")  # no decrease
+    session.execute(f"ALTER TABLE k.innocent {provisioned(1, 1)}")
+    at(1 + 4 / 60)
+    session.execute(f"ALTER TABLE k.guilty {provisioned(96, 202)}")
+    at(2)
+    refused(session, f"ALTER TABLE k.guilty {provisioned(95, 202)}", DECREASED % 5)
+    at(12)  # another day
+    for read in (95, 94, 93, 92):
+        session.execute(f"ALTER TABLE k.guilty {provisioned(read, 202)}")
+    refused(session, f"ALTER TABLE k.guilty {provisioned(91, 202)}", DECREASED % 4)
+
+
+def several(*regions):
+    return "{'class': 'NetworkTopologyStrategy', " + ", ".join(f"'{r}': 3" for r in regions) + "}"
+
+
+def test_a_region_is_added_to_tables_with_client_side_timestamps(timed):
+    _, session, _ = timed
+    timestamps = "WITH CUSTOM_PROPERTIES = {'client_side_timestamps': {'status': 'enabled'}}"
+    for name, options in (("with_them", timestamps), ("without", "")):
+        session.execute(f"CREATE TABLE k.{name} (p int PRIMARY KEY) {options}")
+        await_active(session, "k", name)
+    add = f"ALTER KEYSPACE k WITH replication = {several('us-east-1', 'eu-west-1')}"
+    refused(session, add, "The table without has no client-side timestamps, which the tables of a keyspace of several Regions need. "
+                          "Turn them on with the same statement: AND CLIENT_SIDE_TIMESTAMPS = {'status': 'ENABLED'}.")
+    session.execute(f"ALTER TABLE k.without {timestamps}")
+    session.execute(add)
+    create_keyspace(session, "at_once")
+    session.execute("CREATE TABLE at_once.t (p int PRIMARY KEY)")
+    await_active(session, "at_once", "t")
+    with pytest.raises(InvalidRequest, match="status of client_side_timestamps must be ENABLED"):
+        session.execute(f"{add} AND CLIENT_SIDE_TIMESTAMPS = {{'status': 'off'}}")
+    session.execute(f"{add.replace('KEYSPACE k', 'KEYSPACE at_once')} AND CLIENT_SIDE_TIMESTAMPS = {{'status': 'ENABLED'}}")
+    session.execute("INSERT INTO at_once.t (p) VALUES (1) USING TIMESTAMP %s", (int(NOON.replace(tzinfo=timezone.utc).timestamp() * 1_000_000),))
+
+
+def test_no_region_is_taken_out_of_a_keyspace(timed):
+    _, session, _ = timed
+    session.execute(f"CREATE KEYSPACE three WITH replication = {several('us-east-1', 'eu-west-1', 'ap-east-1')}")
+    words = "The Region %s cannot be removed from the keyspace. Create a keyspace without it, and its tables anew."
+    refused(session, f"ALTER KEYSPACE three WITH replication = {several('us-east-1', 'ap-east-1')}", words % "eu-west-1")
+    refused(session, "ALTER KEYSPACE three WITH replication = {'class': 'SingleRegionStrategy'}", words % "ap-east-1")
+    session.execute(f"ALTER KEYSPACE three WITH replication = {several('us-east-1', 'eu-west-1', 'ap-east-1', 'sa-east-1')}")
+
+
+def test_quotas_of_user_types_are_settings(tmp_path):
+    """AWS's numbers are not known: without the settings nothing is refused."""
+    for flags in ((), ("--limit-values", "types=3,type-depth=2")):
+        s = Server(tmp_path / str(len(flags)), "--compatibility", "strict", "--ddl-delay", "none", *flags)
+        s.folder.mkdir()
+        s.start()
+        with s.cluster(schema_metadata_enabled=False) as cluster:
+            session = cluster.connect()
+            create_keyspace(session, "k")
+            session.execute("CREATE TYPE k.a (x int)")
+            session.execute("CREATE TYPE k.b (x frozen<a>)")
+            if flags:
+                refused(session, "CREATE TYPE k.c (x frozen<list<frozen<b>>>)", "User types are nested 3 deep; at most 2 levels are supported. Flatten the type.")
+                session.execute("CREATE TYPE k.d (x frozen<a>)")
+                refused(session, "CREATE TYPE k.e (x int)", "The quota of 3 user types has been exceeded. Drop one, or ask AWS for a higher quota.")
+                session.execute("DROP TYPE k.d")
+                session.execute("CREATE TYPE k.e (x int)")
+            else:
+                session.execute("CREATE TYPE k.c (x frozen<list<frozen<b>>>)")
+                session.execute("CREATE TYPE k.d (x frozen<c>)")
+        s.stop()
+
+
+def test_the_quota_of_logged_batches_with_static_columns_is_a_setting(tmp_path):
+    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none", "--limit-values", "logged-batch-static=3").start()
+    with s.cluster(schema_metadata_enabled=False) as cluster:
+        session = cluster.connect()
+        create_keyspace(session, "k")
+        session.execute("CREATE TABLE k.t (p int, c int, s int static, PRIMARY KEY (p, c))")
+        await_active(session, "k", "t")
+        rows = [f"INSERT INTO k.t (p, c) VALUES ({i}, {i})" for i in range(3)]
+
+        def batch(*statements):
+            return f"BEGIN BATCH {'; '.join(statements)}; APPLY BATCH"
+
+        refused(session, batch(*rows, "UPDATE k.t SET s = 1 WHERE p = 1"),
+                "The logged batch with static columns has 4 statements; at most 3 are allowed. Split it into several batches.")
+        assert list(session.execute("SELECT * FROM k.t")) == []
+        session.execute(batch(*rows, "INSERT INTO k.t (p, c) VALUES (4, 4)"))
+        session.execute(batch(*rows[:2], "UPDATE k.t SET s = 1 WHERE p = 1"))
     s.stop()
 
 
