@@ -90,6 +90,7 @@ int cas_add(struct cas *c, const struct modify_write *w) {
     bool whole_partition = p->where && p->where->rows == WHERE_ALL_ROWS && p->table->n_clustering; /* names no row */
     c->writes_rows = c->writes_rows || !(p->static_only || whole_partition);
     if (!p->conditional) return 0;
+    c->asks = true;
     c->writes_statics = c->writes_statics || p->n_static_ops;
     if (p->if_exists || p->if_not_exists) {
         c->shows_all = true;
@@ -211,6 +212,7 @@ static void mark_false(struct cas *c, struct cas_row *row) {
 int cas_check(struct cas *c, const struct eng_part *part) {
     assert(locked_holds(c->r, part));
     c->part = part;
+    if (!c->asks) return 1;
     int rc = read_rows(c);
     if (rc) return rc;
     rc = holds(c, &c->statics);
@@ -334,14 +336,16 @@ static int answer_rows(struct cas *c, const struct schema_column *const *columns
     return row_view_row(&v, NULL, c->r->err) || put_row(c, &v, columns, n, out) ? -1 : 0;
 }
 
+int cas_answer_alone(struct cas *c, bool applied) {
+    const uint8_t flag = applied;
+    const struct value v = value_of(&flag, 1);
+    return begin(c, NULL, 0) || c->r->sink->row(c->r->sink, &v) ? -1 : 0;
+}
+
 int cas_answer(struct cas *c, bool applied) {
     bool any = c->statics.row != NULL;
     for (uint32_t i = 0; i < c->n_rows; i++) any = any || c->rows[i].row;
-    if (applied || !any) {
-        const uint8_t flag = applied;
-        const struct value v = value_of(&flag, 1);
-        return begin(c, NULL, 0) || c->r->sink->row(c->r->sink, &v) ? -1 : 0;
-    }
+    if (applied || !any) return cas_answer_alone(c, applied);
     const struct schema_column **columns = ARENA_ARRAY(c->r->arena, 2 * (size_t)c->table->n_columns + 1, const struct schema_column *);
     if (!columns) return err_nomem(c->r->err);
     uint32_t n = answer_columns(c, columns);

@@ -20,7 +20,10 @@ struct write {
     bool sized_by_row; /* some of it is not the whole of its row, and all is sized by rows as they stand, for the charge or for a limit of Keyspaces */
     struct modify_times times;
     struct modify_write *writes;
-    struct cas *cas; /* when conditional */
+    struct cas **cas;      /* when conditional: of each item, that of its partition */
+    struct cas **each_cas; /* each once */
+    uint32_t n_cas;
+    struct name_tree by_part; /* of partitions other than the first one's: an item of it */
     struct mutations m;
     uint32_t n_left_out; /* of the last of m: they are not applied */
     const struct eng_part **parts; /* of m, to be locked */
@@ -60,14 +63,21 @@ static int open_mutations(struct write *w) {
     return mutations_open(&w->m, all, n);
 }
 
-/* A conditional write is of one partition and names its rows one by one, as do all statements of a conditional batch. */
+static bool is_of_first(const struct write *w, uint32_t i) {
+    const struct eng_part *a = &w->writes[i].parts[0], *b = &w->writes[0].parts[0];
+    return a->table == b->table && slice_eq(a->key, b->key);
+}
+
+/* A conditional write is of one partition and names its rows one by one, as do all statements of a conditional batch; on Amazon Keyspaces a
+ * logged one spans partitions and tables (https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html). */
 static int check_rows(const struct write *w, uint32_t i) {
     const struct where_plan *where = w->writes[i].plan->where;
     const char *what = w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates";
     if (where && where->partition_in)
         return w->batch ? err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)")
                         : err_invalid(w->r->err, "IN on the partition key is not supported with conditional %s", what);
-    if (!slice_eq(w->writes[i].parts[0].key, w->writes[0].parts[0].key)) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
+    bool spans = w->batch && write_rules_spans(w->r, w->batch->kind);
+    if (!is_of_first(w, i) && !spans) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
     if (where && where->clustering_in) return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", what);
     return 0;
 }
@@ -81,16 +91,39 @@ static int bind_partitions(struct write *w, uint32_t i) {
     return modify_bind(w->r, plan_of(w, i), &w->writes[i]);
 }
 
+static struct cas *new_cas(struct write *w, uint32_t i) {
+    struct cas *c = ARENA_NEW(w->r->arena, struct cas);
+    if (!c) err_nomem(w->r->err);
+    if (!c || cas_init(c, w->r, plan_of(w, i)->table, w->batch)) return NULL;
+    c->part = &w->writes[i].parts[0];
+    return w->each_cas[w->n_cas++] = c;
+}
+
+/* That of the item's partition, made by the first item of it. */
+static struct cas *cas_of(struct write *w, uint32_t i) {
+    const struct eng_part *part = &w->writes[i].parts[0];
+    if (i == 0) return new_cas(w, i);
+    if (is_of_first(w, i)) return w->cas[0];
+    uint8_t *name = arena_alloc(w->r->arena, sizeof part->table + part->key.n);
+    if (!name) return err_nomem(w->r->err), NULL;
+    store_u32(name, part->table);
+    memcpy(name + sizeof part->table, part->key.p, part->key.n);
+    const struct slice where = slice_of(name, sizeof part->table + part->key.n);
+    int known = name_tree_put(&w->by_part, where, i);
+    if (known < 0) return err_nomem(w->r->err), NULL;
+    return known ? w->cas[*name_tree_find(&w->by_part, where)] : new_cas(w, i);
+}
+
 /* Of a conditional write times are looked at when it is decided (decide). */
 static int bind_rows(struct write *w, uint32_t i) {
     use_values(w, i);
-    if (w->conditional && check_rows(w, i)) return -1;
+    if (w->conditional && (check_rows(w, i) || !(w->cas[i] = cas_of(w, i)))) return -1;
     if (modify_bind_rows(&w->writes[i])) return -1;
     if (w->conditional) w->writes[i].ts = w->times.server;
     else if (modify_bind_times(&w->writes[i], &w->times)) return -1;
     if (write_rules_bound(w->items[i].statement, &w->writes[i], w->times.server)) return -1;
     w->writes[i].whole = is_whole(w, i);
-    return w->conditional ? cas_add(w->cas, &w->writes[i]) : 0;
+    return w->conditional ? cas_add(w->cas[i], &w->writes[i]) : 0;
 }
 
 /* A statement that is alone and has no conditions tells what is wrong with its timestamp first (ModificationStatement.validateTimestamp). */
@@ -108,12 +141,17 @@ static int bind_all(struct write *w) {
     if (modify_timestamp(w->r, w->batch ? w->batch->timestamp : NULL, &w->times.batch) < 0) return -1;
     for (uint32_t i = 0; !w->conditional && i < w->n; i++)
         if (bind_rows(w, i)) return -1;
-    return w->conditional ? cas_check_elements(w->cas) : 0;
+    for (uint32_t k = 0; k < w->n_cas; k++)
+        if (cas_check_elements(w->each_cas[k])) return -1;
+    return 0;
 }
 
 static int open_conditions(struct write *w) {
-    w->cas = ARENA_NEW(w->r->arena, struct cas);
-    return w->cas ? cas_init(w->cas, w->r, plan_of(w, 0)->table, w->batch) : err_nomem(w->r->err);
+    w->cas = ARENA_ARRAY(w->r->arena, 2 * (size_t)w->n, struct cas *);
+    if (!w->cas) return err_nomem(w->r->err);
+    w->each_cas = w->cas + w->n;
+    w->by_part.arena = w->r->arena;
+    return 0;
 }
 
 static int bind(struct write *w) {
@@ -144,19 +182,18 @@ static int reach_all(const struct write *w) {
 /* ---- deciding ---- */
 
 /* What it costs that the conditions did not hold: each row of which one was false, once. */
-static int refuse(struct write *w, struct cas *c) {
+static int refuse(struct write *w) {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct eng_row *row, *statics;
         if (!w->writes[i].plan->conditional) continue;
-        int rc = cas_refused(c, &w->writes[i], &row, &statics);
+        int rc = cas_refused(w->cas[i], &w->writes[i], &row, &statics);
         if (rc < 0) return rc;
-        if (rc && modify_cost_failed(&w->writes[i], &w->m.list[0].part, row, statics)) return -1;
+        if (rc && modify_cost_failed(&w->writes[i], w->cas[i]->part, row, statics)) return -1;
     }
     return 0;
 }
 
-static int note_reads(struct write *w, const struct cas *c) {
-    struct mutation *m = &w->m.list[0];
+static int note_reads(struct write *w, const struct cas *c, struct mutation *m) {
     if (mutation_note_read(&w->m, m, ENG_STATIC, slice_of("", 0), c->statics.stored)) return -1;
     for (uint32_t i = 0; i < c->n_rows; i++)
         if (mutation_note_read(&w->m, m, ENG_ROW, c->rows[i].ck, c->rows[i].stored)) return -1;
@@ -167,19 +204,25 @@ static int find_newest(struct write *w, int64_t *newest) {
     int rc = 0;
     for (uint32_t i = 0; !rc && i < w->n; i++) {
         use_values(w, i);
-        rc = modify_bind_times(&w->writes[i], &w->times) ? -1 : cas_newest(w->cas, &w->writes[i], newest);
+        rc = modify_bind_times(&w->writes[i], &w->times) ? -1 : cas_newest(w->cas[i], &w->writes[i], newest);
     }
     return rc;
 }
 
 /* 1: go on and write, 0: refused and answered, -1, ENG_INCOMPLETE. */
 static int decide(struct write *w, int64_t *newest) {
-    struct cas *c = w->cas;
+    int held = 1;
     if (!w->conditional) return 1;
-    int held = cas_check(c, &w->m.list[0].part);
-    if (held < 0) return held;
-    if (note_reads(w, c) || cas_answer(c, held == 1)) return -1;
-    int rc = held ? find_newest(w, newest) : refuse(w, c);
+    for (uint32_t k = 0; k < w->n_cas; k++) {
+        struct cas *c = w->each_cas[k];
+        struct mutation *m = mutations_find(&w->m, c->part);
+        int rc = cas_check(c, &m->part);
+        if (rc < 0) return rc;
+        if (note_reads(w, c, m)) return -1;
+        held = held && rc;
+    }
+    if (w->n_cas == 1 ? cas_answer(w->each_cas[0], held) : cas_answer_alone(w->each_cas[0], held)) return -1;
+    int rc = held ? find_newest(w, newest) : refuse(w);
     return rc ? rc : held;
 }
 
@@ -387,7 +430,9 @@ enum cql_outcome write_run(struct cql_request *r, const struct write_batch *batc
     w->n = n;
     w->conditional = w->counters = w->locked = w->sized_by_row = false;
     w->n_left_out = 0;
-    w->cas = NULL;
+    w->cas = w->each_cas = NULL;
+    w->n_cas = 0;
+    w->by_part = (struct name_tree){0};
     /* The items' values replace the request's while they run. */
     const struct value *values = r->params.values;
     uint32_t n_values = r->params.n_values;

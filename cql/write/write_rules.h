@@ -10,6 +10,10 @@
 
 static inline bool write_rules_on(const struct cql_request *r) { return r->db->options.compat.mode != COMPAT_OFF; }
 
+/* A conditional batch of that kind may span partitions and tables: where Keyspaces' rules are asked, in keyspaces mode. */
+static inline bool write_rules_spans(const struct cql_request *r, enum ast_batch_kind kind) {
+    return kind == BATCH_LOGGED && r->db->options.mode == MODE_KEYSPACES && write_rules_on(r);
+}
 /* Before anything is bound. */
 int write_rules_batch(struct cql_request *r, enum ast_batch_kind kind, const struct write_item *items, uint32_t n) MUST_CHECK;
 /* One statement, bound; its values are the request's. server_ts: the reading that a write without a timestamp of its own gets. */

@@ -109,6 +109,32 @@ def test_batches_of_the_protocol_have_the_limits_of_batches_in_text(session):
     refused(session, conditional, "Conditions are not yet supported in unlogged batches. Use a logged batch.")
 
 
+def test_a_conditional_logged_batch_spans_partitions_and_tables(session):
+    """As AWS's page has it: conditions are allowed, several tables are, and a condition that does not hold fails the batch."""
+    for name in ("spanned", "spanned_too"):
+        create_table(session, KEYSPACE, name, "p int, c int, v int, PRIMARY KEY (p, c)")
+    one, two = f"{KEYSPACE}.spanned", f"{KEYSPACE}.spanned_too"
+
+    def run(*statements):
+        return [tuple(r) for r in session.execute(f"BEGIN BATCH {'; '.join(statements)}; APPLY BATCH")]
+
+    def rows():
+        return sorted(tuple(r) for t in (one, two) for r in session.execute(f"SELECT p, c, v FROM {t}"))
+
+    first = (f"INSERT INTO {one} (p, c, v) VALUES (1, 1, 1) IF NOT EXISTS", f"INSERT INTO {one} (p, c, v) VALUES (2, 1, 2)",
+             f"INSERT INTO {two} (p, c, v) VALUES (1, 1, 3) IF NOT EXISTS")
+    assert run(*first) == [(True,)]
+    assert rows() == [(1, 1, 1), (1, 1, 3), (2, 1, 2)]
+    assert run(f"INSERT INTO {one} (p, c, v) VALUES (3, 1, 9) IF NOT EXISTS", f"UPDATE {two} SET v = 9 WHERE p = 1 AND c = 1 IF v = 4") == [(False,)]
+    assert run(f"UPDATE {one} SET v = 9 WHERE p = 1 AND c = 1", f"DELETE FROM {one} WHERE p = 2 AND c = 1 IF EXISTS",
+               f"DELETE FROM {one} WHERE p = 5 AND c = 1 IF EXISTS") == [(False,)]
+    assert rows() == [(1, 1, 1), (1, 1, 3), (2, 1, 2)]
+    assert run(f"UPDATE {one} SET v = 10 WHERE p = 1 AND c = 1 IF v = 1", f"DELETE FROM {one} WHERE p = 2 AND c = 1 IF v > 1",
+               f"UPDATE {two} SET v = 30 WHERE p = 1 AND c = 1 IF v = 3") == [(True,)]
+    assert rows() == [(1, 1, 10), (1, 1, 30)]
+    assert run(f"UPDATE {one} SET v = 11 WHERE p = 1 AND c = 1 IF v = 1") == [(False, 1, 1, 10)]
+
+
 def test_cassandras_thresholds_of_batches_do_not_apply(session):
     """60 KB in one batch would be Batch too large, and 11 partitions a warning."""
     create_table(session, KEYSPACE, "large_batches", "p int PRIMARY KEY, v text")

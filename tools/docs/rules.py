@@ -33,6 +33,9 @@ triggers, for example. Its use is noted all the same:
 How large a row has grown to and how many rows a range deletion takes away is told by reading them: where refusals are strict or reported, a write of a part of its row reads the row, and a range deletion its rows,
 whatever `--write-size` says.
 
+In keyspaces mode, where refusals are strict or reported, the conditions of a logged batch may be of several partitions and tables ([Use batch statements](https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html)): one
+that does not hold fails the batch. Of several partitions the answer is `[applied]` alone, for AWS does not say what else it shows. With `off` they are of one partition, as Cassandra's are.
+
 Statements that differ in their values alone are one row. Each rule keeps 64 statements; uses by further ones are counted in one row of that rule, without statement and table. A prepared statement counts when it is prepared
 (a change of the schema does not) and with every execution.
 
