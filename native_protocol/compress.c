@@ -92,7 +92,8 @@ static bool snappy_append(struct slice body, struct buf *out) {
 
 bool np_body_compress(enum np_compression how, struct slice body, struct buf *out) {
     size_t start = out->n;
-    if (how == NP_COMPRESS_LZ4 ? lz4_append(body, out) : how == NP_COMPRESS_SNAPPY && snappy_append(body, out)) return true;
+    if (how == NP_COMPRESS_LZ4 ? lz4_append(body, out) : how == NP_COMPRESS_SNAPPY && snappy_append(body, out))
+        return true;
     out->n = start;
     return false;
 }

@@ -12,8 +12,8 @@ int np_compression_find(struct slice name, enum np_compression *out) MUST_CHECK;
 
 /* A body to its plain form, appended to out. The announced length is checked against max before anything is allocated. */
 int np_body_decompress(enum np_compression how, struct slice body, uint32_t max, struct buf *out, struct err *e) MUST_CHECK;
-/* Appends the compressed form of body, which is larger than body where that does not compress. False: there is no memory for it, or body is
- * larger than LZ4 takes (out is as it was). */
+/* Appends the compressed form of body, which is larger than body where that does not compress.
+ * False: there is no memory for it, or body is larger than LZ4 takes (out is as it was). */
 bool np_body_compress(enum np_compression how, struct slice body, struct buf *out);
 
 /* Bare LZ4 blocks. n: the exact plain length. */

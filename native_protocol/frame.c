@@ -12,8 +12,8 @@ static int check_version(uint8_t newest, const struct np_envelope *env, struct e
     if (np_speaks(newest, env)) return 0;
     if (env->version == NP_VERSION_BETA && speaks_beta(newest))
         return err_set(e, ERR_PROTOCOL, "Beta version of the protocol used (6/v6-beta), but USE_BETA flag is unset");
-    return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)", env->version,
-                   newest < NP_VERSION_MAX ? "3/v3, 4/v4" : "3/v3, 4/v4, 5/v5");
+    return err_set(e, ERR_PROTOCOL, "Invalid or unsupported protocol version (%u); supported versions are (%s)",
+                   env->version, newest < NP_VERSION_MAX ? "3/v3, 4/v4" : "3/v3, 4/v4, 5/v5");
 }
 
 ssize_t np_envelope_decode(struct slice in, uint8_t newest, uint32_t max, struct np_envelope *env, struct err *e) {

@@ -15,7 +15,8 @@
 #include "base/err.h"
 #include "native_protocol/opcode.h"
 
-/* NP_VERSION_BETA is v5 under another number, as in Cassandra 5.0: a server that speaks v5 speaks it with clients that set the flag. */
+/* NP_VERSION_BETA is v5 under another number, as in Cassandra 5.0: a server that speaks v5 speaks
+ * it with clients that set the flag. */
 enum { NP_VERSION_MIN = 3, NP_VERSION_MAX = 5, NP_VERSION_BETA = 6, NP_HEADER = 9, NP_RESPONSE_BIT = 0x80 };
 
 enum np_flag {
@@ -36,10 +37,13 @@ struct np_envelope {
 
 enum { NP_NEED_MORE = 0, NP_BAD = -1, NP_TOO_BIG = -2 };
 
-/* newest: the newest version that the server speaks, 4 or 5. Bytes consumed (header and body), or NP_NEED_MORE, or NP_BAD with e: the stream cannot be followed any further (a version we
- * do not speak is found on the first byte alone, v6 with the flags behind it, and env->version says which), or NP_TOO_BIG with e: the body is longer
- * than max; env has the header, and the caller may skip NP_HEADER + env->length bytes. */
-ssize_t np_envelope_decode(struct slice in, uint8_t newest, uint32_t max, struct np_envelope *env, struct err *e) MUST_CHECK;
+/* newest: the newest version that the server speaks, 4 or 5. Bytes consumed (header and body), or
+ * NP_NEED_MORE, or NP_BAD with e: the stream cannot be followed any further (a version we do not
+ * speak is found on the first byte alone, v6 with the flags behind it, and env->version says
+ * which), or NP_TOO_BIG with e: the body is longer than max; env has the header, and the caller may
+ * skip NP_HEADER + env->length bytes. */
+ssize_t np_envelope_decode(struct slice in, uint8_t newest, uint32_t max, struct np_envelope *env,
+                           struct err *e) MUST_CHECK;
 
 /* Writes a header; the length is patched by np_envelope_end. Returns where the header begins. */
 size_t np_envelope_begin(struct buf *out, uint8_t version, int16_t stream, enum np_opcode opcode);
@@ -54,5 +58,6 @@ static inline void np_envelope_put(uint8_t *p, uint8_t version, uint8_t flags, i
 /* more: bytes of the body that follow elsewhere. */
 void np_envelope_end(struct buf *out, size_t start, size_t more);
 
-/* Whether a server whose newest version is `newest` speaks the version of this envelope, whose flags are decoded. */
+/* Whether a server whose newest version is `newest` speaks the version of this envelope, whose
+ * flags are decoded. */
 bool np_speaks(uint8_t newest, const struct np_envelope *env);

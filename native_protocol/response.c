@@ -165,8 +165,9 @@ static void fill_front(struct np_reply *r, const struct np_reply_extras *x) {
     buf_fini(&b);
 }
 
-/* Every body is compressed when the client asked for compression, however small, as Cassandra does. A body is compressed as a whole and
- * so held twice for a moment: one above GATHER_MAX is sent as it is, which each envelope may be (v4 specification, section 2.2). */
+/* Every body is compressed when the client asked for compression, however small, as Cassandra does.
+ * A body is compressed as a whole and so held twice for a moment: one above GATHER_MAX is sent as
+ * it is, which each envelope may be (v4 specification, section 2.2). */
 static void compress(struct np_reply *r, const struct np_reply_extras *x) {
     enum { GATHER_MAX = 4 << 20 };
     size_t at = r->start + NP_HEADER;

@@ -78,9 +78,13 @@ static void on_change(void *arg, const struct schema_change *change) {
 }
 
 struct catalog_quota admission_quota(const struct limit_values *v) {
-    return (struct catalog_quota){.table_units = {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_TABLE_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_TABLE_WRITE]},
-                                  .account_units = {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_ACCOUNT_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_ACCOUNT_WRITE]},
-                                  .types = v->of[LIMIT_TYPES], .type_depth = v->of[LIMIT_TYPE_DEPTH]};
+    return (struct catalog_quota){
+        .table_units =
+            {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_TABLE_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_TABLE_WRITE]},
+        .account_units =
+            {[SCHEMA_READ_CAPACITY] = v->of[LIMIT_ACCOUNT_READ], [SCHEMA_WRITE_CAPACITY] = v->of[LIMIT_ACCOUNT_WRITE]},
+        .types = v->of[LIMIT_TYPES],
+        .type_depth = v->of[LIMIT_TYPE_DEPTH]};
 }
 
 static bool scaled_units(void *arg, uint32_t object, int64_t units[2]) {

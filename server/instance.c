@@ -75,11 +75,19 @@ static int open_database(struct instance *in, struct err *e) {
     if (!in->admission) return -1;
     in->metering.admission = in->admission;
     if (open_access(in, e)) return -1;
-    struct cql_db_options dbo = {
-        .admission = admission_of(in->admission),
-        .eng = in->eng, .catalog = in->catalog, .clock = &in->clock.clock, .mode = s->mode, .size_model = s->size_model,
-        .write_size = s->write_size, .timestamp_size = s->timestamp_size, .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering},
-        .prepared_bytes = s->memory.parts[MEMORY_PREPARED], .logged_static = s->limits.values.of[LIMIT_LOGGED_STATIC], .access = in->access, .compat = {.mode = s->compatibility, .report = in->report}};
+    struct cql_db_options dbo = {.admission = admission_of(in->admission),
+                                 .eng = in->eng,
+                                 .catalog = in->catalog,
+                                 .clock = &in->clock.clock,
+                                 .mode = s->mode,
+                                 .size_model = s->size_model,
+                                 .write_size = s->write_size,
+                                 .timestamp_size = s->timestamp_size,
+                                 .ttl_delete = {.fn = system_metering_ttl_delete, .arg = &in->metering},
+                                 .prepared_bytes = s->memory.parts[MEMORY_PREPARED],
+                                 .logged_static = s->limits.values.of[LIMIT_LOGGED_STATIC],
+                                 .access = in->access,
+                                 .compat = {.mode = s->compatibility, .report = in->report}};
     in->metering.db = in->db = cql_db_new(&dbo, e);
     return in->db ? 0 : -1;
 }

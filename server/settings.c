@@ -259,7 +259,9 @@ int settings_read(struct settings *s, const struct config *c, struct err *e) {
     s->capacity_payload = payload == 0 ? NP_CAPACITY_CHARGE : payload == 1 ? NP_CAPACITY_FULL : NP_CAPACITY_OFF;
     s->unmetered = metering == 1;
     if (s->unmetered) s->capacity_payload = NP_CAPACITY_OFF;
-    if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) || read_protocol(s, c, e) || read_memory(s, c, e)) return -1;
+    if (read_sizes(s, c, e) || read_auth(s, c, e) || read_limits(s, c, e) || read_compatibility(s, c, e) ||
+        read_protocol(s, c, e) || read_memory(s, c, e))
+        return -1;
     if (!*c->values[CONFIG_DATA_DIR]) return err_set(e, ERR_CONFIG, "--data-dir must not be empty");
     s->data_dir = strcmp(c->values[CONFIG_DATA_DIR], ":memory:") ? c->values[CONFIG_DATA_DIR] : NULL;
     const char *account = c->values[CONFIG_ACCOUNT];

@@ -32,7 +32,8 @@ void peers_following(const char *listen_address, uint32_t i, char out[ADDRESS_TE
 
 struct object_kind; /* object_kind.h */
 
-/* Quotas of Amazon Keyspaces that are settings; 0: none. Units a second that tables may be provisioned with are by enum schema_capacity_kind. */
+/* Quotas of Amazon Keyspaces that are settings; 0: none. Units a second that tables may be
+ * provisioned with are by enum schema_capacity_kind. */
 struct catalog_quota {
     int64_t table_units[2], account_units[2]; /* one table; all together */
     int64_t types, type_depth;                /* user types in all keyspaces; levels of one within another */
@@ -120,7 +121,7 @@ struct catalog_change {
     bool conditional;            /* IF NOT EXISTS, IF EXISTS: finding it already so is no error */
     bool column_conditional;     /* ALTER TABLE and TYPE: IF NOT EXISTS and IF EXISTS of columns and fields */
     int8_t durable_writes;       /* keyspaces: 0, 1, or -1: default, unchanged */
-    bool client_timestamps;      /* keyspaces: their tables get client-side timestamps, when there are several Regions */
+    bool client_timestamps; /* keyspaces: their tables get client-side timestamps, when there are several Regions */
     uint32_t n_replication;      /* keyspaces: 'class' first; 0: unchanged */
     const struct schema_option *replication;
     bool has_id; /* CREATE TABLE WITH ID */

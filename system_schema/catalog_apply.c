@@ -158,23 +158,29 @@ static int check_regions(struct apply *a, const struct schema_keyspace *ks) {
     for (uint32_t i = 1; i <= n && fits; i++) fits = strcmp(ks->replication[i].value, "3") == 0;
     if (!fits && compat_refuse(&a->compat, REFUSE_REGIONS, a->err)) return -1;
     for (uint32_t i = 1; i <= n; i++)
-        if (!quota_is_region(ks->replication[i].name) && compat_refuse(&a->compat, REFUSE_REGION_NAME, a->err, ks->replication[i].name)) return -1;
+        if (!quota_is_region(ks->replication[i].name) &&
+            compat_refuse(&a->compat, REFUSE_REGION_NAME, a->err, ks->replication[i].name))
+            return -1;
     return 0;
 }
 
 static int check_timestamps(struct apply *a, const struct entry *ks) {
     for (uint32_t i = 0; i < a->c->n_entries && !a->change->client_timestamps; i++) {
         const struct entry *x = a->c->entries[i];
-        if (x->kind != &table_kind || x->keyspace_id != ks->id || x->status == SCHEMA_DELETING || entry_is_gone(x)) continue;
+        if (x->kind != &table_kind || x->keyspace_id != ks->id || x->status == SCHEMA_DELETING || entry_is_gone(x))
+            continue;
         const struct schema_table *t = apply_definition(a, x);
         if (!t) return -1;
-        if (!schema_has_client_timestamps(t)) return compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, x->name);
+        if (!schema_has_client_timestamps(t))
+            return compat_refuse(&a->compat, REFUSE_REGION_TIMESTAMPS, a->err, x->name);
     }
     return 0;
 }
 
-/* -1: Keyspaces adds Regions to a keyspace, whose tables then need client-side timestamps, and takes none away. */
-static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before, const struct schema_keyspace *ks) {
+/* -1: Keyspaces adds Regions to a keyspace, whose tables then need client-side timestamps, and
+ * takes none away. */
+static int check_new_regions(struct apply *a, const struct entry *x, const struct schema_keyspace *before,
+                             const struct schema_keyspace *ks) {
     if (a->compat.mode == COMPAT_OFF) return 0;
     if (schema_regions(before) < 2) return schema_regions(ks) < 2 ? 0 : check_timestamps(a, x);
     for (uint32_t i = 1; i < before->n_replication; i++) {
@@ -199,7 +205,8 @@ static int create_keyspace(struct apply *a) {
     if (replication_check(a->c, ch->keyspace, ch->n_replication, ch->replication, &a->arena, &ks, a->err)) return -1;
     if (check_regions(a, &ks) || apply_merge_options(a, 0, NULL, &ks.n_options, &ks.options)) return -1;
     uint32_t id;
-    if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err)) return -1;
+    if (apply_check_number(a, &keyspace_kind, REFUSE_KEYSPACES, QUOTA_KEYSPACES) || entry_next_id(a->c, &id, a->err))
+        return -1;
     struct entry *x = entry_add(a->c, &keyspace_kind, id, 0, ch->keyspace, a->err);
     if (!x) return -1;
     a->subject = x;
@@ -364,7 +371,9 @@ static int stamp_settings(struct apply *a, const struct schema_table *before, st
     if (before) schema_capacity(before, &was);
     if (mode && strcmp(mode, "PAY_PER_REQUEST") == 0) {
         bool stays = before && was.mode == SCHEMA_ON_DEMAND;
-        if (apply_set_option(a, parts, since_name, arena_printf(&a->arena, "%lld", (long long)(stays ? was.on_demand_since_ms : now)))) return -1;
+        if (apply_set_option(a, parts, since_name,
+                             arena_printf(&a->arena, "%lld", (long long)(stays ? was.on_demand_since_ms : now))))
+            return -1;
     }
     bool starts = cdc && strcmp(cdc, "true") == 0 && !(had && strcmp(had, "true") == 0);
     return starts && a->c->mode == MODE_KEYSPACES ? apply_set_option(a, parts, "stream.label", label_of(a, now)) : 0;
@@ -425,7 +434,9 @@ int apply_check_table_name(struct apply *a, const struct entry *ks) {
 
 int apply_begin_create_table(struct apply *a, const struct entry *ks, struct table_parts *parts, struct schema_table *t) {
     drop_pointless(a->change, parts);
-    if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) || apply_check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES)) return -1;
+    if (stamp_settings(a, NULL, parts) || check_schema_bytes(a, parts) ||
+        apply_check_number(a, &table_kind, REFUSE_TABLES, QUOTA_TABLES))
+        return -1;
     if (table_assemble(&a->arena, parts, t, a->err) || check_settings(a, ks, t, NULL) || apply_check_capacity(a, NULL, t, NULL)) return -1;
     return apply_begin_create(a, &table_kind, ks, t);
 }

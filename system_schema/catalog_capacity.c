@@ -1,9 +1,12 @@
-/* How much a table, and all tables together, may be provisioned with, and how often: quotas of Amazon Keyspaces. An account can have those of units raised
- * (limits/limit.def has them, --limit-values sets others). What a table has already it keeps.
+/* How much a table, and all tables together, may be provisioned with, and how often: quotas of Amazon
+ * Keyspaces. An account can have those of units raised (limits/limit.def has them, --limit-values sets
+ * others). What a table has already it keeps.
  *
  * What a change of capacity depends on is kept in options of the table that no client is shown:
- *   capacity.on_demand_ms   when the table became on-demand last, in milliseconds since 1970; of a table that is provisioned now
- *   capacity.decreases      "DAY COUNT LAST": the day (since 1970, UTC) of the last decrease, how many there were on it, and its milliseconds */
+ *   capacity.on_demand_ms   when the table became on-demand last, in milliseconds since 1970; of a
+ *                           table that is provisioned now
+ *   capacity.decreases      "DAY COUNT LAST": the day (since 1970, UTC) of the last decrease, how many
+ *                           decreases there were on it, and the milliseconds of the last */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +69,9 @@ static int check(struct apply *a, const struct entry *x, const struct schema_tab
     if (exceeds && compat_refuse(&a->compat, REFUSE_TABLE_CAPACITY, a->err, (long long)q->table_units[of], w->name, (long long)most)) return -1;
     int64_t warm = number_of(t, w->warm);
     bool too_warm = q->table_units[of] && warm > q->table_units[of] && warm > number_of(before, w->warm);
-    if (too_warm && compat_refuse(&a->compat, REFUSE_WARM_THROUGHPUT, a->err, (long long)q->table_units[of], w->name, (long long)warm)) return -1;
+    if (too_warm && compat_refuse(&a->compat, REFUSE_WARM_THROUGHPUT, a->err, (long long)q->table_units[of], w->name,
+                                  (long long)warm))
+        return -1;
     if (!q->account_units[of] || units <= provisioned(before, of)) return 0;
     int64_t all = units + of_others(a->c, x, of);
     if (all <= q->account_units[of]) return 0;
@@ -101,14 +106,16 @@ static int check_switch(struct apply *a, const struct schema_table *before, int6
     return compat_refuse(&a->compat, REFUSE_MODE_SWITCH, a->err);
 }
 
-static int note_decrease(struct apply *a, const struct schema_table *before, struct table_parts *parts, int64_t now_ms) {
+static int note_decrease(struct apply *a, const struct schema_table *before, struct table_parts *parts,
+                         int64_t now_ms) {
     const char *text = option_find(before->options, before->n_options, decreases_name);
     int64_t day = 0, n = 0, last_ms = 0, today = now_ms / (24 * 3600 * 1000LL);
     if (text && sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNd64, &day, &n, &last_ms) != 3) n = 0;
     if (day != today) n = 0;
     bool early = n >= QUOTA_DECREASES && now_ms - last_ms < QUOTA_DECREASE_PAUSE_SECONDS * 1000LL;
     if (early && compat_refuse(&a->compat, REFUSE_DECREASES, a->err, (int)n, QUOTA_DECREASES)) return -1;
-    return apply_set_option(a, parts, decreases_name, arena_printf(&a->arena, "%" PRId64 " %" PRId64 " %" PRId64, today, n + 1, now_ms));
+    return apply_set_option(a, parts, decreases_name,
+                            arena_printf(&a->arena, "%" PRId64 " %" PRId64 " %" PRId64, today, n + 1, now_ms));
 }
 
 int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_parts *parts) {

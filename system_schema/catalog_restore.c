@@ -18,7 +18,8 @@ static bool is_of_now(const char *option) {
 
 /* What a stream is of, and what is told of a table, is not the new table's. */
 static bool is_of_neither(const char *option) {
-    return !strncmp(option, "tags.", 5) || !strncmp(option, "stream.", 7) || !strncmp(option, "capacity.", 9) || !strncmp(option, "custom_properties.cdc_specification.", 36) || !strcmp(option, "cdc");
+    return !strncmp(option, "tags.", 5) || !strncmp(option, "stream.", 7) || !strncmp(option, "capacity.", 9) ||
+           !strncmp(option, "custom_properties.cdc_specification.", 36) || !strcmp(option, "cdc");
 }
 
 static const struct schema_option *options_of(struct apply *a, const struct schema_table *then, const struct schema_table *now, uint32_t *n) {

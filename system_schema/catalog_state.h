@@ -241,7 +241,8 @@ int apply_begin_drop(struct apply *a, struct entry *x);
 
 /* -1: the table (x NULL: a new one; before: as it was, or NULL) would be provisioned with more than a quota allows. */
 int apply_check_capacity(struct apply *a, const struct entry *x, const struct schema_table *t, const struct schema_table *before);
-/* Of an ALTER TABLE: notes in the options of parts what later changes of capacity depend on. -1: the change comes too early. */
+/* Of an ALTER TABLE: notes in the options of parts what later changes of capacity depend on. -1:
+ * the change comes too early. */
 int apply_note_capacity(struct apply *a, const struct schema_table *before, struct table_parts *parts) MUST_CHECK;
 
 /* ---- catalog_restore.c ---- */

@@ -60,8 +60,12 @@ static int check_quotas(struct apply *a, const struct schema_type *t) {
     const struct catalog_quota *q = &a->c->quota;
     int32_t depth = type_nesting(t->type);
     if (a->compat.mode == COMPAT_OFF) return 0;
-    if (q->type_depth && depth > q->type_depth && compat_refuse(&a->compat, REFUSE_TYPE_DEPTH, a->err, (int)depth, (int)q->type_depth)) return -1;
-    return q->types ? apply_check_number(a, &type_kind, REFUSE_TYPES, q->types < UINT32_MAX ? (uint32_t)q->types : UINT32_MAX) : 0;
+    if (q->type_depth && depth > q->type_depth &&
+        compat_refuse(&a->compat, REFUSE_TYPE_DEPTH, a->err, (int)depth, (int)q->type_depth))
+        return -1;
+    return q->types ? apply_check_number(a, &type_kind, REFUSE_TYPES,
+                                         q->types < UINT32_MAX ? (uint32_t)q->types : UINT32_MAX)
+                    : 0;
 }
 
 int apply_create_type(struct apply *a) {

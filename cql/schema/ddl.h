@@ -60,7 +60,13 @@ int tags_check(struct compile *c, const struct option_list *l, uint32_t first) M
 /* An ALTER TABLE changes one setting. */
 int settings_refuse_several(struct compile *c, const struct option_list *l) MUST_CHECK;
 
-enum compaction_strategy { COMPACTION_STCS = 1, COMPACTION_LCS = 2, COMPACTION_TWCS = 4, COMPACTION_UCS = 8, COMPACTION_DTCS = 16 };
+enum compaction_strategy {
+    COMPACTION_STCS = 1,
+    COMPACTION_LCS = 2,
+    COMPACTION_TWCS = 4,
+    COMPACTION_UCS = 8,
+    COMPACTION_DTCS = 16
+};
 /* The values of the sub-options, named "compaction.x"; ERR_CONFIG (ddl_compaction.c). */
 int compaction_check(struct compile *c, enum compaction_strategy strategy, const struct option_list *given) MUST_CHECK;
 

@@ -72,21 +72,27 @@ struct strategy {
 #define THRESHOLDS "min_threshold", "max_threshold"
 
 static const struct strategy strategies[] = {
-    {"SizeTieredCompactionStrategy", COMPACTION_STCS, {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size"}},
-    {"LeveledCompactionStrategy", COMPACTION_LCS, {COMMON_OPTIONS, THRESHOLDS, "sstable_size_in_mb", "fanout_size", "single_sstable_uplevel"}},
+    {"SizeTieredCompactionStrategy",
+     COMPACTION_STCS,
+     {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size"}},
+    {"LeveledCompactionStrategy",
+     COMPACTION_LCS,
+     {COMMON_OPTIONS, THRESHOLDS, "sstable_size_in_mb", "fanout_size", "single_sstable_uplevel"}},
     {"TimeWindowCompactionStrategy",
      COMPACTION_TWCS,
-     {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "compaction_window_unit", "compaction_window_size",
-      "timestamp_resolution", "expired_sstable_check_frequency_seconds", "unsafe_aggressive_sstable_expiration"}},
+     {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "compaction_window_unit",
+      "compaction_window_size", "timestamp_resolution", "expired_sstable_check_frequency_seconds",
+      "unsafe_aggressive_sstable_expiration"}},
     {"DateTieredCompactionStrategy",
      COMPACTION_DTCS,
-     {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "base_time_seconds", "max_sstable_age_days",
-      "max_window_size_seconds", "timestamp_resolution", "expired_sstable_check_frequency_seconds"}},
+     {COMMON_OPTIONS, THRESHOLDS, "bucket_low", "bucket_high", "min_sstable_size", "base_time_seconds",
+      "max_sstable_age_days", "max_window_size_seconds", "timestamp_resolution",
+      "expired_sstable_check_frequency_seconds"}},
     {"UnifiedCompactionStrategy",
      COMPACTION_UCS,
-     {COMMON_OPTIONS, "scaling_parameters", "target_sstable_size", "base_shard_count", "min_sstable_size", "sstable_growth",
-      "flush_size_override", "max_sstables_to_compact", "expired_sstable_check_frequency_seconds", "unsafe_aggressive_sstable_expiration",
-      "overlap_inclusion_method"}},
+     {COMMON_OPTIONS, "scaling_parameters", "target_sstable_size", "base_shard_count", "min_sstable_size",
+      "sstable_growth", "flush_size_override", "max_sstables_to_compact", "expired_sstable_check_frequency_seconds",
+      "unsafe_aggressive_sstable_expiration", "overlap_inclusion_method"}},
 };
 
 static int parse_threshold(struct compile *c, const char *name, const char *text, long *out) {
@@ -110,7 +116,8 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct schema_option *)a)->name, ((const struct schema_option *)b)->name);
 }
 
-/* Of Cassandra 3.11 and 5.0 each has a strategy that the other does not: keyspaces mode takes both, and refuses the newer one where it is strict. */
+/* Of Cassandra 3.11 and 5.0 each has a strategy that the other does not: keyspaces mode takes both,
+ * and refuses the newer one where it is strict. */
 static const struct strategy *find_strategy(struct compile *c, const char *bare, const char *full) {
     const struct strategy *s = NULL;
     for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
@@ -183,7 +190,8 @@ static int check_compressor(struct compile *c, const struct option_list *given) 
 /* Names of Cassandra 3.11 that 5.0 does not know, and what replaced them; NULL: nothing did. */
 static const struct old_option {
     const char *name, *now;
-} old_compression_options[] = {{"sstable_compression", "class"}, {"chunk_length_kb", "chunk_length_in_kb"}, {"crc_check_chance", NULL}};
+} old_compression_options[] = {
+    {"sstable_compression", "class"}, {"chunk_length_kb", "chunk_length_in_kb"}, {"crc_check_chance", NULL}};
 
 static const struct old_option *find_old_option(const struct compile *c, const char *key) {
     for (size_t i = 0; i < ARRAY_LEN(old_compression_options) && !c->schema->cassandra_mode; i++)
@@ -204,7 +212,8 @@ static const char *get_either(const struct compile *c, const struct option_list 
 /* An empty name of a class is 3.11's way to turn compression off. */
 static bool turns_off(const struct compile *c, const struct option_list *given, const char *class) {
     const char *enabled = get(given, "enabled");
-    return given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) || (class && !*class && !c->schema->cassandra_mode);
+    return given->n == 0 || (enabled && strcasecmp(enabled, "false") == 0) ||
+           (class && !*class && !c->schema->cassandra_mode);
 }
 
 static int refuse_newer_compressor(struct compile *c, const char *bare, const char *full) {
@@ -233,7 +242,8 @@ static int settle_compression(struct compile *c, struct option_list *given, stru
         const char *key = strchr(given->items[i].name, '.') + 1;
         const struct old_option *old = find_old_option(c, key);
         if (old && old->now) continue;
-        if (!old && !one_of(key, compression_options)) return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
+        if (!old && !one_of(key, compression_options))
+            return err_set(c->err, ERR_CONFIG, "Unknown compression options %s", key);
         if (refuse_newer_option(c, key)) return -1;
         bool done = strcmp(key, "class") == 0 || strcmp(key, "chunk_length_in_kb") == 0 || strcmp(key, "enabled") == 0;
         if (!done && put(c, out, "compression", key, given->items[i].value)) return -1;

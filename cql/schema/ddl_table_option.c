@@ -220,8 +220,9 @@ static int read_kind(struct compile *c, const struct ast_prop *prop, struct opti
     return !text || check_kind(c, o, text) || (o->kind == OPTION_TEXT && !settle_text(c, o->name, text)) ? -1 : 0;
 }
 
-/* Sub-options and policies are read where the kinds are, so that their errors come before the table's existence. What Keyspaces refuses is
- * asked once, when the options are taken (table_props_options): a report counts one use of it. */
+/* Sub-options and policies are read where the kinds are, so that their errors come before the
+ * table's existence. What Keyspaces refuses is asked once, when the options are taken
+ * (table_props_options): a report counts one use of it. */
 int table_props_kinds(struct compile *c, const struct ast_props *p) {
     struct option_list *scratch = ARENA_NEW(c->arena, struct option_list);
     enum compat_mode mode = c->compat.mode;
@@ -231,7 +232,8 @@ int table_props_kinds(struct compile *c, const struct ast_props *p) {
     scratch->err = c->err;
     for (size_t place = 0; place <= ARRAY_LEN(reading_order); place++)
         for (uint32_t i = 0; i < p->n; i++)
-            if (!c->err->set && place_in(reading_order, ARRAY_LEN(reading_order), p->props[i].name) == place) (void)read_kind(c, &p->props[i], scratch);
+            if (!c->err->set && place_in(reading_order, ARRAY_LEN(reading_order), p->props[i].name) == place)
+                (void)read_kind(c, &p->props[i], scratch);
     c->compat.mode = mode;
     return c->err->set ? -1 : 0;
 }

@@ -50,14 +50,16 @@ static int take_tags(struct compile *c, const struct ast_prop_value *v, struct c
     return 0;
 }
 
-/* They are the tables' as soon as the keyspace has several Regions (schema_has_client_timestamps); there is no turning them off. */
+/* They are the tables' as soon as the keyspace has several Regions (schema_has_client_timestamps);
+ * there is no turning them off. */
 static int take_timestamps(struct compile *c, const struct ast_prop_value *v, struct catalog_change *change) {
     struct option_list *l = ARENA_NEW(c->arena, struct option_list);
     if (!l) return err_nomem(c->err);
     l->arena = c->arena;
     l->err = c->err;
     if (prop_map(c, "client_side_timestamps", v, false, l)) return -1;
-    bool enabled = l->n == 1 && !strcmp(l->items[0].name, "client_side_timestamps.status") && !strcasecmp(l->items[0].value, "ENABLED");
+    bool enabled = l->n == 1 && !strcmp(l->items[0].name, "client_side_timestamps.status") &&
+                   !strcasecmp(l->items[0].value, "ENABLED");
     if (!enabled) return err_invalid(c->err, "The status of client_side_timestamps must be ENABLED");
     change->client_timestamps = true;
     return 0;
@@ -82,8 +84,11 @@ static int check_known(struct compile *c, const struct ast_props *p) {
 
 /* What is looked at before the keyspace is: names, and how it is replicated. */
 static int take_first(struct compile *c, const struct ast_props *p, struct catalog_change *change) {
-    const struct ast_prop *replication = prop_of(p, "replication"), *tags = prop_of(p, "tags"), *timestamps = prop_of(p, "client_side_timestamps");
-    if (check_known(c, p) || (timestamps && take_timestamps(c, timestamps->value, change)) || (replication && take_replication(c, replication->value, change))) return -1;
+    const struct ast_prop *replication = prop_of(p, "replication"), *tags = prop_of(p, "tags"),
+                          *timestamps = prop_of(p, "client_side_timestamps");
+    if (check_known(c, p) || (timestamps && take_timestamps(c, timestamps->value, change)) ||
+        (replication && take_replication(c, replication->value, change)))
+        return -1;
     return tags ? take_tags(c, tags->value, change) : 0;
 }
 

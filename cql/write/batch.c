@@ -77,7 +77,8 @@ static int batch_compile(struct compile *c, const struct ast_stmt *stmt, struct 
     }
     out->plan = p;
     note_partition_key(out, p, &traits);
-    bool spans = p->batch.kind == BATCH_LOGGED && !c->schema->cassandra_mode && c->compat.mode != COMPAT_OFF; /* as write_rules_spans says */
+    bool spans = p->batch.kind == BATCH_LOGGED && !c->schema->cassandra_mode &&
+                 c->compat.mode != COMPAT_OFF; /* as write_rules_spans says */
     if (check(&traits, p->batch.kind, p->batch.timestamp, c->err) || refuse_tables(&traits, spans, c->err)) return -1;
     for (uint32_t i = 0; i < p->n; i++)
         if (modify_check_counter(modify_plan_of(p->statements[i]), c->err)) return -1;
@@ -92,7 +93,9 @@ enum cql_outcome batch_run(struct cql_request *r, const struct write_batch *batc
     if (n == 0) return CQL_DONE;
     for (uint32_t i = 0; i < n; i++) traits_add(&traits, modify_plan_of(items[i].statement));
     bool spans = write_rules_spans(r, batch->kind);
-    if (check(&traits, batch->kind, batch->timestamp, r->err) || refuse_tables(&traits, spans, r->err) || write_rules_batch(r, batch->kind, items, n)) return CQL_FAILED;
+    if (check(&traits, batch->kind, batch->timestamp, r->err) || refuse_tables(&traits, spans, r->err) ||
+        write_rules_batch(r, batch->kind, items, n))
+        return CQL_FAILED;
     const struct schema_table *t = modify_plan_of(items[0].statement)->table;
     r->cost->keyspace = t->keyspace->name;
     r->cost->table = t->name;

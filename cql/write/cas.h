@@ -1,5 +1,5 @@
-/* Compare and set within one partition: the conditions of one statement or of a batch, decided together, and their answer. A batch of several
- * partitions has one for each.
+/* Compare and set within one partition: the conditions of one statement or of a batch, decided
+ * together, and their answer. A batch of several partitions has one for each.
  *
  * Life: cas_init, cas_add for every statement, cas_check_elements; with the partition locked cas_check reads the rows and decides,
  * cas_answer gives the sink [applied] and, when it is false, the rows as they are. Everything lives in the request's arena.
@@ -52,5 +52,6 @@ int cas_refused(struct cas *c, const struct modify_write *w, const struct eng_ro
 /* After cas_check: raises *newest to the newest timestamp that the rows of the write have, so that it takes effect on them. */
 int cas_newest(const struct cas *c, const struct modify_write *w, int64_t *newest) MUST_CHECK;
 int cas_answer(struct cas *c, bool applied) MUST_CHECK;
-/* [applied] without rows: of a batch of several partitions, of which AWS does not say what else it shows. */
+/* [applied] without rows: of a batch of several partitions, of which AWS does not say what else it
+ * shows. */
 int cas_answer_alone(struct cas *c, bool applied) MUST_CHECK;

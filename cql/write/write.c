@@ -68,8 +68,9 @@ static bool is_of_first(const struct write *w, uint32_t i) {
     return a->table == b->table && slice_eq(a->key, b->key);
 }
 
-/* A conditional write is of one partition and names its rows one by one, as do all statements of a conditional batch; on Amazon Keyspaces a
- * logged one spans partitions and tables (https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html). */
+/* A conditional write is of one partition and names its rows one by one, as do all statements of a
+ * conditional batch; on Amazon Keyspaces a logged one spans partitions and tables
+ * (https://docs.aws.amazon.com/keyspaces/latest/devguide/batchStatements.html). */
 static int check_rows(const struct write *w, uint32_t i) {
     const struct where_plan *where = w->writes[i].plan->where;
     const char *what = w->writes[i].plan->kind == OP_DELETE ? "deletions" : "updates";
@@ -77,7 +78,8 @@ static int check_rows(const struct write *w, uint32_t i) {
         return w->batch ? err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions (you cannot use IN on the partition key)")
                         : err_invalid(w->r->err, "IN on the partition key is not supported with conditional %s", what);
     bool spans = w->batch && write_rules_spans(w->r, w->batch->kind);
-    if (!is_of_first(w, i) && !spans) return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
+    if (!is_of_first(w, i) && !spans)
+        return err_invalid(w->r->err, "Batch with conditions cannot span multiple partitions");
     if (where && where->clustering_in) return err_invalid(w->r->err, "IN on the clustering key columns is not supported with conditional %s", what);
     return 0;
 }

@@ -24,7 +24,8 @@ static int check_items(struct cql_request *r, enum ast_batch_kind kind, const st
     for (uint32_t i = 0; i < n; i++) {
         const struct modify_plan *p = modify_plan_of(items[i].statement);
         struct compat k = compat_in(r, &items[i].statement->compat);
-        if (kind != BATCH_LOGGED && p->table->object != first && compat_refuse(&k, REFUSE_UNLOGGED_TABLES, r->err)) return -1;
+        if (kind != BATCH_LOGGED && p->table->object != first && compat_refuse(&k, REFUSE_UNLOGGED_TABLES, r->err))
+            return -1;
         if (kind != BATCH_LOGGED && p->conditional && compat_refuse(&k, REFUSE_BATCH_CONDITION, r->err)) return -1;
         if (kind == BATCH_LOGGED && is_range(p) && compat_refuse(&k, REFUSE_BATCH_RANGE, r->err)) return -1;
     }

@@ -10,7 +10,8 @@
 
 static inline bool write_rules_on(const struct cql_request *r) { return r->db->options.compat.mode != COMPAT_OFF; }
 
-/* A conditional batch of that kind may span partitions and tables: where Keyspaces' rules are asked, in keyspaces mode. */
+/* A conditional batch of that kind may span partitions and tables: where Keyspaces' rules are
+ * asked, in keyspaces mode. */
 static inline bool write_rules_spans(const struct cql_request *r, enum ast_batch_kind kind) {
     return kind == BATCH_LOGGED && r->db->options.mode == MODE_KEYSPACES && write_rules_on(r);
 }

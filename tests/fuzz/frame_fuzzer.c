@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void envelopes(struct slice in, struct err *e) {
     struct np_envelope env;
-    for (ssize_t n; (n = np_envelope_decode(in, NP_VERSION_MAX, 1 << 16, &env, e)) > 0; in = slice_of(in.p + n, in.n - (size_t)n))
+    for (ssize_t n; (n = np_envelope_decode(in, NP_VERSION_MAX, 1 << 16, &env, e)) > 0;
+         in = slice_of(in.p + n, in.n - (size_t)n))
         if (env.body.n > in.n) abort();
 }
 

@@ -9,7 +9,7 @@ from tally_server import Server
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """Keyspaces mode, the default; one for the module. It offers v5, too, so that what it charges is seen in every version of the protocol."""
+    """Keyspaces mode, the default; one for the module. v5 is offered, too: charges are tested in every version."""
     s = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "100", "--protocol", "5").start()
     yield s
     assert s.alive(), f"tallyd died:\n{s.log_tail()}"

@@ -91,7 +91,8 @@ def record(folder, *flags, version=4, steps=250, seed=1):
     """A capture of a random workload from a server's first moment on; and what the server charged for it."""
     folder.mkdir(exist_ok=True)
     path = folder / "all.tcap"
-    server = Server(folder, "--ddl-delay", "100", "--capture", path, "--compatibility", "strict", "--protocol", "5", *flags).start()  # both are captured
+    server = Server(folder, "--ddl-delay", "100", "--capture", path, "--compatibility", "strict",
+                    "--protocol", "5", *flags).start()  # workloads of v4 and of v5 are captured
     with server.cluster(protocol_version=version) as cluster:
         session = cluster.connect()
         make_schema(session)

@@ -17,7 +17,8 @@ POLICY = "'scaling_policy': {'target_tracking_scaling_policy_configuration': {%s
 def started(tmp_path_factory):
     from tally_server import Server
 
-    server = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "none", "--datacenter", "eu-west-1", "--compatibility", "strict", "--control", "on").start()
+    server = Server(tmp_path_factory.mktemp("server"), "--ddl-delay", "none", "--datacenter", "eu-west-1",
+                    "--compatibility", "strict", "--control", "on").start()
     cluster = server.cluster(schema_metadata_enabled=False)
     session = cluster.connect()
     create_keyspace(session, "k")

@@ -110,7 +110,7 @@ def test_batches_of_the_protocol_have_the_limits_of_batches_in_text(session):
 
 
 def test_a_conditional_logged_batch_spans_partitions_and_tables(session):
-    """As AWS's page has it: conditions are allowed, several tables are, and a condition that does not hold fails the batch."""
+    """As AWS's page has it: conditions and several tables are allowed, and a condition that does not hold fails all."""
     for name in ("spanned", "spanned_too"):
         create_table(session, KEYSPACE, name, "p int, c int, v int, PRIMARY KEY (p, c)")
     one, two = f"{KEYSPACE}.spanned", f"{KEYSPACE}.spanned_too"
@@ -121,15 +121,18 @@ def test_a_conditional_logged_batch_spans_partitions_and_tables(session):
     def rows():
         return sorted(tuple(r) for t in (one, two) for r in session.execute(f"SELECT p, c, v FROM {t}"))
 
-    first = (f"INSERT INTO {one} (p, c, v) VALUES (1, 1, 1) IF NOT EXISTS", f"INSERT INTO {one} (p, c, v) VALUES (2, 1, 2)",
+    first = (f"INSERT INTO {one} (p, c, v) VALUES (1, 1, 1) IF NOT EXISTS",
+             f"INSERT INTO {one} (p, c, v) VALUES (2, 1, 2)",
              f"INSERT INTO {two} (p, c, v) VALUES (1, 1, 3) IF NOT EXISTS")
     assert run(*first) == [(True,)]
     assert rows() == [(1, 1, 1), (1, 1, 3), (2, 1, 2)]
-    assert run(f"INSERT INTO {one} (p, c, v) VALUES (3, 1, 9) IF NOT EXISTS", f"UPDATE {two} SET v = 9 WHERE p = 1 AND c = 1 IF v = 4") == [(False,)]
+    assert run(f"INSERT INTO {one} (p, c, v) VALUES (3, 1, 9) IF NOT EXISTS",
+               f"UPDATE {two} SET v = 9 WHERE p = 1 AND c = 1 IF v = 4") == [(False,)]
     assert run(f"UPDATE {one} SET v = 9 WHERE p = 1 AND c = 1", f"DELETE FROM {one} WHERE p = 2 AND c = 1 IF EXISTS",
                f"DELETE FROM {one} WHERE p = 5 AND c = 1 IF EXISTS") == [(False,)]
     assert rows() == [(1, 1, 1), (1, 1, 3), (2, 1, 2)]
-    assert run(f"UPDATE {one} SET v = 10 WHERE p = 1 AND c = 1 IF v = 1", f"DELETE FROM {one} WHERE p = 2 AND c = 1 IF v > 1",
+    assert run(f"UPDATE {one} SET v = 10 WHERE p = 1 AND c = 1 IF v = 1",
+               f"DELETE FROM {one} WHERE p = 2 AND c = 1 IF v > 1",
                f"UPDATE {two} SET v = 30 WHERE p = 1 AND c = 1 IF v = 3") == [(True,)]
     assert rows() == [(1, 1, 10), (1, 1, 30)]
     assert run(f"UPDATE {one} SET v = 11 WHERE p = 1 AND c = 1 IF v = 1") == [(False, 1, 1, 10)]
@@ -243,10 +246,10 @@ def test_quotas_of_capacity_are_settings(tmp_path):
 
 NOON = datetime(2026, 5, 6, 12)
 ON_DEMAND = "WITH CUSTOM_PROPERTIES = {'capacity_mode': {'throughput_mode': 'PAY_PER_REQUEST'}}"
-SWITCHED = ("A table can be switched from provisioned to on-demand capacity only once in 24 hours, and not within 24 hours of its creation as an "
-            "on-demand table. Wait, or provision more units meanwhile.")
-DECREASED = ("Provisioned capacity has been decreased %s times today (UTC), the last time less than an hour ago; 4 decreases a day and then one an "
-             "hour are allowed. Wait for an hour.")
+SWITCHED = ("A table can be switched from provisioned to on-demand capacity only once in 24 hours, and not within 24 "
+            "hours of its creation as an on-demand table. Wait, or provision more units meanwhile.")
+DECREASED = ("Provisioned capacity has been decreased %s times today (UTC), the last time less than an hour ago; 4 "
+             "decreases a day and then one an hour are allowed. Wait for an hour.")
 
 
 @pytest.fixture
@@ -286,7 +289,8 @@ def test_provisioned_to_on_demand_once_in_24_hours(timed):
         refused(session, f"ALTER TABLE k.guilty {ON_DEMAND}", SWITCHED)
         set_clock(session, state="frozen", now=NOON + timedelta(hours=48))
         session.execute(f"ALTER TABLE k.guilty {ON_DEMAND}")
-        shown = session.execute("SELECT custom_properties FROM system_schema_mcs.tables WHERE keyspace_name = 'k' AND table_name = 'guilty'").one()[0]
+        shown = session.execute("SELECT custom_properties FROM system_schema_mcs.tables "
+                                "WHERE keyspace_name = 'k' AND table_name = 'guilty'").one()[0]
         assert sorted(shown["capacity_mode"]) == ["last_update_to_pay_per_request_timestamp", "throughput_mode"]
 
 
@@ -322,8 +326,9 @@ def test_a_region_is_added_to_tables_with_client_side_timestamps(timed):
         session.execute(f"CREATE TABLE k.{name} (p int PRIMARY KEY) {options}")
         await_active(session, "k", name)
     add = f"ALTER KEYSPACE k WITH replication = {several('us-east-1', 'eu-west-1')}"
-    refused(session, add, "The table without has no client-side timestamps, which the tables of a keyspace of several Regions need. "
-                          "Turn them on with the same statement: AND CLIENT_SIDE_TIMESTAMPS = {'status': 'ENABLED'}.")
+    refused(session, add, "The table without has no client-side timestamps, which the tables of a keyspace of several "
+                          "Regions need. Turn them on with the same statement: "
+                          "AND CLIENT_SIDE_TIMESTAMPS = {'status': 'ENABLED'}.")
     session.execute(f"ALTER TABLE k.without {timestamps}")
     session.execute(add)
     create_keyspace(session, "at_once")
@@ -331,17 +336,20 @@ def test_a_region_is_added_to_tables_with_client_side_timestamps(timed):
     await_active(session, "at_once", "t")
     with pytest.raises(InvalidRequest, match="status of client_side_timestamps must be ENABLED"):
         session.execute(f"{add} AND CLIENT_SIDE_TIMESTAMPS = {{'status': 'off'}}")
-    session.execute(f"{add.replace('KEYSPACE k', 'KEYSPACE at_once')} AND CLIENT_SIDE_TIMESTAMPS = {{'status': 'ENABLED'}}")
-    session.execute("INSERT INTO at_once.t (p) VALUES (1) USING TIMESTAMP %s", (int(NOON.replace(tzinfo=timezone.utc).timestamp() * 1_000_000),))
+    add = add.replace("KEYSPACE k", "KEYSPACE at_once")
+    session.execute(f"{add} AND CLIENT_SIDE_TIMESTAMPS = {{'status': 'ENABLED'}}")
+    now_us = int(NOON.replace(tzinfo=timezone.utc).timestamp() * 1_000_000)
+    session.execute("INSERT INTO at_once.t (p) VALUES (1) USING TIMESTAMP %s", (now_us,))
 
 
 def test_no_region_is_taken_out_of_a_keyspace(timed):
     _, session, _ = timed
     session.execute(f"CREATE KEYSPACE three WITH replication = {several('us-east-1', 'eu-west-1', 'ap-east-1')}")
     words = "The Region %s cannot be removed from the keyspace. Create a keyspace without it, and its tables anew."
-    refused(session, f"ALTER KEYSPACE three WITH replication = {several('us-east-1', 'ap-east-1')}", words % "eu-west-1")
-    refused(session, "ALTER KEYSPACE three WITH replication = {'class': 'SingleRegionStrategy'}", words % "ap-east-1")
-    session.execute(f"ALTER KEYSPACE three WITH replication = {several('us-east-1', 'eu-west-1', 'ap-east-1', 'sa-east-1')}")
+    alter = "ALTER KEYSPACE three WITH replication = "
+    refused(session, alter + several("us-east-1", "ap-east-1"), words % "eu-west-1")
+    refused(session, alter + "{'class': 'SingleRegionStrategy'}", words % "ap-east-1")
+    session.execute(alter + several("us-east-1", "eu-west-1", "ap-east-1", "sa-east-1"))
 
 
 def test_quotas_of_user_types_are_settings(tmp_path):
@@ -356,9 +364,11 @@ def test_quotas_of_user_types_are_settings(tmp_path):
             session.execute("CREATE TYPE k.a (x int)")
             session.execute("CREATE TYPE k.b (x frozen<a>)")
             if flags:
-                refused(session, "CREATE TYPE k.c (x frozen<list<frozen<b>>>)", "User types are nested 3 deep; at most 2 levels are supported. Flatten the type.")
+                refused(session, "CREATE TYPE k.c (x frozen<list<frozen<b>>>)",
+                        "User types are nested 3 deep; at most 2 levels are supported. Flatten the type.")
                 session.execute("CREATE TYPE k.d (x frozen<a>)")
-                refused(session, "CREATE TYPE k.e (x int)", "The quota of 3 user types has been exceeded. Drop one, or ask AWS for a higher quota.")
+                refused(session, "CREATE TYPE k.e (x int)",
+                        "The quota of 3 user types has been exceeded. Drop one, or ask AWS for a higher quota.")
                 session.execute("DROP TYPE k.d")
                 session.execute("CREATE TYPE k.e (x int)")
             else:
@@ -368,7 +378,8 @@ def test_quotas_of_user_types_are_settings(tmp_path):
 
 
 def test_the_quota_of_logged_batches_with_static_columns_is_a_setting(tmp_path):
-    s = Server(tmp_path, "--compatibility", "strict", "--ddl-delay", "none", "--limit-values", "logged-batch-static=3").start()
+    flags = ("--compatibility", "strict", "--ddl-delay", "none", "--limit-values", "logged-batch-static=3")
+    s = Server(tmp_path, *flags).start()
     with s.cluster(schema_metadata_enabled=False) as cluster:
         session = cluster.connect()
         create_keyspace(session, "k")
@@ -380,7 +391,8 @@ def test_the_quota_of_logged_batches_with_static_columns_is_a_setting(tmp_path):
             return f"BEGIN BATCH {'; '.join(statements)}; APPLY BATCH"
 
         refused(session, batch(*rows, "UPDATE k.t SET s = 1 WHERE p = 1"),
-                "The logged batch with static columns has 4 statements; at most 3 are allowed. Split it into several batches.")
+                "The logged batch with static columns has 4 statements; at most 3 are allowed. "
+                "Split it into several batches.")
         assert list(session.execute("SELECT * FROM k.t")) == []
         session.execute(batch(*rows, "INSERT INTO k.t (p, c) VALUES (4, 4)"))
         session.execute(batch(*rows[:2], "UPDATE k.t SET s = 1 WHERE p = 1"))

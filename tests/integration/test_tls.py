@@ -19,7 +19,8 @@ from tally_server import ROOT, TALLY, certificates, create_keyspace, create_tabl
 def tls(new_server, tmp_path):
     """A server with a certificate of its own; (server, host, TLS port, certificate of who signed it)."""
     ca, flags = certificates(tmp_path / "certificates")
-    server = new_server(*flags, "--tls-port", "0", "--ddl-delay", "none", "--protocol", "5")  # segments of v5 over TLS are tested, too
+    # v5 is offered for its segments over TLS
+    server = new_server(*flags, "--tls-port", "0", "--ddl-delay", "none", "--protocol", "5")
     host, port = server.ready["tls"].rsplit(":", 1)
     return server, host, int(port), ca
 

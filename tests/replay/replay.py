@@ -65,7 +65,7 @@ def part(word):
 
 
 def lengthened(data, at, n):
-    """A length of an LZ4 sequence whose four bits are n, and where it ends: from 15 on bytes are added, and further ones while they are 255."""
+    """A length of an LZ4 sequence whose four bits are n, and where it ends: 15 adds a byte, and 255 a further one."""
     more = n == 15
     while more:
         n, more, at = n + data[at], data[at] == 255, at + 1

@@ -56,7 +56,8 @@ def tally(args):
         yield args.host, args.port
         return
     with tempfile.TemporaryDirectory(prefix="tally-conformance-") as folder:
-        server = Server(folder, "--mode", args.mode, "--ddl-delay", "none", "--protocol", "5", binary=args.server).start()
+        flags = ("--mode", args.mode, "--ddl-delay", "none", "--protocol", "5")  # cases of v5 run in both modes
+        server = Server(folder, *flags, binary=args.server).start()
         try:
             yield server.host, server.port
         finally:

@@ -113,8 +113,13 @@ static void open_store(struct harness *h) {
     *h = (struct harness){.clock = {.wall_us = fake_us, .mono_us = fake_us}, .now_us = 1000000000};
     current = h;
     struct eng_options eo = {.durability = ENG_NONE, .clock = &h->clock};
-    h->options = (struct np_options){.clock = &h->clock, .eng = eng_open(&eo, &e), .newest_version = NP_VERSION_MAX, .frame_max = 16 << 20, .handshake_us = 10000000,
-                                     .request_us = 5000000, .send_us = 5000000};
+    h->options = (struct np_options){.clock = &h->clock,
+                                     .eng = eng_open(&eo, &e),
+                                     .newest_version = NP_VERSION_MAX,
+                                     .frame_max = 16 << 20,
+                                     .handshake_us = 10000000,
+                                     .request_us = 5000000,
+                                     .send_us = 5000000};
     assert_non_null(h->options.eng);
 }
 

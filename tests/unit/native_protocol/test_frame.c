@@ -33,7 +33,8 @@ static void test_envelope_needs_more_at_every_cut(void **state) {
     struct err e = {0};
     struct np_envelope env;
     header(in, 3, NP_QUERY, 5);
-    for (size_t n = 0; n < sizeof(in); n++) assert_int_equal(np_envelope_decode(slice_of(in, n), NP_VERSION_MAX, 100, &env, &e), NP_NEED_MORE);
+    for (size_t n = 0; n < sizeof(in); n++)
+        assert_int_equal(np_envelope_decode(slice_of(in, n), NP_VERSION_MAX, 100, &env, &e), NP_NEED_MORE);
     assert_false(e.set);
 }
 
@@ -56,7 +57,8 @@ static void test_envelope_of_a_version_that_is_not_offered_is_refused(void **sta
             for (size_t n = 1; n <= sizeof(in); n++) {
                 struct err e = {0};
                 char words[128];
-                snprintf(words, sizeof(words), "Invalid or unsupported protocol version (%u); supported versions are (3/v3, 4/v4)", in[0]);
+                snprintf(words, sizeof(words),
+                         "Invalid or unsupported protocol version (%u); supported versions are (3/v3, 4/v4)", in[0]);
                 assert_int_equal(np_envelope_decode(slice_of(in, n), 4, 100, &env, &e), NP_BAD);
                 assert_string_equal(e.text, words);
             }
@@ -206,7 +208,9 @@ static void compress_small(enum np_compression how) {
     }
 }
 
-static void test_compress_small_bodies(void **state) { (void)state, compress_small(NP_COMPRESS_LZ4), compress_small(NP_COMPRESS_SNAPPY); }
+static void test_compress_small_bodies(void **state) {
+    (void)state, compress_small(NP_COMPRESS_LZ4), compress_small(NP_COMPRESS_SNAPPY);
+}
 
 static void test_compress_lz4(void **state) { (void)state, compress_round_trip(NP_COMPRESS_LZ4); }
 static void test_compress_snappy(void **state) { (void)state, compress_round_trip(NP_COMPRESS_SNAPPY); }
