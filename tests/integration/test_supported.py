@@ -13,16 +13,16 @@ ROWS = [
                        " AND comment = 'x' AND TAGS = {'a': 'b'} AND compaction = {'class': 'LeveledCompactionStrategy'} AND gc_grace_seconds = 5"
                        " AND compression = {'sstable_compression': 'LZ4Compressor'} AND bloom_filter_fp_chance = 0.1 AND read_repair_chance = 0.1"]),
     ("options-of-3.11", [f"CREATE TABLE s.options_{i} (p int PRIMARY KEY) WITH {options}" for i, options in enumerate((
-        "compaction = {'class': 'DateTieredCompactionStrategy', 'base_time_seconds': '3600', 'max_sstable_age_days': 0.5,"
-        " 'timestamp_resolution': 'MICROSECONDS'}",
+        "compaction = {'class': 'DateTieredCompactionStrategy', 'base_time_seconds': '3600',"
+        " 'max_sstable_age_days': 0.5, 'timestamp_resolution': 'MICROSECONDS'}",
         "compaction = {'class': 'org.apache.cassandra.db.compaction.DateTieredCompactionStrategy',"
         " 'max_window_size_seconds': 86400, 'max_threshold': 16}",
         "compaction = {'class': 'SizeTieredCompactionStrategy', 'bucket_low': '0.5', 'bucket_high': 1.5,"
         " 'min_sstable_size': 50, 'min_threshold': '4'}",
-        "compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'DAYS', 'compaction_window_size': 1"
-        ", 'tombstone_threshold': 0.2}",
-        "compression = {'sstable_compression': 'org.apache.cassandra.io.compress.DeflateCompressor', 'chunk_length_kb': 64"
-        ", 'crc_check_chance': 0.5}",
+        "compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'DAYS',"
+        " 'compaction_window_size': 1, 'tombstone_threshold': 0.2}",
+        "compression = {'sstable_compression': 'org.apache.cassandra.io.compress.DeflateCompressor',"
+        " 'chunk_length_kb': 64, 'crc_check_chance': 0.5}",
         "compression = {'sstable_compression': ''}", "compression = {'enabled': false}",
         "compression = {'class': 'SnappyCompressor', 'chunk_length_in_kb': 4}",
         "caching = {'keys': 'ALL', 'rows_per_partition': '10'} AND dclocal_read_repair_chance = 0.1"
