@@ -124,11 +124,17 @@ struct ast_using { /* either may be NULL */
 
 /* ---- properties: WITH a = b AND c = {...} ---- */
 
-enum ast_prop_kind { PROP_LITERAL, PROP_NAME, PROP_MAP };
+enum ast_prop_kind {
+    PROP_LITERAL,
+    PROP_NAME, /* a bare word */
+    PROP_MAP,
+    PROP_BIND, /* a marker; only in statements that the parser refuses, as PROP_TERM */
+    PROP_TERM, /* any other term */
+};
 struct ast_prop_value {
     enum ast_prop_kind kind;
     enum cql_literal literal;
-    struct slice text; /* literal, or a bare word */
+    struct slice text; /* of all but a map; of PROP_BIND and PROP_TERM as errors quote them */
     uint32_t n;        /* map entries; CUSTOM_PROPERTIES and AUTOSCALING_SETTINGS nest */
     struct ast_prop_value **keys, **values;
 };

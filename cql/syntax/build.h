@@ -144,7 +144,10 @@ struct ast_where cqli_where(struct seq *relations);
 /* ---- properties ---- */
 struct ast_prop_value *cqli_prop_literal(struct parse *p, const struct ast_expr *literal);
 struct ast_prop_value *cqli_prop_word(struct parse *p, struct token t);
-struct ast_prop_value *cqli_prop_bind(struct parse *p, struct ast_expr *bind);
+/* An item of a map: Cassandra reads any term there, and refuses all but literals when the statement has been read. */
+struct ast_prop_value *cqli_prop_term(struct parse *p, const struct ast_expr *term);
+/* Notes what is wrong in the map of the property name: keys and values that are no literals, and keys named twice. */
+void cqli_prop_check_map(struct parse *p, const char *name, const struct ast_prop_value *map);
 struct prop_entry {
     struct ast_prop_value *key, *value;
 };

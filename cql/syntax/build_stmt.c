@@ -17,12 +17,6 @@ struct ast_prop_value *cqli_prop_word(struct parse *p, struct token t) {
     return v;
 }
 
-struct ast_prop_value *cqli_prop_bind(struct parse *p, struct ast_expr *bind) {
-    struct ast_prop_value *v = NEW(p, struct ast_prop_value);
-    *v = (struct ast_prop_value){.kind = PROP_NAME, .text = bind->source};
-    return v;
-}
-
 struct ast_prop_value *cqli_prop_map(struct parse *p, struct seq *entries) {
     struct ast_prop_value *v = NEW(p, struct ast_prop_value);
     v->kind = PROP_MAP;
@@ -35,13 +29,57 @@ struct ast_prop_value *cqli_prop_map(struct parse *p, struct seq *entries) {
     return v;
 }
 
+static struct ast_prop_value *quoted_term(struct parse *p, const struct ast_expr *term) {
+    struct ast_prop_value *v = NEW(p, struct ast_prop_value);
+    struct buf text;
+    buf_init(&text, ERR_TEXT_MAX); /* an error holds no more of it */
+    ast_quote_expr(term, &text);
+    v->kind = term->kind == EXPR_BIND ? PROP_BIND : PROP_TERM;
+    v->text = arena_dup(p->arena, buf_slice(&text));
+    if ((buf_failed(&text) && !text.over) || !v->text.p) cqli_nomem(p);
+    buf_fini(&text);
+    return v;
+}
+
+static struct ast_prop_value *map_of_terms(struct parse *p, const struct ast_expr *map) {
+    struct seq *entries = SEQ(p, struct prop_entry);
+    for (uint32_t i = 0; i + 1 < map->n_args; i += 2) {
+        struct prop_entry e = {.key = cqli_prop_term(p, map->args[i]), .value = cqli_prop_term(p, map->args[i + 1])};
+        entries = cqli_push(p, entries, &e);
+    }
+    return cqli_prop_map(p, entries);
+}
+
+struct ast_prop_value *cqli_prop_term(struct parse *p, const struct ast_expr *term) {
+    if (p->failed) return NEW(p, struct ast_prop_value);
+    if (term->kind == EXPR_LITERAL) return cqli_prop_literal(p, term);
+    if (term->kind == EXPR_MAP || (term->kind == EXPR_SET && term->n_args == 0)) return map_of_terms(p, term);
+    return quoted_term(p, term);
+}
+
 struct ast_props *cqli_props(struct parse *p) { return NEW(p, struct ast_props); }
+
+static void quote_prop(const struct ast_prop_value *v, struct buf *out) {
+    if (v->kind != PROP_MAP) {
+        bool string = v->kind == PROP_LITERAL && v->literal == LIT_STRING;
+        buf_printf(out, string ? "'%.*s'" : "%.*s", SLICE_FMT(v->text));
+        return;
+    }
+    buf_u8(out, '{');
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (i) buf_put_str(out, ", ");
+        quote_prop(v->keys[i], out);
+        buf_put_str(out, ": ");
+        quote_prop(v->values[i], out);
+    }
+    buf_u8(out, '}');
+}
 
 /* As the error texts write a term. */
 static const char *prop_words(struct parse *p, const struct ast_prop_value *v) {
     struct buf b;
-    buf_init(&b, 1024);
-    ast_print_prop(v, &b);
+    buf_init(&b, ERR_TEXT_MAX);
+    quote_prop(v, &b);
     const char *s = arena_printf(p->arena, "%.*s", SLICE_FMT(buf_slice(&b)));
     buf_fini(&b);
     return s ? s : cqli_nomem(p);
@@ -61,17 +99,18 @@ static bool is_named(struct parse *p, struct name_tree *named, struct slice name
     return rc == 1;
 }
 
-static void check_map(struct parse *p, const char *name, const struct ast_prop_value *map) {
+void cqli_prop_check_map(struct parse *p, const char *name, const struct ast_prop_value *map) {
     struct name_tree keys = {.arena = p->arena};
     for (uint32_t i = 0; i < map->n && !p->failed; i++) {
         const struct ast_prop_value *k = map->keys[i], *v = map->values[i];
         static const char ddl[] = " (bind variables are not supported in DDL queries)";
         if (k->kind != PROP_LITERAL) {
-            cqli_note(p, "Invalid property name: %s%s", prop_words(p, k), k->kind == PROP_NAME ? ddl : "");
+            cqli_note(p, "Invalid property name: %s%s", prop_words(p, k), k->kind == PROP_BIND ? ddl : "");
         } else if (v->kind == PROP_MAP && may_nest(name)) {
-            check_map(p, name, v);
+            cqli_prop_check_map(p, name, v);
         } else if (v->kind != PROP_LITERAL) {
-            cqli_note(p, "Invalid property value: %s for property: %s%s", prop_words(p, v), prop_words(p, k), v->kind == PROP_NAME ? ddl : "");
+            cqli_note(p, "Invalid property value: %s for property: %s%s", prop_words(p, v), prop_words(p, k),
+                      v->kind == PROP_BIND ? ddl : "");
         }
         if (is_named(p, &keys, k->text, i)) cqli_note(p, "Multiple definition for property %.*s", SLICE_FMT(k->text));
     }
@@ -79,7 +118,7 @@ static void check_map(struct parse *p, const char *name, const struct ast_prop_v
 
 struct ast_props *cqli_prop_add(struct parse *p, struct ast_props *props, const char *name, struct ast_prop_value *v) {
     if (p->failed) return props;
-    if (v->kind == PROP_MAP) check_map(p, name, v);
+    if (v->kind == PROP_MAP) cqli_prop_check_map(p, name, v);
     if (!props->n) p->named = (struct name_tree){.arena = p->arena};
     if (is_named(p, &p->named, slice_str(name), props->n)) cqli_note(p, "Multiple definitions for property '%s'", name);
     struct ast_prop prop = {.name = name, .value = v};

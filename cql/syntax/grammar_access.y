@@ -100,7 +100,11 @@ role_options(A) ::= role_option(B). { A = cqli_role_options(p, NEW(p, struct ast
 role_options(A) ::= role_options(B) AND role_option(C). { A = cqli_role_options(p, B, C); }
 role_option(A) ::= PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_PASSWORD); A->password = cqli_token_text(p, S); }
 role_option(A) ::= HASHED PASSWORD EQ STRING(S). { A = cqli_role_option(p, ROLE_HASHED_PASSWORD); A->password = cqli_token_text(p, S); }
-role_option(A) ::= OPTIONS EQ prop_map(M). { A = cqli_role_option(p, ROLE_OPTIONS); A->options = M; }
+role_option(A) ::= OPTIONS EQ prop_map(M). {
+    A = cqli_role_option(p, ROLE_OPTIONS);
+    A->options = M;
+    cqli_prop_check_map(p, "options", M);
+}
 role_option(A) ::= SUPERUSER EQ BOOLEAN(B). { A = cqli_role_option(p, ROLE_SUPERUSER); A->superuser = cqli_token_is(B, "true"); }
 role_option(A) ::= LOGIN EQ BOOLEAN(B). { A = cqli_role_option(p, ROLE_LOGIN); A->login = cqli_token_is(B, "true"); }
 role_option(A) ::= ACCESS TO ALL DATACENTERS. { A = cqli_role_option(p, ROLE_DATACENTERS); A->all_datacenters = true; }

@@ -21,11 +21,13 @@ ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) ADD nm(W) eq_opt prop_map
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I, .add_tags = true, .tags = M};
     if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
+    cqli_prop_check_map(p, "tags", M);
 }
 ddl(A) ::= ALTER(T) keyspace_word if_exists(I) name(N) DROP nm(W) eq_opt prop_map(M). {
     A = cqli_stmt(p, STMT_ALTER_KEYSPACE, T);
     A->keyspace = (struct ast_keyspace){.name = N, .if_exists = I, .drop_tags = true, .tags = M};
     if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
+    cqli_prop_check_map(p, "tags", M);
 }
 ddl(A) ::= DROP(T) keyspace_word if_exists(I) name(N). {
     A = cqli_stmt(p, STMT_DROP_KEYSPACE, T);
@@ -59,9 +61,7 @@ prop_entries(A) ::= prop_entries(B) COMMA prop_item(K) COLON prop_item(V). {
     struct prop_entry e = {.key = K, .value = V};
     A = cqli_push(p, B, &e);
 }
-prop_item(A) ::= literal(B). { A = cqli_prop_literal(p, B); }
-prop_item(A) ::= prop_map(B). { A = B; }
-prop_item(A) ::= marker(B). { A = cqli_prop_bind(p, B); }
+prop_item(A) ::= term(B). { A = cqli_prop_term(p, B); }
 
 /* Properties of a table or a view. */
 %type table_props_opt {struct ast_props *}
@@ -154,11 +154,13 @@ ddl(A) ::= alter_table(B) ADD if_not_exists nm(W) eq_opt prop_map(M). {
     A = B;
     A->alter_table.op = ALTER_TABLE_ADD_TAGS, A->alter_table.tags = M;
     if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
+    cqli_prop_check_map(p, "tags", M);
 }
 ddl(A) ::= alter_table(B) DROP if_exists nm(W) eq_opt prop_map(M). {
     A = B;
     A->alter_table.op = ALTER_TABLE_DROP_TAGS, A->alter_table.tags = M;
     if (!cqli_token_is(W, "tags")) cqli_reject(p, W);
+    cqli_prop_check_map(p, "tags", M);
 }
 ddl(A) ::= alter_table(B) DROP if_exists(I) drop_names(C) drop_timestamp(D). {
     A = cqli_alter_columns(p, B, ALTER_TABLE_DROP, C);

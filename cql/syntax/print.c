@@ -243,11 +243,10 @@ void cqli_print_selectors(const struct ast_selector *s, uint32_t n, struct buf *
 /* ---- properties ---- */
 
 void ast_print_prop(const struct ast_prop_value *v, struct buf *out) {
-    if (v->kind == PROP_NAME) {
+    if (v->kind == PROP_LITERAL && v->literal == LIT_STRING) {
+        cqli_print_string(v->text, out);
+    } else if (v->kind != PROP_MAP) {
         buf_put_slice(out, v->text);
-    } else if (v->kind == PROP_LITERAL) {
-        if (v->literal == LIT_STRING) cqli_print_string(v->text, out);
-        else buf_put_slice(out, v->text);
     } else {
         buf_put_str(out, "{");
         for (uint32_t i = 0; i < v->n; i++) {

@@ -50,6 +50,26 @@ static void test_parse_error_of_nested_property_maps(void **state) {
             "Invalid property value: {'b': 'c'} for property: 'a'");
 }
 
+/* Any term can stand in a property's map; all but literals are refused, and an error quotes them as terms. */
+static void test_parse_error_of_terms_in_property_maps(void **state) {
+    (void)state;
+    refused("CREATE KEYSPACE k WITH replication = {'class': null}", ERR_SYNTAX,
+            "Invalid property value: NULL for property: 'class'");
+    refused("ALTER TABLE t WITH compression = {'a''b': [1, 'x''y']}", ERR_SYNTAX,
+            "Invalid property value: [1, 'x'y'] for property: 'a'b'");
+    refused("ALTER TABLE t WITH compression = {'a': {'x''y': 1 + 1}}", ERR_SYNTAX,
+            "Invalid property value: {'x'y': system.\"_add\"(1, 1)} for property: 'a'");
+    refused("ALTER TABLE t WITH compression = {:m: 1}", ERR_SYNTAX,
+            "Invalid property name: ? (bind variables are not supported in DDL queries)");
+    refused("ALTER TABLE t WITH custom_properties = {'a': {'b': now()}}", ERR_SYNTAX,
+            "Invalid property value: now() for property: 'b'");
+    refused("CREATE ROLE r WITH OPTIONS = {'a': ?}", ERR_SYNTAX,
+            "Invalid property value: ? for property: 'a' (bind variables are not supported in DDL queries)");
+    refused("ALTER TABLE t ADD TAGS {'a': ?}", ERR_SYNTAX,
+            "Invalid property value: ? for property: 'a' (bind variables are not supported in DDL queries)");
+    refused("ALTER KEYSPACE k DROP TAGS {'a': 1, 'a': 1}", ERR_SYNTAX, "Multiple definition for property a");
+}
+
 /* n times what opens a level, in a statement that would be right otherwise. */
 static void nested(const char *before, const char *open, size_t n) {
     size_t len = strlen(before), each = strlen(open);
@@ -77,7 +97,8 @@ static void test_parse_error_of_hostile_nesting(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_error_texts_are_cassandras), cmocka_unit_test(test_parse_notes_that_columns_and_values_do_not_match),
-        cmocka_unit_test(test_parse_error_of_nested_property_maps), cmocka_unit_test(test_parse_error_of_hostile_nesting),
+        cmocka_unit_test(test_parse_error_of_nested_property_maps),
+        cmocka_unit_test(test_parse_error_of_terms_in_property_maps), cmocka_unit_test(test_parse_error_of_hostile_nesting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
