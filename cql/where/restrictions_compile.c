@@ -361,13 +361,17 @@ static struct where_step *new_step(struct where_builder *b, const struct ast_rel
 static int add_token(struct where_builder *b, struct where_step *s, const struct ast_relation *rel) {
     const struct schema_table *t = b->table;
     struct err *e = b->c->err;
-    uint32_t keys = 0;
-    for (uint32_t i = 0; i < s->n_columns; i++) keys += s->columns[i]->kind == COLUMN_PARTITION_KEY;
-    if (keys < t->n_partition_key) return err_invalid(e, "The token() function must be applied to all partition key components or none of them");
-    for (uint32_t i = 0; i < s->n_columns; i++)
-        for (uint32_t k = 0; keys > t->n_partition_key && k < i; k++)
-            if (s->columns[i] == s->columns[k]) return err_invalid(e, "The token() function contains duplicate partition key components");
-    if (s->n_columns > t->n_partition_key) return err_invalid(e, "The token() function must contains only partition key components");
+    uint32_t keys = 0, repeated = 0;
+    for (uint32_t i = 0; i < s->n_columns; i++) {
+        bool again = false;
+        for (uint32_t k = 0; k < i; k++) again = again || s->columns[i] == s->columns[k];
+        repeated += again;
+        keys += !again && s->columns[i]->kind == COLUMN_PARTITION_KEY;
+    }
+    if (keys < t->n_partition_key)
+        return err_invalid(e, "The token() function must be applied to all partition key components or none of them");
+    if (repeated) return err_invalid(e, "The token() function contains duplicate partition key components");
+    if (s->n_columns > keys) return err_invalid(e, "The token() function must contains only partition key components");
     for (uint32_t i = 0; i < s->n_columns; i++) {
         if (s->columns[i]->position == i) continue;
         struct buf text;
