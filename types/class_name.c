@@ -65,14 +65,16 @@ static int refuse_definition(struct slice class, struct err *e) {
     return err_set(e, ERR_SYNTAX, "Invalid definition for comparator " PACKAGE "%.*s.", SLICE_FMT(class));
 }
 
+/* 0: it is none. */
 static uint32_t read_dimension(struct reader *r) {
     struct slice digits = read_word(r);
-    uint32_t n = 0;
+    uint64_t n = 0;
     for (size_t i = 0; i < digits.n; i++) {
-        if (!isdigit(digits.p[i]) || n > UINT32_MAX / 10 - 1) return 0;
-        n = n * 10 + (uint32_t)(digits.p[i] - '0');
+        if (!isdigit(digits.p[i])) return 0;
+        n = n * 10 + (uint64_t)(digits.p[i] - '0');
+        if (n > INT32_MAX) return 0;
     }
-    return n;
+    return (uint32_t)n;
 }
 
 /* (A,B): how many, or -1; args has room for ARGS_MAX. */

@@ -50,7 +50,7 @@ struct function_args {
     enum match (*fits)(void *arg, uint32_t i, const struct cql_type *t);
     const struct cql_type *(*type)(void *arg, uint32_t i); /* NULL when unknown */
     struct slice (*text)(void *arg, uint32_t i);           /* for error texts */
-    uint32_t (*items)(void *arg, uint32_t i);              /* of a list as it is written; 0: it is none */
+    int64_t (*items)(void *arg, uint32_t i);               /* of a literal list; -1: the argument is none */
     void *arg;
 };
 /* Of native functions, aggregates too, and of "_negate", the negation. to: what the value is for; its type may be NULL, as may to itself.
@@ -86,8 +86,9 @@ int function_concat(const struct function_in *in, struct buf *out);
 /* function_collection.c: functions of any collection. 1 when name (lower case) is one of them (then *out, or NULL with ERR_INVALID). */
 int function_resolve_collection(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
 
-/* function_vector.c: likewise, of vectors of floats. */
-int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct function **out) MUST_CHECK;
+/* function_vector.c: likewise, of vectors of floats; to: as of function_resolve. */
+int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
+                            const struct function **out) MUST_CHECK;
 
 /* function_mask.c: likewise, those that mask values; to: as of function_resolve. */
 int function_resolve_mask(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to, const struct function **out) MUST_CHECK;

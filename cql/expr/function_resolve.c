@@ -305,7 +305,8 @@ const struct function *function_resolve(struct compile *c, const char *keyspace,
     if (!keyspace || strcmp(keyspace, "system") == 0) {
         if (strcmp(k.name, "token") == 0) return resolve_token(c, k.name, args, to);
         if (resolve_json(c, k.name, args, to, &f) || function_resolve_collection(c, k.name, args, &f)) return f;
-        if (resolve_best(c, k.name, args, &f) || function_resolve_vector(c, k.name, args, &f)) return f;
+        if (resolve_best(c, k.name, args, &f)) return f;
+        if (function_resolve_vector(c, k.name, args, to, &f)) return f ? check_only(c, f, args) : NULL;
         if (function_resolve_mask(c, k.name, args, to, &f)) return f ? check_only(c, f, args) : NULL;
         add_aggregates(&k);
         add_natives(&k);

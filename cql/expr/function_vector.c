@@ -63,12 +63,13 @@ static const struct cql_type *vector_of(struct compile *c, uint32_t n) {
     return cql_type_new(c->arena, CQL_VECTOR, true, &item, 1, n, c->err);
 }
 
-/* The type of an argument: a list of numbers is a vector, what has none is what the other is. */
-static const struct cql_type *type_of(struct compile *c, const struct function_args *args, uint32_t i) {
-    uint32_t items = args->items ? args->items(args->arg, i) : 0;
-    const struct cql_type *vector = items ? vector_of(c, items) : NULL;
-    if (vector && args->fits(args->arg, i, vector) != MATCH_NO) return vector;
-    return args->type(args->arg, i);
+/* The type of an argument. In a select list a literal list is a vector of floats; among the values of a statement it has
+ * no type. An argument without a type is taken for what the call is for. */
+static const struct cql_type *type_of(struct compile *c, const struct function_args *args, uint32_t i, const struct receiver *to) {
+    int64_t items = args->items(args->arg, i);
+    if (items >= 0 && c->scope) return vector_of(c, (uint32_t)items);
+    const struct cql_type *own = items < 0 ? args->type(args->arg, i) : NULL;
+    return own || !to ? own : to->type;
 }
 
 static int refuse(struct compile *c, const char *name, struct slice text, const struct cql_type *t) {
@@ -81,9 +82,12 @@ static int refuse(struct compile *c, const char *name, struct slice text, const 
     return -1;
 }
 
-static int find_types(struct compile *c, const char *name, const struct function_args *args, const struct cql_type **types) {
+/* An argument whose type is still unknown is of the other's type. */
+static int find_types(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
+                      const struct cql_type **types) {
     static const char *const takes = "vector<float, n>, vector<float, n>";
-    for (uint32_t i = 0; i < 2; i++) types[i] = type_of(c, args, i);
+    for (uint32_t i = 0; i < 2; i++) types[i] = type_of(c, args, i, to);
+    if (c->err->set) return -1;
     if (!types[0] && !types[1]) {
         struct slice text = args->text(args->arg, 0);
         return err_invalid(c->err, "Cannot infer type of argument %.*s in call to function system.%s(%s): use type casts to disambiguate", SLICE_FMT(text),
@@ -96,7 +100,8 @@ static int find_types(struct compile *c, const char *name, const struct function
     return types[0]->dimension == types[1]->dimension ? 0 : err_invalid(c->err, "All arguments must have the same vector dimensions");
 }
 
-int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct function **out) {
+int function_resolve_vector(struct compile *c, const char *name, const struct function_args *args, const struct receiver *to,
+                            const struct function **out) {
     size_t row = 0;
     const struct cql_type *types[2];
     while (row < ARRAY_LEN(rows) && strcmp(rows[row].name, name) != 0) row++;
@@ -106,6 +111,7 @@ int function_resolve_vector(struct compile *c, const char *name, const struct fu
         err_invalid(c->err, "Invalid number of arguments for function system.%s(vector<float, n>, vector<float, n>)", name);
         return 1;
     }
-    if (find_types(c, name, args, types) == 0) *out = function_new(c, rows[row].name, cql_type_scalar(CQL_FLOAT), types, 2, rows[row].call);
+    if (find_types(c, name, args, to, types) == 0)
+        *out = function_new(c, rows[row].name, cql_type_scalar(CQL_FLOAT), types, 2, rows[row].call);
     return 1;
 }

@@ -175,8 +175,11 @@ static struct term *compile_list(struct compile *c, const struct ast_expr *x, co
     if (refuse_list(c, x, to->type)) return NULL;
     if (to->type->id == CQL_VECTOR && x->n_args != to->type->dimension) {
         struct slice type = cqli_type_text(c, to->type);
-        err_invalid(c->err, "Invalid vector literal for %s of type %.*s; expected %u elements, but given %u", to->name, SLICE_FMT(type),
-                    to->type->dimension, x->n_args);
+        if (c->scope)
+            err_invalid(c->err, "Unable to create a vector selector of type %.*s from %u elements", SLICE_FMT(type), x->n_args);
+        else
+            err_invalid(c->err, "Invalid vector literal for %s of type %.*s; expected %u elements, but given %u", to->name,
+                        SLICE_FMT(type), to->type->dimension, x->n_args);
         return NULL;
     }
     return compile_items(c, x, to, depth);
@@ -223,7 +226,7 @@ static struct term *compile_row_hint(struct compile *c, const struct ast_expr *x
     if (fits && !t) return NULL;
     if (own) fits = !cqli_is_time_of_part(t) && cqli_fits_type(frozen, t->type) != MATCH_NO;
     if (fits && own) return retype(c, t, frozen);
-    if (fits) t->type = type;
+    if (fits) t->type = frozen;
     if (fits) return t;
     struct slice text = cqli_expr_text(c, x), wanted = cqli_type_text(c, frozen);
     err_invalid(c->err, "Cannot assign value %.*s to %.*s of type %.*s", SLICE_FMT(text), SLICE_FMT(text), SLICE_FMT(wanted));

@@ -34,9 +34,9 @@ static struct slice argument_text(void *arg, uint32_t i) {
     return cqli_expr_text(a->c, a->args[i]);
 }
 
-static uint32_t argument_items(void *arg, uint32_t i) {
+static int64_t argument_items(void *arg, uint32_t i) {
     struct arguments *a = arg;
-    return a->args[i]->kind == EXPR_LIST ? a->args[i]->n_args : 0;
+    return a->args[i]->kind == EXPR_LIST ? (int64_t)a->args[i]->n_args : -1;
 }
 
 static const struct function *find_cast(struct compile *c, const struct ast_expr *x, struct arguments *a, const struct function_args *args, const struct receiver *to) {

@@ -104,7 +104,8 @@ static bool fits_frozen(struct compile *c, const struct ast_expr *x, const struc
 }
 
 static enum match fits_items(struct compile *c, const struct ast_expr *x, const struct cql_type *t, const struct receiver *near, uint32_t depth) {
-    bool ok = x->kind == EXPR_LIST    ? t->id == CQL_LIST || (t->id == CQL_VECTOR && t->dimension == x->n_args)
+    bool any_size = c->scope != NULL; /* the select list refuses another number of elements when it makes the vector */
+    bool ok = x->kind == EXPR_LIST    ? t->id == CQL_LIST || (t->id == CQL_VECTOR && (any_size || t->dimension == x->n_args))
               : x->kind == EXPR_SET   ? t->id == CQL_SET || (t->id == CQL_MAP && x->n_args == 0)
               : x->kind == EXPR_MAP   ? t->id == CQL_MAP
               : x->kind == EXPR_TUPLE ? t->id == CQL_TUPLE && x->n_args <= t->n_args

@@ -62,6 +62,17 @@ static void check_frozen(struct parse *p, const struct ast_type *inner) {
     buf_fini(&class);
 }
 
+/* As a Java int. A dimension that is none, 0 or less, is told with what else is wrong in the type. */
+static uint32_t dimension_of(struct parse *p, struct slice number) {
+    bool negative = number.p[0] == '-';
+    uint64_t n = 0, max = (uint64_t)INT32_MAX + negative;
+    for (size_t i = negative; i < number.n && n <= max; i++) n = n * 10 + (number.p[i] - '0');
+    if (n > max)
+        cqli_refuse(p, "Failed parsing statement: [%.*s] reason: NumberFormatException For input string: \"%.*s\"",
+                    SLICE_FMT(p->text), SLICE_FMT(number));
+    return negative ? -(uint32_t)n : (uint32_t)n;
+}
+
 struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *args, struct token open) {
     struct ast_type *x = NEW(p, struct ast_type);
     *x = (struct ast_type){.name = cqli_ident(p, name), .source = name.text};
@@ -87,10 +98,6 @@ struct ast_type *cqli_type_args(struct parse *p, struct token name, struct seq *
         cqli_reject(p, (struct token){.code = 1, .text = a[want].type->source});
         return x;
     }
-    struct slice number = a[want].number.text;
-    uint64_t n = 0;
-    for (size_t i = 0; i < number.n && n <= INT32_MAX; i++) n = number.p[i] == '-' ? n : n * 10 + (number.p[i] - '0');
-    if (n > INT32_MAX) cqli_refuse(p, "For input string: \"%.*s\"", SLICE_FMT(number));
-    x->dimension = number.p[0] == '-' ? -(uint32_t)n : (uint32_t)n; /* one that is none is told with what else is wrong in the type */
+    x->dimension = dimension_of(p, a[want].number.text);
     return x;
 }
