@@ -20,6 +20,7 @@ struct term_scope {
     bool inside_aggregate, nests_aggregate; /* an aggregate's arguments are compiled; there was another one among them */
     uint32_t n_latches;
     const struct term *latches; /* those whose values groups latch, linked by next_latch */
+    struct term *subscripts;    /* whose keys a run checks as it begins; by next_subscript, the last one first */
     bool names_fault;           /* what is wrong is a name or a call: told before anything is said of WHERE */
 };
 

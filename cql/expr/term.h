@@ -38,6 +38,10 @@ struct term {
         int32_t bind;                     /* BIND: the marker's index */
         const struct function *function;  /* CALL */
         uint32_t field;                   /* FIELD: its index */
+        struct {
+            const char *of_name;               /* ELEMENT, SLICE: the name of what is selected from */
+            struct term *next_subscript; /* of the select list's, whose keys a run checks as it begins */
+        };
         bool nulls;                       /* ITEMS: of a list; there may be null ones */
         struct {
             const struct schema_column *column; /* COLUMN, WRITETIME, MAX_WRITETIME, TTL */
@@ -87,6 +91,10 @@ MUST_CHECK static inline int term_eval_in(const struct term *t, const struct ter
 bool term_is_constant(const struct term *t);
 /* The marker's index, or -1: not a bare bind marker. */
 int32_t term_bind_index(const struct term *t);
+
+/* Checks the keys of m[key] and m[from..to] with the request's values, whether or not there is a row. -1 with the
+ * request's err: a key is null, or has no valid value. A bound that is left unset bounds nothing. */
+int term_check_subscripts(const struct term *subscripts, struct cql_request *r) MUST_CHECK;
 
 /* ---- groups: what a term needs of rows that are gone when it is evaluated ---- */
 

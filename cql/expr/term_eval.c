@@ -93,12 +93,38 @@ static int eval_call(const struct term *t, const struct term_context *c, struct 
 
 static int damaged(const struct term_context *c) { return err_set(c->r->err, ERR_SERVER, "A stored collection is damaged"); }
 
-static int refuse_null(const struct term *of, const char *what, const struct term_context *c) {
-    return err_invalid(c->r->err, "Invalid null value for %s selection on %s", what, of->kind == TERM_COLUMN ? of->column->name : "");
+static int refuse_key(const char *is, const char *what, const char *of, const struct term_context *c) {
+    return err_invalid(c->r->err, "Invalid %s value for %s selection on %s", is, what, of);
 }
 
-static int refuse_part(const struct term *time, const struct term_context *c) {
-    return err_invalid(c->r->err, "Invalid null value for %s selection on %s", time->n_args == 1 ? "element" : "slice", time->column->name);
+/* One key of a collection of the name. */
+static int eval_key(const struct term *key, const struct term_context *c, const char *of, struct value *out) {
+    if (term_eval_in(key, c, out)) return -1;
+    if (!value_is_null(*out)) return 0;
+    return refuse_key(value_is_unset(*out) ? "unset" : "null", "element", of, c);
+}
+
+/* A bound of a slice; *out stays null where there is none, or where it is left unset. */
+static int eval_bound(const struct term *bound, const struct term_context *c, const char *of, struct value *out) {
+    *out = value_null();
+    if (!bound) return 0;
+    if (term_eval_in(bound, c, out)) return -1;
+    if (value_is_unset(*out)) *out = value_null();
+    else if (value_is_null(*out)) return refuse_key("null", "slice", of, c);
+    return 0;
+}
+
+static int check_keys(const struct term *t, const struct term_context *c) {
+    struct value key;
+    if (t->kind == TERM_ELEMENT) return eval_key(t->args[1], c, t->of_name, &key);
+    return eval_bound(t->args[1], c, t->of_name, &key) || eval_bound(t->args[2], c, t->of_name, &key) ? -1 : 0;
+}
+
+int term_check_subscripts(const struct term *subscripts, struct cql_request *r) {
+    const struct term_context statement = {.r = r};
+    for (const struct term *t = subscripts; t; t = t->next_subscript)
+        if (check_keys(t, &statement)) return -1;
+    return 0;
 }
 
 static int eval_element(const struct term *t, const struct term_context *c, struct value *out) {
@@ -106,9 +132,8 @@ static int eval_element(const struct term *t, const struct term_context *c, stru
     struct value of, key, k;
     struct cql_elems it;
     *out = value_null();
-    if (term_eval_in(t->args[0], c, &of) || term_eval_in(t->args[1], c, &key)) return -1;
+    if (term_eval_in(t->args[0], c, &of) || eval_key(t->args[1], c, t->of_name, &key)) return -1;
     if (value_is_null(of)) return 0;
-    if (value_is_null(key)) return refuse_null(t->args[0], "element", c);
     if (cql_elems_open(type, value_slice(of), &it)) return damaged(c);
     while (cql_elems_next(&it, &k)) {
         struct value v = k;
@@ -120,14 +145,14 @@ static int eval_element(const struct term *t, const struct term_context *c, stru
     return 0;
 }
 
-/* The elements from one key to another, both included. */
+/* The elements from one key to another, both included; a null key is no bound. */
 static uint32_t put_slice(const struct cql_type *t, struct cql_elems *it, const struct value *from, const struct value *to, struct buf *out) {
     struct value k, v;
     uint32_t n = 0;
     while (cql_elems_next(it, &k)) {
         if (t->id == CQL_MAP && !cql_elems_next(it, &v)) break;
-        if (from && cql_value_compare(t->args[0], value_slice(k), value_slice(*from)) < 0) continue;
-        if (to && cql_value_compare(t->args[0], value_slice(k), value_slice(*to)) > 0) continue;
+        if (!value_is_null(*from) && cql_value_compare(t->args[0], value_slice(k), value_slice(*from)) < 0) continue;
+        if (!value_is_null(*to) && cql_value_compare(t->args[0], value_slice(k), value_slice(*to)) > 0) continue;
         cql_elem_put(k, out);
         if (t->id == CQL_MAP) cql_elem_put(v, out);
         n++;
@@ -137,19 +162,17 @@ static uint32_t put_slice(const struct cql_type *t, struct cql_elems *it, const 
 
 /* Of a non-frozen collection nothing is null. */
 static int eval_slice(const struct term *t, const struct term_context *c, struct value *out) {
-    const struct term *first = t->args[1], *last = t->args[2];
-    struct value of, from = value_null(), to = value_null();
+    struct value of, from, to;
     struct cql_elems it;
     *out = value_null();
     if (term_eval_in(t->args[0], c, &of)) return -1;
-    if ((first && term_eval_in(first, c, &from)) || (last && term_eval_in(last, c, &to))) return -1;
+    if (eval_bound(t->args[1], c, t->of_name, &from) || eval_bound(t->args[2], c, t->of_name, &to)) return -1;
     if (value_is_null(of)) return 0;
-    if ((first && value_is_null(from)) || (last && value_is_null(to))) return refuse_null(t->args[0], "slice", c);
     if (cql_elems_open(t->type, value_slice(of), &it)) return damaged(c);
     struct buf b;
     buf_init(&b, 0);
     buf_u32(&b, 0);
-    uint32_t n = put_slice(t->type, &it, first ? &from : NULL, last ? &to : NULL, &b);
+    uint32_t n = put_slice(t->type, &it, &from, &to, &b);
     if (!buf_failed(&b)) buf_patch_u32(&b, 0, n);
     int rc = n || buf_failed(&b) || !cql_type_is_multicell(t->type) ? keep(c->r, &b, out) : 0;
     buf_fini(&b);
@@ -197,13 +220,19 @@ static int part_open(const struct term *t, const struct term_context *c, struct 
     buf_init(&out->first, 0);
     buf_init(&out->last, 0);
     if (out->whole) return 0;
-    const struct term *from = t->args[0], *to = t->args[t->n_args - 1];
-    out->has_from = from != NULL;
-    out->has_to = to != NULL;
-    if ((from && term_eval_in(from, c, &out->from)) || (to && term_eval_in(to, c, &out->to))) return -1;
-    if ((from && value_is_null(out->from)) || (to && value_is_null(out->to))) return refuse_part(t, c);
-    if (from && cql_key_encode(type->args[0], false, value_slice(out->from), &out->first, &exact, c->r->err)) return -1;
-    if (to && cql_key_encode(type->args[0], false, value_slice(out->to), &out->last, &exact, c->r->err)) return -1;
+    const char *name = t->column->name;
+    if (t->n_args == 1) {
+        if (eval_key(t->args[0], c, name, &out->from)) return -1;
+        out->to = out->from;
+    } else if (eval_bound(t->args[0], c, name, &out->from) || eval_bound(t->args[1], c, name, &out->to)) {
+        return -1;
+    }
+    out->has_from = !value_is_null(out->from);
+    out->has_to = !value_is_null(out->to);
+    const struct cql_type *keys = type->args[0];
+    struct err *e = c->r->err;
+    if (out->has_from && cql_key_encode(keys, false, value_slice(out->from), &out->first, &exact, e)) return -1;
+    if (out->has_to && cql_key_encode(keys, false, value_slice(out->to), &out->last, &exact, e)) return -1;
     return buf_failed(&out->first) || buf_failed(&out->last) ? err_nomem(c->r->err) : 0;
 }
 

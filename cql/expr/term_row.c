@@ -104,7 +104,15 @@ static struct term *compile_element(struct compile *c, const struct ast_expr *x,
     const char *name = out ? selector_name(c, x->args[0]) : NULL;
     if (!name || compile_keys(c, x, name, of->type, out->args + 1, depth)) return NULL;
     out->args[0] = of;
+    out->of_name = name;
     out->type = x->kind == EXPR_RANGE ? of->type : of->type->args[of->type->id == CQL_MAP ? 1 : 0];
+    for (uint32_t i = 1; i < out->n_args; i++) {
+        const struct term *key = out->args[i];
+        if (!key || (term_is_constant(key) && !value_is_null(key->value))) continue;
+        out->next_subscript = c->scope->subscripts;
+        c->scope->subscripts = out;
+        break;
+    }
     return out;
 }
 

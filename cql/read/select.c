@@ -103,6 +103,17 @@ static int find_ordinals(struct compile *c, struct select_plan *p) {
     return 0;
 }
 
+/* In the order of the select list. */
+static const struct term *in_order(struct term *subscripts) {
+    struct term *first = NULL;
+    for (struct term *t = subscripts, *next; t; t = next) {
+        next = t->next_subscript;
+        t->next_subscript = first;
+        first = t;
+    }
+    return first;
+}
+
 static int compile_selection(struct compile *c, struct select_plan *p, const struct ast_select *ast, bool *wanted, struct cql_statement *out,
                              struct err *later) {
     const struct schema_table *t = p->table;
@@ -120,6 +131,7 @@ static int compile_selection(struct compile *c, struct select_plan *p, const str
     p->aggregates = s->aggregates;
     p->n_latches = s->n_latches;
     p->latches = s->latches;
+    p->subscripts = in_order(s->subscripts);
     p->json = ast->json;
     if (!p->json && find_ordinals(c, p)) return -1;
     if (p->json && make_json(c, p, columns)) return -1;

@@ -29,6 +29,7 @@ struct select_plan {
     uint32_t n_aggregates;
     const struct term *const *aggregates;
     uint32_t n_latches;
+    const struct term *subscripts; /* whose keys are checked when a run begins */
     const struct term *latches; /* what groups keep of the row that opens them, beside its values */
     uint32_t n_group; /* leading primary key columns that GROUP BY names */
     const struct term *group_function; /* of the last of them, whose values make the groups; NULL: the column's own */

@@ -41,6 +41,7 @@ static int make_spec(struct cql_request *r, const struct select_plan *p, struct 
     *out = (struct read_spec){.r = r, .plan = p};
     if (eval_limit(r, p->limit, &out->limit) || eval_limit(r, p->partition_limit, &out->partition_limit)) return -1;
     if (p->group_fault) return err_invalid(r->err, "%s", p->group_fault);
+    if (term_check_subscripts(p->subscripts, r)) return -1;
     out->as_keyspaces = r->db->options.mode == MODE_KEYSPACES && !p->grouped && !p->table->virt;
     out->paged = rows && (out->as_keyspaces || asked) && !p->table->virt;
     out->page_rows = asked && (rows || (p->grouped && !p->distinct)) ? (uint64_t)r->params.page_size : UINT64_MAX;
