@@ -9,14 +9,8 @@ static const int64_t exponent_max = INT32_MAX;
 
 /* As many as the argument has, but 32 at least. */
 static int digits_of(const struct number *v) {
-    size_t n = mpz_sizeinbase(v->n, 10); /* or one too many */
-    mpz_t power;
-    if (n <= DIGITS_MIN || n > DIGITS_MAX) return n <= DIGITS_MIN ? DIGITS_MIN : DIGITS_MAX;
-    mpz_init(power);
-    mpz_ui_pow_ui(power, 10, n - 1);
-    if (mpz_cmpabs(v->n, power) < 0) n--;
-    mpz_clear(power);
-    return (int)n;
+    int64_t n = number_digits(v->n);
+    return n < DIGITS_MIN ? DIGITS_MIN : n > DIGITS_MAX ? DIGITS_MAX : (int)n;
 }
 
 /* ln of m in [1, 2]: 2 x the series of y + y^3/3 + y^5/5 ..., y = (m - 1) / (m + 1). */

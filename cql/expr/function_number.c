@@ -6,7 +6,8 @@
 #include "cql/expr/number.h"
 #include "types/decimal.h"
 
-enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000 };
+/* DecimalType: the digits of a quotient, the scale of a quotient, the digits of a sum or a product. */
+enum { DECIMAL_DIGITS = 32, DECIMAL_SCALE_MAX = 1000, DECIMAL_PRECISION = 10000 };
 
 bool function_is_number(const struct cql_type *t) {
     switch (t->id) {
@@ -114,17 +115,50 @@ static void strip_zeros(struct number *v) {
     else v->scale -= (int32_t)take_zeros(v->n);
 }
 
-static int64_t digits_before_point(const struct number *v) {
-    struct buf text;
-    mpz_t n;
-    mpz_init(n);
-    mpz_abs(n, v->n);
-    buf_init(&text, 0);
-    cql_decimal_text(n, 0, true, &text);
-    int64_t digits = (int64_t)text.n - v->scale;
-    buf_fini(&text);
-    mpz_clear(n);
-    return digits;
+static int64_t digits_before_point(const struct number *v) { return number_digits(v->n) - v->scale; }
+
+/* Divides by 10^drop, rounding half up. */
+static void drop_digits(mpz_t n, int64_t drop) {
+    mpz_t power, half;
+    mpz_inits(power, half, NULL);
+    mpz_ui_pow_ui(power, 10, (unsigned long)drop);
+    mpz_tdiv_q_2exp(half, power, 1);
+    mpz_sgn(n) < 0 ? mpz_sub(n, n, half) : mpz_add(n, n, half);
+    mpz_tdiv_q(n, n, power);
+    mpz_clears(power, half, NULL);
+}
+
+/* Rounds to DECIMAL_PRECISION digits; scale is that of v, whose own field is set to it or to the nearest there is.
+ * False: that is another one, and v is not 0. */
+static bool round_decimal(struct number *v, int64_t scale) {
+    int64_t drop;
+    while ((drop = number_digits(v->n) - DECIMAL_PRECISION) > 0) { /* again when rounding makes a digit more */
+        drop_digits(v->n, drop);
+        scale -= drop;
+    }
+    v->scale = (int32_t)(scale < INT32_MIN ? INT32_MIN : scale > INT32_MAX ? INT32_MAX : scale);
+    return v->scale == scale || mpz_sgn(v->n) == 0;
+}
+
+/* a + b into a. Of a number whose digits all lie behind those of the sum no more than the sign is added, so that the
+ * cost does not grow with the distance of the exponents (BigDecimal.add with a precision). False: as of round_decimal. */
+static bool add_decimal(struct number *a, struct number *b) {
+    struct number *coarse = a->scale <= b->scale ? a : b, *fine = coarse == a ? b : a;
+    int64_t from = coarse->scale, to = fine->scale, digits = number_digits(coarse->n), last = from - digits + DECIMAL_PRECISION;
+    if (mpz_sgn(coarse->n) == 0) {
+        from = to;
+    } else if (mpz_sgn(fine->n) == 0) {
+        if (to > last) to = last > from ? last : from;
+    } else {
+        int64_t highest = to - number_digits(fine->n) + 1;
+        if (highest > from + 2 && highest > last + 2) {
+            mpz_set_si(fine->n, mpz_sgn(fine->n));
+            to = (last > from ? last : from) + 3;
+        }
+    }
+    number_rescale(coarse->n, from, to);
+    mpz_add(a->n, a->n, b->n);
+    return round_decimal(a, to);
 }
 
 /* At least 32 significant digits, rounded half up, zeros at the end cut (DecimalType.divide). */
@@ -186,29 +220,28 @@ static int big_result(const struct function_in *in, struct number *a, struct num
     }
     if (!is_finite(a) || !is_finite(b)) return fail(in, isnan(is_finite(a) ? b->d : a->d) ? "A NaN cannot be converted into a decimal" : "An infinite number cannot be converted into a decimal");
     if (number_to_big(a, whole, e) < 0 || number_to_big(b, whole, e) < 0) return -1;
-    if (number_is_huge(a) || number_is_huge(b) || number_is_long(a) || number_is_long(b)) return fail(in, "Overflow");
     bool divides = in->f->op == EXPR_DIV || in->f->op == EXPR_MOD;
+    if (number_is_long(a) || number_is_long(b)) return fail(in, "Overflow");
+    if (divides && (number_is_huge(a) || number_is_huge(b))) return fail(in, "Overflow");
     if (in->f->op == EXPR_MOD && !whole && mpz_sgn(b->n) == 0) return fail(in, mpz_sgn(a->n) ? "Division by zero" : "Division undefined");
     if (divides && mpz_sgn(b->n) == 0) return fail(in, "BigInteger divide by zero");
+    bool held = true;
     switch (in->f->op) {
     case EXPR_MUL:
         mpz_mul(a->n, a->n, b->n);
-        a->scale += b->scale;
-        return 0;
+        if (!whole) held = round_decimal(a, (int64_t)a->scale + b->scale);
+        break;
     case EXPR_DIV:
-        if (whole)
-            mpz_tdiv_q(a->n, a->n, b->n);
-        else
-            divide_decimal(a, b);
-        return 0;
-    case EXPR_MOD: remainder_decimal(a, b); return 0;
-    default: number_align(a, b);
+        if (whole) mpz_tdiv_q(a->n, a->n, b->n);
+        else divide_decimal(a, b);
+        break;
+    case EXPR_MOD: remainder_decimal(a, b); break;
+    default:
+        if (in->f->op == EXPR_SUB) mpz_neg(b->n, b->n);
+        if (whole) mpz_add(a->n, a->n, b->n);
+        else held = add_decimal(a, b);
     }
-    if (in->f->op == EXPR_ADD)
-        mpz_add(a->n, a->n, b->n);
-    else
-        mpz_sub(a->n, a->n, b->n);
-    return 0;
+    return held ? 0 : fail(in, a->scale < 0 ? "Overflow" : "Underflow");
 }
 
 static int operate(const struct function_in *in, struct number *a, struct number *b, struct buf *out) {

@@ -46,6 +46,16 @@ bool number_is_huge(const struct number *v) { return v->scale > DECIMAL_SPAN_MAX
 
 bool number_is_long(const struct number *v) { return mpz_sizeinbase(v->n, 10) > DECIMAL_SPAN_MAX + 1; }
 
+int64_t number_digits(const mpz_t n) {
+    size_t digits = mpz_sizeinbase(n, 10); /* or one too many */
+    mpz_t power;
+    mpz_init(power);
+    mpz_ui_pow_ui(power, 10, digits - 1);
+    if (digits > 1 && mpz_cmpabs(n, power) < 0) digits--;
+    mpz_clear(power);
+    return (int64_t)digits;
+}
+
 void number_rescale(mpz_t n, int64_t from, int64_t to) {
     mpz_t power;
     mpz_init(power);

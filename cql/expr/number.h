@@ -30,6 +30,8 @@ double number_to_real(const struct number *v);
 bool number_is_huge(const struct number *v);
 /* Likewise: has it more digits than are multiplied, divided or added? */
 bool number_is_long(const struct number *v);
+/* Decimal digits of n without its sign; of 0, 1. */
+int64_t number_digits(const mpz_t n);
 /* Brings n from one scale to another; downwards it truncates. Neither is of a huge number. */
 void number_rescale(mpz_t n, int64_t from, int64_t to);
 /* Brings two, both BIG and not huge, to the greater of their scales. */
