@@ -1,5 +1,6 @@
 #include "access/access.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,8 @@ static int erase(struct access_control *a, const char *name, struct err *e) {
 static const struct role_set *change_role(struct access_control *a, const char *name, const struct role *r, struct err *e) {
     const struct role_set *next = role_set_with(a->current, name, r);
     if (!next) err_nomem(e);
+    for (uint32_t i = 0; next && r && i < r->n_member_of; i++)
+        assert(role_find(next, r->member_of[i]) && !role_is_member(next, r->member_of[i], name)); /* A2 */
     if (!next || (r ? save(a, r, e) : erase(a, name, e))) {
         role_set_unref(next);
         return NULL;

@@ -322,13 +322,14 @@ static int put_mark(struct eng_batch *b, uint32_t table, uint16_t place) {
     return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
 }
 
-/* Invariant 4: before the store has what they stand for. */
+/* Before the store has what they stand for (invariant 4). */
 static int note_marks(struct eng_batch *b, struct engi_table *t, const struct write *w) {
     uint16_t bucket = engi_bucket_of_key(key_of(b, w));
     for (uint32_t bits = t ? w->marks : 0; bits; bits &= bits - 1) {
         enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
         uint16_t place = engi_mark_place(mark, bucket);
         if (engi_mark_note(&t->marks, mark, place) && put_mark(b, w->table, place)) return -1;
+        assert(mark == ENGI_MARK_FAR || engi_mark_has(t->marks.set, place)); /* invariant 4 */
     }
     return 0;
 }
@@ -359,6 +360,7 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
     assert(engi_ward_is_entered(eng->runs, key)); /* invariant 7 (a) */
     bool alone = w->replaces = replaces(b, t, w);
+    assert(!alone || w->claimed); /* invariant 3 */
     if (t) raise_columns(t, w->columns);
     engi_slot_raise(&eng->slots, w->hash, w->newest);
     if (UNLIKELY(w->marks) && note_marks(b, t, w)) return -1;

@@ -1,5 +1,6 @@
 #include "engine/history.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/random.h"
@@ -60,6 +61,7 @@ int engi_history_log(struct eng *eng, struct engi_history *h, struct kv_batch *b
     uint8_t at[LOG_KEY];
     int64_t floor_us = atomic_load(&h->floor_us), us = now_us > floor_us ? now_us : floor_us + 1;
     struct slice name = log_key(at, h->id, us, atomic_fetch_add_explicit(&eng->histories.serial, 1, memory_order_relaxed));
+    assert(us > atomic_load(&h->floor_us)); /* invariant 9 */
     scratch->n = 0;
     buf_u32(scratch, (uint32_t)(key.n - 4));
     buf_put(scratch, key.p + 4, key.n - 4);

@@ -13,7 +13,7 @@
  * timestamps say counts as it does in the table. To roll a history up is to raise its floor, merge the deltas below it into the base and take
  * them out of the log: whatever a crash leaves of that is right.
  *
- * Invariant 5: a write to a table with a history is in the log with it, in one batch, at a time above the floor (engi_history_log); the base
+ * Invariant 9: a write to a table with a history is in the log with it, in one batch, at a time above the floor (engi_history_log); the base
  * holds nothing above the floor, and the log nothing that is not in the table's past. The floor is raised under the history's lock, and then no
  * commit is under way that knew the one before.
  */

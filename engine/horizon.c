@@ -1,5 +1,7 @@
 #include "engine/horizon.h"
 
+#include <assert.h>
+
 #include "engine/kv.h"
 
 /* [u32 marks][u32 0: no table][u64 ceiling][u8 kind]: the largest counts, so that batches may record theirs in any order. */
@@ -26,6 +28,7 @@ int engi_horizon_record(const struct engi_horizon *h, struct kv_batch *b, int64_
     *ceiling = now;
     if (LIKELY(ts < now) || now == INT64_MAX) return 0;
     *ceiling = ts > INT64_MAX - h->step ? INT64_MAX : ts + h->step;
+    assert(*ceiling > ts || *ceiling == INT64_MAX); /* invariant 1 */
     if (now != INT64_MIN && b->ops->batch_delete(b, record(h, key, now))) return -1;
     return b->ops->batch_put(b, record(h, key, *ceiling), slice_of("", 0));
 }

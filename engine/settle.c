@@ -1,5 +1,6 @@
 #include "engine/settle.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/murmur3.h"
@@ -117,7 +118,13 @@ static int read_all_pieces(struct step *s, struct err *e) {
     return rc;
 }
 
+/* Whether a thread, which is this one, holds the partition's settle lock. */
+static bool is_locked(const struct step *s) {
+    return pthread_mutex_trylock(engi_settle_lock(&s->eng->settle, s->prefix)) != 0;
+}
+
 static int put(struct step *s, const struct engi_tomb *tomb, bool settled) {
+    assert(!settled || is_locked(s)); /* invariant 2 */
     s->key.n = s->value.n = 0;
     if (settled) engi_key_settled(&s->key, s->prefix, &tomb->range);
     else engi_key_loose(&s->key, s->prefix, &tomb->range, tomb->ts);

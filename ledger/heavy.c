@@ -102,7 +102,7 @@ uint32_t heavy_put(struct heavy *h, uint64_t key, uint64_t load, uint64_t error,
     return set * HEAVY_WAYS + i;
 }
 
-/* The load of a key that is kept bounds those that are not (H2), so it never falls. */
+/* The load of a key that is kept bounds those that are not (K2), so it never falls. */
 uint32_t heavy_doubt(struct heavy *h, uint64_t key, uint64_t load) {
     uint32_t set = set_of(h, hash_of(key));
     struct heavy_set *s = &h->sets[set];

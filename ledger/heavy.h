@@ -4,9 +4,9 @@
  * hash; so a cell has at least what any one of them was given. A key whose cell and load together are more than the set's bound, which is what the lightest of its keys has and an eighth of that, takes
  * the place of that one, inherits its own cell, which is noted as the error, and leaves the load of the other one in that one's cell. So, for every key:
  *
- * H1. load - error <= true load <= load, of a key that is kept.
- * H2. true load <= its cell <= the bound of its set, of a key that is not.
- * H3. a key with more than 9/64 of what its set was given is kept: the loads of a set sum up to no more than that, and the least of its eight to an eighth.
+ * K1. load - error <= true load <= load, of a key that is kept.
+ * K2. true load <= its cell <= the bound of its set, of a key that is not.
+ * K3. a key with more than 9/64 of what its set was given is kept: the loads of a set sum up to no more than that, and the least of its eight to an eighth.
  *
  * Most keys are light and touch their cell alone, and beside it, in the same line of the cache, the bound: a pass through very many costs little. A cell that
  * a kept key has, too, is marked; only there has to be asked whether the key is kept. Were the bound the least load itself, one of eight light keys would take a place, to lose it to the next: among very

@@ -155,6 +155,7 @@ void npi_conn_flush(struct np_conn *c) {
     size_t n;
     if (c->state == NP_CONN_CLOSED) return;
     npi_loop_settle(c->loop);
+    assert(!c->loop->plain.n); /* Q2 */
     enum np_sent sent = np_output_send(&c->output, &c->transport, &n);
     np_metric_add(&c->loop->metrics, NP_METRIC_BYTES_OUT, (int64_t)n);
     switch (sent) {

@@ -48,7 +48,7 @@ SELDOM static bool post_first(const struct np_call *call, struct np_plain *p) {
     return p->in != NULL;
 }
 
-/* To the ledger's queue, for the most part behind another one (P1). False: it has to know more of it. */
+/* To the ledger's queue, for the most part behind another one (Q1). False: it has to know more of it. */
 static bool post(const struct np_call *call, struct np_plain *p) {
     return LIKELY(p->in && shard_read_again(p->in, &call->cost)) || post_first(call, p);
 }
@@ -66,7 +66,7 @@ bool npi_plain_answer(struct np_call *call) {
     struct np_plain *p = &l->plain;
     if (UNLIKELY(!is_plain(call))) return false;
     if (!p->n) begin(p, call);
-    assert(p->began_us == call->r.now_us); /* P1 */
+    assert(p->began_us == call->r.now_us); /* Q1 */
     if (LIKELY(!call->cost.unmetered)) {
         charge(call);
         if (UNLIKELY(!post(call, p))) return false;

@@ -6,8 +6,8 @@
  *
  * Life: npi_plain_may says of an envelope whether it may go that way; once planned, npi_plain_answer takes it, or says that it goes the long way (sequence.h).
  *
- *   P1  those that are not settled are of one connection and one prepared statement, and began at one moment
- *   P2  they are settled before another request of the loop is planned, and before the output is sent: who sees an answer finds it charged
+ *   Q1  those that are not settled are of one connection and one prepared statement, and began at one moment
+ *   Q2  they are settled before another request of the loop is planned, and before the output is sent: who sees an answer finds it charged
  *
  * The loop's thread.
  */

@@ -38,7 +38,9 @@ static struct schema_chunk *chunk_new(const struct schema_table *const *tables, 
     if (!c) return NULL;
     atomic_init(&c->refs, 1);
     c->n = n;
+    assert(n); /* S2 */
     for (uint32_t i = 0; i < n; i++) {
+        assert(i == 0 || strcmp(tables[i - 1]->name, tables[i]->name) < 0); /* S2 */
         c->tables[i] = tables[i];
         schema_table_ref(tables[i]);
     }

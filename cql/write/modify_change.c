@@ -238,7 +238,7 @@ static int read_current(struct modify_write *w, struct mutation *m, const struct
     if (!w->plan->reads) return 0;
     struct eng_row *before = ARENA_NEW(w->r->arena, struct eng_row);
     if (!before) return err_nomem(w->r->err);
-    assert(eng_holds(w->r->db->options.eng, &m->part));
+    assert(eng_holds(w->r->db->options.eng, &m->part)); /* invariant 5 */
     int rc = eng_row_get(w->r->db->options.eng, ENG_TIER_ANY, &m->part, row->kind, row->ck, w->now, w->r->arena, before, w->r->cost, w->r->err);
     if (rc < 0) return -1;
     *out = rc ? before : NULL;

@@ -45,11 +45,11 @@ static void check(const struct stream *s) {
         for (uint32_t i = 0; i < SETS * HEAVY_WAYS && s->exact[key]; i++) {
             struct heavy_item item = heavy_at(&s->h, i);
             if (!item.load || item.key != hash_of(key)) continue;
-            assert_in_range(s->exact[key], item.load - item.error, item.load); /* H1 */
+            assert_in_range(s->exact[key], item.load - item.error, item.load); /* K1 */
             given[i / HEAVY_WAYS] += 1;
             kept = true;
         }
-        if (!kept) assert_true(s->exact[key] <= heavy_bound(&s->h, hash_of(key))); /* H2 */
+        if (!kept) assert_true(s->exact[key] <= heavy_bound(&s->h, hash_of(key))); /* K2 */
     }
     for (int i = 0; i < SETS; i++) assert_in_range(given[i], 1, HEAVY_WAYS);
 }
@@ -161,7 +161,7 @@ static void test_who_has_a_seventh_of_its_set_is_kept(void **state) {
     assert_true(mine * 64 > all * 9);
     bool kept = false;
     for (uint32_t i = 0; i < HEAVY_WAYS; i++) kept = kept || heavy_at(&h, i).key == 42;
-    assert_true(kept); /* H3 */
+    assert_true(kept); /* K3 */
     assert_int_equal(h.total, all);
     heavy_fini(&h);
 }
@@ -227,7 +227,7 @@ static void test_who_loses_its_place_takes_nothing_from_its_cell(void **state) {
     assert_int_equal(heavy_add(&h, other, 100, &fresh), HEAVY_NONE); /* within an eighth above MINE's 92 */
     assert_int_not_equal(heavy_add(&h, 2000, 300, &fresh), HEAVY_NONE);
     assert_false(heavy_keeps(&h, MINE));
-    assert_in_range(heavy_bound(&h, other), 100, 103); /* H2 */
+    assert_in_range(heavy_bound(&h, other), 100, 103); /* K2 */
     heavy_fini(&h);
 }
 
