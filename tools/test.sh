@@ -4,7 +4,9 @@
 #     quick        layers, unit, one mode of conformance, the Python driver
 #     all          every step, with both sanitised servers and RocksDB from source: hours
 #     layers       the #include arrows between rooms go one way, and those inside a room; no path of one machine; C is laid out as
-#                  .clang-format says; docs/compatibility.md is what the tables of rules say, and every rule has a test
+#                  .clang-format says; docs/compatibility.md is what the tables of rules say, and every rule has a test; every
+#                  numbered invariant has an assert or a mutant
+#     mutants      (in all) small changes that break an invariant, each of which a unit test must notice
 #     unit         unit tests and fuzzer corpora under AddressSanitizer and UndefinedBehaviorSanitizer
 #     threads      the tests of what threads share, under ThreadSanitizer
 #     replay       byte scripts against a sanitised server
@@ -27,7 +29,7 @@ merge=(layers unit threads replay conformance integration)
 case "${*:-merge}" in
     merge) steps=("${merge[@]}") ;;
     quick) steps=(layers unit conformance:keyspaces integration:python_driver) ;;
-    all) steps=("${merge[@]}" conformance:sanitised integration_asan integration_tsan source) ;;
+    all) steps=("${merge[@]}" mutants conformance:sanitised integration_asan integration_tsan source) ;;
     *) steps=("$@") ;;
 esac
 hang=3600 # seconds after which a part is said to hang
@@ -122,6 +124,11 @@ step_layers() {
     python_env format tests/layer/requirements.txt
     counted layout build/format/bin/python tests/layer/check_format.py
     counted "rules" python3 tools/docs/rules.py --check
+    counted invariants python3 tests/layer/invariants.py
+}
+step_mutants() {
+    build_preset asan || { count "mutants (build)" 0 1 0 0; return; }
+    counted mutants python3 tests/layer/invariants.py --mutants
 }
 step_unit() {
     build_preset asan || { count "unit (build)" 0 1 0 0; return; }

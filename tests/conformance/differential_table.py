@@ -468,13 +468,22 @@ class Table:
         if kind < 0.9 and type_ == f"map<int, frozen<{self.types.outer}>>":
             return f"{name}[{self.values.literal('int')}].{self.types.a_field(self.types.outer)[0]}"
         if kind < 0.9 and bare_collection.startswith(("map<", "set<")) and not any(u in type_ for u in self.values.user_types):
-            inner = parameters(bare_collection)[0]
-            low, high = self.values.literal(inner), self.values.literal(inner)
-            return self.rng.choice([f"{name}[{low}]", f"{name}[{low}..{high}]", f"{name}[{low}..]"])
+            return self.part(name, bare_collection)
         if kind < 0.95 and type_ in NUMBERS:
             other = self.rng.choice([n for n, t in self.columns if t in NUMBERS])
             return f"{name} {self.rng.choice('+-*/%')} {self.rng.choice(['2', '3', '-7', '1.5', other, other])}"
         return f"{name} AS x_{name}"
+
+    def part(self, name, collection):
+        """An element or a slice of a map or a set, or what a function or another subscript makes of it."""
+        inner = parameters(collection)[0]
+        low, high = self.values.literal(inner), self.values.literal(inner)
+        element, piece = f"{name}[{low}]", self.rng.choice([f"{name}[{low}..{high}]", f"{name}[{low}..]", f"{name}[..{high}]"])
+        if self.chance(0.6):
+            return self.rng.choice([element, piece])
+        of_piece = ["collection_count({})", "toJson({})", "{} AS x_part", f"{{}}[{low}]", f"{{}}[{low}..]"]
+        of_piece += ["map_keys({})", "map_values({})"] if collection.startswith("map<") else ["collection_max({})"]
+        return self.rng.choice([f"toJson({element})", f"{element} AS x_part"] + [f.format(piece) for f in of_piece])
 
     def aggregate(self):
         name, type_ = self.rng.choice(self.columns)
