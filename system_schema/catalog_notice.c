@@ -47,10 +47,12 @@ static void call_listeners(struct notices *q, const struct schema_change *change
 static void deliver_first(struct catalog *c) {
     struct notices *q = &c->notices;
     struct notice *n = q->first;
+    assert(!q->delivering); /* N1 */
     q->delivering = true;
     pthread_mutex_unlock(&c->lock);
     call_listeners(q, &n->change);
     pthread_mutex_lock(&c->lock);
+    assert(q->delivering && q->first == n); /* N1 */
     q->delivering = false;
     q->first = n->next;
     if (!q->first) q->last = NULL;
