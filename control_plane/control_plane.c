@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/random.h"
 #include "control_plane/form.h"
@@ -120,12 +121,31 @@ static int check_signature(const struct control_plane *p, const struct http_requ
     return known ? 0 : call_fail(c, API_AccessDeniedException, "User %s has no permissions.", key->role);
 }
 
+static bool is_type(const char *given, const char *due) {
+    size_t n = strlen(due);
+    return given && !strncasecmp(given, due, n) && (!given[n] || strchr("; \t", given[n]));
+}
+
+/* The types of JSON and CBOR are none that a web page may send without asking first (CORS). */
+static int check_type(const struct http_request *q, const struct asked *asked, struct call *c) {
+    static const struct {
+        const char *due, *or;
+    } types[] = {[PROTOCOL_JSON] = {"application/x-amz-json-1.0", "application/x-amz-json-1.1"},
+                 [PROTOCOL_CBOR] = {"application/cbor", "application/cbor"},
+                 [PROTOCOL_QUERY] = {"application/x-www-form-urlencoded", "application/x-www-form-urlencoded"}};
+    const char *given = http_header(q, "Content-Type");
+    if (is_type(given, types[asked->protocol].due) || is_type(given, types[asked->protocol].or)) return 0;
+    return call_fail(c, API_UnsupportedMediaTypeException, "The Content-Type of this request must be %s.",
+                     types[asked->protocol].due);
+}
+
 static int run_call(const struct control_plane *p, const struct http_request *q, const struct asked *asked, struct call *c) {
     const struct operation *op = operation_find(asked);
     if (check_signature(p, q, services[asked->service].signing, c)) return -1;
     if (!op)
         return call_fail(c, API_UnknownOperationException, "The operation %s is not one of this service.",
                          *asked->operation ? asked->operation : "asked for");
+    if (check_type(q, asked, c)) return -1;
     struct doc *in = read_body(asked, c->arena, q->body, c->err);
     if (in && asked->protocol == PROTOCOL_QUERY) shape_settle_texts(op->input, in);
     c->in = in;
@@ -210,29 +230,41 @@ static const char *type_of(const struct asked *asked) {
     return asked->protocol == PROTOCOL_CBOR ? "application/cbor" : services[asked->service].json;
 }
 
-static void handle(void *arg, const struct http_request *q, struct http_answer *out) {
-    struct control_plane *p = arg;
+/* refusal: the words that refuse the request, whatever it asks for; NULL: it is run. */
+static void respond(struct control_plane *p, const struct http_request *q, const char *refusal,
+                    struct http_answer *out) {
     struct arena arena;
     struct err e = {0};
     arena_init(&arena, ARENA_CHUNK, ARENA_MAX);
     struct call c = {.o = &p->o, .arena = &arena, .make = {.arena = &arena}, .out = doc_new(&arena, DOC_MAP), .err = &e};
     struct asked asked = what_is_asked(&arena, q);
+    int rc;
     out->type = type_of(&asked);
     out->status = 200;
     if (asked.protocol == PROTOCOL_CBOR) header(out, "smithy-protocol", "rpc-v2-cbor");
-    pthread_mutex_lock(&p->lock);
-    int rc = c.out ? run_call(p, q, &asked, &c) : call_nomem(&c);
-    pthread_mutex_unlock(&p->lock);
+    if (!c.out) rc = call_nomem(&c);
+    else if (refusal) rc = call_fail(&c, API_AccessDeniedException, "%s", refusal);
+    else {
+        pthread_mutex_lock(&p->lock);
+        rc = run_call(p, q, &asked, &c);
+        pthread_mutex_unlock(&p->lock);
+    }
     if (rc) answer_error(&c, &asked, out);
     else answer(&c, &asked, out);
     arena_fini(&arena);
 }
 
+static void handle(void *arg, const struct http_request *q, struct http_answer *out) { respond(arg, q, NULL, out); }
+static void refuse(void *arg, const struct http_request *q, const char *words, struct http_answer *out) {
+    respond(arg, q, words, out);
+}
+
 /* ---- life ---- */
 
 static int listen_at(struct control_plane *p, struct http_listener **out, uint16_t port, bool tls, struct err *e) {
-    const struct http_options o = {.port = port, .what = "the API", .body_max = BODY_MAX, .request_s = p->o.request_s, .tls_cert = tls ? p->o.tls_cert : NULL,
-                                   .tls_key = tls ? p->o.tls_key : NULL, .handle = handle, .arg = p};
+    const struct http_options o = {.port = port, .what = "the API", .body_max = BODY_MAX, .request_s = p->o.request_s,
+                                   .tls_cert = tls ? p->o.tls_cert : NULL, .tls_key = tls ? p->o.tls_key : NULL,
+                                   .hosts = p->o.hosts, .handle = handle, .refuse = refuse, .arg = p};
     return port ? http_start(out, &o, e) : 0;
 }
 
@@ -256,6 +288,10 @@ void control_plane_stop(struct control_plane *p) {
     if (p->tls) http_stop(p->tls);
     pthread_mutex_destroy(&p->lock);
     free(p);
+}
+
+int control_plane_reload_certificate(struct control_plane *p, struct err *e) {
+    return p && p->tls ? http_reload_certificate(p->tls, e) : 0;
 }
 
 void control_plane_pause(struct control_plane *p) {

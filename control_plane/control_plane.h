@@ -15,6 +15,9 @@ struct control_plane;
 /* *out is NULL when both ports are off. */
 int control_plane_start(struct control_plane **out, const struct control_plane_options *o, struct err *e) MUST_CHECK;
 void control_plane_stop(struct control_plane *c);
+/* Connections to the TLS port from now on get the certificate that its files hold. -1: they are of
+ * no use, and it stays as it was. c may be NULL. */
+int control_plane_reload_certificate(struct control_plane *c, struct err *e) MUST_CHECK;
 /* No request runs until control_plane_go_on: those that come wait. c may be NULL. */
 void control_plane_pause(struct control_plane *c);
 void control_plane_go_on(struct control_plane *c);

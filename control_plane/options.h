@@ -4,6 +4,7 @@
 #include "access/credentials.h"
 #include "control_plane/metric.h"
 #include "cql/cql.h"
+#include "http/origin.h"
 
 struct control_plane_options {
     struct cql_db *db;
@@ -17,4 +18,5 @@ struct control_plane_options {
     uint16_t port, tls_port; /* 0: off */
     int request_s;           /* of http_options */
     const char *tls_cert, *tls_key;
+    struct http_hosts hosts; /* of http_options */
 };

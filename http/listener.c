@@ -11,8 +11,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "http/certificate.h"
+
 /* Connections that stay open at once; a few more while those sent off are being closed. */
-enum { VISITORS = 64, ANSWER_MAX = 64 << 20, PEM_MAX = 1 << 20, REQUEST_SECONDS = 10 };
+enum { VISITORS = 64, ANSWER_MAX = 64 << 20, REQUEST_SECONDS = 10 };
 
 /* A connection, from its first moment to its last. Made and freed on the daemon's thread; in the list, and its time, under the listener's lock. */
 struct visitor {
@@ -31,7 +33,7 @@ struct http_listener {
     TAILQ_HEAD(, visitor) visitors; /* eldest first */
     unsigned n_visitors;
     struct http_options o;
-    struct buf cert, key;
+    struct http_certificate *certificate; /* NULL: no TLS */
 };
 
 /* A request that is being read. */
@@ -95,13 +97,28 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, const struct http_a
     return rc;
 }
 
+/* True: the request comes from a web page that is not the server's own, and the answer refuses it. */
+static bool refuse_foreign(const struct http_listener *l, const struct http_request *q, struct http_answer *a) {
+    const struct http_caller caller = {.host = http_header(q, "Host"), .origin = http_header(q, "Origin"),
+                                       .fetch_site = http_header(q, "Sec-Fetch-Site")};
+    struct buf why;
+    buf_init(&why, 0);
+    bool refused = !http_origin_allows(&l->o.hosts, &caller, &why);
+    buf_u8(&why, 0);
+    a->status = MHD_HTTP_FORBIDDEN;
+    if (refused && l->o.refuse) l->o.refuse(l->o.arg, q, buf_failed(&why) ? "" : (const char *)why.p, a);
+    else if (refused) buf_printf(&a->body, "%s\n", buf_failed(&why) ? "" : (const char *)why.p);
+    buf_fini(&why);
+    return refused;
+}
+
 static enum MHD_Result answer(struct http_listener *l, struct MHD_Connection *c, const char *method, const char *path, const struct reading *r) {
     const struct http_request q = {.method = method, .path = path, .body = buf_slice(&r->body), .connection = c};
     struct http_answer a = {.status = MHD_HTTP_CONTENT_TOO_LARGE, .type = "text/plain"};
     buf_init(&a.body, ANSWER_MAX);
     give_time(l, c, 0);
     if (r->too_large) buf_printf(&a.body, "a request may have %zu bytes\n", l->o.body_max);
-    else l->o.handle(l->o.arg, &q, &a);
+    else if (!refuse_foreign(l, &q, &a)) l->o.handle(l->o.arg, &q, &a);
     give_time(l, c, turn_s(l));
     enum MHD_Result rc = send_answer(c, &a);
     buf_fini(&a.body);
@@ -174,6 +191,8 @@ static void on_visitor(void *arg, struct MHD_Connection *c, void **context, enum
         if (v) leave(l, v);
         return;
     }
+    const union MHD_ConnectionInfo *tls = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    if (l->certificate && tls) gnutls_session_set_ptr(tls->tls_session, l);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     *context = v = calloc(1, sizeof(*v));
     if (!v || !info) return;
@@ -206,28 +225,29 @@ static void *usher(void *arg) {
 
 /* ---- life ---- */
 
-static int read_pem(const char *path, struct buf *out, struct err *e) {
-    char part[4096];
-    size_t n;
-    FILE *f = fopen(path, "rb");
-    buf_init(out, PEM_MAX);
-    if (!f) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
-    while ((n = fread(part, 1, sizeof(part), f)) > 0) buf_put(out, part, n);
-    buf_u8(out, 0);
-    fclose(f);
-    return buf_failed(out) ? err_set(e, ERR_CONFIG, "%s is too large", path) : 0;
+/* GnuTLS asks for the certificate of a handshake. on_visitor has put the listener into the
+ * session. */
+static int on_handshake(gnutls_session_t session, const struct gnutls_cert_retr_st *info, gnutls_pcert_st **chain,
+                        unsigned *n, gnutls_ocsp_data_st **ocsp, unsigned *n_ocsp,
+                        gnutls_privkey_t *key, unsigned *flags) {
+    struct http_listener *l = gnutls_session_get_ptr(session);
+    (void)info;
+    *ocsp = NULL;
+    *n_ocsp = 0;
+    *flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+    return http_certificate_copy(l->certificate, chain, n, key);
 }
 
 static struct MHD_Daemon *start(struct http_listener *l) {
     enum { CONNECTIONS = 2 * VISITORS, MEMORY = 16 << 10 };
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(l->o.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    bool tls = l->o.tls_cert != NULL;
-    const struct MHD_OptionItem secrets[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, l->cert.p}, {MHD_OPTION_HTTPS_MEM_KEY, 0, l->key.p}, {MHD_OPTION_END, 0, NULL}};
-    return MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), l->o.port, NULL, NULL, on_request, l,
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | (l->certificate ? MHD_USE_TLS : 0);
+    enum MHD_OPTION more = l->certificate ? MHD_OPTION_HTTPS_CERT_CALLBACK2 : MHD_OPTION_END;
+    return MHD_start_daemon(flags, l->o.port, NULL, NULL, on_request, l,
                             MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)l->o.request_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
                             MHD_OPTION_NOTIFY_CONNECTION, on_visitor, l, MHD_OPTION_NOTIFY_COMPLETED, on_end, l,
-                            MHD_OPTION_ARRAY, tls ? secrets : secrets + 2, MHD_OPTION_END);
+                            more, on_handshake, MHD_OPTION_END);
 }
 
 int http_start(struct http_listener **out, const struct http_options *o, struct err *e) {
@@ -239,7 +259,7 @@ int http_start(struct http_listener **out, const struct http_options *o, struct 
     TAILQ_INIT(&l->visitors);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
-    int rc = o->tls_cert ? read_pem(o->tls_cert, &l->cert, e) || read_pem(o->tls_key, &l->key, e) : 0;
+    int rc = o->tls_cert && !(l->certificate = http_certificate_open(o->tls_cert, o->tls_key, e)) ? -1 : 0;
     if (!rc) l->daemon = start(l);
     if (!rc && !l->daemon) rc = err_set(e, ERR_CONFIG, "cannot listen on 127.0.0.1 port %u for %s: %s", o->port, o->what, strerror(errno));
     if (!rc && pthread_create(&l->usher, NULL, usher, l)) rc = err_set(e, ERR_SERVER, "cannot start a thread for %s", o->what);
@@ -258,9 +278,12 @@ void http_stop(struct http_listener *l) {
     if (l->daemon) MHD_stop_daemon(l->daemon);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);
-    buf_fini(&l->cert);
-    buf_fini(&l->key);
+    http_certificate_close(l->certificate);
     free(l);
+}
+
+int http_reload_certificate(struct http_listener *l, struct err *e) {
+    return l->certificate ? http_certificate_reload(l->certificate, e) : 0;
 }
 
 uint16_t http_port(const struct http_listener *l) {

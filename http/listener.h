@@ -1,14 +1,19 @@
-/* A port that answers HTTP: one thread, libmicrohttpd's, which reads a request whole and hands it to one function; and one that ends connections which take too long.
+/* A port that answers HTTP. libmicrohttpd's thread reads a request whole and hands it to one
+ * function; a second thread closes connections that take too long.
  *
- * Life of a request: its body is gathered up to a bound; the function fills the answer; the listener sends it. Bounds, and who pays: a body that is larger
- * is answered 413 at once; a request whose body is not whole after some seconds (request_s) ends its connection, as do as many without a byte, and twice as many from one request's end to the next one's, however its
- * bytes come; with many connections open the eldest goes, whatever it
- * still wants, so that who opens connections and asks nothing keeps nobody out.
+ * Life of a request: the listener gathers its body up to a bound; refuses it when a browser sends
+ * it for a foreign web page (http/origin.h); else the function fills the answer; the listener
+ * sends it. A body above the bound is answered 413 at once. A connection is closed when the body
+ * of its request is not whole after request_s seconds, after as many seconds without a byte, and
+ * when twice as many pass from the end of one request to the end of the next, however its bytes
+ * come. With many connections open, the eldest is closed, whatever it still wants: connections
+ * that ask nothing keep no others out.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "http/origin.h"
 
 struct http_listener;
 
@@ -43,9 +48,16 @@ struct http_options {
     size_t body_max;  /* 0: no request has a body */
     int request_s;    /* seconds that a request's body may take, and a connection without a byte; at most ten, or (0) ten */
     const char *tls_cert, *tls_key; /* files, PEM; NULL: no TLS */
+    struct http_hosts hosts;        /* its texts must outlive the listener */
     http_handler_fn handle;
+    /* Fills the answer to a request that is refused for its origin, with status 403, in the form
+     * that the port's clients read. NULL: the words as plain text. */
+    void (*refuse)(void *arg, const struct http_request *q, const char *words, struct http_answer *out);
     void *arg;
 };
 int http_start(struct http_listener **out, const struct http_options *o, struct err *e) MUST_CHECK;
 void http_stop(struct http_listener *l);
+/* Reads the certificate's files again, for connections from now on. -1: they are of no use, and
+ * the certificate stays as it was. 0 without TLS, too. */
+int http_reload_certificate(struct http_listener *l, struct err *e) MUST_CHECK;
 uint16_t http_port(const struct http_listener *l);

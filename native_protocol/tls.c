@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
+
+#include "base/file.h"
 
 enum { FILES = 3 };
 
@@ -48,29 +51,90 @@ static const char *reason(void) {
     return why ? why : "unknown reason";
 }
 
-static int trust_clients(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
-    if (o->client_cert == NP_CLIENT_CERT_NONE) return 0;
-    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(o->client_ca);
-    if (!names || SSL_CTX_load_verify_file(ctx, o->client_ca) != 1) {
-        sk_X509_NAME_pop_free(names, X509_NAME_free);
-        return err_set(e, ERR_CONFIG, "cannot use the certificates of %s to check clients by: %s", o->client_ca, reason());
+/* A BIO over the bytes of a file, which text holds until the BIO is freed. */
+static BIO *read_pem(const char *path, struct buf *text, struct err *e) {
+    enum { PEM_MAX = 4 << 20 };
+    buf_init(text, 0);
+    if (file_read(path, PEM_MAX, text, e)) return NULL;
+    struct slice s = buf_slice(text);
+    BIO *bio = BIO_new_mem_buf(s.p, (int)s.n);
+    if (!bio) err_nomem(e);
+    return bio;
+}
+
+static void drop_pem(BIO *bio, struct buf *text) {
+    BIO_free(bio);
+    if (text->p) OPENSSL_cleanse(text->p, text->n);
+    buf_fini(text);
+}
+
+/* Without this, OpenSSL would ask for the passphrase of an encrypted key at the terminal, and
+ * wait. */
+static int no_passphrase(char *to, int size, int writes, void *arg) {
+    (void)to, (void)size, (void)writes, (void)arg;
+    return -1;
+}
+
+/* Calls take for each certificate of the text; take returns 1 when it took one. False: there is
+ * none, a certificate is damaged, or take failed. */
+static bool each_certificate(BIO *bio, int (*take)(SSL_CTX *ctx, X509 *certificate, bool first), SSL_CTX *ctx) {
+    bool first = true, fine = true;
+    for (X509 *x; fine && (x = PEM_read_bio_X509_AUX(bio, NULL, no_passphrase, NULL)); first = false) {
+        fine = take(ctx, x, first) == 1;
+        X509_free(x);
     }
-    SSL_CTX_set_client_CA_list(ctx, names);
+    if (first || !fine) return false;
+    fine = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE; /* the end of the text */
+    if (fine) ERR_clear_error();
+    return fine;
+}
+
+static int take_own(SSL_CTX *ctx, X509 *x, bool first) {
+    return (int)(first ? SSL_CTX_use_certificate(ctx, x) : SSL_CTX_add1_chain_cert(ctx, x));
+}
+
+static int take_trusted(SSL_CTX *ctx, X509 *x, bool first) {
+    (void)first;
+    return X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), x) == 1 && SSL_CTX_add_client_CA(ctx, x) == 1;
+}
+
+static int trust_clients(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
+    static const unsigned char name[] = "tally";
+    struct buf text;
+    if (o->client_cert == NP_CLIENT_CERT_NONE) return 0;
+    BIO *bio = read_pem(o->client_ca, &text, e);
+    bool fine = bio && each_certificate(bio, take_trusted, ctx);
+    drop_pem(bio, &text);
+    if (!fine) return err_set(e, ERR_CONFIG, "cannot use the certificates of %s to check clients by: %s", o->client_ca,
+                              reason());
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (o->client_cert == NP_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
     /* a session that is taken up again has been checked under this name */
-    static const unsigned char name[] = "tally";
     SSL_CTX_set_session_id_context(ctx, name, sizeof(name) - 1);
     return 0;
+}
+
+static bool take_key(SSL_CTX *ctx, BIO *bio) {
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
+    bool fine = key && SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
+    EVP_PKEY_free(key);
+    return fine;
+}
+
+static int take_files(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
+    struct buf cert_text, key_text;
+    BIO *cert = read_pem(o->cert, &cert_text, e), *key = read_pem(o->key, &key_text, e);
+    bool fine = cert && key && each_certificate(cert, take_own, ctx) && take_key(ctx, key);
+    drop_pem(key, &key_text);
+    drop_pem(cert, &cert_text);
+    return fine ? 0 : err_set(e, ERR_CONFIG, "cannot use the TLS certificate %s with the key %s: %s", o->cert, o->key,
+                              reason());
 }
 
 static int fill(SSL_CTX *ctx, const struct np_tls_options *o, struct err *e) {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION); /* or a client could ask for handshake after handshake */
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    if (SSL_CTX_use_certificate_chain_file(ctx, o->cert) != 1 || SSL_CTX_use_PrivateKey_file(ctx, o->key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(ctx) != 1)
-        return err_set(e, ERR_CONFIG, "cannot use the TLS certificate %s with the key %s: %s", o->cert, o->key, reason());
-    return trust_clients(ctx, o, e);
+    return take_files(ctx, o, e) || trust_clients(ctx, o, e) ? -1 : 0;
 }
 
 static SSL_CTX *context(const struct np_tls_options *o, struct err *e) {

@@ -126,13 +126,14 @@ static void handle(void *arg, const struct http_request *q, struct http_answer *
     answer_index(out);
 }
 
-int admin_start(struct admin **out, uint16_t port, struct np_front *front, struct eng *eng, struct system_metering *metering, struct err *e) {
+int admin_start(struct admin **out, uint16_t port, const struct http_hosts *hosts, struct np_front *front,
+                struct eng *eng, struct system_metering *metering, struct err *e) {
     *out = NULL;
     if (!port) return 0;
     struct admin *a = calloc(1, sizeof(*a));
     if (!a) return err_nomem(e);
     *a = (struct admin){.front = front, .eng = eng, .metering = metering};
-    const struct http_options o = {.port = port, .what = "the admin port", .handle = handle, .arg = a};
+    const struct http_options o = {.port = port, .what = "the admin port", .hosts = *hosts, .handle = handle, .arg = a};
     if (http_start(&a->listener, &o, e) == 0) {
         *out = a;
         return 0;

@@ -148,7 +148,8 @@ static int open_control_plane(struct instance *in, struct err *e) {
     const struct control_plane_options o = {
         .db = in->db, .catalog = in->catalog, .clock = &in->clock.clock, .size_model = s->size_model, .access = in->access,
         .keys = s->auth == AUTH_NONE ? NULL : &in->keys, .region = s->region, .port = s->api_port, .tls_port = s->api_tls_port, .request_s = (int)s->request_timeout,
-        .tls_cert = s->tls.cert, .tls_key = s->tls.key, .metrics = {.arg = &in->metering, .each = metering_each_metric}};
+        .tls_cert = s->tls.cert, .tls_key = s->tls.key, .hosts = s->http_hosts,
+        .metrics = {.arg = &in->metering, .each = metering_each_metric}};
     if (s->mode == MODE_CASSANDRA) return 0;
     if (control_plane_start(&in->control_plane, &o, e)) return -1;
     states_set_control_plane(&in->states, in->control_plane);
@@ -164,7 +165,8 @@ int instance_open(struct instance *in, const struct settings *s, struct err *e) 
     if (np_port_pick(s->listen, port, e)) return -1;
     in->settings.node.port = *port;
     if (!open_engine(in, e) && !open_capture(in, e) && !open_ledger(in, e) && !open_database(in, e) && !open_front(in, e) &&
-        !admin_start(&in->admin, s->admin_port, in->front, in->eng, &in->metering, e) && !open_control_plane(in, e) &&
+        !admin_start(&in->admin, s->admin_port, &s->http_hosts, in->front, in->eng, &in->metering, e) &&
+        !open_control_plane(in, e) &&
         !local_socket_start(&in->local, s->data_dir, in->eng, e))
         return 0;
     instance_close(in);

@@ -7,7 +7,8 @@
 
 static void take_certificates(struct instance *in) {
     struct err e = {0};
-    if (np_tls_reload(in->tls, &e)) log_error("%s; connections go on with the certificate that was there", e.text);
+    int cql = np_tls_reload(in->tls, &e), api = control_plane_reload_certificate(in->control_plane, &e);
+    if (cql || api) log_error("%s; connections go on with the certificate that was there", e.text);
     else log_info("new connections get the certificate that %s holds now", in->settings.tls.cert);
 }
 

@@ -73,6 +73,8 @@ static int read_network(struct settings *s, const struct config *c, struct err *
     s->admin_port = (uint16_t)admin_port;
     s->api_port = (uint16_t)api_port;
     s->threads = (unsigned)threads;
+    s->http_hosts = (struct http_hosts){.listen = s->listen, .names = c->values[CONFIG_HTTP_HOSTS]};
+    if (http_hosts_check(s->http_hosts.names, e)) return -1;
     if (read_tls(s, c, e)) return -1;
     s->api_tls_port = s->has_tls && api_port ? (uint16_t)api_tls_port : 0;
     return 0;

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "capture/recorder.h"
+#include "http/origin.h"
 #include "limits/limiter.h"
 #include "native_protocol/options.h"
 #include "server/config.h"
@@ -15,6 +16,7 @@ struct settings { /* texts belong to the config */
     const char *data_dir; /* NULL: memory */
     const char *listen;
     uint16_t port, tls_port, admin_port, api_port, api_tls_port; /* the API's: 0: off */
+    struct http_hosts http_hosts;
     bool has_tls, tls_only;
     struct np_tls_options tls;
     struct {

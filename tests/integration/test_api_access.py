@@ -191,7 +191,8 @@ def test_changes_take_the_time_that_rules_say(ruled):
 
 # ---------------------------------------------------------------- bounds: a guilty client and an innocent one
 
-HEADERS = b"Host: x\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: KeyspacesService.ListKeyspaces\r\n"
+HEADERS = (b"Host: localhost\r\nContent-Type: application/x-amz-json-1.0\r\n"
+           b"X-Amz-Target: KeyspacesService.ListKeyspaces\r\n")
 SECOND = 1
 
 

@@ -1,4 +1,5 @@
 """TLS: the driver over an encrypted connection, the modern versions only, and the plain port beside it."""
+import http.client
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 
 from cqlsh_shell import Shell
-from tally_server import ROOT, TALLY, certificates, create_keyspace, create_table, eventually
+from tally_server import ROOT, TALLY, Server, certificates, create_keyspace, create_table, eventually, free_port
 
 
 @pytest.fixture
@@ -169,6 +170,88 @@ def test_a_new_certificate_is_taken_and_open_connections_go_on(tls, tmp_path, to
             assert session.execute("SELECT key FROM system.local").one().key == "local"
         assert cluster.metadata.get_host(host, port).is_up
     assert "new connections get the certificate" in server.log.read_text()
+
+
+@pytest.fixture
+def api_tls(tmp_path):
+    """A server with its API over TLS: (server, API's TLS port, certificate of who signed it)."""
+    ca, flags = certificates(tmp_path / "certificates")
+    port = free_port()
+    server = Server(tmp_path, *flags, "--tls-port", "0", "--api-port", str(free_port()), "--api-tls-port",
+                    str(port)).start()
+    yield server, port, ca
+    if server.alive():
+        server.stop()
+
+
+def replace(folder, other):
+    for name in ("server.pem", "server-key.pem"):
+        shutil.copy(other / name, folder / name)
+
+
+def api_answers(connection):
+    connection.request("POST", "/", b"{}", {"Content-Type": "application/x-amz-json-1.0",
+                                            "X-Amz-Target": "KeyspacesService.ListKeyspaces"})
+    return connection.getresponse().read().startswith(b'{"keyspaces"')
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["SIGHUP", "files"])
+def test_the_api_takes_a_new_certificate_and_open_connections_go_on(api_tls, tmp_path, told):
+    server, port, ca = api_tls
+    other, _ = certificates(tmp_path / "other")
+    either = context_for(ca)
+    either.load_verify_locations(cafile=str(other))
+    before = serial("127.0.0.1", port, either)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context_for(ca))
+    assert api_answers(connection)
+    open_one = connection.sock
+    replace(ca.parent, tmp_path / "other")
+    if told:
+        server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: serial("127.0.0.1", port, either) != before)
+    cql_port = int(server.ready["tls"].rsplit(":", 1)[1])
+    assert serial("127.0.0.1", port, context_for(other)) == serial(server.host, cql_port, context_for(other))
+    assert api_answers(connection) and connection.sock is open_one
+    assert api_answers(http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context_for(other)))
+    connection.close()
+
+
+def test_the_api_keeps_its_certificate_when_the_new_one_is_of_no_use(api_tls, tmp_path):
+    server, port, ca = api_tls
+    certificates(tmp_path / "other")
+    before = serial("127.0.0.1", port, context_for(ca))
+    shutil.copy(tmp_path / "other" / "server.pem", ca.parent / "server.pem")  # whose key is another
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "connections go on with the certificate that was there" in server.log.read_text())
+    assert serial("127.0.0.1", port, context_for(ca)) == before
+
+
+@pytest.mark.parametrize("name", ["server.pem", "server-key.pem", "ca.pem"])
+def test_a_pipe_in_place_of_a_certificate_holds_up_nothing(new_server, tmp_path, name):
+    ca, flags = certificates(tmp_path / "certificates")
+    s = new_server(*flags, "--tls-port", "0", "--tls-client-cert", "optional", "--tls-client-ca", str(ca),
+                   "--api-port", str(free_port()), "--api-tls-port", str(free_port()))
+    (ca.parent / name).unlink()
+    os.mkfifo(ca.parent / name)
+    s.process.send_signal(signal.SIGHUP)
+    eventually(lambda: f"cannot read {ca.parent / name}: it is not a regular file" in s.log.read_text())
+    s.stop()
+    done = subprocess.run([str(s.binary), "--data-dir", str(tmp_path / "other"), *flags, "--tls-client-cert",
+                           "optional", "--tls-client-ca", str(ca)], capture_output=True, text=True, timeout=30)
+    assert done.returncode != 0 and "it is not a regular file" in done.stderr
+
+
+def test_an_encrypted_key_is_refused_and_no_passphrase_asked_for(tls, tmp_path):
+    server, host, port, ca = tls
+    before = serial(host, port, context_for(ca))
+    key, encrypted = ca.parent / "server-key.pem", tmp_path / "encrypted.pem"
+    subprocess.run(["openssl", "pkey", "-in", key, "-aes256", "-passout", "pass:secret", "-out", encrypted],
+                   check=True, capture_output=True)
+    shutil.copy(encrypted, key)
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "connections go on with the certificate that was there" in server.log.read_text())
+    assert serial(host, port, context_for(ca)) == before
+    server.stop()
 
 
 def test_a_certificate_of_no_use_changes_nothing_but_the_log(tls):
