@@ -181,8 +181,8 @@ static enum cql_outcome run_execute(struct cql_request *r) {
     if (!r->statement) return CQL_FAILED;
     const struct cql_statement *s = prepared_statement(r->statement);
     r->stmt_kind = s->kind;
-    r->fingerprint = prepared_query(r->statement);
-    if (UNLIKELY(s->late)) return run_text(r, r->fingerprint, prepared_keyspace(r->statement));
+    r->fingerprint = prepared_shown(r->statement);
+    if (UNLIKELY(s->late)) return run_text(r, prepared_query(r->statement), prepared_keyspace(r->statement));
     if (s->table && s->table->virt) r->schema = catalog_schema(r->db->options.catalog);
     if (UNLIKELY(r->params.n_values != s->binds.n || r->params.names) && check_values(r, &s->binds)) return CQL_FAILED;
     if (cql_permit(r, s)) return CQL_FAILED;

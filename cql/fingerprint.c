@@ -1,5 +1,7 @@
 #include "cql/fingerprint.h"
 
+#include <strings.h>
+
 #include "base/hot.h"
 #include "cql/syntax/token.h"
 #include "cql/syntax/grammar.h"
@@ -56,4 +58,32 @@ struct slice cql_fingerprint(struct arena *a, struct slice text) {
         w.listed = w.listed == 1 && t.text.n == 1 && t.text.p[0] == ',' ? 2 : 0;
     }
     return slice_of(w.start, (size_t)(w.at - w.start));
+}
+
+struct slice cql_without_literals(struct arena *a, struct slice text) {
+    struct token_reader r;
+    struct err e = {0};
+    struct token t;
+    token_reader_init(&r, text, &e);
+    do t = token_next(&r);
+    while (t.code && t.code != T_ERROR && (t.code == T_QMARK || !is_value(t.code)));
+    return t.code ? cql_fingerprint(a, text) : text;
+}
+
+static bool is_data(enum stmt_kind kind) {
+    return kind == STMT_SELECT || kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE ||
+           kind == STMT_BATCH;
+}
+
+bool cql_holds_password(enum stmt_kind kind, struct slice text) {
+    static const char word[] = "password";
+    if (!text.p || is_data(kind)) return false;
+    for (size_t i = 0; i + sizeof(word) - 1 <= text.n; i++)
+        if (!strncasecmp((const char *)text.p + i, word, sizeof(word) - 1)) return true;
+    return false;
+}
+
+struct slice cql_shown(struct arena *a, enum stmt_kind kind, struct slice text) {
+    if (cql_holds_password(kind, text)) text = cql_fingerprint(a, text);
+    return text.p ? arena_dup(a, text) : text;
 }

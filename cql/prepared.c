@@ -1,6 +1,7 @@
 #include "cql/prepared.h"
 
 #include "cql/compat/compat_check.h"
+#include "cql/fingerprint.h"
 #include "cql/request/result_meta.h"
 #include "cql/statement.h"
 
@@ -20,7 +21,7 @@ struct cql_prepared {
     atomic_uint_fast64_t checked; /* generation of the schema in which it was last found to hold */
     bool cached;
     struct arena arena;
-    struct slice query; /* with a 0 behind it */
+    struct slice query, shown; /* with a 0 behind them; the same unless there is a password */
     const char *keyspace;
     struct cql_statement *statement;
     struct prepared_info info;
@@ -82,6 +83,7 @@ void prepared_cache_free(struct prepared_cache *c) {
 const struct prepared_info *cql_prepared_info(const struct cql_prepared *p) { return &p->info; }
 const struct cql_statement *prepared_statement(const struct cql_prepared *p) { return p->statement; }
 struct slice prepared_query(const struct cql_prepared *p) { return p->query; }
+struct slice prepared_shown(const struct cql_prepared *p) { return p->shown; }
 const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace; }
 
 /* ---- the table ---- */
@@ -183,7 +185,7 @@ int prepared_each(void *from, virtual_prepared_fn take, void *arg) {
     int rc = 0;
     pthread_mutex_lock(&c->lock);
     for (const struct cql_prepared *p = c->oldest; p && rc == 0; p = p->newer) {
-        struct virtual_prepared v = {slice_of(p->info.id, sizeof p->info.id), p->keyspace, (const char *)p->query.p};
+        struct virtual_prepared v = {slice_of(p->info.id, sizeof p->info.id), p->keyspace, (const char *)p->shown.p};
         rc = take(arg, &v);
     }
     pthread_mutex_unlock(&c->lock);
@@ -241,8 +243,12 @@ static struct ast_stmt *parse_copy(struct cql_prepared *p, struct slice query, c
         err_nomem(e);
         return NULL;
     }
+    struct ast_stmt *ast = cql_parse(&p->arena, copy, e);
     p->query = copy;
-    return cql_parse(&p->arena, copy, e);
+    p->shown = ast && cql_holds_password(ast->kind, copy) ? cql_shown(&p->arena, ast->kind, copy) : copy;
+    if (p->shown.p) return ast;
+    err_nomem(e);
+    return NULL;
 }
 
 static struct cql_prepared *compile_text(struct cql_db *db, const struct schema *schema, struct slice query, const char *keyspace, struct err *e) {

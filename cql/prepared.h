@@ -32,7 +32,8 @@ void prepared_on_change(void *arg, const struct schema_change *change);
 int prepared_each(void *from, virtual_prepared_fn take, void *arg) MUST_CHECK;
 
 const struct cql_statement *prepared_statement(const struct cql_prepared *p);
-/* Its text, with a 0 behind it. */
+/* Its text, with a 0 behind it: to be compiled, and (cql_shown) to be kept and shown. */
 struct slice prepared_query(const struct cql_prepared *p);
+struct slice prepared_shown(const struct cql_prepared *p);
 /* In which it was prepared; NULL: in none. */
 const char *prepared_keyspace(const struct cql_prepared *p);

@@ -81,7 +81,8 @@ int http_hosts_check(const char *names, struct err *e) {
     for (const char *at = names; *names; at += strcspn(at, ",") + 1) {
         size_t n = strcspn(at, ",");
         if (!listed_host(at, n, name))
-            return err_set(e, ERR_CONFIG, "--http-hosts: '%.*s' must be a name or an address, without a port", (int)n, at);
+            return err_set(e, ERR_CONFIG, "--http-hosts: '%.*s' must be a name or an address, without port", (int)n,
+                           at);
         if (!at[n]) break;
     }
     return 0;

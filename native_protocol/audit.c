@@ -163,7 +163,8 @@ static bool wanted(const struct np_audit *a, enum np_audit_category c, const str
 
 static struct slice statement_of(struct np_call *call) {
     const struct cql_request *r = &call->r;
-    if (r->kind == REQUEST_EXECUTE) return r->fingerprint;
+    if (r->kind == REQUEST_EXECUTE)
+        return r->fingerprint.p ? cql_without_literals(&call->arena, r->fingerprint) : r->fingerprint;
     if (r->kind == REQUEST_BATCH) {
         const char *text = arena_printf(&call->arena, "BATCH of %u", r->n_items);
         return text ? slice_str(text) : (struct slice){0};

@@ -68,12 +68,14 @@ static uint32_t count_statements(const struct op_cost *c) {
 }
 
 /* Values of rows are nowhere in it: statements are told apart from those that differ in values, and text that could hold a password is not shown at all. */
-static void tell_slow(const struct np_call *call, int64_t took_us) {
+static void tell_slow(struct np_call *call, int64_t took_us) {
     const struct charge *c = &call->charge;
     const char *kind = call->r.stmt_kind < STMT_KINDS ? stmt_words(call->r.stmt_kind) : np_opcode_name(call->env.opcode);
+    struct slice text = call->statement_text;
+    if (text.p && call->r.kind == REQUEST_EXECUTE) text = cql_without_literals(&call->arena, text);
     log_warn("slow: %.1f ms, %g read units, %g write units, %g static write units, %s, role %s, from %s: %.*s", (double)took_us / 1000, c->read_units,
              c->write_units, c->static_write_units, call->err.set ? "failed" : "answered", call->conn->account.role, call->conn->account.address,
-             SLICE_FMT(call->statement_text.p ? call->statement_text : slice_str(kind)));
+             SLICE_FMT(text.p ? text : slice_str(kind)));
 }
 
 /* A prepared SELECT of one read that went well, and nothing more to say. */

@@ -7,38 +7,29 @@
 
 /* ---- statements that are named by their ids ---- */
 
-static struct capture_statement statement_of(const struct cql_prepared *p) {
+/* hashed: without its literals. */
+static struct capture_statement statement_of(struct np_call *call, const struct cql_prepared *p, bool hashed) {
     const char *keyspace = prepared_keyspace(p);
-    return (struct capture_statement){.id = slice_of(cql_prepared_info(p)->id, CAPTURE_ID), .keyspace = slice_str(keyspace ? keyspace : ""), .text = prepared_query(p)};
+    return (struct capture_statement){
+        .id = slice_of(cql_prepared_info(p)->id, CAPTURE_ID),
+        .keyspace = slice_str(keyspace ? keyspace : ""),
+        .text = hashed ? cql_without_literals(&call->arena, prepared_shown(p)) : prepared_shown(p),
+    };
 }
 
 /* In the call's arena. */
-static const struct capture_statement *statements_of(struct np_call *call, size_t *n) {
+static const struct capture_statement *statements_of(struct np_call *call, bool hashed, size_t *n) {
     const struct cql_request *r = &call->r;
     struct capture_statement *list = arena_alloc(&call->arena, (r->n_item_statements + 1) * sizeof(*list));
     *n = 0;
     if (!list) return NULL;
-    if (r->statement) list[(*n)++] = statement_of(r->statement);
+    if (r->statement) list[(*n)++] = statement_of(call, r->statement, hashed);
     for (uint32_t i = 0; i < r->n_item_statements; i++)
-        if (r->item_statements[i]) list[(*n)++] = statement_of(r->item_statements[i]);
+        if (r->item_statements[i]) list[(*n)++] = statement_of(call, r->item_statements[i], hashed);
     return list;
 }
 
 /* ---- digests ---- */
-
-static bool is_data(enum stmt_kind kind) {
-    return kind == STMT_SELECT || kind == STMT_INSERT || kind == STMT_UPDATE || kind == STMT_DELETE || kind == STMT_BATCH;
-}
-
-/* Of roles, in whatever words; also of a statement that is wrong. */
-static bool holds_password(const struct np_call *call) {
-    static const char word[] = "password";
-    struct slice q = call->r.query;
-    if (!q.p || is_data(call->r.stmt_kind)) return false;
-    for (size_t i = 0; i + sizeof(word) - 1 <= q.n; i++)
-        if (!strncasecmp((const char *)q.p + i, word, sizeof(word) - 1)) return true;
-    return false;
-}
 
 static void put_values(struct buf *out, const struct capture_key *k, uint32_t n, const struct value *values) {
     for (uint32_t i = 0; i < n; i++) capture_put_digest_value(out, k, values[i].n, values[i].p);
@@ -85,8 +76,8 @@ static void record(struct np_call *call, struct capture_recorder *to) {
     const struct capture_switch *is = capture_switch_of(to);
     int64_t now = c->loop->now_us;
     size_t n;
-    const struct capture_statement *statements = statements_of(call, &n);
-    bool digested = capture_is_hashed(is) || holds_password(call);
+    const struct capture_statement *statements = statements_of(call, capture_is_hashed(is), &n);
+    bool digested = capture_is_hashed(is) || cql_holds_password(call->r.stmt_kind, call->r.query);
     struct capture_request q = {
         .began_us = call->r.now_us,
         .took_us = now > call->r.now_us ? (uint64_t)(now - call->r.now_us) : 0,

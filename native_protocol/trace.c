@@ -1,6 +1,7 @@
 #include "native_protocol/trace.h"
 
 #include "base/random.h"
+#include "cql/fingerprint.h"
 #include "cql/request/consistency.h"
 #include "faults/rule.h"
 #include "native_protocol/conn.h"
@@ -33,8 +34,13 @@ static const char *request_title(const struct np_call *call) {
 }
 
 static const char *query_text(struct np_call *call) {
-    if (call->r.query.p) return (const char *)arena_dup(&call->arena, call->r.query).p;
+    if (call->r.query.p) return (const char *)cql_shown(&call->arena, call->r.stmt_kind, call->r.query).p;
     return call->r.fingerprint.p ? (const char *)call->r.fingerprint.p : "";
+}
+
+/* The words of an error may quote the statement. */
+static const char *error_text(const struct np_call *call) {
+    return cql_holds_password(call->r.stmt_kind, call->r.query) ? err_title(call->err.code) : call->err.text;
 }
 
 static uint32_t parameters(struct np_call *call, struct schema_option *out) {
@@ -99,7 +105,7 @@ static uint32_t events(struct np_call *call, int64_t took, struct trace_event *o
         const char *thread = t->steps[i].on_worker ? arena_printf(a, "%s-worker", class_name(t->steps[i].class)) : loop;
         out[n++] = (struct trace_event){t->steps[i].at_us - call->started_us, step_text(call, i), thread};
     }
-    if (call->err.set) out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", call->err.text), loop};
+    if (call->err.set) out[n++] = (struct trace_event){took, arena_printf(a, "Failed: %s", error_text(call)), loop};
     if (call->r.result.paging_state.p) out[n++] = (struct trace_event){took, "Another page may follow", loop};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++)

@@ -190,6 +190,8 @@ def test_hashed_values_do_not_stand_in_the_file(tmp_path):
         make_schema(session)
         insert = session.prepare("INSERT INTO shop.orders (customer, day, id, note) VALUES (?, 1, 1, ?)")
         session.execute(insert, (1, "a secret that is bound"))
+        session.execute(session.prepare("INSERT INTO shop.orders (customer, day, id, note) "
+                                        "VALUES (?, 1, 3, 'a secret that is prepared')"), (1,))
         session.execute("INSERT INTO shop.orders (customer, day, id, note) VALUES (1, 1, 2, 'a secret that is written')")
         batch = BatchStatement()
         batch.add(insert, (1, "a secret in a batch"))
