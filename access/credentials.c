@@ -5,17 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/crypto.h>
 
 #include "access/password.h"
+#include "base/file.h"
 
 enum { WORDS_MAX = 6, KEYS_MAX = 10000 };
 
 struct reader {
     const char *path;
     unsigned line;
-    struct access_control *access;
+    struct access_control *access; /* NULL: the file is only checked */
     struct access_keys *keys;
     struct err *e;
 };
@@ -26,6 +28,7 @@ static int take_user(struct reader *r, const char *name, const char *password) {
     char made[PASSWORD_HASH_MAX];
     enum password_form form = password_form(password);
     if (form == PASSWORD_IS_TOO_SLOW) return refuse(r, "the hash of this password has too great a cost: each login would take seconds");
+    if (!r->access) return 0;
     const char *hash = form == PASSWORD_IS_HASH ? password : made;
     if (hash == made && password_hash(password, made, r->e)) return -1;
     return access_provide(r->access, name, hash, r->e);
@@ -72,28 +75,53 @@ static int check_roles(struct reader *r) {
     return rc;
 }
 
-int credentials_read(const char *path, struct access_control *a, struct access_keys *keys, struct err *e) {
-    struct reader r = {.path = path, .access = a, .keys = keys, .e = e};
+static int read_lines(struct reader *r, FILE *f) {
     struct stat st;
     char *line = NULL;
     size_t cap = 0;
     int rc = 0;
-    *keys = (struct access_keys){0};
-    arena_init(&keys->arena, 4096, 0);
-    FILE *f = fopen(path, "re");
-    if (!f || fstat(fileno(f), &st)) {
-        if (f) fclose(f);
-        return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
-    }
-    if (st.st_mode & S_IRWXO) rc = err_set(e, ERR_CONFIG, "%s holds secrets and may be read by everybody: chmod 600 it", path);
+    if (fstat(fileno(f), &st)) return err_set(r->e, ERR_CONFIG, "cannot read %s: %s", r->path, strerror(errno));
+    if (st.st_mode & S_IRWXO)
+        return err_set(r->e, ERR_CONFIG, "%s holds secrets and may be read by everybody: chmod 600 it", r->path);
     while (!rc && getline(&line, &cap, f) >= 0) {
-        r.line++;
-        rc = take_line(&r, line);
+        r->line++;
+        rc = take_line(r, line);
     }
     if (line) OPENSSL_cleanse(line, cap);
     free(line);
-    fclose(f);
-    return rc ? rc : check_roles(&r);
+    return rc;
+}
+
+static int read_file(struct reader *r) {
+    const char *why;
+    int fd = file_open_read(r->path, &why);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd < 0) return err_set(r->e, ERR_CONFIG, "cannot read %s: %s", r->path, why);
+    int rc = f ? read_lines(r, f) : err_nomem(r->e);
+    if (f) fclose(f);
+    else close(fd);
+    return rc;
+}
+
+int credentials_read(const char *path, struct access_control *a, struct access_keys *keys, struct err *e) {
+    struct reader r = {.path = path, .access = a, .keys = keys, .e = e};
+    *keys = (struct access_keys){0};
+    arena_init(&keys->arena, 4096, 0);
+    return read_file(&r) ? -1 : check_roles(&r);
+}
+
+int credentials_check(const char *path, struct err *e) {
+    struct access_keys keys = {0};
+    struct reader r = {.path = path, .keys = &keys, .e = e};
+    arena_init(&keys.arena, 4096, 0);
+    int rc = read_file(&r);
+    access_keys_fini(&keys);
+    return rc;
+}
+
+bool access_key_takes(const struct access_key *key, struct slice token) {
+    size_t n = key->token ? strlen(key->token) : 0;
+    return token.n == n && (!n || !CRYPTO_memcmp(token.p, key->token, n));
 }
 
 const struct access_key *access_key_find(const struct access_keys *k, struct slice id) {

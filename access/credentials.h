@@ -1,17 +1,21 @@
-/* The operator's file of credentials (--credentials): logins and access keys that no statement makes. A line each, words between blanks:
+/* The operator's file of credentials (--credentials): logins and access keys that no statement makes.
+ * A line each, words between blanks:
  *
- *   user NAME PASSWORD                       a role with all rights, unless there is one of the name, which gets the password
- *   key ACCESS-KEY-ID SECRET NAME [TOKEN]    signs in as the role (access/sigv4.h); TOKEN: only with this session token
- *   # ...                                    a remark
+ *   user NAME PASSWORD                     a role with all rights; a role that has the name already
+ *                                          gets the password
+ *   key ACCESS-KEY-ID SECRET NAME [TOKEN]  signs in as the role (access/sigv4.h), with the session
+ *                                          token when the line has one, else with none
+ *   # ...                                  a remark
  *
- * A password may be given as its hash. The file must not be readable by others than its owner and its group.
+ * A password may be given as its hash. The file must be a regular one, and readable by none but its
+ * owner and its group.
  */
 #pragma once
 
 #include "access/access.h"
 
 struct access_key {
-    const char *id, *secret, *role, *token; /* token NULL: none is asked for */
+    const char *id, *secret, *role, *token; /* token NULL: the key has none */
 };
 
 struct access_keys {
@@ -20,8 +24,14 @@ struct access_keys {
     struct access_key *keys;
 };
 
+/* Is the file one that credentials_read takes, as far as the file alone can tell? Hashes no
+ * password. */
+int credentials_check(const char *path, struct err *e) MUST_CHECK;
 /* Reads the file into the roles and the keys. keys is to be freed also on -1. */
 int credentials_read(const char *path, struct access_control *a, struct access_keys *keys, struct err *e) MUST_CHECK;
+/* Is token, empty for none, the session token of the key? A key without one takes none, as AWS
+ * does. */
+bool access_key_takes(const struct access_key *key, struct slice token);
 /* NULL: there is none. */
 const struct access_key *access_key_find(const struct access_keys *k, struct slice id);
 void access_keys_fini(struct access_keys *k);

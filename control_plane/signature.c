@@ -117,10 +117,16 @@ static bool covers(struct slice headers, const char *name) {
     return false;
 }
 
+/* The headers that decide what the request does, when it has them. Whoever changes or adds one that
+ * is not signed makes another request of it. */
+static bool covers_meaning(const struct authorization *z, const struct http_request *q) {
+    return covers(z->headers, "host") && covers(z->headers, "x-amz-date") &&
+           (!http_header(q, "X-Amz-Target") || covers(z->headers, "x-amz-target"));
+}
+
 static bool has_token(const struct access_key *key, const struct http_request *q) {
     const char *token = http_header(q, "X-Amz-Security-Token");
-    if (!key->token) return true;
-    return token && strlen(token) == strlen(key->token) && !CRYPTO_memcmp(token, key->token, strlen(token));
+    return access_key_takes(key, slice_str(token ? token : ""));
 }
 
 /* A key that is not known takes as long as one that is. */
@@ -129,9 +135,10 @@ const struct access_key *signature_check(const struct access_keys *keys, const c
     const char *authorization = http_header(q, "Authorization"), *date = http_header(q, "X-Amz-Date");
     struct authorization z;
     if (!authorization) return refuse(error, API_MissingAuthenticationTokenException, e, "Missing Authentication Token");
-    if (!take_apart(authorization, &z) || !date || time_of(date) < 0 || !covers(z.headers, "host") || !covers(z.headers, "x-amz-date"))
+    if (!take_apart(authorization, &z) || !date || time_of(date) < 0 || !covers_meaning(&z, q))
         return refuse(error, API_IncompleteSignatureException, e,
-                      "The Authorization header must be AWS4-HMAC-SHA256 with Credential, SignedHeaders (host and x-amz-date among them) and Signature, beside X-Amz-Date");
+                      "The Authorization header must be AWS4-HMAC-SHA256 with Credential, SignedHeaders (host, "
+                      "x-amz-date and, where it is sent, x-amz-target among them) and Signature, beside X-Amz-Date");
     const struct access_key *key = access_key_find(keys, z.key);
     bool same = is_signed(q, &z, date, key ? key->secret : "");
     if (!key || !has_token(key, q)) return refuse(error, API_UnrecognizedClientException, e, "The security token included in the request is invalid.");

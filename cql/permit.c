@@ -11,6 +11,7 @@
 
 struct permit_need {
     uint32_t permissions; /* bits; none: anyone may */
+    bool superuser;       /* and no other role, whatever it was granted */
     struct resource on;
 };
 
@@ -28,20 +29,28 @@ static bool is_readable_by_all(const struct schema_table *t) {
     return false;
 }
 
+/* Writes to system_control change what the server does: its clock, its faults, its roles (by the
+ * states that it restores). */
+static bool is_control(const char *keyspace) { return !strcmp(keyspace, "system_control"); }
+
 /* A condition tells what is there: it reads, too. */
 static struct permit_need of_write(const struct cql_statement *s) {
     uint32_t bits = 1u << MAY_MODIFY | (((const struct modify_plan *)s->plan)->conditional ? 1u << MAY_SELECT : 0);
-    return (struct permit_need){bits, table_of(s->table)};
+    return (struct permit_need){.permissions = bits, .superuser = is_control(s->table->keyspace->name),
+                                .on = table_of(s->table)};
 }
 
 static struct permit_need of_ddl(enum permission p, enum resource_kind kind, const struct cql_statement *s) {
     const struct catalog_change *c = s->plan;
-    return (struct permit_need){1u << p, {kind, c->keyspace, c->name}};
+    bool control = c->keyspace && is_control(c->keyspace);
+    return (struct permit_need){.permissions = 1u << p, .superuser = control, .on = {kind, c->keyspace, c->name}};
 }
 
 static struct permit_need need_of(const struct cql_statement *s) {
     switch (s->kind) {
-    case STMT_SELECT: return is_readable_by_all(s->table) ? (struct permit_need){0} : (struct permit_need){1u << MAY_SELECT, table_of(s->table)};
+    case STMT_SELECT:
+        if (is_readable_by_all(s->table)) return (struct permit_need){0};
+        return (struct permit_need){.permissions = 1u << MAY_SELECT, .on = table_of(s->table)};
     case STMT_INSERT: case STMT_UPDATE: case STMT_DELETE: return of_write(s);
     case STMT_CREATE_KEYSPACE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_KEYSPACES, s);
     case STMT_ALTER_KEYSPACE: return of_ddl(MAY_ALTER, RESOURCE_OF_KEYSPACE, s);
@@ -53,12 +62,16 @@ static struct permit_need need_of(const struct cql_statement *s) {
     case STMT_RESTORE_TABLE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
     case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
     case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
-    case STMT_CREATE_FUNCTION: case STMT_CREATE_AGGREGATE: return (struct permit_need){1u << MAY_CREATE, {.kind = RESOURCE_OF_ALL_FUNCTIONS_IN, .keyspace = s->plan}};
+    case STMT_CREATE_FUNCTION: case STMT_CREATE_AGGREGATE: 
+        return (struct permit_need){.permissions = 1u << MAY_CREATE, .on = {.kind = RESOURCE_OF_ALL_FUNCTIONS_IN,
+            .keyspace = s->plan}};
     case STMT_DROP_FUNCTION: case STMT_DROP_AGGREGATE: case STMT_DROP_INDEX: case STMT_DROP_VIEW: return (struct permit_need){0}; /* there is none */
     case STMT_USE: case STMT_DESCRIBE: return (struct permit_need){0};
     case STMT_CREATE_ROLE: case STMT_ALTER_ROLE: case STMT_DROP_ROLE: case STMT_GRANT: case STMT_REVOKE: case STMT_LIST:
     case STMT_ADD_IDENTITY: case STMT_DROP_IDENTITY: return (struct permit_need){0};
-    default: return (struct permit_need){PERMISSIONS_ALL, {.kind = RESOURCE_OF_ALL_KEYSPACES}}; /* for superusers, until it has a line here */
+    default: /* until it has a line here */
+        return (struct permit_need){
+            .permissions = PERMISSIONS_ALL, .superuser = true, .on = {.kind = RESOURCE_OF_ALL_KEYSPACES}};
     }
 }
 
@@ -82,9 +95,12 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
     static const enum permission in_order[] = {MAY_CREATE, MAY_ALTER, MAY_DROP, MAY_MODIFY, MAY_SELECT, MAY_AUTHORIZE}; /* as Cassandra asks */
     uint64_t generation = access_generation(access);
     struct asker a;
-    if (is_remembered(r->session, generation, s, need->permissions)) return 0;
+    if (!need->superuser && is_remembered(r->session, generation, s, need->permissions)) return 0;
     const struct role_set *roles = access_roles(access);
     int rc = asker_init(&a, r, roles);
+    if (!rc && need->superuser && !a.superuser)
+        rc = err_set(r->err, ERR_UNAUTHORIZED, "Only superusers may change %s", need->on.keyspace ? need->on.keyspace
+                     : "the server");
     for (size_t i = 0; i < ARRAY_LEN(in_order) && !rc; i++)
         if (need->permissions & 1u << in_order[i]) rc = asker_must(&a, in_order[i], &need->on);
     if (!rc) remember(r->session, generation, s, need->permissions);
@@ -95,7 +111,8 @@ static int ask_roles(struct cql_request *r, const struct cql_statement *s, const
 /* Who restores a table reads the one that it is made of. */
 static int ask_source(struct cql_request *r, const struct cql_statement *s) {
     const struct catalog_change *c = s->plan;
-    const struct permit_need need = {1u << MAY_SELECT, {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
+    const struct permit_need need = {.permissions = 1u << MAY_SELECT,
+                                     .on = {RESOURCE_OF_TABLE, c->from_keyspace, c->from_name}};
     return ask_roles(r, s, &need);
 }
 

@@ -243,8 +243,7 @@ static bool is_signed(struct np_logins *p, const struct np_conn *c, const struct
     int rc = sigv4_sign(s->date, s->access_key, key ? key->secret : "", p->o.region, c->login.nonce, due);
     bool same = !rc && !CRYPTO_memcmp(due, s->signature.p, SIGV4_SIGNATURE);
     bool in_time = at >= 0 && at - now <= SIGV4_SKEW_S && now - at <= SIGV4_SKEW_S;
-    bool token = key && (!key->token || (s->session_token.n == strlen(key->token) && !CRYPTO_memcmp(s->session_token.p, key->token, s->session_token.n)));
-    return key && same && in_time && token;
+    return key && same && in_time && access_key_takes(key, s->session_token);
 }
 
 static void login_sigv4(struct np_logins *p, struct np_conn *c, const struct np_envelope *env, struct slice token) {

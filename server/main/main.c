@@ -122,13 +122,22 @@ static int serve(const struct config *c, int argc, char **argv) {
     return EXIT_FINE;
 }
 
-/* --check-config and --print-config: nothing is opened. */
+/* The files that a start reads and refuses when they are of no use. */
+static int check_files(const struct settings *s, struct err *e) {
+    if (*s->credentials && credentials_check(s->credentials, e)) return -1;
+    struct np_tls *tls = s->has_tls ? np_tls_open(&s->tls, e) : NULL;
+    np_tls_close(tls);
+    return s->has_tls && !tls ? -1 : 0;
+}
+
+/* --check-config and --print-config: nothing is written, and no port opened. */
 static int look(const struct config *c) {
     struct settings s;
     struct err e = {0};
-    if (settings_read(&s, c, &e)) {
+    bool wrong = settings_read(&s, c, &e);
+    if (wrong || (c->check && check_files(&s, &e))) {
         fprintf(stderr, "tallyd: %s\n", e.text);
-        return EXIT_USAGE;
+        return wrong ? EXIT_USAGE : EXIT_FAILED;
     }
     if (c->print) config_print(c);
     else printf("tallyd: the settings are sound\n");

@@ -13,7 +13,7 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ServerError
 
 from control import drop_rule, objects, release, set_rule
-from tally_server import ROOT, Server, eventually
+from tally_server import ROOT, TALLYD, Server, eventually
 
 
 def log_in(server, name, password, **options):
@@ -343,6 +343,59 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, flags, words):
     with pytest.raises(AssertionError, match="did not become ready"):
         s.start()
     assert words in s.log_tail()
+
+
+@pytest.mark.parametrize("lines, mode, words", [
+    (["user alice pw"], 0o604, "may be read by everybody: chmod 600 it"),
+    (["user alice"], 0o600, "line 1: it must be: user NAME PASSWORD"),
+    (["# fine", "key A B c", "key A B c"], 0o600, "line 3: this access key is there already"),
+    (["user alice pw", "key A B alice t"], 0o600, None),
+    (["user alice pw"], 0o640, None),  # of the group
+])
+def test_check_config_looks_at_the_credentials(tmp_path, lines, mode, words):
+    file = credentials(tmp_path, *lines, mode=mode)
+    flags = ["--auth", "sigv4", "--credentials", str(file), "--data-dir", str(tmp_path / "data"), "--port", "0"]
+    checked = subprocess.run([TALLYD, "--check-config", *flags], capture_output=True, text=True, timeout=30)
+    assert checked.returncode == (1 if words else 0) and (words or "") in checked.stderr
+    if words:
+        started = subprocess.run([TALLYD, *flags], capture_output=True, text=True, timeout=30)
+        assert (started.returncode, started.stderr) == (checked.returncode, checked.stderr)
+
+
+@pytest.mark.parametrize("path", ["fifo", "folder"])
+def test_credentials_are_a_regular_file(tmp_path, path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    for flags in (["--check-config"], ["--data-dir", str(tmp_path / "data"), "--port", "0"]):
+        done = subprocess.run([TALLYD, *flags, "--auth", "password", "--credentials", str(tmp_path / path)],
+                              capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and f"cannot read {tmp_path / path}: it is not a regular file" in done.stderr
+
+
+def test_only_superusers_change_the_server(new_server):
+    """Whatever a role was granted: system_control restores the states of roles, too."""
+    s = new_server("--mode", "cassandra", "--auth", "password", "--control", "on")
+    cluster, root = log_in(s, "cassandra", "cassandra")
+    root.execute("CREATE ROLE app WITH PASSWORD = 'pw' AND LOGIN = true")
+    root.execute("GRANT ALL ON ALL KEYSPACES TO app")
+    app_cluster, app = log_in(s, "app", "pw")
+    changes = ["INSERT INTO system_control.snapshots (name) VALUES ('mine')",
+               "UPDATE system_control.clock SET state = 'frozen' WHERE name = 'server'",
+               "DELETE FROM system_control.faults WHERE name = 'x'",
+               "BEGIN UNLOGGED BATCH INSERT INTO system_control.snapshots (name) VALUES ('mine') APPLY BATCH"]
+    for change in changes:
+        with pytest.raises(Unauthorized, match="Only superusers may change system_control"):
+            app.execute(change)
+    prepared = app.prepare(changes[0])
+    for _ in range(2):
+        with pytest.raises(Unauthorized, match="Only superusers may change system_control"):
+            app.execute(prepared)
+    assert app.execute("SELECT * FROM system_control.clock").one().state
+    root.execute(changes[0])
+    root.execute("ALTER ROLE app WITH SUPERUSER = true")
+    app.execute(changes[2])
+    cluster.shutdown()
+    app_cluster.shutdown()
 
 
 def test_cqlsh_logs_in_with_a_password(new_server, tmp_path):

@@ -13,6 +13,9 @@ from pathlib import Path
 import boto3
 import botocore.auth
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from aws_api import ACCOUNT, REGION, Api, compare_with_model, key_flags, refused
@@ -437,6 +440,9 @@ def test_signatures_are_verified_where_logins_are_asked_for(tmp_path, protocol):
     refused(api.client(protocol, "AKID", "WRONG").list_keyspaces, "InvalidSignatureException", 403, "does not match")
     refused(api.client(protocol, "NOBODY", "SECRET").list_keyspaces, "UnrecognizedClientException", 403, "security token")
     refused(api.client(protocol, "TEMP", "OTHER", "b-token").list_keyspaces, "UnrecognizedClientException", 403, "security token")
+    refused(api.client(protocol, "TEMP", "OTHER").list_keyspaces, "UnrecognizedClientException", 403, "security token")
+    refused(api.client(protocol, "AKID", "SECRET", "any-token").list_keyspaces, "UnrecognizedClientException", 403,
+            "security token")
     refused(api.client(protocol, "AKID", "SECRET", region="eu-west-1").list_keyspaces, "InvalidSignatureException", 403, "valid region")
     refused(api.client(protocol, signature_version=botocore.UNSIGNED).list_keyspaces, "MissingAuthenticationTokenException", 403)
     api.server.stop()
@@ -510,6 +516,26 @@ def test_the_documentation_runs_as_it_stands(tmp_path, aws):
     policy = names["scaling"].describe_scaling_policies(ServiceNamespace="cassandra")["ScalingPolicies"][0]
     assert (policy["PolicyName"], policy["PolicyARN"].split(":")[4]) == ("reads", "210987654321")
     api.server.stop()
+
+
+def test_a_signature_covers_the_operation(tmp_path):
+    """A request that was signed for one operation is not one for another, whose name somebody puts beside it."""
+    with Api(tmp_path, *key_flags(tmp_path, "user alice pw", "key AKID SECRET alice")) as api:
+        body = b'{"keyspaceName": "k"}'
+        api.client("json", "AKID", "SECRET").create_keyspace(keyspaceName="k")
+
+        def post(target, signed, **added):
+            request = AWSRequest("POST", f"{api.url}/", data=body, headers={**JSON,
+                **({"X-Amz-Target": target} if signed else {})})
+            SigV4Auth(Credentials("AKID", "SECRET"), "cassandra", REGION).add_auth(request)
+            return api.post(body, {**request.headers, "X-Amz-Target": target, **added})
+
+        get, drop = "KeyspacesService.GetKeyspace", "KeyspacesService.DeleteKeyspace"
+        status, error, answer = post(drop, signed=False)
+        assert (status, error) == (400, "IncompleteSignatureException") and b"x-amz-target" in answer
+        status, error, _ = post(get, signed=True, **{"X-Amz-Target": drop})
+        assert (status, error) == (403, "InvalidSignatureException")
+        eventually(lambda: post(get, signed=True)[0] == 200)
 
 
 def test_the_terraform_block_is_terraform(tmp_path):

@@ -62,7 +62,7 @@ LOGINS = [
     # transport, region, key, secret, token, whether it is let in
     ("plain", REGION, "UserID-1", "UserSecretKey-1", "", True),
     ("tls", REGION, "UserID-1", "UserSecretKey-1", "", True),
-    ("plain", REGION, "UserID-1", "UserSecretKey-1", "unasked", True),
+    ("plain", REGION, "UserID-1", "UserSecretKey-1", "unasked", False),  # a key without a token takes none
     ("plain", REGION, "UserID-2", "Other", "a+token/==", True),
     ("tls", REGION, "UserID-2", "Other", "a+token/==", True),
     ("plain", REGION, "UserID-2", "Other", "", False),
