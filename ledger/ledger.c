@@ -393,6 +393,34 @@ static size_t count_connections(struct shard *s) {
     return n;
 }
 
+/* As many of the bytes as may be kept, and no half of a character. */
+static size_t kept_bytes(struct slice text) {
+    size_t n = text.n < LEDGER_DRIVER_TEXT ? text.n : LEDGER_DRIVER_TEXT;
+    while (n && n < text.n && (text.p[n] & 0xC0) == 0x80) n--;
+    return n;
+}
+
+struct ledger_driver *ledger_driver_new(struct slice name, struct slice version) {
+    size_t n_name = kept_bytes(name), n_version = kept_bytes(version);
+    struct ledger_driver *d = n_name || n_version ? calloc(1, sizeof(*d) + n_name + n_version + 2) : NULL;
+    if (!d) return NULL;
+    atomic_init(&d->refs, 1);
+    if (n_name) memcpy(d->bytes, name.p, n_name);
+    if (n_version) memcpy(d->bytes + n_name + 1, version.p, n_version);
+    d->name = d->bytes;
+    d->version = d->bytes + n_name + 1;
+    return d;
+}
+
+void ledger_driver_unref(struct ledger_driver *d) {
+    if (d && atomic_fetch_sub(&d->refs, 1) == 1) free(d);
+}
+
+void ledger_connections_free(struct ledger_connection *all, size_t n) {
+    for (size_t i = 0; i < n; i++) ledger_driver_unref(all[i].client.driver);
+    free(all);
+}
+
 struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
     struct ledger_connection *all = NULL;
     *n = 0;
@@ -405,6 +433,7 @@ struct ledger_connection *ledger_connections(struct ledger *l, size_t *n) {
         if (grown) all = grown;
         for (struct ledger_connection *c = grown ? s->connections : NULL; c; c = c->next) {
             all[*n] = *c;
+            if (c->client.driver) atomic_fetch_add(&c->client.driver->refs, 1);
             if (second > c->usage.second) usage_roll(&all[*n].usage, second);
             (*n)++;
         }
@@ -430,7 +459,7 @@ struct roles *ledger_roles(struct ledger *l) {
     }
     for (uint32_t i = 0; roles && i < roles->n; i++)
         if (second > roles->list[i].usage.second) usage_roll(&roles->list[i].usage, second);
-    free(connections);
+    ledger_connections_free(connections, n);
     return roles;
 }
 

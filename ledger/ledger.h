@@ -85,7 +85,9 @@ struct ledger_statement {
     char text[SHARD_TEXT + 1];
 };
 struct ledger_statement *ledger_statements(struct ledger *l, size_t *n);
+/* Free with ledger_connections_free. */
 struct ledger_connection *ledger_connections(struct ledger *l, size_t *n);
+void ledger_connections_free(struct ledger_connection *all, size_t n);
 
 /* NULL: no memory. */
 struct roles *ledger_roles(struct ledger *l);

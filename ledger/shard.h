@@ -20,6 +20,20 @@
 
 enum ledger_outcome { LEDGER_OK, LEDGER_THROTTLED, LEDGER_USER_ERROR, LEDGER_SYSTEM_ERROR };
 
+/* What a client says of its driver, shared by its connection and the copies that
+ * ledger_connections makes. Texts; "": not said. */
+struct ledger_driver {
+    atomic_uint refs;
+    const char *name, *version;
+    char bytes[];
+};
+
+/* Keeps LEDGER_DRIVER_TEXT bytes of each text at most. NULL: both are empty, or there is no
+ * memory. */
+enum { LEDGER_DRIVER_TEXT = 1024 };
+struct ledger_driver *ledger_driver_new(struct slice name, struct slice version);
+void ledger_driver_unref(struct ledger_driver *d);
+
 /* A client connection; in its owner's memory, and in the shard's list between ledger_connect and ledger_disconnect. */
 struct ledger_connection {
     struct ledger_connection *next, *prev;
@@ -30,7 +44,8 @@ struct ledger_connection {
     struct { /* what the client said of itself at STARTUP; version 0: nothing yet */
         uint8_t version; /* of the protocol */
         uint16_t port;
-        char driver_name[64], driver_version[32], compression[8];
+        char compression[8];
+        struct ledger_driver *driver; /* NULL: it said nothing of its driver */
         char cipher[64], tls[16]; /* empty: not encrypted */
     } client;
     struct usage usage; /* each subquery of an IN is a request */

@@ -48,18 +48,11 @@ static void leave_ledger(struct np_conn *c) {
     if (c->account.id) ledger_disconnect(c->loop->o->ledger, c->loop->number, &c->account);
 }
 
-static void copy_text(char *to, size_t room, struct slice from) {
-    size_t n = from.n < room ? from.n : room - 1;
-    while (n && n < from.n && (from.p[n] & 0xC0) == 0x80) n--; /* no half of a character */
-    if (n) memcpy(to, from.p, n); /* a driver without a name has no bytes at all */
-    to[n] = 0;
-}
-
 void npi_conn_introduce(struct np_conn *c, const struct np_startup *s) {
     leave_ledger(c);
     c->account.client.version = c->version;
-    copy_text(c->account.client.driver_name, sizeof(c->account.client.driver_name), s->driver_name);
-    copy_text(c->account.client.driver_version, sizeof(c->account.client.driver_version), s->driver_version);
+    ledger_driver_unref(c->account.client.driver);
+    c->account.client.driver = ledger_driver_new(s->driver_name, s->driver_version);
     snprintf(c->account.client.compression, sizeof(c->account.client.compression), "%s",
              s->compression == NP_COMPRESS_LZ4 ? "lz4" : s->compression == NP_COMPRESS_SNAPPY ? "snappy" : "");
     enter_ledger(c);
@@ -80,6 +73,7 @@ void npi_conn_unref(struct np_conn *c) {
     leave_ledger(c);
     np_output_drop(&c->output);
     assert(!c->output.share.bytes && !c->unfinished.bytes); /* all that was charged is given back */
+    ledger_driver_unref(c->account.client.driver);
     free(c->role);
     free(c);
 }

@@ -124,7 +124,7 @@ YIELDS_METERING(connections) {
     struct ledger_connection *all = rc ? NULL : ledger_connections(metering_of(table)->ledger, &n);
     if (!rc && !all) rc = err_nomem(ctx->err);
     for (size_t i = 0; !rc && i < n; i++) rc = emit_connection(&ro, &all[i]);
-    free(all);
+    if (all) ledger_connections_free(all, n);
     return rc;
 }
 

@@ -20,12 +20,20 @@ YIELDS_VIEWS(none) {
 
 /* ---- clients ---- */
 
+static const char *driver_name(const struct ledger_connection *c) {
+    return c->client.driver ? c->client.driver->name : "";
+}
+
+static const char *driver_version(const struct ledger_connection *c) {
+    return c->client.driver ? c->client.driver->version : "";
+}
+
 static void put_client_options(struct row_out *ro, const struct ledger_connection *c) {
     struct schema_option all[4];
     uint32_t n = 0;
     if (*c->client.compression) all[n++] = (struct schema_option){"COMPRESSION", c->client.compression};
-    if (*c->client.driver_name) all[n++] = (struct schema_option){"DRIVER_NAME", c->client.driver_name};
-    if (*c->client.driver_version) all[n++] = (struct schema_option){"DRIVER_VERSION", c->client.driver_version};
+    if (*driver_name(c)) all[n++] = (struct schema_option){"DRIVER_NAME", driver_name(c)};
+    if (*driver_version(c)) all[n++] = (struct schema_option){"DRIVER_VERSION", driver_version(c)};
     row_map(ro, "client_options", n, all);
 }
 
@@ -35,8 +43,8 @@ static int emit_client(struct row_out *ro, const struct ledger_connection *c) {
     row_int(ro, "port", c->client.port);
     put_client_options(ro, c);
     row_text(ro, "connection_stage", "ready");
-    row_text(ro, "driver_name", *c->client.driver_name ? c->client.driver_name : NULL);
-    row_text(ro, "driver_version", *c->client.driver_version ? c->client.driver_version : NULL);
+    row_text(ro, "driver_name", *driver_name(c) ? driver_name(c) : NULL);
+    row_text(ro, "driver_version", *driver_version(c) ? driver_version(c) : NULL);
     row_text(ro, "hostname", c->address);
     row_int(ro, "protocol_version", c->client.version);
     row_long(ro, "request_count", (int64_t)usage_all(&c->usage, USAGE_REQUESTS));
@@ -62,7 +70,7 @@ YIELDS_VIEWS(clients) {
     if (all) qsort(all, n, sizeof(*all), by_address);
     for (size_t i = 0; !rc && i < n; i++)
         if (all[i].client.version) rc = emit_client(&ro, &all[i]);
-    free(all);
+    if (all) ledger_connections_free(all, n);
     return rc;
 }
 

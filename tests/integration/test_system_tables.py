@@ -307,3 +307,25 @@ def test_size_estimates_tell_what_there_is(connect):
     assert count["small"] == 100 and count["empty"] == 0  # counted
     assert 8000 < count["many"] < 10000  # of 9000, from a part of them
     assert all(150 < r.mean_partition_size < 400 for r in rows if r.table_name == "small")
+
+
+# ---- clients ----
+
+@pytest.mark.parametrize("name, version, shown", [
+    ("n" * 64, "4.19.0-SNAPSHOT+" + "v" * 60, ("n" * 64, "4.19.0-SNAPSHOT+" + "v" * 60)),
+    ("n" * 1024, "v" * 1024, ("n" * 1024, "v" * 1024)),
+    ("n" * 1023 + "\u00e9", "v" * 30000, ("n" * 1023, "v" * 1024)),  # a character is kept whole or not at all
+])
+def test_clients_are_shown_with_the_whole_name_of_their_driver(cassandra_server, monkeypatch, name, version, shown):
+    monkeypatch.setattr("cassandra.connection.DRIVER_NAME", name)
+    monkeypatch.setattr("cassandra.connection.DRIVER_VERSION", version)
+    with cassandra_server.cluster() as cluster:
+        session = cluster.connect()
+        monkeypatch.undo()
+        with cassandra_server.cluster() as innocent:
+            rows = innocent.connect().execute("SELECT * FROM system_views.clients").all()
+        named = [r for r in rows if r.driver_name == shown[0]]
+        assert named and all(r.driver_version == shown[1] for r in named)
+        assert all((r.client_options["DRIVER_NAME"], r.client_options["DRIVER_VERSION"]) == shown for r in named)
+        assert [r for r in rows if r.driver_name == "Apache Cassandra Python Driver"]
+        assert session.execute("SELECT key FROM system.local").one()

@@ -522,7 +522,7 @@ static struct seen see(struct ledger *l) {
 static void seen_free(struct seen *s) {
     free(s->partitions);
     free(s->statements);
-    free(s->connections);
+    ledger_connections_free(s->connections, s->n_connections);
 }
 
 static struct seen run_trace(enum how how) {
@@ -606,7 +606,7 @@ static void test_who_has_posted_sees_it_at_once(void **state) {
         post_read(l, &c, 7, 1, 0, QUEUED);
         struct ledger_connection *all = ledger_connections(l, &n);
         assert_int_equal(usage_all(&all[0].usage, USAGE_REQUESTS), 5 * i + 2);
-        free(all);
+        ledger_connections_free(all, n);
         post_read(l, &c, 7, 1, 0, QUEUED);
         struct ledger_statement *statements = ledger_statements(l, &n);
         assert_int_equal(usage_all(&statements[0].s.usage, USAGE_REQUESTS), 5 * i + 3);
@@ -737,7 +737,8 @@ static void test_threads_read_while_others_look(void **state) {
         size_t n;
         now_us += S / 4;
         free(ledger_partitions(l, &n));
-        free(ledger_connections(l, &n));
+        struct ledger_connection *all = ledger_connections(l, &n);
+        ledger_connections_free(all, n);
         (void)reads_of(l);
     }
     for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
