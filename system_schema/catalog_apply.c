@@ -135,7 +135,8 @@ int apply_check_number(struct apply *a, const struct object_kind *kind, enum ref
     return n >= most ? quota_exceeded(a, rule, (int)most) : 0;
 }
 
-/* -1: the definition is larger than Keyspaces allows: names and types of its columns. */
+/* -1: the definition is larger than Keyspaces allows: names and types of its columns, and its
+ * comment. */
 static int check_schema_bytes(struct apply *a, const struct table_parts *parts) {
     struct buf text;
     if (a->compat.mode == COMPAT_OFF) return 0;
@@ -144,6 +145,8 @@ static int check_schema_bytes(struct apply *a, const struct table_parts *parts) 
         buf_put_str(&text, parts->columns[i].name);
         cql_type_print(parts->columns[i].type, &text);
     }
+    const char *comment = option_find(parts->options, parts->n_options, "comment");
+    if (comment) buf_put_str(&text, comment);
     int bytes = (int)text.n, rc = buf_failed(&text) ? err_nomem(a->err) : 0;
     buf_fini(&text);
     if (rc || bytes <= QUOTA_SCHEMA_BYTES) return rc;

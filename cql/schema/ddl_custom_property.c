@@ -92,15 +92,34 @@ static int settle_number(struct compile *c, const struct key *k, const char *nam
     return err_invalid(c->err, "Invalid value '%s' for %s: it must be a %snumber from %.0f to %.0f", o->value, name, k->kind == WHOLE ? "whole " : "", least, most);
 }
 
+/* In UTF-8. */
+static size_t characters(const char *text) {
+    size_t n = 0;
+    for (; *text; text++) n += (*text & 0xC0) != 0x80;
+    return n;
+}
+
+static int settle_text(struct compile *c, const struct key *k, const char *name, const struct schema_option *o) {
+    size_t n = strcspn(k->values, "|"), n_key = strlen(k->name);
+    unsigned long most = strtoul(k->values + n + 1, NULL, 10);
+    const char *key = k->name[n_key - 1] == '*' ? strrchr(name, '.') + 1 : "";
+    if (strncmp(o->value, k->values, n) != 0)
+        return err_invalid(c->err, "Invalid value '%s' for %s: it must begin with %.*s", o->value, name, (int)n,
+                           k->values);
+    if (characters(o->value) > most)
+        return err_invalid(c->err, "Invalid value for %s: it must have at most %lu characters", name, most);
+    if (characters(key) <= TAG_KEY_MAX) return 0;
+    return err_invalid(c->err, "The key of a tag must have 1 to %d characters, not '%s'", TAG_KEY_MAX, key);
+}
+
 static int settle(struct compile *c, const struct key *k, const char *name, struct schema_option *o) {
     switch (k->kind) {
     case CHOICE: return settle_choice(c, k, name, o);
     case WHOLE:
     case NUMBER: return settle_number(c, k, name, o);
-    case TEXT: break;
+    case TEXT: return settle_text(c, k, name, o);
     }
-    if (strncmp(o->value, k->values, strlen(k->values)) == 0) return 0;
-    return err_invalid(c->err, "Invalid value '%s' for %s: it must begin with %s", o->value, name, k->values);
+    return 0;
 }
 
 /* ---- the three ---- */
@@ -165,9 +184,11 @@ int tags_check(struct compile *c, const struct option_list *l, uint32_t first) {
     static const char prefix[] = "tags.";
     for (uint32_t i = first; i < l->n; i++) {
         const char *key = l->items[i].name + sizeof prefix - 1;
-        if (!*key || strlen(key) > TAG_KEY_MAX) return err_invalid(c->err, "The key of a tag must have 1 to %d characters, not '%s'", TAG_KEY_MAX, key);
+        if (!*key || characters(key) > TAG_KEY_MAX)
+            return err_invalid(c->err, "The key of a tag must have 1 to %d characters, not '%s'", TAG_KEY_MAX, key);
         if (strncasecmp(key, "aws:", 4) == 0) return err_invalid(c->err, "The key of a tag may not begin with aws: (got '%s')", key);
-        if (strlen(l->items[i].value) > TAG_VALUE_MAX) return err_invalid(c->err, "The value of tag '%s' must have at most %d characters", key, TAG_VALUE_MAX);
+        if (characters(l->items[i].value) > TAG_VALUE_MAX)
+            return err_invalid(c->err, "The value of tag '%s' must have at most %d characters", key, TAG_VALUE_MAX);
     }
     return check_once(c, l, first);
 }

@@ -95,6 +95,13 @@ REFUSED = [
     (custom("'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY'}"), "needs a kms_key_identifier"),
     (custom("'encryption_specification': {'encryption_type': 'AWS_OWNED_KMS_KEY', 'kms_key_identifier': 'arn:x'}"), "kms_key_identifier is for encryption_type"),
     (custom("'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': 'mine'}"), "it must begin with arn:"),
+    (custom("'encryption_specification': {'encryption_type': 'CUSTOMER_MANAGED_KMS_KEY', 'kms_key_identifier': "
+            "'arn:%s'}"
+            % ("x" * 5093)), "it must have at most 5096 characters"),
+    ("cdc = true AND " + custom("'cdc_specification': {'view_type': 'NEW_IMAGE', 'tags': {'k': '%s'}}" % ("v" * 257)),
+     "it must have at most 256 characters"),
+    ("cdc = true AND " + custom("'cdc_specification': {'view_type': 'NEW_IMAGE', 'tags': {'%s': 'v'}}" % ("k" * 129)),
+     "The key of a tag must have 1 to 128 characters"),
     (custom("'cdc_specification': {'view_type': 'NEW_IMAGE'}"), "cdc_specification is for tables with cdc = true"),
     ("cdc = true AND " + custom("'cdc_specification': {'view_type': 'SOME'}"), "must be one of NEW_AND_OLD_IMAGES"),
     (custom("'warm_throughput': {'read_units_per_second': 0}"), "Invalid value '0' for warm_throughput.read_units_per_second"),
