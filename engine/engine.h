@@ -342,6 +342,7 @@ void eng_state_close(struct eng *state);
 
 struct eng_backup {
     uint32_t number, files;
+    bool damaged; /* what describes it cannot be read; the rest of this is 0 */
     int64_t made_s;
     uint64_t bytes; /* of its files, those that it shares with others too */
 };

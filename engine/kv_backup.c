@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "base/slice.h"
 
 static const char marker[] = "tally.backups", title[] = "tally-backups\nformat 1\n";
@@ -56,8 +57,38 @@ static int need_backups(const char *folder, struct err *e) {
     return got ? (got > 0 ? 0 : -1) : err_set(e, ERR_CONFIG, "there are no backups in %s", folder);
 }
 
+/* The numbers of the backups that meta/ names, in order; at most max are filled in. RocksDB reads
+ * these files when the folder is opened, and would wait for ever for a FIFO. */
+static int meta_numbers(const char *folder, uint32_t *numbers, uint32_t max, uint32_t *n, struct err *e) {
+    char meta[PATH_MAX], path[PATH_MAX], *end;
+    struct stat st;
+    int rc = 0;
+    *n = 0;
+    if (make_path(meta, folder, "meta", e)) return -1;
+    DIR *dir = opendir(meta);
+    if (!dir && errno == ENOENT) return 0;
+    if (!dir) return err_set(e, ERR_CONFIG, "cannot read the folder %s: %s", meta, strerror(errno));
+    for (struct dirent *x; !rc && (x = readdir(dir));) {
+        if (!strcmp(x->d_name, ".") || !strcmp(x->d_name, "..")) continue;
+        unsigned long number = strtoul(x->d_name, &end, 10);
+        if ((rc = make_path(path, meta, x->d_name, e))) continue;
+        if (lstat(path, &st)) continue; /* a backup that is being made renames its file */
+        if (!S_ISREG(st.st_mode)) rc = err_set(e, ERR_CONFIG, "%s is not a regular file", path);
+        else if (!*end && number && number <= UINT32_MAX && *n < max) numbers[(*n)++] = (uint32_t)number;
+    }
+    closedir(dir);
+    return rc;
+}
+
+static int by_number(const void *a, const void *b) {
+    const struct eng_backup *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
 static rocksdb_backup_engine_t *open_folder(const char *folder, struct err *e) {
     char *text = NULL;
+    uint32_t n;
+    if (meta_numbers(folder, NULL, 0, &n, e)) return NULL;
     rocksdb_env_t *env = rocksdb_create_default_env();
     rocksdb_backup_engine_options_t *o = rocksdb_backup_engine_options_create(folder);
     rocksdb_backup_engine_options_set_share_table_files(o, 1);
@@ -95,8 +126,27 @@ int kv_backup_make(rocksdb_t *db, const char *folder, uint32_t keep, struct eng_
 
 /* ---- looking at them ---- */
 
-int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
-    if (need_backups(folder, e)) return -1;
+static bool is_named(const char *folder, uint32_t number) {
+    char path[PATH_MAX];
+    struct stat st;
+    return snprintf(path, sizeof(path), "%s/meta/%u", folder, number) < (int)sizeof(path) && !lstat(path, &st);
+}
+
+/* RocksDB leaves out a backup whose meta file it cannot read. Such backups are added, as damaged:
+ * those of numbers, which were named before the folder was opened, that are named still. */
+static void add_damaged(const char *folder, const uint32_t *numbers, uint32_t named, struct eng_backup *out,
+                        uint32_t max, uint32_t *n) {
+    uint32_t known = *n;
+    for (uint32_t i = 0; i < named && *n < max; i++) {
+        bool listed = false;
+        for (uint32_t k = 0; k < known && !listed; k++) listed = out[k].number == numbers[i];
+        if (!listed && is_named(folder, numbers[i]))
+            out[(*n)++] = (struct eng_backup){.number = numbers[i], .damaged = true};
+    }
+    qsort(out, *n < max ? *n : max, sizeof(*out), by_number);
+}
+
+static int list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
     rocksdb_backup_engine_t *b = open_folder(folder, e);
     if (!b) return -1;
     const rocksdb_backup_engine_info_t *info = rocksdb_backup_engine_get_backup_info(b);
@@ -107,14 +157,26 @@ int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, ui
     return 0;
 }
 
+int eng_backup_list(const char *folder, struct eng_backup *out, uint32_t max, uint32_t *n, struct err *e) {
+    uint32_t named, *numbers = calloc(max ? max : 1, sizeof(*numbers));
+    if (!numbers) return err_nomem(e);
+    int rc = need_backups(folder, e) || meta_numbers(folder, numbers, max, &named, e) || list(folder, out, max, n, e);
+    if (!rc) add_damaged(folder, numbers, named, out, max, n);
+    free(numbers);
+    return rc ? -1 : 0;
+}
+
 static int sum_file(const char *path, uint32_t *sum, struct err *e) {
     enum { PIECE = 1 << 20 };
     uint8_t *piece = malloc(PIECE);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why = NULL;
+    int fd = file_open_read(path, &why);
     ssize_t n = -1;
     *sum = 0;
     while (piece && fd >= 0 && (n = read(fd, piece, PIECE)) > 0) *sum = crc32c(*sum, slice_of(piece, (size_t)n));
-    int rc = !piece ? err_nomem(e) : n == 0 ? 0 : err_set(e, ERR_SERVER, "%s is damaged: %s", path, errno == ENOENT ? "it is missing" : strerror(errno));
+    if (fd >= 0 && n < 0) why = strerror(errno);
+    if (fd < 0 && errno == ENOENT) why = "it is missing";
+    int rc = !piece ? err_nomem(e) : n == 0 ? 0 : err_set(e, ERR_SERVER, "%s is damaged: %s", path, why);
     if (fd >= 0) close(fd);
     free(piece);
     return rc;
@@ -149,8 +211,15 @@ int eng_backup_verify(const char *folder, uint32_t number, struct err *e) {
     struct err inner = {0};
     snprintf(name, sizeof(name), "meta/%u", number);
     if (need_backups(folder, e) || make_path(path, folder, name, e)) return -1;
-    FILE *f = fopen(path, "re");
-    if (!f) return err_set(e, ERR_CONFIG, "there is no backup %u in %s", number, folder);
+    const char *reason;
+    int fd = file_open_read(path, &reason);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd < 0 && errno == ENOENT) return err_set(e, ERR_CONFIG, "there is no backup %u in %s", number, folder);
+    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, reason);
+    if (!f) {
+        close(fd);
+        return err_nomem(e);
+    }
     int rc = verify_lines(folder, f, &inner);
     fclose(f);
     if (!rc) return 0;

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 
+import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 
 from tally_server import TALLY, Server, create_keyspace, create_table, eventually
@@ -155,6 +156,43 @@ def test_a_damaged_backup_is_refused_by_the_name_of_its_file(new_server, tmp_pat
     table_file.unlink()
     refused = as_json("restore", "--from", tmp_path / "b", "--data-dir", tmp_path / "new", code=1)
     assert refused["ok"] is False
+
+
+@pytest.mark.parametrize("damage", [b"", b"no number\n", b"1\n2\n1\nprivate/1/CURRENT crc32 1\n"])
+def test_a_backup_whose_description_is_damaged_is_told(new_server, tmp_path, damage):
+    s = start(new_server)
+    backups, data = tmp_path / "backups", tmp_path / "restored"
+    for _ in range(2):
+        tally("backup", "--data-dir", s.folder / "data", "--to", backups)
+    s.stop()
+    (backups / "meta" / "2").write_bytes(damage)
+    listed = as_json("restore", "--from", backups, "--list", code=1)["backups"]
+    assert [(b["backup"], b["whole"]) for b in listed] == [(1, True), (2, False)]
+    assert "backup 2 is not whole" in listed[1]["error"]
+    refused = tally("restore", "--from", backups, "--data-dir", data, code=1).stderr  # and no older one in its place
+    assert "backup 2 is not whole" in refused and not data.exists()
+    (backups / "meta" / "1").write_bytes(damage)
+    assert "backup 2 is not whole" in tally("restore", "--from", backups, "--data-dir", data, code=1).stderr
+    assert "backup 1 is not whole" in tally("restore", "--from", backups, "--data-dir", data, "--backup", 1,
+                                            code=1).stderr
+
+
+@pytest.mark.parametrize("pattern, words", [
+    ("meta/*", "is not a regular file"), ("shared_checksum/*", "it is not a regular file"),
+    ("private/1/CURRENT", "it is not a regular file")])
+def test_a_pipe_in_a_folder_of_backups_holds_nothing_up(new_server, tmp_path, pattern, words):
+    s = start(new_server)
+    backups = tmp_path / "backups"
+    tally("backup", "--data-dir", s.folder / "data", "--to", backups)
+    one = next(backups.glob(pattern))
+    one.unlink()
+    os.mkfifo(one)
+    refused = tally("restore", "--from", backups, "--data-dir", tmp_path / "restored", code=1).stderr
+    assert one.name in refused and words in refused
+    if pattern == "meta/*":
+        assert words in tally("backup", "--data-dir", s.folder / "data", "--to", backups, code=1).stderr
+        assert words in tally("restore", "--from", backups, "--list", code=1).stderr
+    s.stop()
 
 
 def test_only_the_newest_are_kept_when_asked(new_server, tmp_path):

@@ -30,6 +30,12 @@ static struct eng_backup *all_backups(const struct restore *r, uint32_t *n, stru
     return NULL;
 }
 
+static int verify(const struct restore *r, const struct eng_backup *b, struct err *e) {
+    if (eng_backup_verify(r->from, b->number, e)) return -1;
+    if (!b->damaged) return 0;
+    return err_set(e, ERR_SERVER, "backup %u is not whole: %s/meta/%u is damaged", b->number, r->from, b->number);
+}
+
 /* ---- the list ---- */
 
 static void print_backup(const struct restore *r, const struct eng_backup *b, bool last, const struct err *why) {
@@ -59,7 +65,7 @@ static int list(const struct restore *r) {
     if (r->json) printf("{\"ok\":true,\"backups\":[");
     for (uint32_t i = 0; i < n; i++) {
         struct err why = {0};
-        if (eng_backup_verify(r->from, all[i].number, &why)) rc = EXIT_NO;
+        if (verify(r, &all[i], &why)) rc = EXIT_NO;
         print_backup(r, &all[i], i + 1 == n, &why);
     }
     if (r->json) printf("]}\n");
@@ -101,29 +107,31 @@ static int check_target(const char *data_dir, struct err *e) {
     return err_set(e, ERR_CONFIG, "%s is there already and not an empty folder: restore into another one", data_dir);
 }
 
-static int restore(const struct restore *r, uint32_t number, struct err *e) {
+static int restore(const struct restore *r, const struct eng_backup *b, struct err *e) {
     char fresh[PATH_MAX], data_dir[PATH_MAX];
     size_t n = strlen(r->data_dir);
     while (n > 1 && r->data_dir[n - 1] == '/') n--;
     if (snprintf(data_dir, sizeof(data_dir), "%.*s", (int)n, r->data_dir) >= (int)sizeof(data_dir) ||
         snprintf(fresh, sizeof(fresh), "%s.restoring", data_dir) >= (int)sizeof(fresh))
         return err_set(e, ERR_CONFIG, "the path %s is too long", r->data_dir);
-    if (eng_backup_verify(r->from, number, e) || check_target(data_dir, e)) return -1;
+    if (verify(r, b, e) || check_target(data_dir, e)) return -1;
     if (!access(fresh, F_OK)) return err_set(e, ERR_CONFIG, "%s is there: a restore was broken off, or runs. Remove it when none does", fresh);
-    if (eng_backup_restore(r->from, number, fresh, e) || try_store(fresh, e) || sync_folder(fresh, e)) return -1;
+    if (eng_backup_restore(r->from, b->number, fresh, e) || try_store(fresh, e) || sync_folder(fresh, e)) return -1;
     return place(fresh, data_dir, e);
 }
 
 static int restore_chosen(const struct restore *r) {
     struct err e = {0};
-    uint32_t n, number = r->number;
-    struct eng_backup *all = all_backups(r, &n, &e);
+    uint32_t n, i = 0;
+    struct eng_backup *all = all_backups(r, &n, &e), chosen = {.number = r->number};
     if (!all) return say_no(r->json, "restore", &e);
-    if (!number) number = all[n - 1].number;
+    if (!r->number) chosen = all[n - 1];
+    while (i < n && all[i].number != chosen.number) i++;
+    if (i < n) chosen = all[i];
     free(all);
-    if (restore(r, number, &e)) return say_no(r->json, "restore", &e);
-    if (r->json) printf("{\"ok\":true,\"backup\":%u}\n", number);
-    else printf("%s holds what backup %u did; start tallyd --data-dir on it\n", r->data_dir, number);
+    if (restore(r, &chosen, &e)) return say_no(r->json, "restore", &e);
+    if (r->json) printf("{\"ok\":true,\"backup\":%u}\n", chosen.number);
+    else printf("%s holds what backup %u did; start tallyd --data-dir on it\n", r->data_dir, chosen.number);
     return EXIT_DONE;
 }
 
