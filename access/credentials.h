@@ -1,5 +1,5 @@
-/* The operator's file of credentials (--credentials): logins and access keys that no statement makes.
- * A line each, words between blanks:
+/* The operator's file of credentials (--credentials): logins and access keys that no statement
+ * makes. A line each, words between blanks:
  *
  *   user NAME PASSWORD                     a role with all rights; a role that has the name already
  *                                          gets the password

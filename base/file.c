@@ -28,7 +28,7 @@ int file_open_append(const char *path, const char **why) {
     return fd;
 }
 
-int file_read(const char *path, size_t max, struct buf *out, struct err *e) {
+int file_append_to(const char *path, size_t max, struct buf *out, struct err *e) {
     enum { PIECE = 4096 };
     const char *why;
     ssize_t n = -1;

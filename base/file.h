@@ -16,4 +16,4 @@ int file_open_read(const char *path, const char **why) MUST_CHECK;
 int file_open_append(const char *path, const char **why) MUST_CHECK;
 /* Appends the bytes of a regular file to out. ERR_CONFIG names the file: it cannot be read, or has
  * more than max bytes. */
-int file_read(const char *path, size_t max, struct buf *out, struct err *e) MUST_CHECK;
+int file_append_to(const char *path, size_t max, struct buf *out, struct err *e) MUST_CHECK;

@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 
 enum { ROOMS_MAX = 16, ROOM_NAME_MAX = 32, TEXT_MAX = 1024, LINE_MAX = 8 * TEXT_MAX };
 
@@ -180,8 +180,9 @@ void log_set_format(enum log_format format) {
 }
 
 int log_open(const char *path, struct err *e) {
-    int fd = *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
-    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot write the log to %s: %s", path, strerror(errno));
+    const char *why;
+    int fd = *path ? file_open_append(path, &why) : STDERR_FILENO;
+    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot write the log to %s: %s", path, why);
     pthread_mutex_lock(&lock);
     if (to != STDERR_FILENO) close(to);
     to = fd;

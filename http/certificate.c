@@ -32,7 +32,7 @@ int http_certificate_reload(struct http_certificate *c, struct err *e) {
     struct buf cert, key;
     buf_init(&cert, 0);
     buf_init(&key, 0);
-    int rc = file_read(c->cert_path, PEM_MAX, &cert, e) || file_read(c->key_path, PEM_MAX, &key, e);
+    int rc = file_append_to(c->cert_path, PEM_MAX, &cert, e) || file_append_to(c->key_path, PEM_MAX, &key, e);
     if (!rc) rc = parse(c, &cert, &key, &next, e);
     if (key.p) gnutls_memset(key.p, 0, key.n);
     buf_fini(&key);

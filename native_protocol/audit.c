@@ -1,12 +1,12 @@
 #include "native_protocol/audit.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cql/fingerprint.h"
 #include "native_protocol/loop.h"
@@ -201,8 +201,9 @@ void npi_audit_login(struct np_conn *c, const char *role, const struct err *e) {
 /* ---- life ---- */
 
 static int open_file(const char *path, struct err *e) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) err_set(e, ERR_CONFIG, "cannot write the audit log to %s: %s", path, strerror(errno));
+    const char *why;
+    int fd = file_open_append(path, &why);
+    if (fd < 0) err_set(e, ERR_CONFIG, "cannot write the audit log to %s: %s", path, why);
     return fd;
 }
 

@@ -55,7 +55,7 @@ static const char *reason(void) {
 static BIO *read_pem(const char *path, struct buf *text, struct err *e) {
     enum { PEM_MAX = 4 << 20 };
     buf_init(text, 0);
-    if (file_read(path, PEM_MAX, text, e)) return NULL;
+    if (file_append_to(path, PEM_MAX, text, e)) return NULL;
     struct slice s = buf_slice(text);
     BIO *bio = BIO_new_mem_buf(s.p, (int)s.n);
     if (!bio) err_nomem(e);

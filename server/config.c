@@ -1,11 +1,12 @@
 #include "server/config.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <yaml.h>
 
+#include "base/file.h"
 #include "base/nearest.h"
 
 struct option_row {
@@ -121,8 +122,14 @@ static int yaml_document(struct config *c, yaml_parser_t *parser, const char *pa
 }
 
 static int load_yaml(struct config *c, const char *path, struct err *e) {
-    FILE *f = fopen(path, "rb");
-    if (!f) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, strerror(errno));
+    const char *why;
+    int fd = file_open_read(path, &why);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+    if (fd < 0) return err_set(e, ERR_CONFIG, "cannot read %s: %s", path, why);
+    if (!f) {
+        close(fd);
+        return err_nomem(e);
+    }
     yaml_parser_t parser;
     int rc = -1;
     if (yaml_parser_initialize(&parser)) {

@@ -120,6 +120,30 @@ def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path
         assert session.execute("SELECT rack FROM system.local").one().rack == "one"
 
 
+def test_a_pipe_in_place_of_the_settings_holds_nothing_up(new_server, tmp_path):
+    file = tmp_path / "tally.yaml"
+    file.write_text("rack: one\n")
+    s = new_server("--config", str(file))
+    file.unlink()
+    os.mkfifo(file)
+    s.process.send_signal(signal.SIGHUP)
+    told = f"cannot read {file}: it is not a regular file; the settings stay as they were"
+    eventually(lambda: told in s.log.read_text())
+    s.stop()
+
+
+@pytest.mark.parametrize("flag", ["--log-file", "--audit-log"])
+def test_a_pipe_that_nobody_reads_in_place_of_a_log_holds_nothing_up(new_server, tmp_path, flag):
+    log = tmp_path / "moved"
+    s = new_server(flag, str(log), "--ddl-delay", "none")
+    log.rename(tmp_path / "moved.1")
+    os.mkfifo(log)
+    s.process.send_signal(signal.SIGHUP)
+    told = tmp_path / "moved.1" if flag == "--log-file" else s.log
+    eventually(lambda: f"{log}: no process reads from it" in told.read_text())
+    s.stop()
+
+
 # ---- the admin port ----
 
 def test_the_admin_port_says_that_it_lives_and_what_it_is(new_server):

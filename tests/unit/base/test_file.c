@@ -68,12 +68,12 @@ static void test_a_file_is_read_up_to_a_bound(void **state) {
     (void)state;
     buf_init(&out, 0);
     buf_u8(&out, '-');
-    assert_int_equal(file_read(regular, 10, &out, &e), 0);
+    assert_int_equal(file_append_to(regular, 10, &out, &e), 0);
     assert_true(slice_is(buf_slice(&out), "-0123456789"));
-    assert_int_equal(file_read(regular, 9, &out, &e), -1);
+    assert_int_equal(file_append_to(regular, 9, &out, &e), -1);
     assert_non_null(strstr(e.text, "has more than 9 bytes"));
     err_clear(&e);
-    assert_int_equal(file_read(fifo, 9, &out, &e), -1);
+    assert_int_equal(file_append_to(fifo, 9, &out, &e), -1);
     assert_non_null(strstr(e.text, "not a regular file"));
     buf_fini(&out);
 }
