@@ -62,7 +62,7 @@ static struct permit_need need_of(const struct cql_statement *s) {
     case STMT_RESTORE_TABLE: return of_ddl(MAY_CREATE, RESOURCE_OF_ALL_TABLES, s);
     case STMT_ALTER_TYPE: return of_ddl(MAY_ALTER, RESOURCE_OF_ALL_TABLES, s);
     case STMT_DROP_TYPE: return of_ddl(MAY_DROP, RESOURCE_OF_ALL_TABLES, s);
-    case STMT_CREATE_FUNCTION: case STMT_CREATE_AGGREGATE: 
+    case STMT_CREATE_FUNCTION: case STMT_CREATE_AGGREGATE:
         return (struct permit_need){.permissions = 1u << MAY_CREATE, .on = {.kind = RESOURCE_OF_ALL_FUNCTIONS_IN,
             .keyspace = s->plan}};
     case STMT_DROP_FUNCTION: case STMT_DROP_AGGREGATE: case STMT_DROP_INDEX: case STMT_DROP_VIEW: return (struct permit_need){0}; /* there is none */
