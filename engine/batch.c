@@ -9,7 +9,7 @@ enum { BYTES_KEPT = 1 << 20, TAKEN_OUT_BYTES_MAX = 1 << 20 /* of rows of the row
 
 static const int64_t FAR_US = 3600000000;
 
-struct mark { uint32_t table; uint16_t place; };
+struct mark { struct engi_table *table; uint16_t place; };
 
 /* Of a commit, which writes in rounds: first whatever nobody else is writing just now. */
 enum step { TO_WRITE, SHARED /* its slot is: it is written in this round */, WRITTEN };
@@ -20,7 +20,7 @@ struct write {
     uint32_t n_key, n_value;
     uint64_t hash;           /* of the key */
     int64_t oldest, newest;  /* timestamps */
-    uint32_t table;
+    struct engi_table *table; /* pinned by the batch */
     uint32_t columns;        /* one more than the highest column id in it */
     uint32_t covers_below;   /* as in struct eng_row */
     uint8_t marks;           /* bits of enum engi_mark that its bucket must have */
@@ -49,6 +49,8 @@ struct eng_batch {
     struct arena arena; /* bounds of one range delete */
     struct write *writes;
     size_t n_writes, cap_writes;
+    struct engi_table **pinned; /* tables that it writes to: from the first delta until there is none */
+    size_t n_pinned, cap_pinned;
     struct mark *marks; /* recorded with this batch; filled by the commit */
     size_t n_marks, cap_marks;
     struct taken_out *taken; /* of one round */
@@ -134,10 +136,27 @@ static void leave_stripes(struct eng_batch *b) {
     engi_stripes_leave(b->eng, &b->locked);
 }
 
+/* ---- pins of a batch ---- */
+
+/* Invariant 8. Newest first: deltas of one table come in a row. */
+static struct engi_table *pin(struct eng_batch *b, uint32_t table, struct err *e) {
+    for (size_t i = b->n_pinned; i-- > 0;)
+        if (LIKELY(b->pinned[i]->id == table)) return b->pinned[i];
+    if (reserve((void **)&b->pinned, b->n_pinned, &b->cap_pinned, sizeof(struct engi_table *))) return err_nomem(e), NULL;
+    struct engi_table *t = engi_table_pin(b->eng, table, e);
+    if (t) b->pinned[b->n_pinned++] = t;
+    return t;
+}
+
+static void unpin_all(struct eng_batch *b) {
+    while (b->n_pinned) engi_table_unpin(b->eng, b->pinned[--b->n_pinned]);
+}
+
 void eng_batch_free(struct eng_batch *b) {
     if (!b) return;
     engi_slot_forget(&b->eng->slots, &b->note);
     leave_stripes(b);
+    unpin_all(b);
     b->kv->ops->batch_free(b->kv);
     buf_fini(&b->key);
     buf_fini(&b->value);
@@ -145,6 +164,7 @@ void eng_batch_free(struct eng_batch *b) {
     buf_fini(&b->taken_bytes);
     arena_fini(&b->arena);
     free(b->writes);
+    free(b->pinned);
     free(b->marks);
     free(b->taken);
     free(b);
@@ -154,14 +174,14 @@ static void clear(struct eng_batch *b) {
     b->kv->ops->batch_clear(b->kv);
     buf_clear(&b->bytes, BYTES_KEPT);
     b->n_writes = b->n_marks = 0;
+    unpin_all(b);
     b->met_us = 0;
     leave_stripes(b);
 }
 
 /* Remembers the oldest timestamp that the table was ever written with, for purging. */
-static void note_ts(struct eng *eng, uint32_t table, int64_t ts) {
-    struct engi_table *t = engi_table(eng, table);
-    int64_t min = t && ts != ENG_NO_TS ? atomic_load_explicit(&t->min_ts, memory_order_relaxed) : INT64_MIN;
+static void note_ts(struct engi_table *t, int64_t ts) {
+    int64_t min = ts != ENG_NO_TS ? atomic_load_explicit(&t->min_ts, memory_order_relaxed) : INT64_MIN;
     while (ts < min && !atomic_compare_exchange_weak(&t->min_ts, &min, ts)) {}
 }
 
@@ -194,6 +214,8 @@ static void fetch(struct eng *eng, uint64_t hash, struct slice key) {
 /* Adds the row under the key that is in b->key. */
 static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, struct op_cost *cost, struct err *e) {
     struct write w;
+    struct engi_table *t = pin(b, table, e);
+    if (!t) return -1;
     describe(row, &w);
     b->value.n = 0;
     eng_row_encode(row, &b->value);
@@ -209,11 +231,11 @@ static int add(struct eng_batch *b, uint32_t table, const struct eng_row *row, s
     w.n_key = (uint32_t)b->key.n;
     w.n_value = (uint32_t)b->value.n;
     w.hash = murmur3_hash(buf_slice(&b->key));
-    w.table = table;
+    w.table = t;
     w.group = b->group;
     b->writes[b->n_writes++] = w;
     fetch(b->eng, w.hash, buf_slice(&b->key));
-    note_ts(b->eng, table, w.oldest);
+    note_ts(t, w.oldest);
     if (cost) cost->bytes_written += b->key.n + b->value.n;
     return 0;
 }
@@ -292,6 +314,7 @@ void eng_batch_rollback(struct eng_batch *b) {
     b->n_writes = b->savepoints[--b->n_savepoints].n_writes;
     b->bytes.n = b->savepoints[b->n_savepoints].n_bytes;
     if (!b->n_savepoints) b->group++;
+    if (!b->n_writes) unpin_all(b); /* a batch that stays empty is not committed */
 }
 
 void eng_batch_release(struct eng_batch *b) {
@@ -312,12 +335,12 @@ static void raise_columns(struct engi_table *t, uint32_t n) {
     while (seen < n && !atomic_compare_exchange_weak(&t->columns, &seen, n)) {}
 }
 
-static int put_mark(struct eng_batch *b, uint32_t table, uint16_t place) {
+static int put_mark(struct eng_batch *b, struct engi_table *table, uint16_t place) {
     uint8_t key[ENGI_MARK_RECORD];
     if (reserve((void **)&b->marks, b->n_marks, &b->cap_marks, sizeof(*b->marks))) return -1;
     b->marks[b->n_marks++] = (struct mark){.table = table, .place = place};
     store_u32(key, ENGI_TABLE_MARKS);
-    store_u32(key + 4, table);
+    store_u32(key + 4, table->id);
     store_u16(key + 8, place);
     return b->kv->ops->batch_put(b->kv, slice_of(key, sizeof(key)), slice_of("", 0));
 }
@@ -325,10 +348,10 @@ static int put_mark(struct eng_batch *b, uint32_t table, uint16_t place) {
 /* Before the store has what they stand for (invariant 4). */
 static int note_marks(struct eng_batch *b, struct engi_table *t, const struct write *w) {
     uint16_t bucket = engi_bucket_of_key(key_of(b, w));
-    for (uint32_t bits = t ? w->marks : 0; bits; bits &= bits - 1) {
+    for (uint32_t bits = w->marks; bits; bits &= bits - 1) {
         enum engi_mark mark = (enum engi_mark)__builtin_ctz(bits);
         uint16_t place = engi_mark_place(mark, bucket);
-        if (engi_mark_note(&t->marks, mark, place) && put_mark(b, w->table, place)) return -1;
+        if (engi_mark_note(&t->marks, mark, place) && put_mark(b, t, place)) return -1;
         assert(mark == ENGI_MARK_FAR || engi_mark_has(t->marks.set, place)); /* invariant 4 */
     }
     return 0;
@@ -337,7 +360,7 @@ static int note_marks(struct eng_batch *b, struct engi_table *t, const struct wr
 /* Whether the delta reconciles with all that its row was ever written with to itself. Asks for the slot last: then it is claimed. */
 static bool replaces(struct eng_batch *b, const struct engi_table *t, struct write *w) {
     struct eng *eng = b->eng;
-    if (!w->covers_below || !t || w->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
+    if (!w->covers_below || w->covers_below < atomic_load_explicit(&t->columns, memory_order_relaxed)) return false;
     if (w->oldest < eng->newest.opened || eng->newest.opened == INT64_MAX) return false;
     uint16_t bucket = engi_bucket_of_key(key_of(b, w));
     if (engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_ROWS, bucket))) return false;
@@ -356,15 +379,16 @@ static int remember(struct eng_batch *b, struct engi_table *t, struct slice key,
 
 static int hand_over(struct eng_batch *b, struct write *w) {
     struct eng *eng = b->eng;
-    struct engi_table *t = engi_table(eng, w->table);
+    struct engi_table *t = w->table;
     struct slice key = key_of(b, w), value = slice_of(key.p + key.n, w->n_value);
     assert(engi_ward_is_entered(eng->runs, key)); /* invariant 7 (a) */
+    assert(engi_is_pinned(t)); /* invariant 8 */
     bool alone = w->replaces = replaces(b, t, w);
     assert(!alone || w->claimed); /* invariant 3 */
-    if (t) raise_columns(t, w->columns);
+    raise_columns(t, w->columns);
     engi_slot_raise(&eng->slots, w->hash, w->newest);
     if (UNLIKELY(w->marks) && note_marks(b, t, w)) return -1;
-    if (t && UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value)) return -1;
+    if (UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value)) return -1;
     if (w->n_prefix) {
         w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
         return b->kv->ops->batch_put(b->kv, key, value); /* whoever writes the same key writes the same */
@@ -420,7 +444,7 @@ static void take_out(struct eng_batch *b, size_t i) {
         return;
     }
     size_t at = b->taken_bytes.n;
-    if (!engi_row_cache_take_out(b->eng, engi_table(b->eng, w->table), w->hash, key_of(b, w), &b->taken_bytes, &o->absent, &o->look)) return;
+    if (!engi_row_cache_take_out(b->eng, w->table, w->hash, key_of(b, w), &b->taken_bytes, &o->absent, &o->look)) return;
     o->write = i;
     o->at = at;
     o->n = b->taken_bytes.n - at;
@@ -459,22 +483,14 @@ static int fill(struct eng_batch *b, struct ceilings *ceilings) {
 static void recorded(struct eng_batch *b, const struct ceilings *ceilings) {
     engi_horizon_recorded(&b->eng->newest, ceilings->newest);
     engi_horizon_recorded(&b->eng->write_clock.horizon, ceilings->clock);
-    for (size_t i = 0; i < b->n_marks; i++) {
-        struct engi_table *t = engi_table(b->eng, b->marks[i].table);
-        if (t) engi_mark_put(t->marks.recorded, b->marks[i].place, true);
-    }
+    for (size_t i = 0; i < b->n_marks; i++) engi_mark_put(b->marks[i].table->marks.recorded, b->marks[i].place, true);
     if (UNLIKELY(!b->eng->kv->one_writer)) end_turns(b);
 }
 
 static void note_changed(struct eng_batch *b) {
-    struct engi_table *t = NULL;
-    const struct write *before = NULL;
     for (size_t i = 0; i < b->n_writes; i++) {
         const struct write *w = &b->writes[i];
-        if (w->step != WRITTEN) continue;
-        if (!before || w->table != before->table) t = engi_table(b->eng, w->table);
-        before = w;
-        engi_changed(t, engi_bucket_of_key(key_of(b, w)));
+        if (w->step == WRITTEN) engi_changed(w->table, engi_bucket_of_key(key_of(b, w)));
     }
 }
 

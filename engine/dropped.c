@@ -22,13 +22,7 @@ void engi_dropped_take(const struct engi_dropped *d, struct eng_row *row, bool a
     row->n_cells = kept;
 }
 
-void engi_dropped_free(struct engi_dropped *d) {
-    while (d) {
-        struct engi_dropped *older = d->older;
-        free(d);
-        d = older;
-    }
-}
+static void free_list(struct engi_retired *r) { free(r); }
 
 static bool same(const struct engi_dropped *d, uint32_t n, const struct eng_dropped *items) {
     if (!d) return n == 0;
@@ -37,17 +31,29 @@ static bool same(const struct engi_dropped *d, uint32_t n, const struct eng_drop
     return all;
 }
 
-/* One thread at a time tells (the catalogue's lock). */
-int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) {
-    struct engi_table *t = engi_table(eng, table);
-    if (!t) return err_nomem(e);
+static struct engi_dropped *list_new(uint32_t n, const struct eng_dropped *items) {
+    struct engi_dropped *d = malloc(sizeof *d + n * sizeof *items);
+    if (!d) return NULL;
+    *d = (struct engi_dropped){.retired.free = free_list, .n = n};
+    for (uint32_t i = 0; i < n; i++) d->items[i] = items[i];
+    return d;
+}
+
+static int set_list(struct eng *eng, struct engi_table *t, uint32_t n, const struct eng_dropped *items, struct err *e) {
     struct engi_dropped *now = atomic_load(&t->dropped);
     if (same(now, n, items)) return 0;
-    struct engi_dropped *d = malloc(sizeof *d + n * sizeof *items);
+    struct engi_dropped *d = list_new(n, items);
     if (!d) return err_nomem(e);
-    d->older = now;
-    d->n = n;
-    for (uint32_t i = 0; i < n; i++) d->items[i] = items[i];
     atomic_store(&t->dropped, d);
+    if (now) engi_retire(&eng->epoch, &now->retired);
     return 0;
+}
+
+/* One thread at a time tells (the catalogue's lock). */
+int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) {
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, table);
+    int rc = t ? set_list(eng, t, n, items, e) : err_nomem(e);
+    engi_leave(&eng->epoch, section);
+    return rc;
 }

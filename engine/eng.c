@@ -1,86 +1,12 @@
-/* Opening, table states, and the catalogue's records. */
+/* Opening, and the catalogue's records. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "engine/store.h"
 
-/* Until the catalogue has told, nothing is dropped. */
-static const int64_t gc_grace_unknown = INT64_MAX / 4;
-
 int engi_merge(void *arg, struct slice a, struct slice b, struct buf *out) {
     (void)arg;
     return eng_row_merge(a, b, out);
-}
-
-/* ---- table states ---- */
-
-/* Nothing that this engine has written or read says anything of the table any more: every bucket may hold deletions, every row may have
- * more columns and newer cells, older ones may come. */
-static void forget_proofs(struct engi_table *t) {
-    for (int i = 0; i < ENGI_MARK_WORDS; i++) {
-        atomic_store(&t->marks.set[i], UINT64_MAX);
-        atomic_store(&t->marks.touched[i], UINT64_MAX);
-    }
-    atomic_store(&t->columns, UINT32_MAX);
-    atomic_store(&t->min_ts, INT64_MIN);
-}
-
-static struct engi_table *table_new(const struct eng *eng) {
-    struct engi_table *t = calloc(1, sizeof(*t));
-    if (!t) return NULL;
-    atomic_init(&t->gc_grace, gc_grace_unknown);
-    atomic_init(&t->min_ts, INT64_MAX);
-    atomic_init(&t->as_of, INT64_MAX);
-    for (int i = 0; i < ENGI_BUCKETS / 64; i++) atomic_init(&t->changed[i], ~(uint64_t)0);
-    if (eng->shared) forget_proofs(t);
-    return t;
-}
-
-struct engi_table *engi_table(struct eng *eng, uint32_t id) {
-    if (UNLIKELY(id / ENGI_TABLE_BLOCK >= ENGI_TABLE_BLOCKS)) return NULL;
-    _Atomic(struct engi_table *) *_Atomic *place = &eng->tables[id / ENGI_TABLE_BLOCK];
-    _Atomic(struct engi_table *) *block = atomic_load_explicit(place, memory_order_acquire);
-    if (UNLIKELY(!block)) {
-        _Atomic(struct engi_table *) *fresh = calloc(ENGI_TABLE_BLOCK, sizeof(*fresh));
-        if (!fresh) return NULL;
-        if (atomic_compare_exchange_strong(place, &block, fresh)) block = fresh;
-        else free(fresh);
-    }
-    _Atomic(struct engi_table *) *slot = &block[id % ENGI_TABLE_BLOCK];
-    struct engi_table *t = atomic_load_explicit(slot, memory_order_acquire);
-    if (UNLIKELY(!t)) {
-        struct engi_table *fresh = table_new(eng);
-        if (!fresh) return NULL;
-        if (atomic_compare_exchange_strong(slot, &t, fresh)) t = fresh;
-        else free(fresh);
-    }
-    return t;
-}
-
-void engi_tables_free(struct eng *eng) {
-    for (int i = 0; i < ENGI_TABLE_BLOCKS; i++) {
-        _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);
-        for (int j = 0; block && j < ENGI_TABLE_BLOCK; j++) {
-            struct engi_table *t = atomic_load(&block[j]);
-            if (t) engi_dropped_free(atomic_load(&t->dropped));
-            free(t);
-        }
-        free(block);
-        atomic_store(&eng->tables[i], NULL);
-    }
-}
-
-void eng_table_set(struct eng *eng, uint32_t table, int64_t gc_grace_seconds) {
-    struct engi_table *t = engi_table(eng, table);
-    if (!t || atomic_load(&t->gc_grace) == gc_grace_seconds) return;
-    engi_row_cache_shut(t); /* what was purged by another gc_grace is not what is in memory */
-    atomic_store(&t->gc_grace, gc_grace_seconds);
-    engi_row_cache_open(t);
-}
-
-int64_t engi_table_now(const struct eng *eng, const struct engi_table *t) {
-    int64_t now = clock_wall_us(eng->clock) / 1000000, as_of = atomic_load(&t->as_of);
-    return now < as_of ? now : as_of;
 }
 
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
@@ -120,30 +46,6 @@ int engi_load_marks(struct eng *eng, struct err *e) {
     return engi_scan_keys(eng, NULL, slice_of(from, 4), slice_of(to, 4), load_mark, eng, e);
 }
 
-static int drop_rows(struct eng *eng, struct engi_table *t, struct slice from, struct slice to, struct err *e) {
-    engi_row_cache_shut(t);
-    int rc = eng->kv->ops->drop_range(eng->kv, from, to, e);
-    engi_row_cache_open(t);
-    return rc;
-}
-
-int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) {
-    struct engi_table *t = engi_table(eng, table);
-    uint8_t ends[2][8];
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(ends[i], ENGI_TABLE_MARKS);
-        store_u32(ends[i] + 4, table + i);
-    }
-    if (drop_rows(eng, t, slice_of(ends[0] + 4, 4), slice_of(ends[1] + 4, 4), e)) return -1;
-    if (eng->kv->ops->drop_range(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8), e)) return -1;
-    for (int i = 0; t && i < ENGI_MARK_WORDS; i++) {
-        atomic_store(&t->marks.recorded[i], 0);
-        if (eng->kv->one_writer) atomic_store(&t->marks.set[i], 0);
-    }
-    engi_changed_all(eng, table);
-    return eng_wait_durable(eng, engi_commit_next_seq(eng), e);
-}
-
 /* What the row cache and the runs count themselves. */
 static uint64_t cache_stat(const struct eng *eng, enum eng_stat stat) {
     struct engi_row_cache_stats s = engi_row_cache_stats(eng->row_cache);
@@ -166,6 +68,7 @@ uint64_t eng_stat(const struct eng *eng, enum eng_stat stat) {
     for (int i = 0; i < ENGI_GATES && (stat == ENG_STAT_PUTS || stat == ENG_STAT_MERGES); i++)
         n += atomic_load_explicit(stat == ENG_STAT_PUTS ? &eng->gate.gates[i].puts : &eng->gate.gates[i].merges, memory_order_relaxed);
     if (stat == ENG_STAT_SLOT_WAITS) n += atomic_load_explicit(&eng->slots.waits, memory_order_relaxed);
+    if (stat == ENG_STAT_TABLES) n += atomic_load_explicit(&eng->tables.n, memory_order_relaxed);
     if (stat == ENG_STAT_SLOT_WAITED) n += atomic_load_explicit(&eng->slots.waited_us, memory_order_relaxed);
     return n;
 }
@@ -193,11 +96,6 @@ int eng_meta_watch(struct eng *eng, eng_notice_fn fn, void *arg, struct err *e) 
     return eng->kv->ops->watch(eng->kv, slice_of(from, 4), slice_of(to, 4), pass_notice, eng, e);
 }
 
-void engi_table_forget(struct eng *eng, uint32_t table) {
-    struct engi_table *t = engi_table(eng, table);
-    if (t) forget_proofs(t);
-}
-
 int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct eng_backup *out, struct err *e) {
     pthread_rwlock_rdlock(&eng->whole);
     int rc = engi_commit_check(eng, e) || eng->kv->ops->backup(eng->kv, folder, keep, out, e) ? -1 : 0;
@@ -208,27 +106,14 @@ int eng_backup_make(struct eng *eng, const char *folder, uint32_t keep, struct e
 /* What the store's compaction takes away is gone from every table when it ends. */
 int eng_compact(struct eng *eng, struct err *e) {
     int rc = eng->kv->ops->compact(eng->kv, e);
-    for (uint32_t i = 0; i < ENGI_TABLE_BLOCKS; i++) {
-        if (!atomic_load(&eng->tables[i])) continue;
-        for (uint32_t k = 0; k < ENGI_TABLE_BLOCK; k++) engi_changed_all(eng, i * ENGI_TABLE_BLOCK + k);
-    }
+    struct engi_section section = engi_enter(&eng->epoch);
+    for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
+        for (struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next)) engi_changed_all(t);
+    engi_leave(&eng->epoch, section);
     return rc;
 }
 
 /* ---- what has changed ---- */
-
-void engi_changed_all(struct eng *eng, uint32_t table) {
-    _Atomic(struct engi_table *) *block = table / ENGI_TABLE_BLOCK < ENGI_TABLE_BLOCKS ? atomic_load(&eng->tables[table / ENGI_TABLE_BLOCK]) : NULL;
-    struct engi_table *t = block ? atomic_load(&block[table % ENGI_TABLE_BLOCK]) : NULL;
-    for (uint32_t i = 0; t && i < ENGI_BUCKETS / 64; i++) atomic_store(&t->changed[i], ~(uint64_t)0);
-}
-
-bool eng_changed_take(struct eng *eng, uint32_t table, uint16_t bucket) {
-    struct engi_table *t = engi_table(eng, table);
-    if (!t || !eng->kv->one_writer) return true;
-    uint64_t bit = 1ull << (bucket % 64);
-    return atomic_fetch_and(&t->changed[bucket / 64], ~bit) & bit;
-}
 
 void eng_on_expiry(struct eng *eng, eng_expiry_fn fn, void *arg) {
     pthread_mutex_lock(&eng->expiry_lock);
@@ -261,8 +146,6 @@ void engi_tell_expiry(struct eng *eng, struct slice key, struct slice value, int
     pthread_mutex_unlock(&eng->expiry_lock);
 }
 
-void eng_changed_put(struct eng *eng, uint32_t table, uint16_t bucket) { engi_changed(engi_table(eng, table), bucket); }
-
 /* ---- opening ---- */
 
 static struct kv *open_kv(const struct eng_options *o, const struct kv_options *kv, struct err *e) {
@@ -290,6 +173,8 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     eng->clock = o->clock ? o->clock : &clock_real;
     engi_stripes_init(eng->stripes);
     engi_slots_init(&eng->slots);
+    engi_epoch_init(&eng->epoch);
+    engi_tables_init(&eng->tables);
     engi_gate_init(&eng->gate);
     engi_reclaim_init(&eng->reclaim, o->reclaim_rows_per_second);
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
@@ -322,7 +207,8 @@ struct eng *eng_open(const struct eng_options *o, struct err *e) {
     pthread_mutex_destroy(&eng->notice_lock);
     engi_row_cache_free(eng->row_cache);
     engi_runs_free(eng->runs);
-    engi_tables_free(eng);
+    engi_tables_fini(eng);
+    engi_epoch_fini(&eng->epoch);
     free(eng);
     return NULL;
 }
@@ -342,7 +228,8 @@ void eng_close(struct eng *eng) {
     pthread_mutex_destroy(&eng->notice_lock);
     engi_row_cache_free(eng->row_cache);
     engi_runs_free(eng->runs);
-    engi_tables_free(eng);
+    engi_tables_fini(eng);
+    engi_epoch_fini(&eng->epoch);
     engi_stripes_fini(eng->stripes);
     free(eng);
 }

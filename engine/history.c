@@ -17,13 +17,15 @@ int engi_histories_init(struct engi_histories *h, struct err *e) {
     return 0;
 }
 
+static void take_out(struct engi_history **at) {
+    struct engi_history *h = *at;
+    *at = h->next;
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+}
+
 void engi_histories_forget(struct engi_histories *h) {
-    for (struct engi_history *x = h->first, *next; x; x = next) {
-        next = x->next;
-        pthread_mutex_destroy(&x->lock);
-        free(x);
-    }
-    h->first = NULL;
+    while (h->first) take_out(&h->first);
 }
 
 void engi_histories_fini(struct engi_histories *h) {
@@ -110,9 +112,11 @@ static int read_floor(struct eng *eng, uint32_t history, int64_t *us, struct err
 
 /* The base's rows are judged by the moment that the base stands for. */
 static void floor_is(struct eng *eng, struct engi_history *h, int64_t us) {
+    struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *base = engi_table(eng, h->id);
     atomic_store(&h->floor_us, us);
     if (base) atomic_store(&base->as_of, us / 1000000);
+    engi_leave(&eng->epoch, section);
 }
 
 /* When it returns, every commit under way knows the table's history and its floor. */
@@ -121,13 +125,51 @@ static void let_commits_pass(struct eng *eng) {
     engi_gate_open(&eng->gate);
 }
 
-int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
+/* 1: there are keys in [from, to), 0, -1. A range deletion stays in a store for a while: none where there is nothing. */
+static int holds(struct eng *eng, struct slice from, struct slice to, struct err *e) {
+    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
+    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
+    if (!it) return -1;
+    int got = it->ops->iter_move(it, KV_SEEK, from, e);
+    it->ops->iter_free(it);
+    return got;
+}
+
+static int clear_log(struct eng *eng, uint32_t history, struct err *e) {
+    uint8_t ends[2][8];
+    for (uint32_t i = 0; i < 2; i++) {
+        store_u32(ends[i], ENGI_TABLE_HISTORY);
+        store_u32(ends[i] + 4, history + i);
+    }
+    struct slice from = slice_of(ends[0], 8), to = slice_of(ends[1], 8);
+    int there = holds(eng, from, to, e);
+    return there > 0 ? eng->kv->ops->drop_range(eng->kv, from, to, e) : there;
+}
+
+/* What was left by one that was not begun to its end. */
+static int clear_base(struct eng *eng, uint32_t history, struct err *e) {
+    uint8_t ends[2][4];
+    store_u32(ends[0], history);
+    store_u32(ends[1], history + 1);
+    int there = holds(eng, slice_of(ends[0], 4), slice_of(ends[1], 4), e);
+    return there > 0 ? engi_table_clear(eng, history, e) : there;
+}
+
+/* -1: no memory, or the table was freed. h NULL: it has none. */
+static int set_history(struct eng *eng, uint32_t table, struct engi_history *h) {
+    struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, table);
+    if (t) atomic_store(&t->history, h);
+    engi_leave(&eng->epoch, section);
+    return t ? 0 : -1;
+}
+
+int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool copy, struct err *e) {
     struct engi_history *h = find(eng, history, true);
-    if (!t || !h) return err_nomem(e);
-    if (eng_history_drop(eng, history, e)) return -1;
+    if (!h) return err_nomem(e);
+    if (clear_log(eng, history, e) || clear_base(eng, history, e)) return -1;
     floor_is(eng, h, 0);
-    atomic_store(&t->history, h);
+    if (set_history(eng, table, h)) return err_set(e, ERR_INVALID, "the table is gone");
     let_commits_pass(eng);
     struct kv_snapshot *at = copy ? eng->kv->ops->snapshot_new(eng->kv) : NULL;
     int64_t now_us = clock_wall_us(eng->clock) - !copy; /* what an empty table gets in this very microsecond counts as later */
@@ -142,30 +184,17 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
 }
 
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) {
-    struct engi_table *t = table ? engi_table(eng, table) : NULL;
     struct engi_history *h = find(eng, history, true);
     int64_t us;
-    if ((table && !t) || !h) return err_nomem(e);
+    if (!h) return err_nomem(e);
     if (read_floor(eng, history, &us, e)) return -1;
     floor_is(eng, h, us);
-    if (t) atomic_store(&t->history, h);
-    return 0;
+    return table && set_history(eng, table, h) ? err_nomem(e) : 0;
 }
 
 void eng_history_end(struct eng *eng, uint32_t table) {
-    struct engi_table *t = engi_table(eng, table);
-    if (t) atomic_store(&t->history, NULL);
+    (void)set_history(eng, table, NULL);
     let_commits_pass(eng);
-}
-
-/* 1: there are keys in [from, to), 0, -1. A range deletion stays in a store for a while: none where there is nothing. */
-static int holds(struct eng *eng, struct slice from, struct slice to, struct err *e) {
-    struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
-    struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
-    if (!it) return -1;
-    int got = it->ops->iter_move(it, KV_SEEK, from, e);
-    it->ops->iter_free(it);
-    return got;
 }
 
 struct removal {
@@ -201,40 +230,47 @@ static int remove_rows(struct eng *eng, uint32_t table, struct err *e) {
     return rc;
 }
 
-static int empty_table(struct eng *eng, uint32_t table, struct err *e) {
-    uint8_t ends[2][4];
-    store_u32(ends[0], table);
-    store_u32(ends[1], table + 1);
-    int there = holds(eng, slice_of(ends[0], 4), slice_of(ends[1], 4), e);
-    return there > 0 ? eng_table_drop(eng, table, e) : there;
+int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
+    struct engi_histories *all = &eng->histories;
+    if (clear_log(eng, history, e)) return -1;
+    int rc = eng_table_drop(eng, history, e);
+    if (rc) return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "the history %u of a table is still written to", history) : -1;
+    pthread_mutex_lock(&all->lock);
+    struct engi_history **at = &all->first;
+    while (*at && (*at)->id != history) at = &(*at)->next;
+    if (*at) take_out(at);
+    pthread_mutex_unlock(&all->lock);
+    return 0;
 }
 
-int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
-    uint8_t ends[2][8];
-    for (uint32_t i = 0; i < 2; i++) {
-        store_u32(ends[i], ENGI_TABLE_HISTORY);
-        store_u32(ends[i] + 4, history + i);
-    }
-    struct slice from = slice_of(ends[0], 8), to = slice_of(ends[1], 8);
-    int there = holds(eng, from, to, e);
-    if (there < 0 || (there && eng->kv->ops->drop_range(eng->kv, from, to, e))) return -1;
-    return empty_table(eng, history, e);
+/* Under the lock: another thread may free the history. */
+static void look(struct eng *eng, uint32_t history, int64_t *floor_us, uint64_t *logged) {
+    pthread_mutex_lock(&eng->histories.lock);
+    const struct engi_history *h = eng->histories.first;
+    while (h && h->id != history) h = h->next;
+    *floor_us = h ? atomic_load(&h->floor_us) : INT64_MAX;
+    *logged = h ? atomic_load(&h->logged) : 0;
+    pthread_mutex_unlock(&eng->histories.lock);
 }
 
 int64_t eng_history_since(struct eng *eng, uint32_t history) {
-    const struct engi_history *h = find(eng, history, false);
-    return h ? atomic_load(&h->floor_us) : INT64_MAX;
+    int64_t floor_us;
+    uint64_t logged;
+    look(eng, history, &floor_us, &logged);
+    return floor_us;
 }
 
 uint64_t eng_history_bytes(struct eng *eng, uint32_t history) {
-    const struct engi_history *h = find(eng, history, false);
+    int64_t floor_us;
+    uint64_t logged;
     uint8_t ends[4][8];
+    look(eng, history, &floor_us, &logged);
     for (uint32_t i = 0; i < 2; i++) {
         store_u32(ends[i], ENGI_TABLE_HISTORY);
         store_u32(ends[i] + 4, history + i);
         store_u32(ends[2 + i], history + i);
     }
-    return (h ? atomic_load(&h->logged) : 0) + eng->kv->ops->bytes(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8)) +
+    return logged + eng->kv->ops->bytes(eng->kv, slice_of(ends[0], 8), slice_of(ends[1], 8)) +
            eng->kv->ops->bytes(eng->kv, slice_of(ends[2], 4), slice_of(ends[3], 4));
 }
 

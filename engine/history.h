@@ -36,7 +36,7 @@ struct engi_history {
 
 struct engi_histories {
     pthread_mutex_t lock;
-    struct engi_history *first; /* freed with the engine */
+    struct engi_history *first;
     _Atomic uint64_t serial;    /* no two log records of a moment have the same, in no two runs */
 };
 

@@ -73,23 +73,31 @@ static int write_marks(struct ingest *in, struct err *e) {
     return engi_commit_wait(to, engi_commit_next_seq(to), e);
 }
 
-int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) {
-    struct ingest in = {.to = eng, .table = table, .newest = ENG_NO_TS, .marks = eng->kv->ops->batch_new(eng->kv)};
+static int take_over(struct eng *eng, struct engi_table *t, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) {
+    struct ingest in = {.to = eng, .table = t->id, .newest = ENG_NO_TS, .marks = eng->kv->ops->batch_new(eng->kv)};
     if (!in.marks) return err_nomem(e);
     buf_init(&in.key, 0);
     in.rows = eng->kv->ops->load_new(eng->kv, e);
     int rc = in.rows ? engi_commit_check(eng, e) : -1;
     if (!rc) rc = copy(&in, from, at, true, from_table, e);
     if (!rc) rc = copy(&in, from, at, false, from_table, e);
-    engi_table_forget(eng, table);
+    engi_table_forget(t);
     if (!rc) rc = write_marks(&in, e);
-    engi_row_cache_shut(engi_table(eng, table));
+    engi_row_cache_shut(t);
     if (!rc) rc = in.rows->ops->load_finish(in.rows, e);
-    engi_row_cache_open(engi_table(eng, table));
-    engi_changed_all(eng, table);
+    engi_row_cache_open(t);
+    engi_changed_all(t);
     if (in.rows) in.rows->ops->load_free(in.rows);
     in.marks->ops->batch_free(in.marks);
     buf_fini(&in.key);
+    return rc;
+}
+
+int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) {
+    struct engi_table *t = engi_table_pin(eng, table, e); /* invariant 8 */
+    if (!t) return -1;
+    int rc = take_over(eng, t, from, from_table, at, e);
+    engi_table_unpin(eng, t);
     return rc;
 }
 

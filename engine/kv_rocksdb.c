@@ -55,10 +55,12 @@ struct rocks {
     struct kv_trim trim;
     /* Of the thread that syncs. */
     uint64_t deleted;        /* keys, since it was flushed for them; of the thread that tidies */
+    bool stamp_failed;       /* the last one could not be written */
     bool sync_failed;        /* then nothing may be said to be on disk any more */
     struct kv_stamp stamp;   /* the last one written */
     uint64_t stamped;        /* synced as it was then */
     int64_t stamped_us;
+    uint64_t version;        /* of RocksDB's memtables and files, when the stamp last knew bytes of every log; 0: it did not */
 };
 
 struct rocks_batch {
@@ -298,13 +300,41 @@ static bool manifest_grew(const struct rocks *r) {
 /* An older stamp asks for less than it might, and is still true: so a full disk is no reason to stop. */
 static void renew_stamp(struct rocks *r) {
     struct err e = {0};
-    if (!r->sync_failed && write_stamp(r, &e)) log_warn("the stamp of the data folder is not renewed: %s", e.text);
+    if (r->sync_failed) return;
+    r->stamp_failed = write_stamp(r, &e) != 0;
+    if (r->stamp_failed) log_warn("the stamp of the data folder is not renewed: %s", e.text);
+}
+
+static uint64_t property(const struct rocks *r, const char *name, uint64_t otherwise) {
+    uint64_t n = 0;
+    return rocksdb_property_int(r->db, name, &n) ? otherwise : n;
+}
+
+/* Whether the stamp knows some bytes of every log that has any. A log begins with a memtable, and then RocksDB's version is another. */
+static bool knows_logs(struct rocks *r) {
+    uint64_t version = property(r, "rocksdb.current-super-version-number", 0);
+    struct kv_stamp now;
+    struct err e = {0};
+    if (version && version == r->version) return true;
+    if (kv_stamp_take(r->rows, &now, &e)) return true; /* the stamp could not be made either */
+    bool all = true, begun = now.n_logs > 0 && now.logs[now.n_logs - 1].bytes > 0;
+    for (uint32_t i = 0; i < now.n_logs; i++) all = all && (!now.logs[i].bytes || kv_stamp_log_bytes(&r->stamp, now.logs[i].number));
+    if (all && begun) r->version = version;
+    return all;
+}
+
+/* Before anybody hears that what a new log holds is on disk, the stamp has it: else a start would not miss the log's content. */
+static void stamp_new_log(struct rocks *r) {
+    enum { AGAIN_US = 200000 };
+    bool failed = r->stamp_failed && clock_machine_us(&clock_real) - r->stamped_us < AGAIN_US;
+    if (!failed && !knows_logs(r)) renew_stamp(r);
 }
 
 static int sync_log(struct kv *kv, bool to_disk, struct err *e) {
     struct rocks *r = (struct rocks *)kv;
     if (injected(FAULT_KV_SYNC, "the log cannot be synced", e)) return -1;
     if (flush_log(r, to_disk, e)) return -1;
+    if (to_disk) stamp_new_log(r);
     return r->sync_failed ? err_set(e, ERR_SERVER, "the log cannot be synced") : 0;
 }
 
@@ -317,7 +347,7 @@ static void synced(struct kv *kv) {
 
 static size_t memtable_bytes(const struct rocks *r) { return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20; }
 
-/* Nobody waits for it. */
+/* Nobody waits for it to end. RocksDB waits before it begins while one file or one memtable more would make it slow down writers: the caller is a thread that may wait. */
 static void flush_soon(struct rocks *r) {
     char *text = NULL;
     struct err e = {0};
@@ -329,11 +359,14 @@ static void flush_soon(struct rocks *r) {
 }
 
 /* A start after a kill takes every row of the log into memory again, one by one, which is nearly all of its time: a store at rest has few of them there. Less than an eighth
- * of a memtable stays: small files would be compacted with large ones too often. */
+ * of a memtable stays: small files would be compacted with large ones too often. The thread that syncs must not wait (flush_soon): where nothing is flushed or compacted, or is to be,
+ * RocksDB does not wait. */
 static void flush_at_rest(struct rocks *r) {
+    static const char *const work[] = {"rocksdb.num-immutable-mem-table", "rocksdb.num-running-flushes", "rocksdb.num-running-compactions", "rocksdb.compaction-pending"};
     enum { OF = 8 };
-    uint64_t held = 0;
-    if (!rocksdb_property_int(r->db, "rocksdb.cur-size-active-mem-table", &held) && held >= memtable_bytes(r) / OF) flush_soon(r);
+    bool works = false;
+    for (size_t i = 0; i < ARRAY_LEN(work); i++) works = works || property(r, work[i], 1);
+    if (!works && property(r, "rocksdb.cur-size-active-mem-table", 0) >= memtable_bytes(r) / OF) flush_soon(r);
 }
 
 /* At rest is who had nothing to note since the last call. */
@@ -515,8 +548,9 @@ static int delete_some(struct kv_batch *b, struct kv_iter *it, struct slice from
     return got;
 }
 
+/* The iterator looks past range deletions, which it would sort anew whenever one has been added: with each table that is dropped. */
 static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, struct slice to, struct err *e) {
-    struct kv_iter *it = iter_new(kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY, .lower = from, .upper = to}, e);
+    struct kv_iter *it = iter_new(kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY, .undeleted = true, .lower = from, .upper = to}, e);
     if (!it) return -1;
     int more;
     do {
@@ -1005,9 +1039,11 @@ int kv_rocksdb_verify(const struct kv_options *o, const char *folder, const stru
     rocksdb_readoptions_set_ignore_range_deletions(read, 1); /* what they cover is passed by otherwise */
     rocksdb_iterator_t *i = rocksdb_create_iterator(r->db, read);
     rocksdb_iter_seek_to_first(i);
-    if (!read_through(i, NULL, v, true)) read_each_file(r, i, v);
+    bool whole = read_through(i, NULL, v, true);
+    if (!whole) read_each_file(r, i, v);
     rocksdb_iter_destroy(i);
     rocksdb_readoptions_destroy(read);
+    int rc = whole ? v->taken(v->arg, kv, e) : 0;
     close_store(kv);
-    return 0;
+    return rc;
 }

@@ -100,6 +100,12 @@ int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) {
     return fits && read_fields(at, stamp) ? 1 : damaged(path, e);
 }
 
+uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number) {
+    for (uint32_t i = 0; i < stamp->n_logs; i++)
+        if (stamp->logs[i].number == number) return stamp->logs[i].bytes;
+    return 0;
+}
+
 /* ---- writing one ---- */
 
 static int sync_parent(const char *path, struct err *e) {

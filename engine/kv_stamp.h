@@ -3,7 +3,9 @@
  * RocksDB takes an empty folder for a new store, a log that is gone for one that it deleted, and a MANIFEST cut short for one that it
  * was writing. The stamp remembers: the format of the folder, whose store it is, how long the MANIFEST was, and which logs there were
  * with how many bytes that are known to be on disk. It is replaced whole (written beside, synced, renamed, folder synced): after
- * the store is opened, when its MANIFEST has grown, every few seconds while there are writes, and when the store is closed.
+ * the store is opened, before a sync says for the first time that something in a log is on disk, when the MANIFEST has grown, every
+ * few seconds while there are writes, and when the store is closed. So a log that is emptied or goes is always missed; of one that
+ * is cut at the end of a record, what was written within the last seconds is not.
  *
  *     tally-data
  *     format 2              2: keys of tuples have an end (types/tuple.c); 1 is read, but for tables that have such keys
@@ -33,6 +35,8 @@ struct kv_stamp {
 int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* On disk when it returns. */
 int kv_stamp_write(const char *path, const struct kv_stamp *stamp, struct err *e) MUST_CHECK;
+/* What it says of a log; 0: nothing. */
+uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number);
 /* What RocksDB's folder holds now. */
 int kv_stamp_take(const char *folder, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* Number and bytes of the MANIFEST that CURRENT names. 1, 0: there is no CURRENT, -1. */

@@ -58,12 +58,7 @@ int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct
     return got < 0 || buf_failed(out) ? -1 : 0;
 }
 
-enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out) {
-    struct eng *eng = arg;
-    size_t prefix = engi_prefix_len(key);
-    if (!prefix || key.n <= prefix || (key.p[prefix] != ENGI_STATIC && key.p[prefix] != ENGI_ROW)) return KV_KEEP;
-    struct engi_table *t = engi_table(eng, load_u32(key.p));
-    if (!t) return KV_KEEP;
+static enum kv_verdict purge(struct eng *eng, struct engi_table *t, struct slice key, struct slice value, struct buf *out) {
     struct engi_purge_limits limits = {.before_ts = atomic_load(&t->min_ts), .covered_ts = ENG_NO_TS,
                                        .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)};
     struct engi_purged purged;
@@ -71,6 +66,17 @@ enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, stru
     engi_changed(t, engi_bucket_of_key(key));
     if (purged.expired) engi_tell_expiry(eng, key, value, ENG_NO_TS);
     return purged.empty ? KV_REMOVE : KV_CHANGE;
+}
+
+enum kv_verdict engi_purge(void *arg, struct slice key, struct slice value, struct buf *out) {
+    struct eng *eng = arg;
+    size_t prefix = engi_prefix_len(key);
+    if (!prefix || key.n <= prefix || (key.p[prefix] != ENGI_STATIC && key.p[prefix] != ENGI_ROW)) return KV_KEEP;
+    struct engi_section section = engi_enter(&eng->epoch);
+    struct engi_table *t = engi_table(eng, load_u32(key.p));
+    enum kv_verdict verdict = t ? purge(eng, t, key, value, out) : KV_KEEP;
+    engi_leave(&eng->epoch, section);
+    return verdict;
 }
 
 int64_t engi_purge_from(struct slice value) {

@@ -272,6 +272,7 @@ static int get_any(struct eng *eng, enum eng_tier tier, const struct eng_part *p
     struct op_cost before = {0};
     if (cost) before = *cost;
     struct engi_table *t = engi_table(eng, part->table);
+    if (UNLIKELY(!t) && engi_table_was_freed(eng, part->table)) return 0;
     if (!engi_deleted(t, part->token)) {
         int got = get_plain(eng, t, tier, key, now, a, row, cost, e);
         /* A tombstone of this moment may have come with the row just read. */
@@ -288,7 +289,9 @@ int eng_row_get(struct eng *eng, enum eng_tier tier, const struct eng_part *part
     eng_row_init(row, kind, ck);
     struct slice key = row_key(stack, part, kind, ck, a, e);
     if (!key.p) return -1;
+    struct engi_section section = engi_enter(&eng->epoch);
     int got = get_any(eng, tier, part, key, now, a, row, cost, e);
+    engi_leave(&eng->epoch, section);
     if (cost && got != ENG_INCOMPLETE) cost->partitions++; /* the blocking tier counts it then */
     return got;
 }
@@ -373,18 +376,22 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     if (!key.p) return -1;
     struct walk w = {.eng = eng, .tier = tier, .key = key, .prefix = slice_of(key.p, engi_prefix_len(key)), .ck = ck, .del_ts = ENG_NO_TS,
                      .partition_ts = ENG_NO_TS, .statics_arena = a};
+    struct engi_section section = engi_enter(&eng->epoch);
     struct engi_table *t = engi_table(eng, part->table);
     struct pair_look look;
     struct stored row;
     int got;
     /* As in get_any: a tombstone of this moment may have come with what was found. */
     bool deleted = engi_deleted(t, part->token), found = find_pair(&w, t, a, &look, &row, &got);
-    if (found && !deleted && !engi_deleted(t, part->token)) {
+    if (UNLIKELY(!t) && engi_table_was_freed(eng, part->table)) {
+        got = 0;
+    } else if (found && !deleted && !engi_deleted(t, part->token)) {
         got = resolve_pair(&w, got ? &row : NULL, now, out, cost, e);
     } else {
         w.statics = (struct stored){.dropped = NULL};
         got = pair_from_store(&w, a, now, out, cost, &look, e);
     }
+    engi_leave(&eng->epoch, section);
     if (cost && got != ENG_INCOMPLETE) cost->partitions++;
     return got;
 }

@@ -12,13 +12,12 @@
 
 enum { KEYS_PER_ITERATOR = 4096, KEYS_PER_PAUSE = 256, CLAIM_TRIES = 100, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 
-/* Beside 0 and -1: the partition is to be begun again, the engine closes. */
-enum { AGAIN = 1, STOPPED = 2 };
+/* Beside 0 and -1: the partition is to be begun again, the engine closes, the table is being freed. */
+enum { AGAIN = 1, STOPPED = 2, GONE = 3 };
 
 struct pass {
     struct eng *eng;
-    uint32_t table;
-    struct engi_table *t;
+    struct engi_table *t; /* pinned: invariant 8 */
     uint16_t bucket;
     bool paced;
     struct kv_iter *it;
@@ -52,6 +51,7 @@ static int pause_for(struct eng *eng, int64_t us) {
 
 static int keep_pace(struct pass *p) {
     p->since_open++;
+    if (engi_is_closed(p->t)) return GONE;
     if (++p->since_pause < KEYS_PER_PAUSE) return 0;
     p->since_pause = 0;
     if (atomic_load(&p->eng->reclaim.stop)) return STOPPED;
@@ -104,6 +104,7 @@ static bool claim(struct pass *p, uint64_t hash) {
 
 static int write_record(struct pass *p, struct slice key, const struct slice *value, struct err *e) {
     const struct kv_ops *ops = p->eng->kv->ops;
+    assert(engi_is_pinned(p->t)); /* invariant 8 */
     struct kv_batch *b = ops->batch_new(p->eng->kv);
     if (!b) return err_nomem(e);
     int rc = value ? ops->batch_put(b, key, *value) : ops->batch_delete(b, key);
@@ -338,7 +339,7 @@ static int clear_marks(struct pass *p, struct err *e) {
         bool there = engi_mark_has(marks->set, place) || engi_mark_has(marks->recorded, place);
         if (!there || p->left[m] || engi_mark_has(marks->touched, place)) continue;
         store_u32(key, ENGI_TABLE_MARKS);
-        store_u32(key + 4, p->table);
+        store_u32(key + 4, p->t->id);
         store_u16(key + 8, place);
         if (write_record(p, slice_of(key, sizeof(key)), NULL, e)) return -1;
         engi_mark_put(marks->recorded, place, false);
@@ -358,9 +359,9 @@ static int end_bucket(struct pass *p, struct err *e) {
 static void set_bounds(struct pass *p) {
     uint8_t first = (uint8_t)(p->bucket ^ 0x80); /* as the key has it, sign flipped */
     p->lower.n = p->upper.n = 0;
-    engi_key_table(&p->lower, p->table);
+    engi_key_table(&p->lower, p->t->id);
     buf_u8(&p->lower, first);
-    engi_key_table(&p->upper, p->table + (first == 0xff));
+    engi_key_table(&p->upper, p->t->id + (first == 0xff));
     buf_u8(&p->upper, (uint8_t)(first + 1));
     p->kv = (struct kv_iter_spec){.tier = ENG_TIER_ANY, .lower = buf_slice(&p->lower), .upper = buf_slice(&p->upper)};
 }
@@ -387,11 +388,11 @@ static int run_bucket(struct pass *p, struct err *e) {
 /* ---- tables ---- */
 
 /* whole: all that is marked; else where reads have passed much. */
-static int run_table(struct eng *eng, uint32_t table, struct engi_table *t, bool paced, bool whole, struct err *e) {
+static int run_table(struct eng *eng, struct engi_table *t, bool paced, bool whole, struct err *e) {
     int64_t now = clock_wall_us(eng->clock) / 1000000;
     struct pass *p = calloc(1, sizeof(*p));
     if (!p) return err_nomem(e);
-    *p = (struct pass){.eng = eng, .table = table, .t = t, .paced = paced,
+    *p = (struct pass){.eng = eng, .t = t, .paced = paced,
                        .limits = {.before_ts = INT64_MAX, .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)}};
     struct buf *bufs[] = {&p->prefix, &p->seek, &p->value, &p->lower, &p->upper};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], 0);
@@ -409,7 +410,7 @@ static int run_table(struct eng *eng, uint32_t table, struct engi_table *t, bool
     engi_window_fini(&p->window);
     free(p);
     if (whole) atomic_store(&t->reclaimed_at, now);
-    return rc;
+    return rc == GONE ? 0 : rc;
 }
 
 static bool is_due(const struct eng *eng, const struct engi_table *t) {
@@ -426,22 +427,30 @@ static bool is_passed(const struct engi_table *t) {
 
 enum reach { EVERYTHING, WHAT_IS_DUE /* at the pace */, WHAT_WAS_PASSED };
 
-/* Every table that there is a memory of. */
+/* One table that there is a memory of, unless it is being freed. */
+static int run_id(struct eng *eng, uint32_t id, enum reach reach, struct err *e) {
+    struct err gone = {0};
+    struct engi_table *t = engi_table_pin(eng, id, &gone);
+    if (!t) return 0;
+    bool whole = reach == EVERYTHING || (reach == WHAT_IS_DUE && is_due(eng, t));
+    int rc = whole || is_passed(t) ? run_table(eng, t, reach == WHAT_IS_DUE, whole, e) : 0;
+    engi_table_unpin(eng, t);
+    return rc;
+}
+
 static int run_tables(struct eng *eng, enum reach reach, struct err *e) {
     int rc = engi_commit_check(eng, e);
+    uint32_t n;
+    engi_epoch_step(&eng->epoch);
     if (!eng->kv->one_writer) return rc; /* a slot keeps off nobody else, and the marks are not all that there is */
+    uint32_t *ids = engi_table_ids(eng, &n);
+    if (!ids) return err_nomem(e);
     pthread_mutex_lock(&eng->reclaim.pass);
-    for (uint32_t i = 0; i < ENGI_TABLE_BLOCKS && !rc; i++) {
-        _Atomic(struct engi_table *) *block = atomic_load(&eng->tables[i]);
-        for (uint32_t j = 0; block && j < ENGI_TABLE_BLOCK && !rc; j++) {
-            struct engi_table *t = atomic_load(&block[j]);
-            bool whole = t && (reach == EVERYTHING || (reach == WHAT_IS_DUE && is_due(eng, t)));
-            if (whole || (t && is_passed(t))) rc = run_table(eng, i * ENGI_TABLE_BLOCK + j, t, reach == WHAT_IS_DUE, whole, e);
-        }
-    }
+    for (uint32_t i = 0; i < n && !rc; i++) rc = run_id(eng, ids[i], reach, e);
     eng->kv->ops->tidy(eng->kv, eng->reclaim.removed);
     eng->reclaim.removed = 0;
     pthread_mutex_unlock(&eng->reclaim.pass);
+    free(ids);
     return rc;
 }
 

@@ -21,6 +21,7 @@ enum state { AT_SEEK /* a partition is to be sought */, AT_SLICE /* its current 
 
 struct eng_scan {
     struct eng *eng;
+    struct engi_section section; /* from open to close: it holds what it knows of its table */
     struct eng_scan_spec spec;
     const struct engi_dropped *dropped; /* of the table */
     enum eng_tier tier;
@@ -143,8 +144,10 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     struct eng_scan *s = calloc(1, sizeof(*s));
     if (!s) return err_nomem(e), NULL;
     s->eng = eng;
+    s->section = engi_enter(&eng->epoch);
     s->spec = *spec;
-    s->dropped = engi_dropped_of(engi_table(eng, spec->table));
+    const struct engi_table *t = engi_table(eng, spec->table);
+    s->dropped = engi_dropped_of(t);
     s->tier = tier;
     s->rows_left = tier == ENG_TIER_CACHE ? CACHE_ROWS_MAX : SIZE_MAX;
     s->bytes_left = tier == ENG_TIER_CACHE ? CACHE_BYTES_MAX : SIZE_MAX;
@@ -160,6 +163,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
     set_bounds(s);
     set_start(s);
     if (!spec->part && spec->token_from > spec->token_to) s->state = AT_END;
+    if (UNLIKELY(!t) && engi_table_was_freed(eng, spec->table)) s->state = AT_END;
     if (spec->part && (spec->part->key.n > UINT16_MAX || spec->part->table != spec->table))
         err_set(e, ERR_SERVER, "a scan of a partition of another table");
     else if (buf_failed(&s->lower) || buf_failed(&s->upper) || buf_failed(&s->seek))
@@ -178,6 +182,7 @@ struct eng_scan *eng_scan_open(struct eng *eng, enum eng_tier tier, const struct
 void eng_scan_close(struct eng_scan *s) {
     if (!s) return;
     if (s->it) s->it->ops->iter_free(s->it);
+    engi_leave(&s->eng->epoch, s->section);
     arena_fini(&s->spec_arena);
     arena_fini(&s->partition_arena);
     arena_fini(&s->row_arena);

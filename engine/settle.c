@@ -208,10 +208,15 @@ static int step_locked(struct eng *eng, enum eng_tier tier, struct slice prefix,
 int engi_settle_step(struct eng *eng, enum eng_tier tier, struct slice prefix, struct err *e) {
     pthread_mutex_t *lock = engi_settle_lock(&eng->settle, prefix);
     if (!eng->kv->one_writer) return 0; /* the lock holds off nobody else: loose ones stay loose */
+    struct engi_table *t = engi_table_pin(eng, load_u32(prefix.p), e); /* invariant 8: a reader may settle, too */
+    if (!t) return -1;
+    int rc = ENG_INCOMPLETE;
     if (tier == ENG_TIER_ANY) pthread_mutex_lock(lock);
-    else if (pthread_mutex_trylock(lock)) return ENG_INCOMPLETE;
-    int rc = step_locked(eng, tier, prefix, e);
-    pthread_mutex_unlock(lock);
+    if (tier == ENG_TIER_ANY || !pthread_mutex_trylock(lock)) {
+        rc = step_locked(eng, tier, prefix, e);
+        pthread_mutex_unlock(lock);
+    }
+    engi_table_unpin(eng, t);
     return rc;
 }
 

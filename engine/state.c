@@ -87,7 +87,7 @@ void eng_state_settle(struct eng *eng) {
 static void forget(struct eng *eng) {
     engi_row_cache_clear(eng->row_cache);
     engi_runs_clear(eng->runs);
-    engi_tables_free(eng);
+    engi_tables_forget(eng);
     engi_histories_forget(&eng->histories);
     engi_horizon_init(&eng->newest, ENGI_HORIZON_NEWEST, ENGI_HORIZON_STEP);
     engi_horizon_init(&eng->write_clock.horizon, ENGI_HORIZON_CLOCK, ENGI_CLOCK_STEP);

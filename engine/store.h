@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "engine/dropped.h"
+#include "engine/epoch.h"
 #include "engine/fold.h"
 #include "engine/gather.h"
 #include "engine/history.h"
@@ -17,24 +18,10 @@
 #include "engine/slot.h"
 #include "engine/stripe.h"
 #include "engine/settle.h"
+#include "engine/table.h"
 #include "engine/write_clock.h"
 
-enum { ENGI_TABLE_BLOCKS = 4096, ENGI_TABLE_BLOCK = 1024, ENGI_CALLBACKS_MAX = 64 };
-
-/* One table's memory; made on the first use of the table, freed with the engine. */
-struct engi_table {
-    _Atomic int64_t gc_grace; /* seconds */
-    _Atomic int64_t min_ts;   /* the smallest timestamp written since the engine was opened */
-    _Atomic uint32_t columns; /* above every column id written since */
-    struct engi_marks marks;
-    _Atomic uint64_t changed[ENGI_BUCKETS / 64]; /* buckets whose stored rows have changed since somebody took note (eng_changed_take) */
-    _Atomic uint64_t passed[ENGI_BUCKETS / 64]; /* buckets where a read had to pass many rows that a deletion covers */
-    _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last came by */
-    _Atomic int64_t as_of;        /* seconds: what has expired later has not yet; INT64_MAX: the clock alone counts */
-    _Atomic(struct engi_history *) history; /* every write goes there, too; NULL: it has none */
-    _Atomic(struct engi_dropped *) dropped; /* NULL: none */
-    _Atomic uint64_t row_cache; /* [u32 generation of its entries, and of runs][u32 how many keep it shut] */
-};
+enum { ENGI_CALLBACKS_MAX = 64 };
 
 struct engi_commit {
     pthread_mutex_t turn; /* of who syncs: the thread, or a loop with nothing else to do; taken before lock */
@@ -83,11 +70,10 @@ struct eng {
     eng_notice_fn notice;        /* NULL: nobody wants to know */
     void *notice_arg;
     bool watches;
-    _Atomic(struct engi_table *) *_Atomic tables[ENGI_TABLE_BLOCKS]; /* by id / 1024, id % 1024 */
+    struct engi_epoch epoch;
+    struct engi_tables tables;
 };
 
-/* NULL without memory, or for ids past the directory: then nothing may be assumed of the table. */
-struct engi_table *engi_table(struct eng *eng, uint32_t table);
 /* Whether the bucket may hold range or partition tombstones. */
 static inline bool engi_deleted(const struct engi_table *t, int64_t token) {
     return !t || engi_mark_has(t->marks.set, engi_mark_place(ENGI_MARK_COVER, engi_bucket(token)));
@@ -99,14 +85,14 @@ static inline void engi_count(struct eng *eng, enum eng_stat stat) { atomic_fetc
 static inline void engi_changed(struct engi_table *t, uint16_t bucket) {
     if (t && !(atomic_load_explicit(&t->changed[bucket / 64], memory_order_relaxed) >> (bucket % 64) & 1)) engi_mark_put(t->changed, bucket, true);
 }
-void engi_changed_all(struct eng *eng, uint32_t table);
+void engi_changed_all(struct engi_table *t);
 
 static inline const struct engi_dropped *engi_dropped_of(const struct engi_table *t) {
     return t ? atomic_load_explicit(&t->dropped, memory_order_acquire) : NULL;
 }
 
 /* Everything that was proven of the table is off, until the engine is opened again. */
-void engi_table_forget(struct eng *eng, uint32_t table);
+void engi_table_forget(struct engi_table *t);
 
 /* Calls fn for every key in [from, to); at NULL: now. */
 int engi_scan_keys(struct eng *eng, const struct kv_snapshot *at, struct slice from, struct slice to,
@@ -123,7 +109,6 @@ int engi_commit_check(const struct eng *eng, struct err *e) MUST_CHECK;
  * a failed one may succeed and have lost what the first one lost. */
 int engi_commit_wait(struct eng *eng, uint64_t seq, struct err *e) MUST_CHECK;
 
-void engi_tables_free(struct eng *eng);
 int engi_load_marks(struct eng *eng, struct err *e) MUST_CHECK;
 /* The moment that the table's rows are judged by when it is asked what of them is dead, in seconds. */
 int64_t engi_table_now(const struct eng *eng, const struct engi_table *t);

@@ -79,6 +79,7 @@ static int show(struct catalog *c, struct err *e) {
 }
 
 int catalog_read(struct catalog *c, struct err *e) {
+    strays_reset(&c->strays);
     if (rules_load(c, e) || saved_keyspaces_clean(c, e) || entries_load(c, e) || history_prune(c, e) || recovery_load(c, e) || partitioner_load(c, e)) return -1;
     return show(c, e);
 }
@@ -98,7 +99,7 @@ static int open_parts(struct catalog *c, struct err *e) {
     if (!c->traces || !c->saved) return err_nomem(e);
     if (eng_meta_watch(c->eng, note_change, c, e) || settle_host_id(c, e)) return -1;
     if (system_tables_build(c, e) || system_keyspaces_load(c, e) || catalog_read(c, e)) return -1;
-    (void)catalog_step(c);
+    catalog_move(c);
     return worker_start(c, e) || recovery_start(c, e) ? -1 : 0;
 }
 
@@ -144,6 +145,7 @@ void catalog_close(struct catalog *c) {
     worker_stop(c);
     recovery_stop(c);
     recovery_free(c);
+    strays_reset(&c->strays);
     if (c->current) schema_unref(&c->current->schema);
     for (uint32_t i = 0; i < c->n_entries; i++) entry_free(c->entries[i]);
     free(c->entries);

@@ -79,7 +79,8 @@ static struct slice spare_key(uint32_t id, uint8_t key[SPARE_KEY]) {
 
 static int free_part(struct catalog *c, char what, uint32_t id, struct err *e) {
     uint8_t key[SPARE_KEY];
-    if (what == SPARE_HISTORY ? eng_history_drop(c->eng, id, e) : eng_table_drop(c->eng, id, e)) return -1;
+    int rc = what == SPARE_HISTORY ? eng_history_drop(c->eng, id, e) : eng_table_drop(c->eng, id, e);
+    if (rc) return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "its rows are still written") : -1;
     return eng_meta_delete(c->eng, spare_key(id, key), e);
 }
 

@@ -88,6 +88,13 @@ struct notices {
     struct listener listeners[MAX_LISTENERS];
 };
 
+/* Ids of rows that no object has: catalog_stray.c. */
+struct strays {
+    bool looked; /* since the catalogue was read */
+    uint32_t n;
+    uint32_t *ids; /* that are still to be freed */
+};
+
 /* Which partitioner clients are told: system_partitioner.c. Under the catalogue's lock, but for now. */
 struct partitioner {
     atomic_uint now, next; /* the same when no switch is under way */
@@ -152,6 +159,7 @@ struct catalog {
     pthread_cond_t keep; /* something is to be done for histories, or closing */
     bool has_keeper;
     pthread_t keeper;
+    struct strays strays; /* of the keeper */
 };
 
 /* ---- catalog_entry.c: entries and their records; the lock is held ---- */
@@ -292,8 +300,10 @@ bool entry_is_due_at_once(const struct entry *x);
 void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
 /* What is under way fails when it is due; NULL: it does not. */
 void entry_fail_with(struct entry *x, const char *words);
-/* Moves what is due and frees what is gone; returns when something is due next (monotonic), INT64_MAX: nothing is. Takes the lock. */
+/* Moves what is due and frees some of what is gone; returns when something is due next (monotonic), INT64_MAX: nothing is. Takes the lock. */
 int64_t catalog_step(struct catalog *c);
+/* The first half of it: frees nothing. */
+void catalog_move(struct catalog *c);
 /* Tells the engine what it has to know of a table that is shown. */
 void table_tell_engine(struct catalog *c, const struct entry *x);
 int worker_start(struct catalog *c, struct err *e) MUST_CHECK;
@@ -346,6 +356,13 @@ struct saved_keyspaces *saved_keyspaces_new(void) MUST_CHECK;
 void saved_keyspaces_free(struct saved_keyspaces *all);
 /* When the catalogue is read: spares in the store that memory does not know of are freed. The lock is held, or nobody else is there yet. */
 int saved_keyspaces_clean(struct catalog *c, struct err *e) MUST_CHECK;
+
+/* ---- catalog_stray.c; the lock is held ---- */
+
+/* Frees the rows of one id that no object has, after it has looked for them; lets go of the lock meanwhile. 1: done, 0: there is none, -1: to be tried again. */
+int strays_free_one(struct catalog *c);
+/* The catalogue is read anew, or closed. */
+void strays_reset(struct strays *s);
 
 /* ---- catalog_replication.c ---- */
 

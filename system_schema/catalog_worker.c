@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
 
-static const int64_t retry_us = 1000000;
+static const int64_t retry_us = 1000000, pinned_us = 100000;
 
 bool entry_is_pending(const struct entry *x) { return schema_status_verb(x->status); }
 
@@ -169,11 +169,11 @@ static void move_on(struct catalog *c, struct entry *x) {
 
 /* ---- what is gone ---- */
 
-/* Gone, told in a snapshot, and nothing lives in it any more: its data and its record can go. */
-static bool is_garbage(const struct entry *x) { return entry_is_gone(x) && !x->freeing && !x->touched && x->n_objects == 0; }
+/* Gone, told in a snapshot, and nothing lives in it or makes its rows any more: its data and its record can go. */
+static bool is_garbage(const struct entry *x) { return entry_is_gone(x) && !x->freeing && !x->waits && !x->touched && x->n_objects == 0; }
 
-/* Frees the data and the record of one deleted object; the lock is let go while the engine works. A keyspace goes after its
- * tables: its record is what makes a restart delete them. */
+/* Frees the data and the record of one deleted object; the lock is let go while the engine works. A table that writes are still under way to is tried again
+ * soon. A keyspace goes after its tables: its record is what makes a restart delete them. */
 static bool free_one(struct catalog *c, int64_t now) {
     struct entry *x = c->busy;
     while (x && (!is_garbage(x) || (x->due_us != INT64_MAX && x->due_us > now))) x = x->busy_next;
@@ -185,6 +185,10 @@ static bool free_one(struct catalog *c, int64_t now) {
     fault_dies(FAULT_DDL);
     pthread_mutex_lock(&c->lock);
     x->freeing = false;
+    if (rc == ENG_BUSY) {
+        x->due_us = now + pinned_us;
+        return true;
+    }
     if (rc == 0) rc = entry_erase(c, x, &e);
     if (rc) {
         log_error("catalog: %s is not freed yet: %s", x->name, e.text);
@@ -218,8 +222,8 @@ static void publish_late(struct catalog *c) {
     if (c->touched && catalog_publish(c, &e)) log_error("catalog: no snapshot: %s", e.text);
 }
 
-int64_t catalog_step(struct catalog *c) {
-    pthread_mutex_lock(&c->lock);
+/* Lets go of the lock while listeners are told. */
+static void move_due(struct catalog *c) {
     catalog_look_again(c);
     int64_t now = clock_mono_us(c->clock);
     while (move_one(c, now)) continue;
@@ -229,7 +233,21 @@ int64_t catalog_step(struct catalog *c) {
     pthread_mutex_unlock(&c->lock);
     notices_deliver(c, told);
     pthread_mutex_lock(&c->lock);
-    while (!c->closing && free_one(c, now)) continue;
+}
+
+void catalog_move(struct catalog *c) {
+    pthread_mutex_lock(&c->lock);
+    move_due(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* After so many that are freed it looks again for what is due: no statement waits for all that a start may find. */
+int64_t catalog_step(struct catalog *c) {
+    enum { FREED_AT_A_TIME = 16 };
+    pthread_mutex_lock(&c->lock);
+    move_due(c);
+    int64_t now = clock_mono_us(c->clock);
+    for (int i = 0; i < FREED_AT_A_TIME && !c->closing && free_one(c, now); i++) continue;
     int64_t next = next_due(c);
     pthread_mutex_unlock(&c->lock);
     return next;

@@ -1,5 +1,5 @@
 /* The keeper: the thread that does for histories what takes long: it makes the rows of tables that are restored, begins histories of tables that hold rows,
- * rolls histories up as the window moves, and frees what nobody can ask for any more. It holds the catalogue's lock only between. */
+ * rolls histories up as the window moves, and frees what nobody can ask for any more; and rows that no object has (catalog_stray.c). It holds the catalogue's lock only between. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -35,6 +35,10 @@ static int restore_one(struct catalog *c) {
     if (!x) return 0;
     struct history *h = by_id(c, x->restored_from);
     struct err e = {0};
+    if (x->status != SCHEMA_RESTORING) { /* it is being dropped */
+        restored(c, x);
+        return 1;
+    }
     if (!h) {
         entry_fail_with(x, "what it is restored from is gone");
         restored(c, x);
@@ -141,7 +145,7 @@ static void sleep_for(struct catalog *c, int64_t ms) {
 }
 
 static void *keep(void *arg) {
-    static int (*const jobs[])(struct catalog *c) = {restore_one, begin_one, free_one, roll_one};
+    static int (*const jobs[])(struct catalog *c) = {restore_one, begin_one, free_one, roll_one, strays_free_one};
     struct catalog *c = arg;
     pthread_mutex_lock(&c->lock);
     while (!c->closing) {

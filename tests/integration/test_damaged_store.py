@@ -107,6 +107,16 @@ def test_zeroed_block_in_the_middle_of_the_log_refuses(server):
     refused(server, log.name, "damaged")
 
 
+def test_log_emptied_before_the_stamp_is_renewed_refuses(server):
+    """The log is new since the start, whose stamp knew nothing of it."""
+    server.start()
+    write_rows(server, ROWS, 10)
+    server.kill9()
+    log = newest(server, "*.log")
+    cut(log, 0)
+    refused(server, log.name, "damaged")
+
+
 @pytest.mark.parametrize("keep", [0, 0.5])
 def test_log_cut_in_the_middle_refuses(server, keep):
     """Idle for a moment, so that the stamp knows all of the log."""

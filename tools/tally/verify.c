@@ -15,6 +15,7 @@
 #include "ledger/journal.h"
 #include "system_schema/catalog_record.h"
 #include "system_schema/ddl_rule.h"
+#include "system_schema/named_ids.h"
 #include "tools/tally/subcommand.h"
 #include "tools/tally/table.h"
 
@@ -24,6 +25,7 @@ struct verify {
     const char *data_dir;
     bool json;
     struct arena arena;
+    struct named_ids ids; /* of one store */
     uint32_t n_found;
     char *found[FOUND_MAX];
     struct table table;
@@ -66,11 +68,15 @@ static int check_role(struct verify *v, struct slice value, struct err *e) {
 static int named(void *arg, struct slice name, struct slice value, struct err *e) {
     static const char rules[] = "catalog/ddl_rule/";
     struct ddl_rule rule;
+    named_ids_take(&((struct verify *)arg)->ids, name, value);
     if (is_named(name, rules)) return ddl_rule_decode(value, &rule, e);
     if (is_named(name, "catalog/") && name.n == RECORD_KEY_SIZE && name.p[9] == '/') return check_object(name, value, e);
     if (is_named(name, "role/")) return check_role(arg, value, e);
     return 0;
 }
+
+static void next_store(void *arg) { named_ids_fini(&((struct verify *)arg)->ids); }
+static bool has(void *arg, uint32_t id) { return named_ids_has(&((struct verify *)arg)->ids, id); }
 
 /* ---- files beside the store ---- */
 
@@ -237,8 +243,9 @@ int tally_verify(int argc, char **argv) {
     if (!rc) {
         v->data_dir = folder;
         arena_init(&v->arena, 64 << 10, 0);
-        struct eng_verify x = {.data_dir = folder, .found = found, .named = named, .arg = v};
+        struct eng_verify x = {.data_dir = folder, .found = found, .named = named, .next_store = next_store, .has = has, .arg = v};
         rc = run(v, &x);
+        named_ids_fini(&v->ids);
         arena_fini(&v->arena);
     } else if (rc < 0) {
         rc = EXIT_DONE;

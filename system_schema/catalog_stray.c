@@ -1,0 +1,104 @@
+/* Rows that no object of the catalogue has are found after a start and freed, one id at a time, on the keeper's thread.
+ *
+ * The engine keeps writes away from what was freed (engine/table.h, invariant 8); stores that older servers left may hold such rows all the same.
+ * Where a record of the catalogue cannot be read nothing is freed: the rows may be its.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "system_schema/catalog_state.h"
+#include "system_schema/named_ids.h"
+
+struct id_list {
+    uint32_t n, cap;
+    uint32_t *ids;
+};
+
+static int add_id(void *arg, uint32_t id, struct err *e) {
+    struct id_list *l = arg;
+    if (l->n == l->cap) {
+        uint32_t cap = l->cap ? l->cap * 2 : 64, *ids = realloc(l->ids, cap * sizeof *ids);
+        if (!ids) return err_nomem(e);
+        l->ids = ids;
+        l->cap = cap;
+    }
+    l->ids[l->n++] = id;
+    return 0;
+}
+
+static int take_name(void *arg, struct slice key, struct slice value, struct err *e) {
+    (void)e;
+    named_ids_take(arg, key, value);
+    return 0;
+}
+
+static void keep_unnamed(struct id_list *l, struct named_ids *named) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < l->n; i++)
+        if (!named_ids_has(named, l->ids[i])) l->ids[kept++] = l->ids[i];
+    l->n = kept;
+}
+
+/* Ids that held rows before the records were read and hold them after that: what is made meanwhile has a record by then, and of what is freed meanwhile the rows
+ * go before the record does. No lock is held. */
+static int find_strays(struct eng *eng, struct id_list *out, struct err *e) {
+    struct named_ids named;
+    struct id_list before = {0};
+    named_ids_init(&named);
+    int rc = eng_each_stored(eng, add_id, &before, e);
+    if (!rc) rc = eng_meta_scan(eng, slice_str(""), take_name, &named, e);
+    if (!rc && named.unknown) log_warn("catalog: rows that no object has are not looked for, because a record cannot be read");
+    keep_unnamed(&before, &named);
+    if (!rc && before.n) rc = eng_each_stored(eng, add_id, out, e);
+    struct named_ids then = {.n = before.n, .ids = before.ids, .sorted = false};
+    uint32_t kept = 0;
+    keep_unnamed(out, &named);
+    for (uint32_t i = 0; i < out->n; i++)
+        if (named_ids_has(&then, out->ids[i])) out->ids[kept++] = out->ids[i];
+    out->n = kept;
+    free(before.ids);
+    named_ids_fini(&named);
+    return rc;
+}
+
+void strays_reset(struct strays *s) {
+    free(s->ids);
+    *s = (struct strays){.n = 0};
+}
+
+static int look(struct catalog *c, struct err *e) {
+    struct id_list found = {0};
+    pthread_mutex_unlock(&c->lock);
+    int rc = find_strays(c->eng, &found, e);
+    pthread_mutex_lock(&c->lock);
+    if (rc) {
+        free(found.ids);
+        return -1;
+    }
+    c->strays = (struct strays){.looked = true, .n = found.n, .ids = found.ids};
+    if (found.n) log_warn("catalog: the store holds rows of %u ids that no object has; they are freed", found.n);
+    return 1;
+}
+
+int strays_free_one(struct catalog *c) {
+    struct strays *s = &c->strays;
+    struct err e = {0};
+    if (!eng_one_writer(c->eng)) return 0; /* another server may have written the rows, and their record */
+    int rc = s->looked ? 0 : look(c, &e);
+    if (rc < 0) log_error("catalog: rows that no object has cannot be looked for: %s", e.text);
+    if (rc || !s->n) return rc;
+    uint32_t id = s->ids[s->n - 1];
+    pthread_mutex_unlock(&c->lock);
+    rc = eng_history_drop(c->eng, id, &e); /* rows, marks and log */
+    pthread_mutex_lock(&c->lock);
+    if (rc) {
+        log_error("catalog: the rows of id %u, which no object has, are not freed yet: %s", id, e.text);
+        return -1;
+    }
+    log_info("catalog: the rows of id %u, which no object has, are freed", id);
+    if (!--s->n) {
+        free(s->ids);
+        s->ids = NULL;
+    }
+    return 1;
+}

@@ -1,0 +1,21 @@
+/* The ids of rows that the catalogue's records name: tables, histories and spares of saved keyspaces. What the store holds under any other id
+ * belongs to no object. Records are written before the rows that they name, and erased after them.
+ *
+ * Life: init, take every named record, ask, fini.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+struct named_ids {
+    uint32_t n, cap;
+    uint32_t *ids;
+    bool sorted;
+    bool unknown; /* a record cannot be read, or there was no memory: it may name any id */
+};
+
+void named_ids_init(struct named_ids *all);
+void named_ids_fini(struct named_ids *all);
+void named_ids_take(struct named_ids *all, struct slice key, struct slice value);
+/* True also when it is not known. */
+bool named_ids_has(struct named_ids *all, uint32_t id);

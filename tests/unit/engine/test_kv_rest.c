@@ -1,0 +1,129 @@
+/* What the thread that syncs does when nothing is left to sync does not wait for compactions. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/kv.h"
+
+enum { MEMTABLE = 64 << 10, FILES = 19 /* one more and RocksDB slows down writers */, PATIENCE = 60 /* s */ };
+
+struct world {
+    char dir[64];
+    struct kv *kv;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool held, reached; /* under lock: compactions are held up; one is */
+    bool settled;       /* under lock */
+    struct err e;
+};
+
+static int merge(void *arg, struct slice a, struct slice b, struct buf *out) {
+    (void)arg, (void)a;
+    buf_put_slice(out, b);
+    return 0;
+}
+
+static size_t no_prefix(struct slice key) {
+    (void)key;
+    return 0;
+}
+
+static enum kv_verdict hold_up(void *arg, struct slice key, struct slice value, struct buf *out) {
+    struct world *w = arg;
+    (void)key, (void)value, (void)out;
+    pthread_mutex_lock(&w->lock);
+    w->reached = true;
+    pthread_cond_broadcast(&w->changed);
+    while (w->held) pthread_cond_wait(&w->changed, &w->lock);
+    pthread_mutex_unlock(&w->lock);
+    return KV_KEEP;
+}
+
+static void write_some(struct world *w, uint32_t from, uint32_t n) {
+    static const uint8_t value[1024];
+    struct kv_batch *b = w->kv->ops->batch_new(w->kv);
+    for (uint32_t i = from; i < from + n; i++) {
+        uint8_t key[4];
+        store_u32(key, i);
+        assert_int_equal(b->ops->batch_put(b, slice_of(key, 4), slice_of(value, sizeof(value))), 0);
+    }
+    assert_int_equal(w->kv->ops->write(w->kv, b, true, &w->e), 0);
+    b->ops->batch_free(b);
+}
+
+static void write_file(struct world *w, uint32_t from) {
+    write_some(w, from, 1);
+    assert_int_equal(w->kv->ops->heal(w->kv, &w->e), 0);
+}
+
+static void *compact(void *arg) {
+    struct world *w = arg;
+    struct err e = {0};
+    (void)!w->kv->ops->compact(w->kv, &e);
+    return NULL;
+}
+
+static void *settle(void *arg) {
+    struct world *w = arg;
+    for (int i = 0; i < 2; i++) w->kv->ops->settle(w->kv); /* the first one has the stamp to renew */
+    pthread_mutex_lock(&w->lock);
+    w->settled = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* With the lock. False: it did not come. */
+static bool await(struct world *w, const bool *what) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE;
+    while (!*what)
+        if (pthread_cond_timedwait(&w->changed, &w->lock, &until)) return *what;
+    return true;
+}
+
+static void test_a_store_that_compacts_is_not_waited_for(void **state) {
+    (void)state;
+    struct world w = {.held = true};
+    char command[96];
+    pthread_t compacting, settling;
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_cond_init(&w.changed, NULL);
+    strcpy(w.dir, "/tmp/tally-rest-XXXXXX");
+    assert_non_null(mkdtemp(w.dir));
+    w.kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w.dir, .memtable_bytes = MEMTABLE, .arg = &w, .merge = merge, .prefix_len = no_prefix, .filter = hold_up}, &w.e);
+    if (!w.kv) fail_msg("%s", w.e.text);
+    write_file(&w, 0);
+    pthread_create(&compacting, NULL, compact, &w);
+    pthread_mutex_lock(&w.lock);
+    assert_true(await(&w, &w.reached));
+    pthread_mutex_unlock(&w.lock);
+    for (uint32_t i = 1; i < FILES; i++) write_file(&w, 100 * i);
+    write_some(&w, 10000, MEMTABLE / 1024 / 4);
+    assert_int_equal(w.kv->ops->sync(w.kv, true, &w.e), 0);
+    pthread_create(&settling, NULL, settle, &w);
+    pthread_mutex_lock(&w.lock);
+    bool settled = await(&w, &w.settled);
+    w.held = false;
+    pthread_cond_broadcast(&w.changed);
+    pthread_mutex_unlock(&w.lock);
+    pthread_join(settling, NULL);
+    pthread_join(compacting, NULL);
+    w.kv->ops->close(w.kv);
+    snprintf(command, sizeof(command), "rm -rf %s", w.dir);
+    assert_int_equal(system(command), 0);
+    assert_true(settled);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_store_that_compacts_is_not_waited_for)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
