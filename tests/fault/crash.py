@@ -4,7 +4,8 @@
     build/venv/bin/python tests/fault/crash.py --kills 100 [--seed N] [--threads N] [--longest SECONDS] [--mode keyspaces] [-- FLAG...]
 
 The load: inserts, updates and deletes of rows, slices and partitions, rows that expire, light-weight transactions, logged batches over two tables, counters, large rows, DDL, tables that are truncated or
-dropped and made again, histories (point-in-time recovery) that begin, are restored and end, keyspaces that are put back, and flushes with the compactions that follow. A client knows
+dropped and made again, histories (point-in-time recovery) that begin, are restored and end, keyspaces that are put back, flushes with the compactions that follow, and a table that is dropped, truncated,
+altered and restored from while others write to it, of whose rows nothing is known but that none is left where no table is. A client knows
 of each key what was acknowledged last and what it has tried since; after the restart one of these stands there, a batch is there whole or not at all, and a counter lies between what was
 acknowledged and what was tried. What the server says is stored is what is read, and `tally verify` finds nothing in what a kill left. Flags go to the server: `-- --memtables 1` flushes and compacts all the time,
 large ones leave logs that go through other memtables at a start. Prints a line for every ten kills and the sums; exits with 1 when an effect is lost.
@@ -33,8 +34,8 @@ KEYS = 40  # of each client
 TABLES = (("crash", "t", "p int PRIMARY KEY, v int, pad text"), ("crash", "lwt", "p int PRIMARY KEY, v int"), ("crash", "n", "p int PRIMARY KEY, n counter"),
           ("crash", "b1", "p int, id int, PRIMARY KEY (p, id)"), ("crash", "b2", "p int, id int, PRIMARY KEY (p, id)"), ("crash", "slices", "p int, c int, v int, w int, PRIMARY KEY (p, c)"),
           ("crash", "large", "p int PRIMARY KEY, v int, pad blob"), ("crash", "past", "p int PRIMARY KEY, v int"), ("crash", "emptied", "p int, c int, v int, pad text, PRIMARY KEY (p, c)"),
-          ("saved", "t", "p int PRIMARY KEY, v int"), ("crash", "mortal", "p int PRIMARY KEY, v int"))
-EMPTIED = f"CREATE TABLE crash.emptied ({TABLES[8][2]})"
+          ("saved", "t", "p int PRIMARY KEY, v int"), ("crash", "contested", "p int, c int, v int, pad text, PRIMARY KEY (p, c)"), ("crash", "mortal", "p int PRIMARY KEY, v int"))
+EMPTIED, CONTESTED = (f"CREATE TABLE crash.{name} ({columns})" for _, name, columns in (TABLES[8], TABLES[10]))
 
 
 class Lost(Exception):
@@ -80,8 +81,8 @@ def define(session, statement, name):
     eventually(lambda: status_of(session, "crash", name) in (None, "ACTIVE"))
 
 
-def keep_history(session, status="enabled"):
-    define(session, f"ALTER TABLE crash.past WITH CUSTOM_PROPERTIES = {{'point_in_time_recovery': {{'status': '{status}'}}}}", "past")
+def keep_history(session, status="enabled", name="past"):
+    define(session, f"ALTER TABLE crash.{name} WITH CUSTOM_PROPERTIES = {{'point_in_time_recovery': {{'status': '{status}'}}}}", name)
 
 
 class Load:
@@ -181,6 +182,35 @@ class Load:
         self.emptied.acknowledged_all(gone)
         if chance >= 0.93:
             define(session, EMPTIED, "emptied")
+
+    def do_contested(self, session, r):
+        """A table that changes and goes while do_contested_writes writes to it."""
+        kind = r.choice(["truncate", "drop", "add", "restore"])
+        self.version += 1
+        number = self.version  # other clients count on
+        if kind == "truncate":
+            define(session, "TRUNCATE crash.contested", "contested")
+        elif kind == "add":
+            define(session, f"ALTER TABLE crash.contested ADD c{number} int", "contested")
+            define(session, f"ALTER TABLE crash.contested DROP c{number}", "contested")
+        elif kind == "drop" or not self.has_history:
+            define(session, "DROP TABLE crash.contested", "contested")
+            define(session, CONTESTED, "contested")
+        else:
+            keep_history(session, name="contested")
+            try:
+                define(session, f"RESTORE TABLE crash.copy{number} FROM TABLE crash.contested", f"copy{number}")
+            except InvalidRequest:  # it has no history yet
+                return
+            define(session, f"DROP TABLE crash.copy{number}", f"copy{number}")
+        time.sleep(r.uniform(0, 0.1))
+
+    def do_contested_writes(self, session, r):
+        """Many at once; what is refused because the table is not there is no matter."""
+        rows = [(r.randrange(50), c, c, "x" * r.randrange(8000)) for c in range(32)]
+        done = execute_concurrent_with_args(session, self.statements["contested"], rows, concurrency=32, raise_on_first_error=False)
+        if not any(ok for ok, _ in done):
+            session.execute("SELECT key FROM system.local")  # whether the server was killed
 
     def do_past(self, session, r):
         """A table with a history, which is restored, ended and begun again."""
@@ -297,7 +327,8 @@ class Load:
                  "count": "UPDATE crash.n SET n = n + 1 WHERE p = ?", "b1": "INSERT INTO crash.b1 (p, id) VALUES (?, ?)", "b2": "INSERT INTO crash.b2 (p, id) VALUES (?, ?)",
                  "slice insert": "INSERT INTO crash.slices (p, c, v, w) VALUES (?, ?, ?, ?)", "slice column": "UPDATE crash.slices SET v = ? WHERE p = ? AND c = ?",
                  "mortal": "INSERT INTO crash.mortal (p, v) VALUES (?, ?) USING TTL ?", "large": "INSERT INTO crash.large (p, v, pad) VALUES (?, ?, ?)",
-                 "past": "INSERT INTO crash.past (p, v) VALUES (?, ?)", "saved": "INSERT INTO saved.t (p, v) VALUES (?, ?)"}
+                 "past": "INSERT INTO crash.past (p, v) VALUES (?, ?)", "saved": "INSERT INTO saved.t (p, v) VALUES (?, ?)",
+                 "contested": "INSERT INTO crash.contested (p, c, v, pad) VALUES (?, ?, ?, ?)"}
         self.statements = {name: session.prepare(text) for name, text in texts.items()}
         for s in self.statements.values():
             s.retry_policy = FallthroughRetryPolicy()
@@ -377,6 +408,11 @@ class Load:
         self.columns.check("column", columns)
         if "emptied" not in tables:
             define(session, EMPTIED, "emptied")
+        if "contested" not in tables:
+            define(session, CONTESTED, "contested")
+        for name in [t for t in tables if t.startswith("copy")]:
+            tables.remove(name)
+            define(session, f"DROP TABLE crash.{name}", name)
         self.emptied.check("row of a table that is emptied", {(r.p, r.c): r.v for r in session.execute("SELECT p, c, v FROM crash.emptied")})
         restored = self.restored.keys() & tables
         for name in restored:
@@ -386,7 +422,7 @@ class Load:
 
 
 def start_again(server, r):
-    """What the kill left is sound; some starts are killed, too, while what is in the log is taken in."""
+    """What the kill left is sound, and no rows of dropped tables are in it but those that a start frees; some starts are killed, too, while what is in the log is taken in."""
     for _ in range(r.choice([0, 0, 0, 1, 2])):
         server.start_and_kill(r.uniform(0.005, 0.15))
     looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=120)

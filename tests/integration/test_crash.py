@@ -8,7 +8,7 @@ from tally_server import ROOT
 sys.path.insert(0, str(ROOT / "tests" / "fault"))
 from crash import Load, Lost, Register, crash  # noqa: E402
 
-KINDS = ["batches", "counters", "ddl", "emptied", "flushes", "large", "lwt", "mortal", "past", "rows", "saved", "slices"]
+KINDS = ["batches", "contested", "contested_writes", "counters", "ddl", "emptied", "flushes", "large", "lwt", "mortal", "past", "rows", "saved", "slices"]
 
 
 @pytest.mark.parametrize("mode, flags", [("cassandra", ()), ("keyspaces", ("--memtables", "1", "--durability", "periodic"))], ids=["long logs", "many files"])

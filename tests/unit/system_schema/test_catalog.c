@@ -7,9 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/murmur3.h"
 #include "system_schema/catalog_state.h"
 
 struct fake_clock {
@@ -665,10 +667,76 @@ static void test_what_another_server_on_the_store_changes_is_seen(void **state) 
     world_free(b);
 }
 
+/* ---- rows that no object has ---- */
+
+enum { STRAY = 4000 };
+
+static void write_row(struct world *w, uint32_t storage) {
+    struct slice key = slice_str("p");
+    struct eng_part part = {.table = storage, .token = murmur3_token(key), .key = key};
+    struct eng_batch *b = eng_batch_new(w->eng);
+    struct eng_row row;
+    uint64_t seq;
+    eng_row_init(&row, ENG_ROW, slice_str("c"));
+    row.live_ts = 1;
+    assert_int_equal(eng_batch_row(b, &part, &row, NULL, &w->err), 0);
+    assert_int_equal(eng_batch_delete_partition(b, &part, 0, 1, NULL, &w->err), 0); /* which makes a mark */
+    assert_int_equal(eng_batch_commit(b, &seq, &w->err), 0);
+    eng_batch_free(b);
+}
+
+static int count_stored(void *arg, uint32_t id, struct err *e) {
+    uint32_t *n = arg;
+    (void)e;
+    n[id == STRAY]++;
+    return 0;
+}
+
+/* Of a table, and of an id that no record names, how often the store names them after a restart. */
+static void restart_with_strays(struct world *w, uint32_t n[2]) {
+    assert_int_equal(make_keyspace(w, "ks"), 1);
+    assert_int_equal(make_table(w, "ks", "t"), 1);
+    write_row(w, entry_find(w->catalog, &table_kind, entry_find(w->catalog, &keyspace_kind, 0, "ks")->id, "t")->storage);
+    write_row(w, STRAY);
+    world_restart(w, MODE_CASSANDRA, "none");
+    for (bool done = false; !done; usleep(1000)) {
+        pthread_mutex_lock(&w->catalog->lock);
+        done = w->catalog->strays.looked && !w->catalog->strays.n;
+        pthread_mutex_unlock(&w->catalog->lock);
+    }
+    n[0] = n[1] = 0;
+    assert_int_equal(eng_each_stored(w->eng, count_stored, n, &w->err), 0);
+}
+
+static void test_rows_that_no_object_has_are_freed_after_a_start(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    uint32_t n[2];
+    restart_with_strays(w, n);
+    assert_int_equal(n[0], 2); /* the row and its mark */
+    assert_int_equal(n[1], 0);
+    world_free(w);
+}
+
+static void test_rows_that_no_object_has_stay_while_a_record_cannot_be_read(void **state) {
+    (void)state;
+    struct world *w = world_new(MODE_CASSANDRA, "none");
+    uint8_t key[RECORD_KEY_SIZE];
+    uint32_t n[2];
+    record_key('t', 999, key);
+    assert_int_equal(eng_meta_put(w->eng, slice_of(key, sizeof key), slice_str("damaged"), &w->err), 0);
+    restart_with_strays(w, n);
+    assert_int_equal(n[0], 2);
+    assert_int_equal(n[1], 2);
+    world_free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_another_server_on_the_store_changes_is_seen),
         cmocka_unit_test(test_table_without_delay_is_active_at_once),
+        cmocka_unit_test(test_rows_that_no_object_has_are_freed_after_a_start),
+        cmocka_unit_test(test_rows_that_no_object_has_stay_while_a_record_cannot_be_read),
         cmocka_unit_test(test_table_is_creating_until_its_delay_is_over),
         cmocka_unit_test(test_altered_table_keeps_its_old_form_while_updating),
         cmocka_unit_test(test_dropped_table_hides_at_once_and_keeps_its_name_until_it_is_gone),
