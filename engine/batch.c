@@ -142,7 +142,8 @@ static void leave_stripes(struct eng_batch *b) {
 static struct engi_table *pin(struct eng_batch *b, uint32_t table, struct err *e) {
     for (size_t i = b->n_pinned; i-- > 0;)
         if (LIKELY(b->pinned[i]->id == table)) return b->pinned[i];
-    if (reserve((void **)&b->pinned, b->n_pinned, &b->cap_pinned, sizeof(struct engi_table *))) return err_nomem(e), NULL;
+    if (reserve((void **)&b->pinned, b->n_pinned, &b->cap_pinned, sizeof(struct engi_table *)))
+        return err_nomem(e), NULL;
     struct engi_table *t = engi_table_pin(b->eng, table, e);
     if (t) b->pinned[b->n_pinned++] = t;
     return t;
@@ -388,7 +389,8 @@ static int hand_over(struct eng_batch *b, struct write *w) {
     raise_columns(t, w->columns);
     engi_slot_raise(&eng->slots, w->hash, w->newest);
     if (UNLIKELY(w->marks) && note_marks(b, t, w)) return -1;
-    if (UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value)) return -1;
+    if (UNLIKELY(atomic_load_explicit(&t->history, memory_order_acquire) != NULL) && remember(b, t, key, value))
+        return -1;
     if (w->n_prefix) {
         w->fold = engi_fold_count(&eng->fold, murmur3_hash(slice_of(key.p, w->n_prefix)));
         return b->kv->ops->batch_put(b->kv, key, value); /* whoever writes the same key writes the same */
@@ -444,7 +446,8 @@ static void take_out(struct eng_batch *b, size_t i) {
         return;
     }
     size_t at = b->taken_bytes.n;
-    if (!engi_row_cache_take_out(b->eng, w->table, w->hash, key_of(b, w), &b->taken_bytes, &o->absent, &o->look)) return;
+    if (!engi_row_cache_take_out(b->eng, w->table, w->hash, key_of(b, w), &b->taken_bytes, &o->absent, &o->look))
+        return;
     o->write = i;
     o->at = at;
     o->n = b->taken_bytes.n - at;

@@ -1,7 +1,9 @@
-/* Columns that were dropped: what is stored of them and is not newer than the drop is hidden, also from a column that gets the name and the id
- * again. Private to engine/ but for struct eng_dropped (engine.h).
+/* Columns that were dropped: what is stored of them and is not newer than the drop is hidden, also
+ * from a column that gets the name and the id again. Private to engine/ but for struct eng_dropped
+ * (engine.h).
  *
- * A table's list is replaced as a whole, at a change of the schema; one that readers may hold is freed after them (engine/epoch.h).
+ * A table's list is replaced as a whole, at a change of the schema; one that readers may hold is
+ * freed after them (engine/epoch.h).
  */
 #pragma once
 

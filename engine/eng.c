@@ -108,7 +108,8 @@ int eng_compact(struct eng *eng, struct err *e) {
     int rc = eng->kv->ops->compact(eng->kv, e);
     struct engi_section section = engi_enter(&eng->epoch);
     for (uint32_t i = 0; i < ENGI_TABLE_PLACES; i++)
-        for (struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next)) engi_changed_all(t);
+        for (struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next))
+            engi_changed_all(t);
     engi_leave(&eng->epoch, section);
     return rc;
 }

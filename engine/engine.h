@@ -280,13 +280,16 @@ struct eng_dropped {
 };
 /* All of the table's, by column; told at start and on change, before anybody reads with the changed definition. One thread at a time. */
 int eng_table_set_dropped(struct eng *eng, uint32_t table, uint32_t n, const struct eng_dropped *items, struct err *e) MUST_CHECK;
-/* Frees a table: no batch takes a write to it any more; then every key goes (range delete and file deletion), and what is known of
- * it in memory. As durable as the next named record that is written. Its id is not used again: who reads rows looks past range
- * deletes (kv_iter_spec.undeleted). 0, or -1; ENG_BUSY, err not set: batches still hold writes to it, and the call is to be made
- * again once they are committed or dropped. Blocking, but not for them. */
+/* Frees a table: no batch takes a write to it any more; then every key goes (range delete and
+ * file deletion), and what is known of it in memory. As durable as the next named record that is
+ * written. Its id is not used again: who reads rows looks past range deletes
+ * (kv_iter_spec.undeleted). 0, or -1; ENG_BUSY, err not set: batches still hold writes to it,
+ * and the call is to be made again once they are committed or dropped. Blocking, but not for
+ * them. */
 int eng_table_drop(struct eng *eng, uint32_t table, struct err *e) MUST_CHECK;
-/* Calls fn for every id under which something is stored: rows, what is known of them (marks), the log of a history; ascending, an id may come more than once. It sees one moment.
- * fn returns 0 to go on, -1 to stop with its error. Blocking, long where much was deleted. */
+/* Calls fn for every id under which something is stored: rows, what is known of them (marks),
+ * the log of a history; ascending, an id may come more than once. It sees one moment. fn returns
+ * 0 to go on, -1 to stop with its error. Blocking, long where much was deleted. */
 typedef int (*eng_stored_fn)(void *arg, uint32_t id, struct err *e);
 int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) MUST_CHECK;
 /* Rewrites every file, dropping expired data and tombstones older than gc_grace that nothing can resurface under. Blocking, long. */
@@ -310,7 +313,8 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) MUST_CHECK;
 /* What is written to the table from now on is not kept any more; its history stays. */
 void eng_history_end(struct eng *eng, uint32_t table);
-/* Frees a history that no table writes to any more, and that nobody uses. Its id is not used again. Blocking. */
+/* Frees a history that no table writes to any more, and that nobody uses. Its id is not used
+ * again. Blocking. */
 int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) MUST_CHECK;
 /* Nothing before this moment will be asked for: what is older is made one state. Blocking, long; one thread at a time for a history. */
 int eng_history_roll(struct eng *eng, uint32_t history, int64_t floor_us, struct err *e) MUST_CHECK;

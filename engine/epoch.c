@@ -35,7 +35,8 @@ static uint32_t stripe_of_thread(void) {
     return stripe;
 }
 
-/* A section counts in the phase that is current once it has been counted: a change of the phase that missed it is seen here. */
+/* A section counts in the phase that is current once it has been counted: a change of the phase
+ * that missed it is seen here. */
 struct engi_section engi_enter(struct engi_epoch *ep) {
     struct engi_section s = {.stripe = stripe_of_thread()};
     for (;;) {
@@ -46,7 +47,9 @@ struct engi_section engi_enter(struct engi_epoch *ep) {
     }
 }
 
-void engi_leave(struct engi_epoch *ep, struct engi_section s) { atomic_fetch_sub(&ep->stripes[s.stripe].open[s.phase], 1); }
+void engi_leave(struct engi_epoch *ep, struct engi_section s) {
+    atomic_fetch_sub(&ep->stripes[s.stripe].open[s.phase], 1);
+}
 
 /* Returns what may be freed. */
 static struct engi_retired *change_phase(struct engi_epoch *ep) {

@@ -125,7 +125,8 @@ static void let_commits_pass(struct eng *eng) {
     engi_gate_open(&eng->gate);
 }
 
-/* 1: there are keys in [from, to), 0, -1. A range deletion stays in a store for a while: none where there is nothing. */
+/* 1: there are keys in [from, to), 0, -1. A range deletion stays in a store for a while: none
+ * where there is nothing. */
 static int holds(struct eng *eng, struct slice from, struct slice to, struct err *e) {
     struct kv_iter_spec spec = {.tier = ENG_TIER_ANY, .lower = from, .upper = to};
     struct kv_iter *it = eng->kv->ops->iter_new(eng->kv, &spec, e);
@@ -234,7 +235,9 @@ int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) {
     struct engi_histories *all = &eng->histories;
     if (clear_log(eng, history, e)) return -1;
     int rc = eng_table_drop(eng, history, e);
-    if (rc) return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "the history %u of a table is still written to", history) : -1;
+    if (rc)
+        return rc == ENG_BUSY ? err_set(e, ERR_OVERLOADED, "the history %u of a table is still written to", history)
+                              : -1;
     pthread_mutex_lock(&all->lock);
     struct engi_history **at = &all->first;
     while (*at && (*at)->id != history) at = &(*at)->next;

@@ -73,7 +73,8 @@ static int write_marks(struct ingest *in, struct err *e) {
     return engi_commit_wait(to, engi_commit_next_seq(to), e);
 }
 
-static int take_over(struct eng *eng, struct engi_table *t, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) {
+static int take_over(struct eng *eng, struct engi_table *t, struct eng *from, uint32_t from_table,
+                     const struct kv_snapshot *at, struct err *e) {
     struct ingest in = {.to = eng, .table = t->id, .newest = ENG_NO_TS, .marks = eng->kv->ops->batch_new(eng->kv)};
     if (!in.marks) return err_nomem(e);
     buf_init(&in.key, 0);
@@ -93,7 +94,8 @@ static int take_over(struct eng *eng, struct engi_table *t, struct eng *from, ui
     return rc;
 }
 
-int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at, struct err *e) {
+int engi_ingest_at(struct eng *eng, uint32_t table, struct eng *from, uint32_t from_table, const struct kv_snapshot *at,
+                   struct err *e) {
     struct engi_table *t = engi_table_pin(eng, table, e); /* invariant 8 */
     if (!t) return -1;
     int rc = take_over(eng, t, from, from_table, at, e);

@@ -184,7 +184,8 @@ struct kv *kv_rocksdb_view(const struct kv_options *o, const char *folder, struc
 struct kv_verify {
     void (*take)(void *arg, struct slice key, struct slice value); /* every pair */
     void (*damaged)(void *arg, const char *words);                 /* which name the file */
-    int (*taken)(void *arg, struct kv *kv, struct err *e);         /* after all pairs of a store that is not damaged, which is open to be read */
+    /* After all pairs of a store that is not damaged, which is open to be read. */
+    int (*taken)(void *arg, struct kv *kv, struct err *e);
     void *arg;
 };
 /* Reads every block of every file of a store that nobody has open, with its checksum, and changes nothing. -1: no memory. */

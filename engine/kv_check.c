@@ -137,7 +137,9 @@ static int look_at_later(const struct check *c, const struct kv_stamp *found, ui
     return 0;
 }
 
-static uint64_t known_bytes(const struct kv_stamp *stamp, uint64_t number) { return stamp ? kv_stamp_log_bytes(stamp, number) : 0; }
+static uint64_t known_bytes(const struct kv_stamp *stamp, uint64_t number) {
+    return stamp ? kv_stamp_log_bytes(stamp, number) : 0;
+}
 
 /* Whether what cannot be read was acknowledged, as far as anything can tell. */
 static bool was_on_disk(const struct check *c, const struct behind *b, uint64_t whole, uint64_t known) {

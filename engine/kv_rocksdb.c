@@ -60,7 +60,7 @@ struct rocks {
     struct kv_stamp stamp;   /* the last one written */
     uint64_t stamped;        /* synced as it was then */
     int64_t stamped_us;
-    uint64_t version;        /* of RocksDB's memtables and files, when the stamp last knew bytes of every log; 0: it did not */
+    uint64_t version; /* of RocksDB's memtables and files, when the stamp last knew bytes of every log; 0: it did not */
 };
 
 struct rocks_batch {
@@ -310,7 +310,8 @@ static uint64_t property(const struct rocks *r, const char *name, uint64_t other
     return rocksdb_property_int(r->db, name, &n) ? otherwise : n;
 }
 
-/* Whether the stamp knows some bytes of every log that has any. A log begins with a memtable, and then RocksDB's version is another. */
+/* Whether the stamp knows some bytes of every log that has any. A log begins with a memtable,
+ * and then RocksDB's version is another. */
 static bool knows_logs(struct rocks *r) {
     uint64_t version = property(r, "rocksdb.current-super-version-number", 0);
     struct kv_stamp now;
@@ -318,12 +319,14 @@ static bool knows_logs(struct rocks *r) {
     if (version && version == r->version) return true;
     if (kv_stamp_take(r->rows, &now, &e)) return true; /* the stamp could not be made either */
     bool all = true, begun = now.n_logs > 0 && now.logs[now.n_logs - 1].bytes > 0;
-    for (uint32_t i = 0; i < now.n_logs; i++) all = all && (!now.logs[i].bytes || kv_stamp_log_bytes(&r->stamp, now.logs[i].number));
+    for (uint32_t i = 0; i < now.n_logs; i++)
+        all = all && (!now.logs[i].bytes || kv_stamp_log_bytes(&r->stamp, now.logs[i].number));
     if (all && begun) r->version = version;
     return all;
 }
 
-/* Before anybody hears that what a new log holds is on disk, the stamp has it: else a start would not miss the log's content. */
+/* Before anybody hears that what a new log holds is on disk, the stamp has it: else a start
+ * would not miss the log's content. */
 static void stamp_new_log(struct rocks *r) {
     enum { AGAIN_US = 200000 };
     bool failed = r->stamp_failed && clock_machine_us(&clock_real) - r->stamped_us < AGAIN_US;
@@ -347,7 +350,8 @@ static void synced(struct kv *kv) {
 
 static size_t memtable_bytes(const struct rocks *r) { return r->o.memtable_bytes ? r->o.memtable_bytes : (size_t)64 << 20; }
 
-/* Nobody waits for it to end. RocksDB waits before it begins while one file or one memtable more would make it slow down writers: the caller is a thread that may wait. */
+/* Nobody waits for it to end. RocksDB waits before it begins while one file or one memtable more
+ * would make it slow down writers: the caller is a thread that may wait. */
 static void flush_soon(struct rocks *r) {
     char *text = NULL;
     struct err e = {0};
@@ -358,11 +362,14 @@ static void flush_soon(struct rocks *r) {
     if (text && flush_failed(r, text, "the store cannot be flushed", &e)) log_warn("%s", e.text);
 }
 
-/* A start after a kill takes every row of the log into memory again, one by one, which is nearly all of its time: a store at rest has few of them there. Less than an eighth
- * of a memtable stays: small files would be compacted with large ones too often. The thread that syncs must not wait (flush_soon): where nothing is flushed or compacted, or is to be,
- * RocksDB does not wait. */
+/* A start after a kill takes every row of the log into memory again, one by one, which is nearly
+ * all of its time: a store at rest has few of them there. Less than an eighth of a memtable
+ * stays: small files would be compacted with large ones too often. The thread that syncs must
+ * not wait (flush_soon): where nothing is flushed or compacted, or is to be, RocksDB does not
+ * wait. */
 static void flush_at_rest(struct rocks *r) {
-    static const char *const work[] = {"rocksdb.num-immutable-mem-table", "rocksdb.num-running-flushes", "rocksdb.num-running-compactions", "rocksdb.compaction-pending"};
+    static const char *const work[] = {"rocksdb.num-immutable-mem-table", "rocksdb.num-running-flushes",
+                                       "rocksdb.num-running-compactions", "rocksdb.compaction-pending"};
     enum { OF = 8 };
     bool works = false;
     for (size_t i = 0; i < ARRAY_LEN(work); i++) works = works || property(r, work[i], 1);
@@ -548,9 +555,11 @@ static int delete_some(struct kv_batch *b, struct kv_iter *it, struct slice from
     return got;
 }
 
-/* The iterator looks past range deletions, which it would sort anew whenever one has been added: with each table that is dropped. */
+/* The iterator looks past range deletions, which it would sort anew whenever one has been added:
+ * with each table that is dropped. */
 static int delete_each(struct kv *kv, struct kv_batch *b, struct slice from, struct slice to, struct err *e) {
-    struct kv_iter *it = iter_new(kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY, .undeleted = true, .lower = from, .upper = to}, e);
+    struct kv_iter *it =
+        iter_new(kv, &(struct kv_iter_spec){.tier = ENG_TIER_ANY, .undeleted = true, .lower = from, .upper = to}, e);
     if (!it) return -1;
     int more;
     do {

@@ -58,7 +58,8 @@ int engi_purge_row(const struct engi_purge_limits *l, struct slice value, struct
     return got < 0 || buf_failed(out) ? -1 : 0;
 }
 
-static enum kv_verdict purge(struct eng *eng, struct engi_table *t, struct slice key, struct slice value, struct buf *out) {
+static enum kv_verdict purge(struct eng *eng, struct engi_table *t, struct slice key, struct slice value,
+                             struct buf *out) {
     struct engi_purge_limits limits = {.before_ts = atomic_load(&t->min_ts), .covered_ts = ENG_NO_TS,
                                        .before_seconds = engi_table_now(eng, t) - atomic_load(&t->gc_grace)};
     struct engi_purged purged;

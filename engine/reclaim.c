@@ -12,7 +12,8 @@
 
 enum { KEYS_PER_ITERATOR = 4096, KEYS_PER_PAUSE = 256, CLAIM_TRIES = 100, ROUND_SECONDS = 10, PASS_SECONDS_MIN = 60 };
 
-/* Beside 0 and -1: the partition is to be begun again, the engine closes, the table is being freed. */
+/* Beside 0 and -1: the partition is to be begun again, the engine closes, the table is being
+ * freed. */
 enum { AGAIN = 1, STOPPED = 2, GONE = 3 };
 
 struct pass {

@@ -9,7 +9,7 @@
 static const int64_t gc_grace_unknown = INT64_MAX / 4;
 
 enum { FREED_BITS = 1 << 18 }; /* ids of one block */
-_Static_assert((uint64_t)FREED_BITS * ENGI_FREED_BLOCKS == UINT64_C(1) << 32, "every id has its bit");
+_Static_assert(UINT64_C(1) * FREED_BITS * ENGI_FREED_BLOCKS == UINT64_C(1) << 32, "every id has its bit");
 
 void engi_tables_init(struct engi_tables *all) { pthread_mutex_init(&all->lock, NULL); }
 
@@ -20,8 +20,8 @@ static void free_table(struct engi_retired *r) {
     free(t);
 }
 
-/* Nothing that this engine has written or read says anything of the table any more: every bucket may hold deletions, every row may have
- * more columns and newer cells, older ones may come. */
+/* Nothing that this engine has written or read says anything of the table any more: every bucket
+ * may hold deletions, every row may have more columns and newer cells, older ones may come. */
 static void forget_proofs(struct engi_table *t) {
     for (int i = 0; i < ENGI_MARK_WORDS; i++) {
         atomic_store(&t->marks.set[i], UINT64_MAX);
@@ -46,7 +46,9 @@ static struct engi_table *table_new(const struct eng *eng, uint32_t id) {
 
 /* ---- finding ---- */
 
-static _Atomic(struct engi_table *) *place_of(struct eng *eng, uint32_t id) { return &eng->tables.places[id % ENGI_TABLE_PLACES]; }
+static _Atomic(struct engi_table *) *place_of(struct eng *eng, uint32_t id) {
+    return &eng->tables.places[id % ENGI_TABLE_PLACES];
+}
 
 static struct engi_table *find(struct eng *eng, uint32_t id) {
     struct engi_table *t = atomic_load_explicit(place_of(eng, id), memory_order_acquire);
@@ -94,7 +96,8 @@ uint32_t *engi_table_ids(struct eng *eng, uint32_t *n) {
     uint32_t *ids = malloc((atomic_load(&eng->tables.n) + 1) * sizeof(*ids));
     *n = 0;
     for (uint32_t i = 0; ids && i < ENGI_TABLE_PLACES; i++)
-        for (const struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next)) ids[(*n)++] = t->id;
+        for (const struct engi_table *t = atomic_load(&eng->tables.places[i]); t; t = atomic_load(&t->next))
+            ids[(*n)++] = t->id;
     pthread_mutex_unlock(&eng->tables.lock);
     return ids;
 }
@@ -108,7 +111,9 @@ struct engi_table *engi_table_pin(struct eng *eng, uint32_t id, struct err *e) {
     if (t && !gone) atomic_fetch_add(&t->pins, 1);
     pthread_mutex_unlock(&eng->tables.lock);
     if (t && !gone) return t;
-    if (gone) err_set(e, ERR_SERVER, "The table was dropped or truncated while the statement was under way; nothing of it was written");
+    if (gone)
+        err_set(e, ERR_SERVER,
+                "The table was dropped or truncated while the statement was under way; nothing of it was written");
     else err_nomem(e);
     return NULL;
 }
@@ -230,18 +235,23 @@ static int each_of(struct kv *kv, uint32_t lead, eng_stored_fn fn, void *arg, st
         if (names) rc = fn(arg, id, e);
         if (id == UINT32_MAX) break;
         store_u32(seek + at, id + 1);
-        if (!rc) got = names ? it->ops->iter_move(it, KV_SEEK, slice_of(seek, at + 4), e) : it->ops->iter_move(it, KV_NEXT, spec.lower, e);
+        if (!rc)
+            got = names ? it->ops->iter_move(it, KV_SEEK, slice_of(seek, at + 4), e)
+                        : it->ops->iter_move(it, KV_NEXT, spec.lower, e);
     }
     it->ops->iter_free(it);
     return rc || got < 0 ? -1 : 0;
 }
 
 int engi_each_stored(struct kv *kv, eng_stored_fn fn, void *arg, struct err *e) {
-    bool failed = each_of(kv, ENGI_TABLE_MARKS, fn, arg, e) || each_of(kv, ENGI_TABLE_HISTORY, fn, arg, e) || each_of(kv, 0, fn, arg, e);
+    bool failed = each_of(kv, ENGI_TABLE_MARKS, fn, arg, e) || each_of(kv, ENGI_TABLE_HISTORY, fn, arg, e) ||
+                  each_of(kv, 0, fn, arg, e);
     return failed ? -1 : 0;
 }
 
-int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) { return engi_each_stored(eng->kv, fn, arg, e); }
+int eng_each_stored(struct eng *eng, eng_stored_fn fn, void *arg, struct err *e) {
+    return engi_each_stored(eng->kv, fn, arg, e);
+}
 
 /* ---- what is told of a table ---- */
 

@@ -75,7 +75,9 @@ static void take_damage(void *arg, const char *words) { tell(((struct look *)arg
 static int check_id(void *arg, uint32_t id, struct err *e) {
     struct look *l = arg;
     (void)e;
-    if (!l->v->has(l->v->arg, id)) tell(l->v, "%s: rows of id %u, which no object of the catalogue has; a server frees them after its start", l->folder, id);
+    if (!l->v->has(l->v->arg, id))
+        tell(l->v, "%s: rows of id %u, which no object of the catalogue has; a server frees them after its start",
+             l->folder, id);
     return 0;
 }
 

@@ -1,7 +1,10 @@
-/* A data folder that no server uses, looked through from end to end: nothing is written, and nothing is cut.
+/* A data folder that no server uses, looked through from end to end: nothing is written, and
+ * nothing is cut.
  *
- * Of the store and of each saved state (states/): stamp, CURRENT and IDENTITY, the MANIFEST and the logs by engine/kv_check.h; every block of every table file with its
- * checksum; every record by its own reader; and rows of ids that no named record names. What lies beside the store is the caller's.
+ * Of the store and of each saved state (states/): stamp, CURRENT and IDENTITY, the MANIFEST and the
+ * logs by engine/kv_check.h; every block of every table file with its checksum; every record by its
+ * own reader; and rows of ids that no named record names. What lies beside the store is the
+ * caller's.
  */
 #pragma once
 
@@ -15,7 +18,8 @@ struct eng_verify {
     /* A named record of the layers above: -1 and e when it does not decode. */
     int (*named)(void *arg, struct slice name, struct slice value, struct err *e);
     void (*next_store)(void *arg); /* the named records that follow are another store's */
-    /* Whether one of the named records of this store says that the id is in use: asked when all were given. */
+    /* Whether one of the named records of this store says that the id is in use: asked when all
+     * were given. */
     bool (*has)(void *arg, uint32_t id);
     void *arg;
     uint64_t records, rows; /* counted here: named ones; and what stands in partitions */

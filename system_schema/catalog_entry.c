@@ -233,7 +233,9 @@ int entry_erase(struct catalog *c, const struct entry *x, struct err *e) {
 
 int entry_next_ids(struct catalog *c, uint32_t n, uint32_t *first, struct err *e) {
     uint8_t value[4];
-    if (n >= UINT32_MAX - c->next_id) return err_set(e, ERR_SERVER, "All %u ids of tables and other objects that this store can give have been given", UINT32_MAX);
+    if (n >= UINT32_MAX - c->next_id)
+        return err_set(e, ERR_SERVER, "All %u ids of tables and other objects that this store can give have been given",
+                       UINT32_MAX);
     store_u32(value, c->next_id + n);
     if (eng_meta_put(c->eng, slice_str(counter_key), slice_of(value, sizeof value), e)) return -1;
     *first = c->next_id;

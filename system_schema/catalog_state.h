@@ -300,7 +300,8 @@ bool entry_is_due_at_once(const struct entry *x);
 void entry_statement(const struct entry *x, char out[DDL_STATEMENT_MAX]);
 /* What is under way fails when it is due; NULL: it does not. */
 void entry_fail_with(struct entry *x, const char *words);
-/* Moves what is due and frees some of what is gone; returns when something is due next (monotonic), INT64_MAX: nothing is. Takes the lock. */
+/* Moves what is due and frees some of what is gone; returns when something is due next
+ * (monotonic), INT64_MAX: nothing is. Takes the lock. */
 int64_t catalog_step(struct catalog *c);
 /* The first half of it: frees nothing. */
 void catalog_move(struct catalog *c);
@@ -359,7 +360,8 @@ int saved_keyspaces_clean(struct catalog *c, struct err *e) MUST_CHECK;
 
 /* ---- catalog_stray.c; the lock is held ---- */
 
-/* Frees the rows of one id that no object has, after it has looked for them; lets go of the lock meanwhile. 1: done, 0: there is none, -1: to be tried again. */
+/* Frees the rows of one id that no object has, after it has looked for them; lets go of the lock
+ * meanwhile. 1: done, 0: there is none, -1: to be tried again. */
 int strays_free_one(struct catalog *c);
 /* The catalogue is read anew, or closed. */
 void strays_reset(struct strays *s);

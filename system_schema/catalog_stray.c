@@ -1,7 +1,9 @@
-/* Rows that no object of the catalogue has are found after a start and freed, one id at a time, on the keeper's thread.
+/* Rows that no object of the catalogue has are found after a start and freed, one id at a time, on
+ * the keeper's thread.
  *
- * The engine keeps writes away from what was freed (engine/table.h, invariant 8); stores that older servers left may hold such rows all the same.
- * Where a record of the catalogue cannot be read nothing is freed: the rows may be its.
+ * The engine keeps writes away from what was freed (engine/table.h, invariant 8); stores that older
+ * servers left may hold such rows all the same. Where a record of the catalogue cannot be read
+ * nothing is freed: the rows may be its.
  */
 #include <stdlib.h>
 
@@ -39,15 +41,17 @@ static void keep_unnamed(struct id_list *l, struct named_ids *named) {
     l->n = kept;
 }
 
-/* Ids that held rows before the records were read and hold them after that: what is made meanwhile has a record by then, and of what is freed meanwhile the rows
- * go before the record does. No lock is held. */
+/* Ids that held rows before the records were read and hold them after that: what is made
+ * meanwhile has a record by then, and of what is freed meanwhile the rows go before the record
+ * does. No lock is held. */
 static int find_strays(struct eng *eng, struct id_list *out, struct err *e) {
     struct named_ids named;
     struct id_list before = {0};
     named_ids_init(&named);
     int rc = eng_each_stored(eng, add_id, &before, e);
     if (!rc) rc = eng_meta_scan(eng, slice_str(""), take_name, &named, e);
-    if (!rc && named.unknown) log_warn("catalog: rows that no object has are not looked for, because a record cannot be read");
+    if (!rc && named.unknown)
+        log_warn("catalog: rows that no object has are not looked for, because a record cannot be read");
     keep_unnamed(&before, &named);
     if (!rc && before.n) rc = eng_each_stored(eng, add_id, out, e);
     struct named_ids then = {.n = before.n, .ids = before.ids, .sorted = false};

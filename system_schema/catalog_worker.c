@@ -169,11 +169,15 @@ static void move_on(struct catalog *c, struct entry *x) {
 
 /* ---- what is gone ---- */
 
-/* Gone, told in a snapshot, and nothing lives in it or makes its rows any more: its data and its record can go. */
-static bool is_garbage(const struct entry *x) { return entry_is_gone(x) && !x->freeing && !x->waits && !x->touched && x->n_objects == 0; }
+/* Gone, told in a snapshot, and nothing lives in it or makes its rows any more: its data and its
+ * record can go. */
+static bool is_garbage(const struct entry *x) {
+    return entry_is_gone(x) && !x->freeing && !x->waits && !x->touched && x->n_objects == 0;
+}
 
-/* Frees the data and the record of one deleted object; the lock is let go while the engine works. A table that writes are still under way to is tried again
- * soon. A keyspace goes after its tables: its record is what makes a restart delete them. */
+/* Frees the data and the record of one deleted object; the lock is let go while the engine
+ * works. A table that writes are still under way to is tried again soon. A keyspace goes after
+ * its tables: its record is what makes a restart delete them. */
 static bool free_one(struct catalog *c, int64_t now) {
     struct entry *x = c->busy;
     while (x && (!is_garbage(x) || (x->due_us != INT64_MAX && x->due_us > now))) x = x->busy_next;
@@ -241,7 +245,8 @@ void catalog_move(struct catalog *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* After so many that are freed it looks again for what is due: no statement waits for all that a start may find. */
+/* After so many that are freed it looks again for what is due: no statement waits for all that a
+ * start may find. */
 int64_t catalog_step(struct catalog *c) {
     enum { FREED_AT_A_TIME = 16 };
     pthread_mutex_lock(&c->lock);

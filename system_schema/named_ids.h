@@ -1,5 +1,6 @@
-/* The ids of rows that the catalogue's records name: tables, histories and spares of saved keyspaces. What the store holds under any other id
- * belongs to no object. Records are written before the rows that they name, and erased after them.
+/* The ids of rows that the catalogue's records name: tables, histories and spares of saved
+ * keyspaces. What the store holds under any other id belongs to no object. Records are written
+ * before the rows that they name, and erased after them.
  *
  * Life: init, take every named record, ask, fini.
  */

@@ -1,5 +1,7 @@
-/* The keeper: the thread that does for histories what takes long: it makes the rows of tables that are restored, begins histories of tables that hold rows,
- * rolls histories up as the window moves, and frees what nobody can ask for any more; and rows that no object has (catalog_stray.c). It holds the catalogue's lock only between. */
+/* The keeper: the thread that does for histories what takes long: it makes the rows of tables
+ * that are restored, begins histories of tables that hold rows, rolls histories up as the window
+ * moves, and frees what nobody can ask for any more; and rows that no object has
+ * (catalog_stray.c). It holds the catalogue's lock only between. */
 #include <stdlib.h>
 #include <time.h>
 

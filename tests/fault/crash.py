@@ -4,8 +4,9 @@
     build/venv/bin/python tests/fault/crash.py --kills 100 [--seed N] [--threads N] [--longest SECONDS] [--mode keyspaces] [-- FLAG...]
 
 The load: inserts, updates and deletes of rows, slices and partitions, rows that expire, light-weight transactions, logged batches over two tables, counters, large rows, DDL, tables that are truncated or
-dropped and made again, histories (point-in-time recovery) that begin, are restored and end, keyspaces that are put back, flushes with the compactions that follow, and a table that is dropped, truncated,
-altered and restored from while others write to it, of whose rows nothing is known but that none is left where no table is. A client knows
+dropped and made again, histories (point-in-time recovery) that begin, are restored and end, keyspaces that are
+put back, flushes with the compactions that follow, and a table that is dropped, truncated, altered and restored from
+while others write to it: of its rows nothing is known but that none is left where no table is. A client knows
 of each key what was acknowledged last and what it has tried since; after the restart one of these stands there, a batch is there whole or not at all, and a counter lies between what was
 acknowledged and what was tried. What the server says is stored is what is read, and `tally verify` finds nothing in what a kill left. Flags go to the server: `-- --memtables 1` flushes and compacts all the time,
 large ones leave logs that go through other memtables at a start. Prints a line for every ten kills and the sums; exits with 1 when an effect is lost.
@@ -34,7 +35,9 @@ KEYS = 40  # of each client
 TABLES = (("crash", "t", "p int PRIMARY KEY, v int, pad text"), ("crash", "lwt", "p int PRIMARY KEY, v int"), ("crash", "n", "p int PRIMARY KEY, n counter"),
           ("crash", "b1", "p int, id int, PRIMARY KEY (p, id)"), ("crash", "b2", "p int, id int, PRIMARY KEY (p, id)"), ("crash", "slices", "p int, c int, v int, w int, PRIMARY KEY (p, c)"),
           ("crash", "large", "p int PRIMARY KEY, v int, pad blob"), ("crash", "past", "p int PRIMARY KEY, v int"), ("crash", "emptied", "p int, c int, v int, pad text, PRIMARY KEY (p, c)"),
-          ("saved", "t", "p int PRIMARY KEY, v int"), ("crash", "contested", "p int, c int, v int, pad text, PRIMARY KEY (p, c)"), ("crash", "mortal", "p int PRIMARY KEY, v int"))
+          ("saved", "t", "p int PRIMARY KEY, v int"),
+          ("crash", "contested", "p int, c int, v int, pad text, PRIMARY KEY (p, c)"),
+          ("crash", "mortal", "p int PRIMARY KEY, v int"))
 EMPTIED, CONTESTED = (f"CREATE TABLE crash.{name} ({columns})" for _, name, columns in (TABLES[8], TABLES[10]))
 
 
@@ -82,7 +85,8 @@ def define(session, statement, name):
 
 
 def keep_history(session, status="enabled", name="past"):
-    define(session, f"ALTER TABLE crash.{name} WITH CUSTOM_PROPERTIES = {{'point_in_time_recovery': {{'status': '{status}'}}}}", name)
+    recovery = f"{{'point_in_time_recovery': {{'status': '{status}'}}}}"
+    define(session, f"ALTER TABLE crash.{name} WITH CUSTOM_PROPERTIES = {recovery}", name)
 
 
 class Load:
@@ -208,7 +212,8 @@ class Load:
     def do_contested_writes(self, session, r):
         """Many at once; what is refused because the table is not there is no matter."""
         rows = [(r.randrange(50), c, c, "x" * r.randrange(8000)) for c in range(32)]
-        done = execute_concurrent_with_args(session, self.statements["contested"], rows, concurrency=32, raise_on_first_error=False)
+        done = execute_concurrent_with_args(session, self.statements["contested"], rows, concurrency=32,
+                                            raise_on_first_error=False)
         if not any(ok for ok, _ in done):
             session.execute("SELECT key FROM system.local")  # whether the server was killed
 
@@ -422,7 +427,8 @@ class Load:
 
 
 def start_again(server, r):
-    """What the kill left is sound, and no rows of dropped tables are in it but those that a start frees; some starts are killed, too, while what is in the log is taken in."""
+    """What the kill left is sound, and of dropped tables nothing is in it but what a start frees; some starts are
+    killed, too, while what is in the log is taken in."""
     for _ in range(r.choice([0, 0, 0, 1, 2])):
         server.start_and_kill(r.uniform(0.005, 0.15))
     looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=120)

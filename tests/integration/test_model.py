@@ -349,7 +349,8 @@ class Run:
     def drop_neighbour(self):
         """A table that goes, and is made again, while writes to it are under way."""
         name = self.name.replace(".t", ".o")
-        answers = [self.session.execute_async(f"INSERT INTO {name} (p, c, a) VALUES ({i % 3}, {i}, {i})") for i in range(60)]
+        answers = [self.session.execute_async(f"INSERT INTO {name} (p, c, a) VALUES ({i % 3}, {i}, {i})")
+                   for i in range(60)]
         self.session.execute(f"{self.rng.choice(['DROP TABLE', 'TRUNCATE'])} {name}")
         answers += [self.session.execute_async(f"DELETE FROM {name} WHERE p = {i % 3} AND c > {i}") for i in range(20)]
         for answer in answers:
@@ -375,7 +376,8 @@ def run(server, seed, steps, model=cql_model.Table, as_=Run):
     finally:
         r.close()
     server.stop()
-    looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=120)
+    command = [TALLY, "verify", "--data-dir", server.folder / "data"]
+    looked = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert looked.returncode == 0, looked.stdout
 
 

@@ -105,7 +105,8 @@ def test_what_is_not_written_yet_takes_no_space(new_server):
 
 
 class Writer(threading.Thread):
-    """Keeps so many large writes in flight to a table that others drop, make anew and truncate; what is refused meanwhile is no matter."""
+    """Keeps so many large writes in flight to a table that others drop, make anew and truncate; what is refused
+    meanwhile is no matter."""
 
     def __init__(self, server, in_flight=64, row=60 * 1024):
         super().__init__(daemon=True)
@@ -117,9 +118,11 @@ class Writer(threading.Thread):
             session = cluster.connect()
             row, number = os.urandom(self.row).hex()[:self.row], 0
             while not self.stopped.is_set():
-                texts = [(f"INSERT INTO k.t (p, v) VALUES ('{self.name} {number + i}', '{row}')", None) for i in range(self.in_flight)]
+                texts = [(f"INSERT INTO k.t (p, v) VALUES ('{self.name} {number + i}', '{row}')", None)
+                         for i in range(self.in_flight)]
                 number += self.in_flight
-                self.written += sum(ok for ok, _ in execute_concurrent(session, texts, concurrency=self.in_flight, raise_on_first_error=False))
+                done = execute_concurrent(session, texts, concurrency=self.in_flight, raise_on_first_error=False)
+                self.written += sum(ok for ok, _ in done)
 
 
 def test_tables_that_go_under_late_writes_leave_nothing(new_server):
@@ -148,5 +151,6 @@ def test_tables_that_go_under_late_writes_leave_nothing(new_server):
     server.stop()
     server.start()
     server.stop()
-    looked = subprocess.run([TALLY, "verify", "--data-dir", server.folder / "data"], capture_output=True, text=True, timeout=120)
+    command = [TALLY, "verify", "--data-dir", server.folder / "data"]
+    looked = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert looked.returncode == 0, looked.stdout

@@ -243,7 +243,8 @@ int tally_verify(int argc, char **argv) {
     if (!rc) {
         v->data_dir = folder;
         arena_init(&v->arena, 64 << 10, 0);
-        struct eng_verify x = {.data_dir = folder, .found = found, .named = named, .next_store = next_store, .has = has, .arg = v};
+        struct eng_verify x = {
+            .data_dir = folder, .found = found, .named = named, .next_store = next_store, .has = has, .arg = v};
         rc = run(v, &x);
         named_ids_fini(&v->ids);
         arena_fini(&v->arena);

@@ -99,7 +99,13 @@ static void test_a_store_that_compacts_is_not_waited_for(void **state) {
     pthread_cond_init(&w.changed, NULL);
     strcpy(w.dir, "/tmp/tally-rest-XXXXXX");
     assert_non_null(mkdtemp(w.dir));
-    w.kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w.dir, .memtable_bytes = MEMTABLE, .arg = &w, .merge = merge, .prefix_len = no_prefix, .filter = hold_up}, &w.e);
+    w.kv = kv_rocksdb_open(&(struct kv_options){.data_dir = w.dir,
+                                                .memtable_bytes = MEMTABLE,
+                                                .arg = &w,
+                                                .merge = merge,
+                                                .prefix_len = no_prefix,
+                                                .filter = hold_up},
+                           &w.e);
     if (!w.kv) fail_msg("%s", w.e.text);
     write_file(&w, 0);
     pthread_create(&compacting, NULL, compact, &w);

@@ -1,4 +1,5 @@
-/* Tables that are dropped while others write to them and read them: nothing of them stays, on disk or in memory. */
+/* Tables that are dropped while others write to them and read them: nothing of them stays, on
+ * disk or in memory. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,12 @@ struct world {
 };
 
 static void open_engine(struct world *w) {
-    w->eng = eng_open(&(struct eng_options){.data_dir = w->dir, .durability = ENG_NONE, .clock = &clock_real, .memtable_bytes = 1 << 20, .row_cache_bytes = 64 << 10}, &w->e);
+    w->eng = eng_open(&(struct eng_options){.data_dir = w->dir,
+                                            .durability = ENG_NONE,
+                                            .clock = &clock_real,
+                                            .memtable_bytes = 1 << 20,
+                                            .row_cache_bytes = 64 << 10},
+                      &w->e);
     if (!w->eng) fail_msg("%s", w->e.text);
     w->batch = eng_batch_new(w->eng);
 }
@@ -162,14 +168,16 @@ static void test_a_write_that_is_taken_back_holds_nothing_up(void **state) {
 
 static void test_a_dropped_table_has_no_rows_for_whoever_still_reads_it(void **state) {
     struct world *w = *state;
-    struct eng_scan_spec spec = {.table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .now = NOW};
+    struct eng_scan_spec spec = {
+        .table = TABLE, .token_from = INT64_MIN, .token_to = INT64_MAX, .rows = true, .now = NOW};
     struct eng_item item;
     struct eng_dropped gone = {.column = 7, .ts = 1, .gone = true};
     put(w, TABLE, "a");
     assert_int_equal(eng_table_set_dropped(w->eng, TABLE, 1, &gone, &w->e), 0);
     struct eng_scan *before = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
     assert_int_equal(eng_table_drop(w->eng, TABLE, &w->e), 0);
-    assert_int_equal(eng_scan_next(before, &item, &w->e), 1); /* of its own moment, and with what it knows of the table */
+    assert_int_equal(eng_scan_next(before, &item, &w->e),
+                     1); /* of its own moment, and with what it knows of the table */
     eng_scan_close(before);
     assert_false(has(w, TABLE, "a"));
     struct eng_scan *after = eng_scan_open(w->eng, ENG_TIER_ANY, &spec, NULL, &w->e);
@@ -227,7 +235,8 @@ static bool is_known(void *arg, uint32_t id) { return id == ((struct looked *)ar
 static void test_verify_tells_of_rows_that_no_object_has(void **state) {
     struct world *w = *state;
     struct looked l = {.found = 0};
-    struct eng_verify v = {.data_dir = w->dir, .found = find, .named = take_named, .next_store = begin_store, .has = is_known, .arg = &l};
+    struct eng_verify v = {
+        .data_dir = w->dir, .found = find, .named = take_named, .next_store = begin_store, .has = is_known, .arg = &l};
     put(w, TABLE, "a");
     put(w, OTHER, "a");
     put(w, 22, "a");
@@ -263,11 +272,13 @@ static void *write_all(void *arg) {
         struct eng_row row;
         if (add_row(b, i % 5 ? table : OTHER, key, (int64_t)i, &e)) atomic_fetch_add(&r->refused, 1);
         err_clear(&e);
-        if (i % 7 == 0 && eng_batch_delete_partition(b, &part, (int64_t)i, NOW, NULL, &e)) atomic_fetch_add(&r->refused, 1);
+        if (i % 7 == 0 && eng_batch_delete_partition(b, &part, (int64_t)i, NOW, NULL, &e))
+            atomic_fetch_add(&r->refused, 1);
         if (i % 8 == 0 && i % 3 && eng_batch_commit(b, &seq, &e)) return "a commit failed";
         if (i % 8 == 0 && !(i % 3)) eng_batch_drop(b);
         err_clear(&e);
-        if (eng_row_get(r->w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("c"), NOW, &arena, &row, NULL, &e) < 0) return "a read failed";
+        if (eng_row_get(r->w->eng, ENG_TIER_ANY, &part, ENG_ROW, slice_str("c"), NOW, &arena, &row, NULL, &e) < 0)
+            return "a read failed";
         arena_reset(&arena);
         atomic_fetch_add(&r->written, 1);
     }

@@ -696,7 +696,8 @@ static int count_stored(void *arg, uint32_t id, struct err *e) {
 static void restart_with_strays(struct world *w, uint32_t n[2]) {
     assert_int_equal(make_keyspace(w, "ks"), 1);
     assert_int_equal(make_table(w, "ks", "t"), 1);
-    write_row(w, entry_find(w->catalog, &table_kind, entry_find(w->catalog, &keyspace_kind, 0, "ks")->id, "t")->storage);
+    write_row(w,
+              entry_find(w->catalog, &table_kind, entry_find(w->catalog, &keyspace_kind, 0, "ks")->id, "t")->storage);
     write_row(w, STRAY);
     world_restart(w, MODE_CASSANDRA, "none");
     for (bool done = false; !done; usleep(1000)) {
