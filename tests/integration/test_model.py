@@ -424,5 +424,5 @@ class LastWriteWins(cql_model.Table):
 def test_a_model_that_is_wrong_is_found_to_differ(new_server, wrong):
     """The test fails when the two do not hold the same: shown with models that leave something out."""
     server = new_server("--mode", "cassandra", "--control", "on")
-    with pytest.raises(AssertionError, match="seed 2"):
+    with pytest.raises(AssertionError, match="seed 5"):
         run(server, 5, 900, wrong)
