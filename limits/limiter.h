@@ -12,8 +12,7 @@
  *
  * The caller sets the limiter's time before it asks anything (limiter_set_time); all calls go by it until it is set again.
  *
- *   T1  a bucket's time never goes back (bucket.h)
- *   T2  the limiter's time never goes back: an older reading of the clock is ignored
+ *   T2  the limiter's time, by which buckets are filled (T1, bucket.h), never goes back: an older reading of the clock is ignored
  *   T3  a bucket is never ahead of the limiter's time: what a restart finds is moved to it (limit_table.restored)
  */
 #pragma once

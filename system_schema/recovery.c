@@ -166,7 +166,7 @@ static void begin(struct catalog *c, struct entry *x, bool fresh) {
     if (h) h->table = h->lineage = x->id;
     if (h && fresh && save(c, h, &e) == 0 && eng_history_begin(c->eng, x->storage, id, false, &e) == 0 &&
         add_version(h, eng_history_since(c->eng, id), x->form, &e) == 0) {
-        assert(eng_history_since(c->eng, id) != INT64_MAX); /* H1 */
+        assert(eng_history_since(c->eng, id) != INT64_MAX); /* W1 */
         h->begun = true;
         x->history = id;
         save_or_say(c, h);
@@ -263,7 +263,7 @@ static void turn_over(const struct entry *x, struct history *from, struct histor
     if (from) from->table = 0, from->gone_us = at_us;
     to->table = x->id;
     to->gone_us = INT64_MAX;
-    assert(at_us != INT64_MAX); /* H1 */
+    assert(at_us != INT64_MAX); /* W1 */
     to->begun = true;
     to->unwanted = false;
 }
@@ -310,7 +310,7 @@ int recovery_record(struct catalog *c, const struct history *h, struct err *e) {
 
 int recovery_begun(struct catalog *c, struct history *h, struct entry *x, struct err *e) {
     if (add_version(h, eng_history_since(c->eng, h->id), x->form, e)) return -1;
-    assert(eng_history_since(c->eng, h->id) != INT64_MAX); /* H1 */
+    assert(eng_history_since(c->eng, h->id) != INT64_MAX); /* W1 */
     h->begun = true;
     if (save(c, h, e) == 0) {
         x->history = h->id;
@@ -470,7 +470,7 @@ int recovery_take_over(struct catalog *c, struct eng *state, const char *keyspac
     return eng_meta_scan(state, slice_str("restore/"), take_plan, &s, e);
 }
 
-/* A table that went while its history's record did not say so has gone now (H1). */
+/* A table that went while its history's record did not say so has gone now (W1). */
 static void take_up(struct catalog *c, struct history *h) {
     struct entry *x = h->table ? entry_by_id(c, h->table) : NULL;
     bool there = x && x->kind == &table_kind && !entry_is_gone(x);

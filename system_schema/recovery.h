@@ -14,7 +14,7 @@
  *                               versions uvarint, each: from us u64 | form
  *   record "restore/" table id u32:  history u32 | at us u64
  *
- * H1. A history whose record says begun is followed by the engine from before anybody can write to its table.
+ * W1. A history whose record says begun is followed by the engine from before anybody can write to its table.
  */
 #pragma once
 
