@@ -52,6 +52,7 @@ static size_t size_of(size_t data) { return sizeof(struct arena_chunk) + data; }
 
 static void drop_chunk(struct arena *a, struct arena_chunk *c) {
     if (a->share) share_give(a->share, size_of(c->size));
+    unpoison(c->data, c->size);
     free(c);
 }
 
@@ -75,6 +76,7 @@ static bool add_chunk(struct arena *a, size_t need) {
     a->chunks = c;
     a->at = c->data;
     a->end = c->data + size;
+    poison(a->at, size);
     return true;
 }
 
@@ -112,6 +114,7 @@ void arena_reset(struct arena *a) {
     a->at = keep ? keep->data : NULL;
     a->end = keep ? keep->data + keep->size : NULL;
     a->used = 0;
+    poison(a->at, (size_t)(a->end - a->at)); /* X1 */
 }
 
 void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
@@ -125,6 +128,7 @@ void arena_rewind_chunks(struct arena *a, struct arena_mark m) {
     a->at = m.chunk ? m.at : a->chunks ? a->chunks->data : NULL;
     a->end = a->chunks ? a->chunks->data + a->chunks->size : NULL;
     a->used = m.used;
+    poison(a->at, (size_t)(a->end - a->at)); /* X1 */
 }
 
 void *arena_alloc_chunk(struct arena *a, size_t n) {
@@ -133,6 +137,7 @@ void *arena_alloc_chunk(struct arena *a, size_t n) {
     if (UNLIKELY(need > a->limit - a->used)) return NULL;
     if (UNLIKELY((size_t)(a->end - a->at) < need) && !add_chunk(a, need)) return NULL;
     void *p = a->at;
+    unpoison(p, n);
     a->at += need;
     a->used += need;
     return p;

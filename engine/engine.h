@@ -204,6 +204,7 @@ struct eng_scan_spec {
     struct slice resume_key; /* partition */
     struct slice resume_ck;  /* p NULL: before the partition's first row; else after this row (in scan order) */
     bool resume_skip;        /* the partition itself is done: go on after it */
+    bool resume_statics;     /* no page has its static row: it is given even when no row follows resume_ck */
 };
 
 enum eng_item_kind { ENG_ITEM_PARTITION, ENG_ITEM_ROW, ENG_ITEM_EXPIRED /* a row with nothing visible but what has expired */ };

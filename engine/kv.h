@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fault.h"
+#include "base/poison.h"
 #include "engine/tier.h"
 
 /* Beside 1, 0 and -1, err not set: the answer is on disk and the tier forbids to go there, or behind many deleted keys; the store wants writers to wait;
@@ -79,7 +80,18 @@ struct kv_iter_spec {
 struct kv_iter {
     const struct kv_ops *ops;
     struct slice key, value;
+    uint8_t *lent; /* with the address sanitizer: where key and value are, until the next move */
 };
+
+/* Every iter_move ends with it and answers what it does: got, or -1 without memory; iter_free calls it
+ * with 0. A store's own memory often stays readable after a move, so with the address sanitizer key and
+ * value are copies that the next move frees: a pointer that outlives the move is reported. In other
+ * builds it does nothing. */
+#if POISONS
+int kv_iter_lend(struct kv_iter *it, int got, struct err *e);
+#else
+static inline int kv_iter_lend(struct kv_iter *it, int got, struct err *e) { return (void)it, (void)e, got; }
+#endif
 
 /* A found value; release it after use. */
 struct kv_value {

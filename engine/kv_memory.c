@@ -586,11 +586,12 @@ static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, 
     if (buf_failed(&it->key) || buf_failed(&it->value) || buf_failed(&it->sought)) return err_nomem(e);
     iter->key = buf_slice(&it->key);
     iter->value = buf_slice(&it->value);
-    return on;
+    return kv_iter_lend(iter, on, e);
 }
 
 static void iter_free(struct kv_iter *iter) {
     struct memory_iter *it = (struct memory_iter *)iter;
+    (void)kv_iter_lend(iter, 0, NULL);
     pthread_mutex_lock(&it->s->lock);
     snapshot_remove(it->s, &it->snapshot);
     pthread_mutex_unlock(&it->s->lock);

@@ -520,14 +520,15 @@ static int iter_move(struct kv_iter *iter, enum kv_move move, struct slice key, 
     case KV_NEXT: rocksdb_iter_next(i); break;
     case KV_PREV: rocksdb_iter_prev(i); break;
     }
-    if (UNLIKELY(!rocksdb_iter_valid(i))) return iter_ended(i, e);
+    if (UNLIKELY(!rocksdb_iter_valid(i))) return kv_iter_lend(iter, iter_ended(i, e), e);
     iter->key.p = (const uint8_t *)rocksdb_iter_key(i, &iter->key.n);
     iter->value.p = (const uint8_t *)rocksdb_iter_value(i, &iter->value.n);
-    return 1;
+    return kv_iter_lend(iter, 1, e);
 }
 
 static void iter_free(struct kv_iter *iter) {
     struct rocks_iter *it = (struct rocks_iter *)iter;
+    (void)kv_iter_lend(iter, 0, NULL);
     rocksdb_iter_destroy(it->i);
     atomic_fetch_sub_explicit(&it->of->iterators, 1, memory_order_release);
     rocksdb_readoptions_destroy(it->read);

@@ -199,14 +199,16 @@ static SELDOM int move_any(struct run_iter *i, enum kv_move move, struct slice k
 
 static int iter_move(struct kv_iter *it, enum kv_move move, struct slice key, struct err *e) {
     struct run_iter *i = (struct run_iter *)it;
-    if (UNLIKELY(move != KV_NEXT || !i->run || i->at + 1 >= i->run->n)) return move_any(i, move, key, e);
+    bool next = move == KV_NEXT && i->run && i->at + 1 < i->run->n;
+    if (UNLIKELY(!next)) return kv_iter_lend(it, move_any(i, move, key, e), e);
     int got = stand(i, i->at + 1);
     fetch(i->it.value.p, i->it.value.n + AHEAD, ROW_LINES);
-    return got;
+    return kv_iter_lend(it, got, e);
 }
 
 static void iter_free(struct kv_iter *it) {
     struct run_iter *i = (struct run_iter *)it;
+    (void)kv_iter_lend(it, 0, NULL);
     if (i->run) engi_run_count(i->eng, &i->look, true);
     if (i->notes && has_notes(i)) engi_run_keep(i->eng, &i->look, &i->draft);
     forget_notes(i);

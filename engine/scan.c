@@ -575,10 +575,11 @@ static int next_plain(struct eng_scan *s, struct eng_item *item, struct err *e) 
     return 1;
 }
 
-/* AT_PARTITION_END: 1 when the partition is given for its static row, or its markers, alone. After a resume inside it, the page before
- * has given it already. */
+/* AT_PARTITION_END: 1 when the partition is given for its static row, or its markers, alone. After a
+ * resume inside it the page before has given it already, unless resume_statics says otherwise. */
 static int leave_partition(struct eng_scan *s, struct eng_item *item) {
-    if ((s->has_static || s->static_expired || s->n_markers) && !s->delivered && !s->resuming) {
+    bool missing = !s->resuming || (s->spec.resume_statics && s->has_static);
+    if ((s->has_static || s->static_expired || s->n_markers) && !s->delivered && missing) {
         int rc = give_partition(s, item);
         item->static_only = true;
         return rc;

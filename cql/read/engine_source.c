@@ -106,9 +106,11 @@ static int pass_expired(struct engine_source *s, const struct eng_row *row) {
     return keep(&s->ck, row->ck, s->spec.r->err) ? READ_FAILED : GO_ON;
 }
 
+/* Still due when the page ends before it. */
 static int give_static_row(struct engine_source *s, struct read_row *out) {
-    s->static_row_due = false;
-    return give_row(s, NULL, out);
+    int pull = give_row(s, NULL, out);
+    if (pull != READ_END) s->static_row_due = false;
+    return pull;
 }
 
 /* ---- a row by its key ---- */
@@ -196,6 +198,7 @@ static int start_scan(struct engine_source *s) {
         s->scan_spec.resume_key = resume->key;
         s->scan_spec.resume_ck = resume->ck;
         s->scan_spec.resume_skip = !resume->ck.p && !resume->before;
+        s->scan_spec.resume_statics = resume->static_row_due;
     }
     return open_scan(s);
 }
@@ -207,28 +210,16 @@ static int reopen_scan(struct engine_source *s) {
     s->scan_spec.resume_key = s->resume_key.is;
     s->scan_spec.resume_ck = (struct slice){0};
     s->scan_spec.resume_skip = true;
+    s->scan_spec.resume_statics = false;
     return open_scan(s);
 }
 
-/* Static values are looked at once more when all rows turn out to have expired, and then the scan may be past them. */
+/* The static row is given when all rows turn out to have expired. By then the scan has moved on to
+ * the next partition, or ended. */
 static int keep_statics(struct engine_source *s) {
-    struct arena *a = s->spec.r->arena;
-    struct eng_row *row = &s->statics;
-    const struct eng_cell *from = row->cells;
-    arena_rewind(a, s->view.row_mark);
-    uint32_t n = row->n_cells + row->n_expired;
-    struct eng_cell *cells = ARENA_ARRAY(a, n + 1, struct eng_cell);
-    if (!cells) return err_nomem(s->spec.r->err);
-    for (uint32_t i = 0; i < n; i++) {
-        cells[i] = from[i];
-        if (from[i].path.n) cells[i].path = arena_dup(a, from[i].path);
-        if (from[i].value.n) cells[i].value = arena_dup(a, from[i].value);
-        if ((from[i].path.n && !cells[i].path.p) || (from[i].value.n && !cells[i].value.p)) return err_nomem(s->spec.r->err);
-    }
-    row->cells = cells;
+    if (s->statics_kept) return 0;
     s->statics_kept = true;
-    s->view.row_mark = arena_mark(a);
-    return 0;
+    return row_view_keep_statics(&s->view, s->spec.r->err);
 }
 
 static int start_partition(struct engine_source *s, struct read_row *out) {
@@ -242,7 +233,7 @@ static int start_partition(struct engine_source *s, struct read_row *out) {
     bool statics = item->has_static || item->static_expired;
     if (enter_partition(s, item->part.key, statics ? &s->statics : NULL, again ? resume : NULL)) return READ_FAILED;
     if (UNLIKELY(item->n_markers)) read_meter_markers(&s->meter, &s->view, item->n_markers);
-    s->static_row_due = item->has_static && !again && s->spec.plan->static_only_rows;
+    s->static_row_due = item->has_static && (!again || resume->static_row_due) && s->spec.plan->static_only_rows;
     return item->static_only && s->static_row_due ? give_static_row(s, out) : GO_ON;
 }
 
@@ -264,7 +255,7 @@ SELDOM static int take_item(struct engine_source *s, struct read_row *out) {
     }
     if (s->base.skip_partition) return pass_unwanted(s);
     if (s->item.kind == ENG_ITEM_EXPIRED) {
-        if (s->static_row_due && !s->statics_kept && keep_statics(s)) return READ_FAILED;
+        if (s->static_row_due && keep_statics(s)) return READ_FAILED;
         return pass_expired(s, s->item.row);
     }
     s->static_row_due = false;
@@ -453,6 +444,7 @@ void engine_source_unread(struct read_source *source) {
     struct engine_source *s = (struct engine_source *)source;
     read_meter_undo(&s->meter);
     s->row_out = false;
+    s->static_row_due = !s->row;
     s->before = !s->in_row;
 }
 
@@ -468,6 +460,7 @@ void engine_source_place(const struct read_source *source, struct paging_state *
     out->before = s->before;
     if (s->row_out && s->row) out->ck = s->row->ck;
     else if (!s->row_out && s->in_row) out->ck = s->ck.is;
+    out->static_row_due = out->ck.p && s->static_row_due;
 }
 
 void engine_source_close(struct read_source *source) {

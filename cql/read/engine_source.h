@@ -55,9 +55,9 @@ struct engine_source {
     uint32_t index;             /* among the partitions of an IN, or among its subqueries */
     uint64_t rows_seen;         /* of it, in this page or before */
     bool partition_open;        /* key is that of a partition of this page */
-    bool static_row_due;        /* nothing visible yet but its static values */
-    struct eng_row statics;
-    bool statics_kept;          /* in the request's arena */
+    bool static_row_due;        /* nothing visible yet but its static values, which are not given yet */
+    struct eng_row statics;     /* its cells are the scan's until it moves on from the partition */
+    bool statics_kept;          /* the view has a copy of them */
     uint32_t quarters_seen;     /* of the token ring: bits */
     /* the place in it */
     const struct eng_row *row;  /* handed on last; NULL: static values only */

@@ -2,7 +2,7 @@
 
 #include "base/murmur3.h"
 
-enum { PAGING_VERSION = 2, PAGING_HAS_CK = 1, PAGING_BEFORE = 2, PAGING_MAX = 256 << 10 };
+enum { PAGING_VERSION = 2, PAGING_HAS_CK = 1, PAGING_BEFORE = 2, PAGING_STATIC_ROW = 4, PAGING_MAX = 256 << 10 };
 
 static uint32_t hash(struct slice bytes, uint32_t salt) {
     uint64_t h = murmur3_hash(bytes) * 0x9e3779b97f4a7c15u ^ (uint64_t)salt * 0xff51afd7ed558ccdu;
@@ -13,7 +13,8 @@ int paging_encode(const struct paging_state *s, uint32_t salt, struct arena *a, 
     struct buf b;
     buf_init(&b, PAGING_MAX);
     buf_u8(&b, PAGING_VERSION);
-    buf_u8(&b, (uint8_t)((s->ck.p ? PAGING_HAS_CK : 0) | (s->before ? PAGING_BEFORE : 0)));
+    buf_u8(&b, (uint8_t)((s->ck.p ? PAGING_HAS_CK : 0) | (s->before ? PAGING_BEFORE : 0) |
+                         (s->static_row_due ? PAGING_STATIC_ROW : 0)));
     buf_uvarint(&b, s->has_limit ? s->limit_left + 1 : 0);
     buf_uvarint(&b, s->given);
     buf_uvarint(&b, s->partition);
@@ -42,6 +43,7 @@ int paging_decode(struct slice bytes, uint32_t salt, struct paging_state *out, s
     struct slice ck = rd_bytes(&r, rd_uvarint(&r));
     if (flags & PAGING_HAS_CK) out->ck = ck;
     out->before = !out->ck.p && flags & PAGING_BEFORE;
+    out->static_row_due = out->ck.p && flags & PAGING_STATIC_ROW;
     if (good && !r.bad && rd_left(&r) == 0 && version == PAGING_VERSION) return 0;
     return paging_refuse(e);
 }

@@ -20,6 +20,7 @@ struct paging_state {
     struct slice key;      /* partition; empty: none */
     struct slice ck;       /* p NULL: the partition is done, or */
     bool before;           /* not yet begun */
+    bool static_row_due;   /* with ck: no row up to there was visible; the static row is to be given */
 };
 
 /* salt: what the state is bound to (select.c). 0 / -1 without memory. */

@@ -1,9 +1,15 @@
 /* A row as CQL sees it: one value per column, assembled from the partition key, the static row and the row.
  *
- * Life: a statement's compile makes a layout, which says what columns its runs look at; each run has a view of that layout, and
- * calls row_view_partition per partition and row_view_row per row; values stay valid until the next call of either (what they point to is in the engine's row, in the
- * partition key, or in the arena). Non-frozen collections and UDTs are put together from their cells
- * (cql/row/cell_form.h describes the cells). One thread.
+ * Life: a statement's compile makes a layout, which says what columns its runs look at; each run has
+ * a view of that layout, and calls row_view_partition per partition and row_view_row per row.
+ * Non-frozen collections and UDTs are put together from their cells (cql/row/cell_form.h describes
+ * the cells). One thread.
+ *
+ * A value points into the key, the static row or the row that the caller gave, or into the view's
+ * arena; the view copies none of the three. Values of the key and of static columns are valid until
+ * the next row_view_partition, those of a row until the next call of either, and no longer than the
+ * memory that the caller gave. A caller that looks at static values after their row's memory is gone
+ * calls row_view_keep_statics before.
  */
 #pragma once
 
@@ -68,6 +74,9 @@ const struct row_view_layout *row_view_layout_of_cells(const struct schema_table
 int row_view_init(struct row_view *v, const struct row_view_layout *layout, struct arena *a, struct err *e) MUST_CHECK;
 /* A new partition: fills the partition key columns and, for all its rows, the static ones; statics may be NULL. */
 int row_view_partition(struct row_view *v, struct slice key, const struct eng_row *statics, struct err *e) MUST_CHECK;
+/* Copies the static row into the arena, and takes static values and cells from the copy: they no
+ * longer depend on the row that row_view_partition was given. The values of the last row end. */
+int row_view_keep_statics(struct row_view *v, struct err *e) MUST_CHECK;
 /* The next row of the partition; NULL for the row that a partition with static values only has. */
 int row_view_row(struct row_view *v, const struct eng_row *row, struct err *e) MUST_CHECK;
 /* Fills in the clustering key of a row, where it is one int. False: it is empty, or is not what the key was written as. */

@@ -144,11 +144,36 @@ static void test_arena_reports_a_failed_allocation(void **state) {
     arena_fini(&a);
 }
 
+/* X1, where the address sanitizer tells. */
+static void test_memory_that_is_not_handed_out_is_poisoned(void **state) {
+    (void)state;
+#if POISONS
+    struct arena a;
+    arena_init(&a, 256, 0);
+    uint8_t *kept = arena_alloc(&a, 16);
+    struct arena_mark m = arena_mark(&a);
+    uint8_t *rewound = arena_alloc(&a, 40), *large = arena_alloc(&a, 1000);
+    assert_true(!__asan_address_is_poisoned(rewound + 39) && !__asan_address_is_poisoned(large));
+    assert_true(__asan_address_is_poisoned(rewound + 40));
+    arena_rewind(&a, m);
+    assert_true(__asan_address_is_poisoned(rewound) && !__asan_address_is_poisoned(kept + 15));
+    rewound = arena_alloc(&a, 8);
+    arena_rewind(&a, m);
+    assert_true(__asan_address_is_poisoned(rewound));
+    arena_reset(&a);
+    assert_true(__asan_address_is_poisoned(kept));
+    arena_fini(&a);
+#else
+    skip();
+#endif
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_hands_out_aligned_zeroed_memory), cmocka_unit_test(test_arena_refuses_past_its_limit_and_keeps_working),
         cmocka_unit_test(test_arena_reset_reuses_the_first_chunk),    cmocka_unit_test(test_arena_copies_are_terminated),
         cmocka_unit_test(test_arenas_of_a_pool_hold_no_more_than_it_together), cmocka_unit_test(test_a_failed_allocation_leaves_no_mark_in_the_pool),
+        cmocka_unit_test(test_memory_that_is_not_handed_out_is_poisoned),
         cmocka_unit_test(test_arena_reports_a_failed_allocation),     cmocka_unit_test(test_arena_lets_go_of_what_it_owns_with_what_it_handed_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

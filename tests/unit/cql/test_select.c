@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static int setup(void **state) {
     static const char *const tables[] = {
@@ -509,6 +510,45 @@ static void test_prepared_statements_are_listed(void **state) {
     assert_rows(h, "SELECT query_string FROM system.prepared_statements", "SELECT v FROM t WHERE k = ? AND c = 1 AND d = 1");
 }
 
+/* Static values differ in length and bytes: plain ones, and collections that are put together. */
+static void test_expired_rows_leave_each_partition_its_own_static_values(void **state) {
+    struct harness *h = *state;
+    char cql[400];
+    run_ok(h, "CREATE TABLE statics (p int, c int, s text STATIC, l set<int> STATIC, v text, PRIMARY KEY (p, c))");
+    for (int p = 0; p < 8; p++) {
+        snprintf(cql, sizeof(cql), "UPDATE statics SET s = '%.*s', l = {%d} WHERE p = %d", 5 * p + 1,
+                 "abcdefghijklmnopqrstuvwxyzabcdefghijklmn" + p % 3, p, p);
+        run_ok(h, cql);
+        snprintf(cql, sizeof(cql), "INSERT INTO statics (p, c, v) VALUES (%d, 1, 'a value of a row') USING TTL 1", p);
+        run_ok(h, cql);
+    }
+    h->clock.now_us += 3000000;
+    for (int p = 0; p < 8; p++) {
+        snprintf(cql, sizeof(cql), "SELECT p, s, l FROM statics WHERE p = %d", p);
+        char *own = strdup(harness_query(h, cql));
+        assert_non_null(strstr(harness_query(h, "SELECT p, s, l FROM statics"), own));
+        assert_non_null(strstr(harness_query(h, "SELECT DISTINCT p, s, l FROM statics"), own));
+        assert_non_null(strstr(harness_query(h, "SELECT p, s, l FROM statics WHERE p < 100 ALLOW FILTERING"), own));
+        free(own);
+    }
+}
+
+/* A page that ends among expired rows, or before a group, says that the static row is not given yet. */
+static void test_a_group_of_a_static_row_comes_behind_a_page_that_ends_before_it(void **state) {
+    struct harness *h = *state;
+    run_ok(h, "CREATE TABLE statics (p int, c int, s int STATIC, PRIMARY KEY (p, c))");
+    run_ok(h, "UPDATE statics SET s = 10 WHERE p = 1");
+    run_ok(h, "UPDATE statics SET s = 20 WHERE p = 2");
+    run_ok(h, "INSERT INTO statics (p, c) VALUES (1, 1) USING TTL 1");
+    run_ok(h, "INSERT INTO statics (p, c) VALUES (2, 1) USING TTL 1");
+    h->clock.now_us += 3000000;
+    assert_rows(h, "SELECT p, max(s) FROM statics GROUP BY p", "1,10;2,20");
+    h->page_size = 1;
+    assert_rows(h, "SELECT p, max(s) FROM statics GROUP BY p", "1,10");
+    h->resume = true;
+    assert_rows(h, "SELECT p, max(s) FROM statics GROUP BY p", "2,20");
+}
+
 static void test_select_shows_nothing_of_the_row_before(void **state) {
     struct harness *h = *state;
     run_ok(h, "CREATE TABLE sparse (k int, c int, a int, b int, PRIMARY KEY (k, c))");
@@ -563,6 +603,8 @@ int main(void) {
         T(test_a_long_read_that_nobody_waits_for_ends_between_two_parts),
         T(test_a_large_collection_costs_nothing_where_it_is_not_selected),
         T(test_a_point_read_with_statics_looks_at_its_partition_once),
+        T(test_expired_rows_leave_each_partition_its_own_static_values),
+        T(test_a_group_of_a_static_row_comes_behind_a_page_that_ends_before_it),
         T(test_a_read_says_whose_it_is),
         cmocka_unit_test(test_rows_that_go_to_the_sink_by_themselves_are_those_that_are_pulled),
         T(test_a_serial_read_waits_until_what_it_saw_is_durable),
