@@ -5,6 +5,7 @@ Every write has a time of its own, so that no two are equal; which of equal ones
 """
 NEVER = float("inf")
 NOTHING = -1
+PLAIN = ("plain", "blob")  # kinds of columns whose value is one cell
 
 
 class Cell:
@@ -28,7 +29,7 @@ class Column:
         self.kind, self.cell, self.elements, self.deleted = kind, Cell(), {}, NOTHING
 
     def assign(self, ts, value, until):
-        if self.kind == "plain":
+        if self.kind in PLAIN:
             self.cell.write(ts, value, until)
             return
         self.deleted = max(self.deleted, ts - 1)
@@ -47,7 +48,7 @@ class Column:
         return {k: c.value for k, c in self.elements.items() if c.live(deleted, now)}
 
     def value(self, deleted, now):
-        if self.kind == "plain":
+        if self.kind in PLAIN:
             return self.cell.value if self.cell.live(deleted, now) else None
         live = self.live_elements(deleted, now)
         return (live if self.kind == "map" else set(live)) or None
@@ -104,7 +105,7 @@ class Partition:
 
 
 class Table:
-    """p int, c int, with regular and static columns: name -> plain, set or map."""
+    """p int, c int, with regular and static columns: name -> plain, blob, set or map."""
 
     def __init__(self, regulars, statics):
         self.regulars, self.statics, self.partitions, self.now = regulars, statics, {}, 0

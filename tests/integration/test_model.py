@@ -20,26 +20,36 @@ from tally_server import TALLY, await_active, create_keyspace, create_table
 BEGIN = datetime(2031, 1, 1, tzinfo=timezone.utc)
 SERVER_TIME = 10 ** 16  # above every time that a statement names: those of the server's own clock
 REGULARS = {"a": "plain", "b": "plain", "s": "set", "m": "map"}
-STATICS = {"x": "plain", "t": "set"}
-ORDER = ["a", "b", "m", "s", "t", "x"]
+STATICS = {"x": "plain", "t": "set", "y": "blob"}
+ORDER = ["a", "b", "m", "s", "t", "x", "y"]
+PARTITIONS = 7
+LASTING = 3  # of the others rows live for seconds and static values do not, so that partitions of expired rows stand side by side
 FAULTS = [{"error": "WriteTimeout"}, {"error": "ReadFailure"}, {"error": "Overloaded"}, {"close": True}]
 LOST = [(None,)]  # the answer of what was applied
-DEFINITION = "p int, c int, x int static, t set<int> static, a int, b int, s set<int>, m map<int, int>, PRIMARY KEY (p, c)"
+DEFINITION = "p int, c int, x int static, t set<int> static, y blob static, a int, b int, s set<int>, m map<int, int>, PRIMARY KEY (p, c)"
 
 
 def literal(value):
     if value is None:
         return "null"
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
     return "{" + ", ".join(map(str, value)) + "}" if isinstance(value, (set, frozenset)) else str(value)
+
+
+def in_json(value):
+    if isinstance(value, dict):
+        return {str(k): e for k, e in value.items()}
+    return sorted(value) if isinstance(value, set) else literal(value) if isinstance(value, bytes) else value
 
 
 def token(p):
     return Murmur3Token.hash_fn(struct.pack(">i", p))
 
 
-RING = sorted(range(3), key=token)
+RING = sorted(range(PARTITIONS), key=token)
 
 
 class Difference(Exception):
@@ -76,7 +86,10 @@ class Run:
     # values and places
 
     def p(self):
-        return self.rng.randrange(3)
+        return self.rng.randrange(LASTING)
+
+    def any_p(self):
+        return self.rng.randrange(PARTITIONS)
 
     def c(self):
         return self.rng.randrange(6)
@@ -86,6 +99,8 @@ class Run:
             return None
         if kind == "plain":
             return self.rng.randrange(100)
+        if kind == "blob":
+            return bytes([self.rng.randrange(256)]) * self.rng.choice([0, 1, 7, 60, 900])
         keys = {self.rng.randrange(5) for _ in range(self.rng.randrange(4))}
         return {k: self.rng.randrange(100) for k in keys} if kind == "map" else keys
 
@@ -138,11 +153,25 @@ class Run:
         ts, p, c, values, statics = self.times.pop(), self.p(), self.c(), self.some(REGULARS), self.some(STATICS)
         default = self.rng.choice(["NULL", "UNSET"])
         given = {"p": p, "c": c, **values, **statics}
-        text = json.dumps({n: {str(k): e for k, e in v.items()} if isinstance(v, dict) else sorted(v) if isinstance(v, set) else v for n, v in given.items()})
+        text = json.dumps({n: in_json(v) for n, v in given.items()})
         self.execute(f"INSERT INTO {self.name} JSON ? DEFAULT {default} USING TIMESTAMP ?", bound=[text, ts])
         if default == "NULL":
             values, statics = {n: values.get(n) for n in REGULARS}, {n: statics.get(n) for n in STATICS}
         self.model.insert(ts, p, c, values, statics)
+
+    def expire(self):
+        """Partitions of rows that live for seconds, with static values that stay; then time passes."""
+        for p in self.rng.sample(range(LASTING, PARTITIONS), self.rng.randrange(1, PARTITIONS - LASTING + 1)):
+            ts, statics = self.times.pop(), {n: self.value(k) for n, k in STATICS.items()}
+            self.execute(f"UPDATE {self.name} USING TIMESTAMP {ts} SET {', '.join(f'{n} = {literal(v)}' for n, v in statics.items())} WHERE p = {p}")
+            self.model.update(ts, p, None, [(n, "assign", None, v) for n, v in statics.items()])
+            for c in self.rng.sample(range(6), self.rng.randrange(3)):
+                ts, values, ttl = self.times.pop(), self.some(REGULARS), self.rng.choice([1, 5])
+                given = {"p": p, "c": c, **values}
+                self.execute(f"INSERT INTO {self.name} ({', '.join(given)}) VALUES ({', '.join(map(literal, given.values()))}) USING TIMESTAMP {ts} AND TTL {ttl}")
+                self.model.insert(ts, p, c, values, {}, ttl)
+        if self.rng.random() < 0.5:
+            self.clock(self.rng.choice([2, 6]))
 
     def changes(self):
         """A random UPDATE's assignments: texts, and what they are to the model."""
@@ -151,7 +180,7 @@ class Run:
             if self.rng.random() < 0.65:
                 continue
             value, what = self.value(kind), "assign"
-            if kind != "plain" and value and self.rng.random() < 0.7:
+            if kind not in cql_model.PLAIN and value and self.rng.random() < 0.7:
                 what = self.rng.choice(["put", "remove"])
             if what == "assign":
                 texts.append(f"{name} = {literal(value)}")
@@ -232,7 +261,7 @@ class Run:
 
     def expect(self, statement, expected, ordered=True, bound=None):
         size = self.rng.choice([None, 1, 2, 3, 7])
-        got = [tuple(dict(v) if hasattr(v, "items") else set(v) if hasattr(v, "__iter__") and not isinstance(v, str) else v for v in row)
+        got = [tuple(dict(v) if hasattr(v, "items") else set(v) if hasattr(v, "__iter__") and not isinstance(v, (str, bytes)) else v for v in row)
                for row in self.execute(statement, size, bound)]
         if not ordered:
             got, expected = sorted(got, key=repr), sorted(expected, key=repr)
@@ -259,41 +288,56 @@ class Run:
         self.expect(f"SELECT p, c, a FROM {self.name} PER PARTITION LIMIT {n} LIMIT {limit}", [r[:3] for r in rows[:limit]])
 
     def read_distinct(self):
-        self.expect(f"SELECT DISTINCT p, t, x FROM {self.name}", [(rows[0][0], rows[0][6], rows[0][7]) for rows in self.in_ring()])
+        self.expect(f"SELECT DISTINCT p, t, x, y FROM {self.name}", [(rows[0][0], *rows[0][6:9]) for rows in self.in_ring()])
+
+    def read_statics(self):
+        rows, kind = [r for rows in self.in_ring() for r in rows], self.rng.randrange(5)
+        if kind == 0:
+            self.expect(f"SELECT p, y, t, x FROM {self.name}", [(r[0], r[8], r[6], r[7]) for r in rows])
+        elif kind == 1:
+            self.expect(f"SELECT JSON p, y, x FROM {self.name}", [(json.dumps({"p": r[0], "y": in_json(r[8]), "x": r[7]}),) for r in rows])
+        elif kind == 2:
+            blobs, numbers = [r[8] for r in rows if r[8] is not None], [r[7] for r in rows if r[7] is not None]
+            self.expect(f"SELECT max(y), min(y), count(y), sum(x) FROM {self.name}", [(max(blobs, default=None), min(blobs, default=None), len(blobs), sum(numbers))])
+        elif kind == 3:
+            groups = [(rows[0][0], rows[0][8], rows[0][8], rows[0][7]) for rows in self.in_ring()]
+            self.expect(f"SELECT p, y, max(y), min(x) FROM {self.name} GROUP BY p", groups)
+        else:
+            self.expect(f"SELECT p, y, x FROM {self.name} WHERE x >= 40 ALLOW FILTERING", [(r[0], r[8], r[7]) for r in rows if (r[7] or 0) >= 40])
 
     def read_tokens(self):
-        low, high = sorted((token(self.p()), token(self.p())))
+        low, high = sorted((token(self.any_p()), token(self.any_p())))
         rows = [r[:3] for rows in self.in_ring() for r in rows if low < token(r[0]) <= high]
         self.expect(f"SELECT p, c, a FROM {self.name} WHERE token(p) > ? AND token(p) <= ?", rows, bound=[low, high])
 
     def read_elements(self):
-        p, key, now = self.p(), self.rng.randrange(5), self.model.now
+        p, key, now = self.any_p(), self.rng.randrange(5), self.model.now
         part = self.model.partition(p)
         expected = [(c, *part.element_now(c, "m", key, now)) for c in part.live_rows(now)]
         if expected:  # else there may be a static row, which has no clustering key
             self.expect(f"SELECT c, m[{key}], WRITETIME(m[{key}]), TTL(m[{key}]) FROM {self.name} WHERE p = {p}", expected)
 
     def read_json(self):
-        p = self.p()
+        p = self.any_p()
         self.expect(f"SELECT JSON c, a, b + 1 AS d FROM {self.name} WHERE p = {p}",
                     [(json.dumps({"c": r[1], "a": r[2], "d": None if r[3] is None else r[3] + 1}),) for r in self.rows(p)])
 
     def read_prepared(self):
-        p, low, high = self.p(), self.c(), self.c()
+        p, low, high = self.any_p(), self.c(), self.c()
         rows = [r for r in self.rows(p) if r[1] is not None and low <= r[1] < high]
         self.expect(f"SELECT p, c, {', '.join(ORDER)} FROM {self.name} WHERE p = ? AND c >= ? AND c < ?", rows, bound=[p, low, high])
 
     def read(self):
-        others = [self.read_groups, self.read_first_rows, self.read_distinct, self.read_tokens, self.read_elements, self.read_json, self.read_prepared]
+        others = [self.read_statics, self.read_statics, self.read_groups, self.read_first_rows, self.read_distinct, self.read_tokens, self.read_elements, self.read_json, self.read_prepared]
         self.rng.choice(others)() if self.rng.random() < 0.4 else self.read_rows()
 
     def read_rows(self):
-        p, low, kind = self.p(), self.c(), self.rng.randrange(9)
+        p, low, kind = self.any_p(), self.c(), self.rng.randrange(9)
         select, rows = f"SELECT p, c, {', '.join(ORDER)} FROM {self.name}", self.rows(p)
         plain = [r for r in rows if r[1] is not None]
         limit = self.rng.randrange(1, 5)
         if kind == 0:
-            self.expect(select, [r for q in range(3) for r in self.rows(q)], ordered=False)
+            self.expect(select, [r for q in range(PARTITIONS) for r in self.rows(q)], ordered=False)
         elif kind == 1:
             self.expect(f"{select} WHERE p = {p}", rows)
         elif kind == 2:
@@ -305,7 +349,7 @@ class Run:
         elif kind == 5:
             self.expect(f"SELECT count(*) FROM {self.name} WHERE p = {p}", [(len(rows),)])
         elif kind == 6:
-            self.expect(f"{select} WHERE a > 50 ALLOW FILTERING", [r for q in range(3) for r in self.rows(q) if (r[2] or 0) > 50], ordered=False)
+            self.expect(f"{select} WHERE a > 50 ALLOW FILTERING", [r for q in range(PARTITIONS) for r in self.rows(q) if (r[2] or 0) > 50], ordered=False)
         elif kind == 7:
             self.expect(f"SELECT p, c, n FROM {self.name.replace('.t', '.n')}", [(*k, n) for k, n in self.counters.items()], ordered=False)
         else:
@@ -362,8 +406,8 @@ class Run:
         await_active(self.session, *name.split("."))
 
     def step(self):
-        kinds = [self.insert, self.insert_json, self.update, self.delete, self.batch, self.condition, self.count, self.read, self.disturb]
-        self.rng.choices(kinds, [14, 3, 14, 10, 3, 8, 4, 45, 1])[0]()
+        kinds = [self.expire, self.insert, self.insert_json, self.update, self.delete, self.batch, self.condition, self.count, self.read, self.disturb]
+        self.rng.choices(kinds, [3, 14, 3, 14, 10, 3, 8, 4, 45, 1])[0]()
 
 
 def run(server, seed, steps, model=cql_model.Table, as_=Run):
