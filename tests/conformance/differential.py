@@ -29,6 +29,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cassandra import ConsistencyLevel, DriverException, RequestExecutionException
@@ -44,6 +45,7 @@ from differential_values import as_text
 SIGNATURES = re.compile(r" \((?:known type|can be matched by following) signatures: .*\)")  # in no order
 SERVER_ERROR = "server error"
 FAILED_INSIDE = ("code=0000", "code=1300", "Invalid value for the paging state")  # of its own: Cassandra's pages of groups break at times
+EXPIRED = 2.5  # seconds after which a time to live of one has ended everywhere
 TTL_TOLERANCE = 20  # seconds between the two servers' runs of one statement
 NUMBER = re.compile(r"\d+")
 TIMESTAMP = re.compile(" USING TIMESTAMP \x01bigint\x02\\d+\x03(?! AND)")
@@ -258,6 +260,14 @@ class Round:
         refused = answer.error.startswith("error") and "injected" not in answer.error  # in its own words, also a change of the schema that was hit
         return Answer(APPLIED) if hit and moment == "after" and not refused else None
 
+    def expire(self):
+        """Rows beside static values that stay; nothing is read until they have expired on both sides."""
+        for statement in map(as_text, self.table.expiring()):
+            on_all(self.sides, lambda side: side.run(statement, None, [None], None))
+            self.history.append(statement)
+        time.sleep(EXPIRED)
+        self.history.append(f"-- {EXPIRED} seconds")
+
     def page_sizes(self):
         kind = self.rng.random()
         return [None] if kind < 0.4 else [self.rng.choice([1, 2, 3])] if kind < 0.7 else [self.rng.randrange(1, 12) for _ in range(4)]
@@ -302,9 +312,11 @@ class Round:
         """One statement on both sides: "agreed", "explained", "differs", "lost" where the two hold different rows now, "parted" where they do for a known
         reason (counted in reasons), or "failed" where Cassandra failed inside."""
         statement, bound, kept = self.next_statement()
-        time = self.beside.randrange(1, 12) if self.table.clock == "explicit" and not self.table.counters else None
+        at = self.beside.randrange(1, 12) if self.table.clock == "explicit" and not self.table.counters else None
         for side in self.sides:
-            side.stamp(time)
+            side.stamp(at)
+        if self.table.static and not self.table.counters and self.beside.random() < 0.02:
+            self.expire()
         reading = statement.startswith(("SELECT", "DESCRIBE"))
         sizes = self.page_sizes() if reading else [None]
         if statement.startswith("DESCRIBE"):  # other rounds change Cassandra's schema, which it does not allow between pages
@@ -313,7 +325,7 @@ class Round:
             sizes = sizes[:1]
         disturb = self.disturb(statement)
         answers = self.answers(statement, bound, sizes, kept, disturb)
-        shown = f"{statement}{f' -- at {time}' if time else ''}" + ("" if bound is None else f"  -- {bound}{', kept' if kept[0] else ''}")
+        shown = f"{statement}{f' -- at {at}' if at else ''}" + ("" if bound is None else f"  -- {bound}{', kept' if kept[0] else ''}")
         for side, answer in zip(self.sides, answers):
             if "Failed decoding" in answer.error:  # nulls where the driver takes none; it has given the connection up
                 side.reconnect()

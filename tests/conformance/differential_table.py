@@ -273,6 +273,18 @@ class Table:
             return f"INSERT INTO {self.name} JSON {self.values.json_text(text)}{default}{condition}{using}"
         return f"INSERT INTO {self.name} ({', '.join(n for n, _ in pairs)}) VALUES ({', '.join(v for _, v in pairs)}){condition}{using}"
 
+    def expiring(self):
+        """Writes of a few partitions: static values that stay, and rows that live for a second."""
+        for _ in range(self.rng.randrange(2, 6)):
+            p = self.partition()
+            assigned = ", ".join(f"{n} = {self.values.maybe(t)}" for n, t in self.static)
+            yield f"UPDATE {self.name} SET {assigned} WHERE {' AND '.join(self.equals(self.pk, p))}"
+            for _ in range(self.rng.randrange(1, 3)):
+                pairs = list(zip([n for n, _ in self.pk + self.ck], p + self.clustering()))
+                pairs += [(n, self.values.maybe(t)) for n, t in self.some(self.regular)]
+                names, values = ", ".join(n for n, _ in pairs), ", ".join(v for _, v in pairs)
+                yield f"INSERT INTO {self.name} ({names}) VALUES ({values}) USING TTL 1"
+
     def assignment(self, name, type_, conditional=False):
         if type_ in NUMBERS + ["text", "ascii"] and self.chance(0.15 if conditional else 0.01):  # without conditions it is refused
             return f"{name} = {name} + {self.values.literal(type_)}"
