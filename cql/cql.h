@@ -44,6 +44,16 @@ void cql_abandon(struct cql_request *r);
 /* Drops references and what a request between two parts holds; after the response is encoded, before the arena goes. */
 void cql_request_fini(struct cql_request *r);
 
+/* A connection of a client. What its client knows of prepared statements is told from when it was opened
+ * (cql/known_meta.h). The caller's memory from open to close; any thread. db NULL: nothing can be
+ * prepared, and nothing is done. */
+struct cql_client {
+    struct cql_client *older, *newer;
+    uint64_t opened; /* at so many changes of the schema */
+};
+void cql_client_open(struct cql_db *db, struct cql_client *c);
+void cql_client_close(struct cql_db *db, struct cql_client *c);
+
 /* What a PREPARED response says. Valid while the reference is held. */
 struct prepared_info {
     uint8_t id[16];

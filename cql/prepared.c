@@ -2,6 +2,7 @@
 
 #include "cql/compat/compat_check.h"
 #include "cql/fingerprint.h"
+#include "cql/known_meta.h"
 #include "cql/request/result_meta.h"
 #include "cql/statement.h"
 
@@ -11,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BUCKETS = 8192, STRIPES = 32, RENEWED_BITS = 1 << 16, PREPARED_ARENA_LIMIT = 16 << 20, PREPARED_CHUNK = 2048 };
+enum { BUCKETS_LOG = 13, BUCKETS = 1 << BUCKETS_LOG, STRIPES = 32 };
+enum { PREPARED_ARENA_LIMIT = 16 << 20, PREPARED_CHUNK = 2048 };
 
 struct cql_prepared {
     _Atomic(struct cql_prepared *) next; /* of its bucket */
@@ -37,9 +39,7 @@ struct prepared_cache {
     size_t bytes, limit;
     struct cql_prepared *oldest, *newest;
     struct stripe stripes[STRIPES];
-    /* Ids that were forgotten, by their low bits. Before v5 nobody tells a client that prepared such an id long ago and asks for rows
-     * without metadata that the columns are others now, once another client has prepared it again: so its rows always carry it. */
-    _Atomic(uint64_t) renewed[RENEWED_BITS / 64];
+    struct known_meta known; /* under the lock */
     _Atomic(struct cql_prepared *) buckets[BUCKETS];
 };
 
@@ -76,6 +76,7 @@ void prepared_cache_free(struct prepared_cache *c) {
         next = p->newer;
         cql_prepared_unref(p);
     }
+    known_meta_fini(&c->known);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
@@ -88,7 +89,8 @@ const char *prepared_keyspace(const struct cql_prepared *p) { return p->keyspace
 
 /* ---- the table ---- */
 
-static size_t bucket_of(const uint8_t *id) { return load_u32(id) % BUCKETS; }
+/* Ids of a later bucket are greater. */
+static size_t bucket_of(const uint8_t *id) { return load_u32(id) >> (32 - BUCKETS_LOG); }
 
 /* Threads have stacks of their own, so the address of a local tells them apart well enough. */
 static struct stripe *stripe_of(struct prepared_cache *c) {
@@ -150,17 +152,32 @@ static void make_room(struct prepared_cache *c, const struct cql_prepared *keep)
     }
 }
 
-static uint32_t renewed_bit(const uint8_t *id) { return load_u32(id + 4) % RENEWED_BITS; }
-
-static bool is_renewed(struct prepared_cache *c, const uint8_t *id) {
-    uint32_t bit = renewed_bit(id);
-    return atomic_load(&c->renewed[bit / 64]) >> bit % 64 & 1;
+/* Under the lock. */
+static void forget(struct prepared_cache *c, struct cql_prepared *p) {
+    if (p->info.result.n) known_meta_note(&c->known, p->info.id, p->info.result.id);
+    if (p->cached) unlink_entry(c, p);
 }
 
-static void forget(struct prepared_cache *c, struct cql_prepared *p) {
-    uint32_t bit = renewed_bit(p->info.id);
-    atomic_fetch_or(&c->renewed[bit / 64], (uint64_t)1 << bit % 64);
-    if (p->cached) unlink_entry(c, p);
+/* Under the lock: whether its rows carry their columns for clients that may know others. */
+static void look_renewed(struct prepared_cache *c, struct cql_prepared *p) {
+    bool renewed = p->info.result.n && known_meta_differs(&c->known, p->info.id, p->info.result.id);
+    atomic_store_explicit(&p->statement->result.renewed, renewed, memory_order_relaxed);
+}
+
+void cql_client_open(struct cql_db *db, struct cql_client *client) {
+    if (!db) return;
+    pthread_mutex_lock(&db->prepared->lock);
+    known_meta_open(&db->prepared->known, client);
+    pthread_mutex_unlock(&db->prepared->lock);
+}
+
+void cql_client_close(struct cql_db *db, struct cql_client *client) {
+    if (!db) return;
+    struct prepared_cache *c = db->prepared;
+    pthread_mutex_lock(&c->lock);
+    bool dropped = known_meta_close(&c->known, client);
+    for (struct cql_prepared *p = c->oldest; dropped && p; p = p->newer) look_renewed(c, p);
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* Takes a reference of its own. Another thread may have put the same statement there: the newer one stays. */
@@ -169,6 +186,7 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     _Atomic(struct cql_prepared *) *head = &c->buckets[bucket_of(p->info.id)];
     struct cql_prepared *old = atomic_load(head);
     while (old && memcmp(old->info.id, p->info.id, 16)) old = atomic_load(&old->next);
+    look_renewed(c, p);
     atomic_fetch_add(&p->refs, 1);
     p->cached = true;
     atomic_store(&p->next, atomic_load(head));
@@ -180,13 +198,27 @@ static void publish(struct prepared_cache *c, struct cql_prepared *p) {
     pthread_mutex_unlock(&c->lock);
 }
 
-int prepared_each(void *from, virtual_prepared_fn take, void *arg) {
+/* Of a bucket, the one with the least id above this one; NULL: there is none. */
+static const struct cql_prepared *next_in(struct prepared_cache *c, size_t bucket, const uint8_t *id) {
+    const struct cql_prepared *next = NULL;
+    for (const struct cql_prepared *p = atomic_load(&c->buckets[bucket]); p; p = atomic_load(&p->next)) {
+        if (id && memcmp(p->info.id, id, 16) <= 0) continue;
+        if (!next || memcmp(p->info.id, next->info.id, 16) < 0) next = p;
+    }
+    return next;
+}
+
+int prepared_each(void *from, const uint8_t *after, virtual_prepared_fn take, void *arg) {
     struct prepared_cache *c = from;
+    const struct cql_prepared *p;
     int rc = 0;
     pthread_mutex_lock(&c->lock);
-    for (const struct cql_prepared *p = c->oldest; p && rc == 0; p = p->newer) {
-        struct virtual_prepared v = {slice_of(p->info.id, sizeof p->info.id), p->keyspace, (const char *)p->shown.p};
-        rc = take(arg, &v);
+    for (size_t i = after ? bucket_of(after) : 0; i < BUCKETS && rc == 0; i++) {
+        while (rc == 0 && (p = next_in(c, i, after))) {
+            after = p->info.id;
+            struct virtual_prepared v = {slice_of(after, 16), p->keyspace, (const char *)p->shown.p};
+            rc = take(arg, &v);
+        }
     }
     pthread_mutex_unlock(&c->lock);
     return rc;
@@ -267,10 +299,7 @@ static struct cql_prepared *compile_text(struct cql_db *db, const struct schema 
                             .now_us = clock_wall_us(db->options.clock), .err = e};
         p->statement = cql_compile(&c, ast);
         atomic_init(&p->checked, schema->generation);
-        if (p->statement) {
-            p->statement->result.renewed = is_renewed(db->prepared, p->info.id);
-            hold(p->statement);
-        }
+        if (p->statement) hold(p->statement);
     }
     if (p->statement && fill_info(p, e) == 0) return p;
     cql_prepared_unref(p);

@@ -110,6 +110,7 @@ void npi_conn_close(struct np_conn *c) {
     if (c->next) c->next->prev = c->prev;
     if (c->counted_as) npi_peers_leave(&l->bounds->peers, c->counted_as);
     c->counted_as = NULL;
+    cql_client_close(l->o->db, &c->client);
     npi_conn_unref(c);
 }
 
@@ -555,6 +556,7 @@ struct np_conn *npi_conn_new(struct np_loop *l, int fd, struct np_tls *tls) {
     c->state_us = clock_machine_us(l->o->clock);
     c->session.role = "anonymous";
     c->session.limit = &c->limit;
+    cql_client_open(l->o->db, &c->client);
     enter_ledger(c);
     np_work_client_init(&c->work);
     buf_init(&c->in, 0);

@@ -51,6 +51,7 @@ struct np_conn {
     enum np_compression compression;
     bool throw_on_overload, capacity_full;
     unsigned events; /* registered */
+    struct cql_client client; /* open until the connection closes */
     struct cql_session session;
     struct limit_connection limit; /* for the admission, under its lock */
     struct ledger_connection account; /* in the ledger as long as the connection is there */

@@ -7,7 +7,8 @@ static int rows_begin(struct row_sink *s, const struct result_meta *meta) {
     struct np_rows *r = (struct np_rows *)s;
     struct buf *out = r->reply->out;
     r->meta = meta;
-    r->specs = !r->skip_metadata || meta->always || (meta->renewed && r->reply->version < 5);
+    bool renewed = r->reply->version < 5 && atomic_load_explicit(&meta->renewed, memory_order_relaxed);
+    r->specs = !r->skip_metadata || meta->always || renewed;
     buf_u32(out, RESULT_ROWS);
     r->flags_at = out->n;
     buf_u32(out, 0);

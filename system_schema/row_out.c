@@ -18,6 +18,10 @@ bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text) {
     return !ro->ctx->key || value_is_null(ro->ctx->key[i]) || slice_is(value_slice(ro->ctx->key[i]), text);
 }
 
+bool row_out_passed(const struct row_out *ro, const char *text) {
+    return ro->ctx->after && slice_cmp(slice_str(text), value_slice(ro->ctx->after[0])) < 0;
+}
+
 void row_bytes(struct row_out *ro, const char *column, struct slice bytes) {
     const struct schema_column *col = schema_column_find(ro->table, column);
     if (col && bytes.p) ro->values[col->ordinal] = value_of_slice(bytes);

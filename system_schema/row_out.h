@@ -22,6 +22,9 @@ void row_out_begin(struct row_out *ro);
 int row_out_emit(struct row_out *ro) MUST_CHECK; /* what the row function said, or -1 without memory */
 /* Whether the statement may want rows with this text as the i-th partition key column. */
 bool row_out_wants(const struct row_out *ro, uint32_t i, const char *text);
+/* Whether all rows with this text as the first key column come before the place where the statement
+ * goes on. */
+bool row_out_passed(const struct row_out *ro, const char *text);
 
 void row_text(struct row_out *ro, const char *column, const char *text); /* NULL: null */
 void row_text_copy(struct row_out *ro, const char *column, const char *text); /* which need not live on */

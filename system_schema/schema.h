@@ -123,6 +123,8 @@ struct schema_table_cursor {
     uint32_t chunk, at;
 };
 static inline struct schema_table_cursor schema_tables_begin(const struct schema_tables *t) { return (struct schema_table_cursor){.tables = t}; }
+/* Begins at the first table whose name is not below this one. */
+struct schema_table_cursor schema_tables_from(const struct schema_tables *t, const char *name);
 /* NULL at the end. */
 const struct schema_table *schema_tables_next(struct schema_table_cursor *c);
 const struct schema_table *schema_tables_find(const struct schema_tables *t, const char *name);

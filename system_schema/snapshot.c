@@ -82,6 +82,15 @@ const struct schema_table *schema_tables_find(const struct schema_tables *t, con
     return at < c->n && strcmp(c->tables[at]->name, name) == 0 ? c->tables[at] : NULL;
 }
 
+struct schema_table_cursor schema_tables_from(const struct schema_tables *t, const char *name) {
+    struct schema_table_cursor c = schema_tables_begin(t);
+    if (t->n_chunks == 0) return c;
+    c.chunk = chunk_of(t, name);
+    c.at = place_in(t->chunks[c.chunk], name);
+    if (c.at < t->chunks[c.chunk]->n) return c;
+    return (struct schema_table_cursor){.tables = t, .chunk = c.chunk + 1};
+}
+
 const struct schema_table *schema_tables_next(struct schema_table_cursor *c) {
     if (c->chunk == c->tables->n_chunks) return NULL;
     const struct schema_chunk *chunk = c->tables->chunks[c->chunk];

@@ -13,5 +13,6 @@ YIELDS(prepared_statements) {
     struct row_out ro;
     if (!ctx->each_prepared) return 0;
     if (row_out_init(&ro, ctx, table, row, arg)) return -1;
-    return ctx->each_prepared(ctx->prepared, emit, &ro);
+    bool behind = ctx->after && ctx->after[0].n == 16;
+    return ctx->each_prepared(ctx->prepared, behind ? ctx->after[0].p : NULL, emit, &ro);
 }

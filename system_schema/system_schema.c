@@ -11,6 +11,14 @@ bool keyspace_is_virtual(const struct schema_keyspace *ks) {
 
 typedef int (*space_fn)(struct row_out *ro, const struct schema_space *space);
 
+/* The keyspace's tables, from the one that the statement goes on at or behind. */
+static struct schema_table_cursor tables_from(const struct row_out *ro, const struct schema_space *space) {
+    const struct value *after = ro->ctx->after;
+    bool inside = after && slice_is(value_slice(after[0]), space->keyspace->name);
+    const char *name = inside ? (const char *)arena_dup(ro->ctx->arena, value_slice(after[1])).p : NULL;
+    return name ? schema_tables_from(&space->tables, name) : schema_tables_begin(&space->tables);
+}
+
 static int each_keyspace(const struct virtual_context *ctx, const struct schema_table *table, virtual_row_fn row, void *arg, bool virtual,
                          space_fn fn) {
     struct row_out ro;
@@ -18,7 +26,8 @@ static int each_keyspace(const struct virtual_context *ctx, const struct schema_
     for (uint32_t i = 0; i < ctx->schema->n_spaces; i++) {
         const struct schema_space *space = ctx->schema->spaces[i];
         const struct schema_keyspace *ks = space->keyspace;
-        if (!schema_status_is_listed(ks->status) || keyspace_is_virtual(ks) != virtual || !row_out_wants(&ro, 0, ks->name)) continue;
+        if (!schema_status_is_listed(ks->status) || keyspace_is_virtual(ks) != virtual) continue;
+        if (!row_out_wants(&ro, 0, ks->name) || row_out_passed(&ro, ks->name)) continue;
         if (fn(&ro, space)) return -1;
     }
     return 0;
@@ -72,7 +81,7 @@ void put_table(struct row_out *ro, const struct schema_table *t) {
 }
 
 static int emit_tables(struct row_out *ro, const struct schema_space *space) {
-    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    struct schema_table_cursor at = tables_from(ro, space);
     for (const struct schema_table *t; (t = schema_tables_next(&at));) {
         if (!schema_status_is_listed(t->status)) continue;
         put_table(ro, t);
@@ -122,7 +131,7 @@ int emit_columns(struct row_out *ro, const struct schema_table *t) {
 }
 
 static int emit_all_columns(struct row_out *ro, const struct schema_space *space) {
-    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    struct schema_table_cursor at = tables_from(ro, space);
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
         if (schema_status_is_listed(t->status) && emit_columns(ro, t)) return -1;
     return 0;
@@ -158,7 +167,7 @@ static int emit_masks(struct row_out *ro, const struct schema_table *t) {
 }
 
 static int emit_all_masks(struct row_out *ro, const struct schema_space *space) {
-    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    struct schema_table_cursor at = tables_from(ro, space);
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
         if (schema_status_is_listed(t->status) && emit_masks(ro, t)) return -1;
     return 0;
@@ -213,14 +222,14 @@ static int emit_dropped(struct row_out *ro, const struct schema_table *t) {
 }
 
 static int emit_all_dropped(struct row_out *ro, const struct schema_space *space) {
-    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    struct schema_table_cursor at = tables_from(ro, space);
     for (const struct schema_table *t; (t = schema_tables_next(&at));)
         if (schema_status_is_listed(t->status) && t->n_dropped && emit_dropped(ro, t)) return -1;
     return 0;
 }
 
 static int emit_virtual_tables(struct row_out *ro, const struct schema_space *space) {
-    struct schema_table_cursor at = schema_tables_begin(&space->tables);
+    struct schema_table_cursor at = tables_from(ro, space);
     for (const struct schema_table *t; (t = schema_tables_next(&at));) {
         row_out_begin(ro);
         row_text(ro, "keyspace_name", t->keyspace->name);

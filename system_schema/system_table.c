@@ -21,14 +21,17 @@ struct system_table {
 static const struct system_table tables[] = {
 #define SYSTEM_TABLE(releases, keyspace, table, from, gc_grace, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from}, #gc_grace, comment, columns},
-#define SYSTEM_TABLE_ERASED(releases, keyspace, table, name, comment, columns) \
-    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .erased = true}, "0", comment, columns},
+#define SYSTEM_TABLE_ORDERED(releases, keyspace, table, from, gc_grace, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##from, .ordered = true}, #gc_grace, comment, columns},
+#define SYSTEM_TABLE_ERASED(releases, keyspace, table, name, ordered_, comment, columns) \
+    {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .erased = true, .ordered = ordered_}, "0", comment, columns},
 #define SYSTEM_TABLE_WRITTEN(releases, keyspace, table, name, blocks_, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##name, .write = write_##name, .blocks = blocks_}, "0", comment, columns},
 #define SYSTEM_TABLE_STORED(releases, keyspace, table, from, comment, columns) \
     {releases, keyspace, table, {.yield = yield_##from, .blocks = true}, "604800", comment, columns},
 #include "system_schema/system_table.def"
 #undef SYSTEM_TABLE
+#undef SYSTEM_TABLE_ORDERED
 #undef SYSTEM_TABLE_ERASED
 #undef SYSTEM_TABLE_WRITTEN
 #undef SYSTEM_TABLE_STORED

@@ -33,17 +33,20 @@ struct virtual_context {
     const struct schema *schema;
     struct arena *arena;     /* of the request: values may live there */
     const struct value *key; /* partition key values the statement asks for (n_partition_key of them), or NULL: all */
+    const struct value *after; /* primary key: rows up to it may be left out; NULL: all are wanted */
     const char *local_address; /* of the connection, numeric, and its port */
     uint16_t local_port;
     uint8_t protocol_version;
-    /* Calls take for every prepared statement, until it says -1; NULL: there are none. */
-    int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);
+    /* Calls take for every prepared statement with an id above after (16 bytes; NULL: for all), by id,
+     * until it says -1; NULL: there are none. */
+    int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
     void *prepared;
     struct virtual_patience patience;
     struct err *err;
 };
 
-/* Takes one row; 0 to go on, -1 to stop (err set). values: n_columns of the table. */
+/* Takes one row; 0 to go on, -1 to stop: err is set, or no more rows are wanted. values: n_columns of
+ * the table. */
 typedef int (*virtual_row_fn)(void *arg, const struct value *values);
 
 /* One row that a statement writes, by ordinal of the table's columns: those of the key are there; of the others, null takes a value away and
@@ -61,6 +64,9 @@ struct schema_virtual {
     int (*write)(const struct virtual_context *ctx, const struct schema_table *table, const struct virtual_change *change);
     bool erased; /* takes DELETE of partitions and TRUNCATE, too */
     bool blocks; /* its functions wait for the disk, or for DDL: not on a loop */
+    /* V1. Rows of an ordered table are yielded by ascending primary key, so that a full page ends the
+     * function. Of other tables a page makes all rows and sorts them. */
+    bool ordered;
     void *owner; /* whose the data is, for the function; NULL: the catalogue's */
 };
 

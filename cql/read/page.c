@@ -1,7 +1,6 @@
 #include "cql/read/page.h"
 
 static void count(struct result_page *p) {
-    p->given++;
     if (p->has_limit && --p->limit_left == 0) {
         p->limit_reached = p->source->last_query = true;
         p->ended = !p->reads_on;
@@ -18,10 +17,9 @@ static enum read_pull read_on(struct result_page *p, struct read_row *row) {
 
 static enum read_pull next(struct read_op *op, struct read_row *row) {
     struct result_page *p = (struct result_page *)op;
-    enum read_pull pull;
     if (p->ended) return READ_END;
     if (p->limit_reached) return read_on(p, row);
-    while ((pull = read_next(p->below, row)) == READ_ROW && p->skip) p->skip--;
+    enum read_pull pull = read_next(p->below, row);
     if (pull == READ_ROW) count(p);
     else p->ended = pull == READ_END;
     return pull;
@@ -33,13 +31,12 @@ void result_page_init(struct result_page *p, struct read_op *below, struct read_
 
 uint64_t result_page_room(const struct result_page *p) {
     uint64_t most = UINT64_MAX;
-    if (p->ended || p->limit_reached || p->skip) return 0;
+    if (p->ended || p->limit_reached) return 0;
     if (p->has_limit) most = p->limit_left - 1;
     return p->rows_left - 1 < most ? p->rows_left - 1 : most;
 }
 
 void result_page_took(struct result_page *p, uint32_t n) {
-    p->given += n;
     if (p->has_limit) p->limit_left -= n;
     if (p->rows_left != UINT64_MAX) p->rows_left -= n;
 }
@@ -50,6 +47,5 @@ bool result_page_next(const struct result_page *p, struct paging_state *out) {
     if (p->group && p->group->pending) s->path->unread(s);
     *out = (struct paging_state){.has_limit = p->has_limit, .limit_left = p->limit_left};
     s->path->place(s, out);
-    if (p->counts_rows) out->partition = p->given;
     return true;
 }

@@ -16,8 +16,6 @@ struct result_page {
     uint64_t rows_left;  /* of the page; UINT64_MAX: it does not end by its rows */
     bool reads_on;       /* behind LIMIT */
     bool whole;          /* the rows were sorted as a whole: no page follows */
-    bool counts_rows;    /* a page goes on behind so many rows: */
-    uint32_t skip, given; /* given on earlier pages, still to be passed over; and on this one too */
     bool limit_reached, full, ended;
 };
 

@@ -1,23 +1,43 @@
-/* A system table: its function yields rows from memory, all that its partition key asks for, and the source keeps them, so that they can be
- * pulled, and in reverse. Reading them is free: a page ends by the rows that it gives, and the next one goes on behind as many. */
+/* A system table: its function yields rows from memory, and the source keeps some of them, by primary
+ * key, so that they can be pulled, and in reverse.
+ *
+ * A page goes on behind the primary key of the last row that was given. So a row that is there all
+ * the time is given once, whatever comes and goes beside it. The function of an ordered table is ended
+ * when the source has enough, and is called again for the rows behind those. The function of another
+ * table yields everything for each page, and the source sorts it. Reading is free: a page ends by the
+ * rows that it gives. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "cql/read/access_path.h"
+#include "cql/read/kept_key.h"
 #include "cql/read/select.h"
 #include "cql/request/db.h"
 #include "system_schema/virtual.h"
 
-enum { ROWS_CHUNK = 16 << 10, ROWS_MAX = 64 << 20 };
+enum { ROWS_CHUNK = 16 << 10, ROWS_MAX = 64 << 20, ROWS_AT_ONCE = 256 /* of an ordered table */ };
+
+struct virtual_row {
+    struct value *values;
+    struct slice partition, clustering; /* of the key, as a paging state has it: [int length][bytes] each */
+    const struct virtual_source *of;
+    size_t arrival;
+};
 
 struct virtual_source {
     struct read_source base;
     struct read_spec spec;
     const struct value *key; /* partition key values asked for, or NULL */
     struct row_view view;
+    uint32_t n_key;          /* columns of the primary key: the first ones of a row */
     struct arena arena;      /* of rows */
-    struct value **rows;
+    struct virtual_row *rows;
     size_t n, cap, at;
-    bool loaded;
+    bool in_parts;           /* the table is ordered, and so is what is asked for */
+    bool loaded, more;       /* more: the function was ended when the source had enough */
+    struct value *behind;    /* primary key of the row that rows begin behind; NULL: with the first */
+    struct value *behind_room;
+    struct kept_key partition, clustering; /* the same, as in a row */
 };
 
 /* The partition key values that = asks for, all of them, or NULL. */
@@ -36,31 +56,139 @@ static int eval(const struct read_spec *spec, void **out, bool *none) {
     return 0;
 }
 
+/* ---- order ---- */
+
+static int compare_values(const struct schema_column *c, struct value a, struct value b) {
+    if (value_is_null(a) || value_is_null(b)) return value_is_null(b) - value_is_null(a);
+    int order = cql_value_compare(c->type, value_slice(a), value_slice(b));
+    return c->desc ? -order : order;
+}
+
+/* In the order in which rows are given. */
+static int compare_keys(const struct virtual_source *s, const struct value *a, const struct value *b) {
+    const struct schema_table *t = s->spec.plan->table;
+    for (uint32_t i = 0; i < s->n_key; i++) {
+        int order = compare_values(&t->columns[i], a[i], b[i]);
+        if (order) return s->spec.plan->reversed && i >= t->n_partition_key ? -order : order;
+    }
+    return 0;
+}
+
+static int by_key(const void *a, const void *b) {
+    const struct virtual_row *x = a, *y = b;
+    int order = compare_keys(x->of, x->values, y->values);
+    return order ? order : (x->arrival > y->arrival) - (x->arrival < y->arrival);
+}
+
+/* Of rows with one key the first that was yielded stays. */
+static void sort(struct virtual_source *s) {
+    size_t n = 0;
+    if (s->n) qsort(s->rows, s->n, sizeof(*s->rows), by_key);
+    for (size_t i = 0; i < s->n; i++)
+        if (n == 0 || compare_keys(s, s->rows[n - 1].values, s->rows[i].values)) s->rows[n++] = s->rows[i];
+    s->n = n;
+}
+
+/* ---- where rows begin ---- */
+
+static bool read_values(struct slice bytes, const struct schema_column *columns, uint32_t n, struct value *out) {
+    struct rd r = rd_of(bytes);
+    struct err ignored = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t length = rd_u32(&r);
+        bool null = length == UINT32_MAX;
+        out[i] = null ? value_null() : value_of_slice(rd_bytes(&r, length));
+        if (r.bad || (!null && cql_value_validate(columns[i].type, value_slice(out[i]), &ignored))) return false;
+    }
+    return rd_left(&r) == 0;
+}
+
+/* False: these are no values of the table's primary key. */
+static bool begin_behind(struct virtual_source *s) {
+    const struct schema_table *t = s->spec.plan->table;
+    s->behind = s->behind_room;
+    uint32_t n = t->n_partition_key;
+    return read_values(s->partition.is, t->columns, n, s->behind) &&
+           read_values(s->clustering.is, t->columns + n, t->n_clustering, s->behind + n);
+}
+
+static int keep_place(struct virtual_source *s, struct slice partition, struct slice clustering) {
+    bool kept = !kept_key_put(&s->partition, partition) && !kept_key_put(&s->clustering, clustering);
+    return kept ? 0 : err_nomem(s->spec.r->err);
+}
+
+/* ---- loading ---- */
+
 static int too_large(struct virtual_source *s) {
-    return err_set(s->spec.r->err, ERR_SERVER, "The system table %s has more than %d MB of rows to be read at once", s->spec.plan->table->name, ROWS_MAX >> 20);
+    return err_set(s->spec.r->err, ERR_SERVER, "The system table %s has more than %d MB of rows to be read at once",
+                   s->spec.plan->table->name, ROWS_MAX >> 20);
+}
+
+static bool put_image(struct virtual_source *s, const struct value *values, uint32_t n, struct slice *out) {
+    size_t bytes = 4 * (size_t)n;
+    for (uint32_t i = 0; i < n; i++) bytes += values[i].n > 0 ? (size_t)values[i].n : 0;
+    uint8_t *p = arena_alloc(&s->arena, bytes + 1);
+    if (!p) return false;
+    *out = slice_of(p, bytes);
+    return values_put(p, p + bytes, values, n) != NULL;
+}
+
+static int keep_row(struct virtual_source *s, const struct value *values) {
+    const struct schema_table *t = s->spec.plan->table;
+    struct virtual_row *row = &s->rows[s->n];
+    *row = (struct virtual_row){.values = ARENA_ARRAY(&s->arena, t->n_columns, struct value), .of = s, .arrival = s->n};
+    if (!row->values) return too_large(s);
+    for (uint32_t i = 0; i < t->n_columns; i++) {
+        row->values[i] = values[i];
+        if (values[i].n <= 0) continue;
+        row->values[i].p = arena_dup(&s->arena, value_slice(values[i])).p;
+        if (!row->values[i].p) return too_large(s);
+    }
+    if (!put_image(s, values, t->n_partition_key, &row->partition)) return too_large(s);
+    if (!put_image(s, values + t->n_partition_key, t->n_clustering, &row->clustering)) return too_large(s);
+    s->n++;
+    return 0;
 }
 
 static int take_row(void *arg, const struct value *values) {
     struct virtual_source *s = arg;
-    uint32_t n = s->spec.plan->table->n_columns;
+    assert(!s->in_parts || !s->n || compare_keys(s, s->rows[s->n - 1].values, values) < 0); /* V1 */
+    if (s->behind && compare_keys(s, values, s->behind) <= 0) return 0;
+    s->more = s->in_parts && s->n == ROWS_AT_ONCE;
+    if (s->more) return -1;
     if (s->n == s->cap) {
         size_t cap = s->cap ? s->cap * 2 : 64;
-        struct value **rows = realloc(s->rows, cap * sizeof(*rows));
+        struct virtual_row *rows = realloc(s->rows, cap * sizeof(*rows));
         if (!rows) return err_nomem(s->spec.r->err);
         s->rows = rows;
         s->cap = cap;
     }
-    struct value *row = ARENA_ARRAY(&s->arena, n, struct value);
-    if (!row) return too_large(s);
-    for (uint32_t i = 0; i < n; i++) {
-        row[i] = values[i];
-        if (values[i].n <= 0) continue;
-        row[i].p = arena_dup(&s->arena, value_slice(values[i])).p;
-        if (!row[i].p) return too_large(s);
+    return keep_row(s, values);
+}
+
+/* The rows behind those that are there, as many as the source takes at once. */
+static int load(struct virtual_source *s) {
+    struct cql_request *r = s->spec.r;
+    const struct schema_table *t = s->spec.plan->table;
+    if (t->virt->blocks && !r->blocking) return READ_INCOMPLETE;
+    if (s->n) {
+        const struct virtual_row *last = &s->rows[s->n - 1];
+        if (keep_place(s, last->partition, last->clustering)) return READ_FAILED;
+        if (!begin_behind(s)) return err_set(r->err, ERR_SERVER, "A row of %s has a bad key", t->name);
     }
-    s->rows[s->n++] = row;
+    arena_reset(&s->arena);
+    s->n = s->at = 0;
+    s->more = false;
+    struct virtual_context ctx = db_virtual_context(r);
+    ctx.key = s->key;
+    ctx.after = s->in_parts ? s->behind : NULL;
+    if (t->virt->yield(&ctx, t, take_row, s) && !s->more) return READ_FAILED;
+    if (!s->in_parts) sort(s);
+    s->loaded = true;
     return 0;
 }
+
+/* ---- the source ---- */
 
 static bool same_partition(const struct virtual_source *s, const struct value *a, const struct value *b) {
     for (uint32_t i = 0; i < s->spec.plan->table->n_partition_key; i++)
@@ -68,42 +196,21 @@ static bool same_partition(const struct virtual_source *s, const struct value *a
     return true;
 }
 
-static void reverse_partitions(struct virtual_source *s) {
-    for (size_t from = 0, to; from < s->n; from = to) {
-        for (to = from + 1; to < s->n && same_partition(s, s->rows[from], s->rows[to]);) to++;
-        for (size_t a = from, b = to - 1; a < b; a++, b--) {
-            struct value *x = s->rows[a];
-            s->rows[a] = s->rows[b];
-            s->rows[b] = x;
-        }
-    }
-}
-
-static int load(struct virtual_source *s) {
-    struct cql_request *r = s->spec.r;
-    const struct schema_table *t = s->spec.plan->table;
-    if (t->virt->blocks && !r->blocking) return READ_INCOMPLETE;
-    struct virtual_context ctx = db_virtual_context(r);
-    ctx.key = s->key;
-    if (t->virt->yield(&ctx, t, take_row, s)) return READ_FAILED;
-    if (s->spec.plan->reversed) reverse_partitions(s);
-    s->loaded = true;
-    return 0;
-}
-
 static enum read_pull next(struct read_op *op, struct read_row *out) {
     struct virtual_source *s = (struct virtual_source *)op;
-    int rc = s->loaded ? 0 : load(s);
-    if (rc) return (enum read_pull)rc;
-    for (; s->at < s->n; s->at++) {
-        struct value *row = s->rows[s->at];
-        if (s->at == 0 || !same_partition(s, row, s->rows[s->at - 1])) {
+    while (!s->loaded || s->at < s->n || s->more) {
+        int rc = s->loaded && s->at < s->n ? 0 : load(s);
+        if (rc) return (enum read_pull)rc;
+        if (s->at == s->n) continue;
+        struct value *row = s->rows[s->at].values;
+        const struct value *before = s->at ? s->rows[s->at - 1].values : s->behind;
+        if (!before || !same_partition(s, row, before)) {
             s->base.given = 0;
             s->base.skip_partition = false;
         }
+        s->at++;
         if (s->base.skip_partition || s->base.given >= s->base.partition_limit) continue;
         s->view.values = row;
-        s->at++;
         *out = (struct read_row){.values = row, .view = &s->view, .out = select_result(s->spec.plan, row)};
         return READ_ROW;
     }
@@ -112,11 +219,25 @@ static enum read_pull next(struct read_op *op, struct read_row *out) {
 }
 
 static struct read_source *open(const struct read_spec *spec, void *keys) {
+    const struct schema_table *t = spec->plan->table;
+    const struct paging_state *resume = spec->resume;
     struct virtual_source *s = ARENA_NEW(spec->r->arena, struct virtual_source);
     if (!s) return err_nomem(spec->r->err), NULL;
     s->base = (struct read_source){.op = {next}, .path = &path_virtual, .partition_limit = spec->partition_limit};
     s->spec = *spec;
     s->key = keys;
+    s->n_key = t->n_partition_key + t->n_clustering;
+    s->in_parts = t->virt->ordered && !spec->plan->reversed;
+    s->behind_room = ARENA_ARRAY(spec->r->arena, s->n_key, struct value);
+    if (!s->behind_room) return err_nomem(spec->r->err), NULL;
+    kept_key_init(&s->partition);
+    kept_key_init(&s->clustering);
+    if (resume) {
+        s->base.given = resume->given;
+        s->partition.is = resume->key; /* lives as long as the request */
+        s->clustering.is = resume->ck;
+        if (!begin_behind(s)) return (void)paging_refuse(spec->r->err), NULL;
+    }
     arena_init_in(&s->arena, spec->r->arena->share, ROWS_CHUNK, ROWS_MAX);
     return row_view_init(&s->view, spec->plan->layout, spec->r->arena, spec->r->err) ? NULL : &s->base;
 }
@@ -125,10 +246,17 @@ static void begin_part(struct read_source *s) { (void)s; }
 
 static void unread(struct read_source *source) { ((struct virtual_source *)source)->at--; }
 
-static void place(const struct read_source *s, struct paging_state *out) { (void)s, (void)out; }
+static void place(const struct read_source *source, struct paging_state *out) {
+    const struct virtual_source *s = (const struct virtual_source *)source;
+    out->given = s->base.given;
+    out->key = s->at ? s->rows[s->at - 1].partition : s->partition.is;
+    out->ck = s->at ? s->rows[s->at - 1].clustering : s->clustering.is;
+}
 
 static void close_source(struct read_source *source) {
     struct virtual_source *s = (struct virtual_source *)source;
+    kept_key_fini(&s->partition);
+    kept_key_fini(&s->clustering);
     arena_fini(&s->arena);
     free(s->rows);
 }

@@ -110,7 +110,6 @@ static struct read_op *add_order(struct select_run *run, struct read_op *below, 
 
 static void add_page(struct select_run *run, struct read_op *below, const struct read_spec *spec) {
     struct result_page *page = &run->page;
-    const struct paging_state *resume = spec->resume;
     result_page_init(page, below, run->source);
     page->group = run->grouped ? &run->group : NULL;
     page->has_limit = spec->limit != UINT64_MAX;
@@ -119,8 +118,6 @@ static void add_page(struct select_run *run, struct read_op *below, const struct
     page->reads_on = spec->count_read_rows;
     page->whole = run->ordered && !spec->as_keyspaces;
     if (!spec->count_read_rows && !run->ordered && !run->source->single) page->rows_left = spec->page_rows;
-    page->counts_rows = spec->plan->table->virt != NULL;
-    if (page->counts_rows && resume) page->skip = page->given = resume->partition;
 }
 
 static int build(struct select_run *run, const struct access_path *path, const struct read_spec *spec, void *keys) {

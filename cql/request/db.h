@@ -12,7 +12,7 @@ struct cql_db {
     struct prepared_cache *prepared;
     struct table_sizes *sizes;
     /* Lists them for system.prepared_statements (system_schema/virtual.h). */
-    int (*each_prepared)(void *prepared, virtual_prepared_fn take, void *arg);
+    int (*each_prepared)(void *prepared, const uint8_t *after, virtual_prepared_fn take, void *arg);
 };
 
 /* What the functions of system tables may look at, for one request. */

@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "base/clock.h"
 #include "cql/syntax/ast.h"
 #include "engine/engine.h"
@@ -72,7 +74,7 @@ struct result_meta {
     const struct result_column *columns;
     uint8_t id[16]; /* of what is prepared: result_metadata_id of v5, a hash of names and types */
     bool always;    /* goes with the rows even if the client asked to leave it out */
-    bool renewed;   /* the same before v5: a client may know another one of the same statement */
+    atomic_bool renewed; /* the same before v5: a client may know another one of the same statement */
 };
 
 /* Takes the rows of a SELECT (and of LWT, DESCRIBE). Provided by the caller; all calls come before cql_run returns. */

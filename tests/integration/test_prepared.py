@@ -1,7 +1,12 @@
 """Prepared statements of several sessions while tables change: drivers follow, on every protocol version, across pages."""
+import io
+
 import pytest
 from cassandra import InvalidRequest
+from cassandra.protocol import ExecuteMessage, ResultMessage
 from cassandra.query import BatchStatement
+
+from tally_server import eventually
 
 VERSIONS = [4, 5]
 
@@ -111,3 +116,56 @@ def test_a_batch_of_prepared_statements_follows_too(sessions, version):
         batch.add(insert, (1, i, i))
     b.execute(batch)
     assert list(a.execute(f"SELECT c, v FROM prep.{name}")) == [(0, 0), (1, 1), (2, 2)]
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """Executes on v4 and asks to leave columns out, as other drivers do; whether they came all the same."""
+    seen, receive, write = [], ResultMessage.recv_results_metadata, ExecuteMessage._write_query_params
+
+    def recv(self, f, user_type_map):
+        receive(self, f, user_type_map)
+        seen.append(self.column_metadata is not None)
+
+    def write_skipping(self, f, protocol_version):
+        params = io.BytesIO()
+        write(self, params, protocol_version)
+        consistency, flags, rest = params.getvalue()[:2], params.getvalue()[2], params.getvalue()[3:]
+        f.write(consistency + bytes([flags | 0x02]) + rest)
+
+    monkeypatch.setattr(ResultMessage, "recv_results_metadata", recv)
+    monkeypatch.setattr(ExecuteMessage, "_write_query_params", write_skipping)
+
+    def look(session, prepared):
+        del seen[:]
+        session.execute(prepared)
+        return seen == [True]
+
+    return look
+
+
+def test_rows_of_a_table_that_is_made_anew_as_it_was_come_without_columns(sessions, described):
+    """Test suites do that all the time: a server that lives long must not send columns with every result of v4."""
+    (session,) = sessions(4, 1)
+    for i in range(30):
+        make_table(session, "anew", rows=1)
+        prepared = session.prepare("SELECT * FROM prep.anew WHERE p = 1")
+        assert not described(session, prepared), i
+
+
+def test_rows_come_with_their_columns_until_who_may_know_others_has_gone(sessions, described, cassandra_server):
+    with cassandra_server.cluster(protocol_version=4) as old:
+        a = old.connect()
+        make_table(a, "altered", rows=1)
+        text = "SELECT * FROM prep.altered WHERE p = 1"
+        known = a.prepare(text)
+        assert not described(a, known)
+        a.execute("ALTER TABLE prep.altered ADD w int")
+        (b,) = sessions(4, 1)
+        fresh = b.prepare(text)
+        assert described(a, known) and a.execute(known).one() == (1, 0, 0, None)
+        assert described(b, fresh)  # who of them asks is not known
+        other = b.prepare("SELECT v FROM prep.altered WHERE p = 1")
+        assert not described(b, other)  # nobody knows anything else of this one
+    eventually(lambda: not described(b, fresh))
+    assert b.execute(fresh).one() == (1, 0, 0, None)

@@ -1,7 +1,11 @@
 /* Prepared statements under changes of the schema: forgotten when their columns change or their table goes, kept otherwise. */
 #include "tests/unit/cql/harness.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/fault.h"
+#include "cql/known_meta.h"
 
 static bool is_known(struct harness *h, const uint8_t *id, uint32_t n_values, const struct value *values) {
     enum cql_outcome outcome = harness_execute(h, id, n_values, values);
@@ -25,6 +29,8 @@ static void test_statements_are_forgotten_when_columns_are_added(void **state) {
     struct harness h;
     uint8_t all[16], one[16], update[16], other[16], again[16];
     open_with_table(&h, MODE_CASSANDRA);
+    struct cql_client client;
+    cql_client_open(h.db, &client);
     harness_prepare(&h, "SELECT * FROM ks.t", all);
     harness_prepare(&h, "SELECT v FROM ks.t", one);
     harness_prepare(&h, "UPDATE ks.t SET v = 5 WHERE p = 1", update);
@@ -41,7 +47,70 @@ static void test_statements_are_forgotten_when_columns_are_added(void **state) {
     assert_true(is_known(&h, all, 0, NULL));
     assert_int_equal(h.meta->n, 3);
     assert_true(h.meta->renewed); /* some client may know the two columns */
+    cql_client_close(h.db, &client);
+    assert_true(is_known(&h, all, 0, NULL));
+    assert_false(h.meta->renewed);
     harness_close(&h);
+}
+
+static bool differs(const struct known_meta *k, uint32_t id, uint32_t meta) {
+    uint8_t i[16] = {0}, m[16] = {0};
+    store_u32(i, id), store_u32(m, meta);
+    return known_meta_differs(k, i, m);
+}
+
+static void note(struct known_meta *k, uint32_t id, uint32_t meta) {
+    uint8_t i[16] = {0}, m[16] = {0};
+    store_u32(i, id), store_u32(m, meta);
+    known_meta_note(k, i, m);
+}
+
+static void test_what_clients_know_is_noted_until_the_last_of_them_has_gone(void **state) {
+    (void)state;
+    struct known_meta *k = calloc(1, sizeof(*k));
+    struct cql_client first, second, third;
+    note(k, 1, 10);
+    assert_false(differs(k, 1, 11)); /* nobody was there */
+    known_meta_open(k, &first);
+    note(k, 1, 10);
+    known_meta_open(k, &second);
+    note(k, 2, 20);
+    known_meta_open(k, &third);
+    assert_true(differs(k, 1, 11) && differs(k, 2, 21));
+    assert_false(differs(k, 1, 10) || differs(k, 3, 30));
+    assert_false(known_meta_close(k, &third));
+    assert_true(known_meta_close(k, &first)); /* the second connection came after the first change */
+    assert_false(differs(k, 1, 11));
+    assert_true(differs(k, 2, 21));
+    note(k, 2, 20);
+    assert_int_equal(k->n, 1);
+    assert_true(known_meta_close(k, &second));
+    assert_false(differs(k, 2, 21));
+    known_meta_fini(k);
+    free(k);
+}
+
+/* Behind the bound columns go with rows of everything: an old client beside many changes misreads nothing. */
+static void test_a_note_that_gives_way_counts_for_all_statements(void **state) {
+    (void)state;
+    struct known_meta *k = calloc(1, sizeof(*k));
+    struct cql_client old, young;
+    known_meta_open(k, &old);
+    for (uint32_t i = 0; i < KNOWN_META_MAX; i++) note(k, i, 1);
+    assert_false(differs(k, KNOWN_META_MAX, 1));
+    note(k, KNOWN_META_MAX, 1);
+    assert_int_equal(k->n, KNOWN_META_MAX);
+    assert_true(differs(k, 0, 1) && differs(k, KNOWN_META_MAX + 1, 1));
+    known_meta_open(k, &young);
+    assert_true(known_meta_close(k, &old));
+    assert_false(differs(k, 0, 2) || k->n);
+    fault_arm(FAULT_ALLOC, 1);
+    note(k, 5, 1);
+    assert_true(differs(k, 6, 1)); /* nor does it without memory for a note */
+    assert_true(known_meta_close(k, &young));
+    assert_false(differs(k, 6, 1));
+    known_meta_fini(k);
+    free(k);
 }
 
 static void test_statements_are_forgotten_when_their_table_goes_though_nobody_executes_them(void **state) {
@@ -175,6 +244,8 @@ int main(void) {
         cmocka_unit_test(test_statements_outlive_what_leaves_their_columns_alone),
         cmocka_unit_test(test_what_is_prepared_has_an_id_of_its_columns),
         cmocka_unit_test(test_statements_of_a_batch_are_of_one_version_of_their_table),
+        cmocka_unit_test(test_what_clients_know_is_noted_until_the_last_of_them_has_gone),
+        cmocka_unit_test(test_a_note_that_gives_way_counts_for_all_statements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

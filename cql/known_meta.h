@@ -1,0 +1,39 @@
+/* Result columns that clients may know of prepared statements whose columns are others now.
+ *
+ * Before v5 an EXECUTE does not say which columns its client knows. Rows that are asked for without
+ * their columns would be misread by a client that prepared the statement before a table changed,
+ * once another client has prepared it again. So rows of a statement carry their columns as long as
+ * other columns are noted under its id.
+ *
+ * Life of a note: a change of the schema makes it, with the columns that the statement had; it is
+ * dropped when the last connection that was open at the change has closed. Drivers prepare anew what
+ * they go on with after a loss of all their connections, as after a restart of the server.
+ *
+ * There are at most KNOWN_META_MAX notes. Then the oldest gives way, and rows of statements that are
+ * prepared from then on carry their columns as long as a connection from before that note's change is
+ * open. No request is refused; its answer is larger.
+ *
+ * Not thread-safe: the cache of prepared statements calls it under its lock.
+ */
+#pragma once
+
+#include "cql/cql.h"
+
+enum { KNOWN_META_MAX = 16384, KNOWN_META_BUCKETS = 4096 };
+
+struct known_meta {
+    struct known_meta_note *buckets[KNOWN_META_BUCKETS], *oldest, *newest;
+    struct cql_client *first, *last; /* connections, by age */
+    size_t n;
+    uint64_t changes; /* so far */
+    uint64_t lost;    /* the newest change whose note gave way; 0: none that matters */
+};
+
+void known_meta_fini(struct known_meta *k);
+/* A change of the schema: the statement had these columns until now. Both: 16 bytes. */
+void known_meta_note(struct known_meta *k, const uint8_t *id, const uint8_t *meta);
+/* Whether a client may know other columns of the statement than these. */
+bool known_meta_differs(const struct known_meta *k, const uint8_t *id, const uint8_t *meta);
+void known_meta_open(struct known_meta *k, struct cql_client *c);
+/* Whether notes were dropped, so that known_meta_differs may have other answers. */
+bool known_meta_close(struct known_meta *k, struct cql_client *c);
