@@ -49,7 +49,7 @@ class Api:
 
     def post(self, body, headers, path="/"):
         """(status, error type or None, answer)"""
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         c.request("POST", path, body, headers)
         r = c.getresponse()
         answer = r.read()

@@ -13,8 +13,8 @@ class Shell:
     def __init__(self, program, server, home, *arguments):
         env = {**os.environ, "HOME": str(home), "TERM": "xterm", "LC_ALL": "C.UTF-8", "PAGER": "cat", "AWS_EC2_METADATA_DISABLED": "true"}
         env.pop("PYTHONPATH", None)
-        self.child = pexpect.spawn(str(program), [server.host, str(server.port), "--connect-timeout=20", "--request-timeout=60", *arguments],
-                                   env=env, cwd=str(home), encoding="utf-8", timeout=60, dimensions=(50, 250))
+        self.child = pexpect.spawn(str(program), [server.host, str(server.port), "--connect-timeout=300", "--request-timeout=300", *arguments],
+                                   env=env, cwd=str(home), encoding="utf-8", timeout=300, dimensions=(50, 250))
         self.greeting = self.read()
 
     def read(self, until=PROMPT):
@@ -33,7 +33,7 @@ class Shell:
         out = ""
         try:
             while True:
-                out += self.child.read_nonblocking(4096, timeout=1)
+                out += self.child.read_nonblocking(4096, timeout=2)
         except pexpect.TIMEOUT:
             return COLOURS.sub("", out)
 

@@ -186,12 +186,12 @@ class Conversation:
         return json.loads(line)
 
     def said_of_errors(self):
-        self.reader.join(timeout=10)
+        self.reader.join(timeout=300)
         return "".join(self.errors)[-3000:]
 
     def end(self):
         """It has nothing more to say, and ends well."""
-        rest, _ = self.process.communicate(timeout=120)
+        rest, _ = self.process.communicate(timeout=300)
         assert (self.process.returncode, rest) == (0, ""), rest + self.said_of_errors()
 
 

@@ -210,7 +210,7 @@ def innocent(api):
 
 def trickle(api, first, piece):
     """Sends a piece every tenth of a second until the server has had enough of it; what the server said."""
-    with socket.create_connection(("127.0.0.1", api.port), timeout=30) as s:
+    with socket.create_connection(("127.0.0.1", api.port), timeout=300) as s:
         s.sendall(first)
         s.settimeout(0.1)
         deadline = time.monotonic() + 60
@@ -238,7 +238,7 @@ def test_who_sends_slowly_is_sent_off_and_others_are_answered(bounded, first, pi
 
 
 def test_a_header_that_is_too_large(bounded):
-    with socket.create_connection(("127.0.0.1", bounded.port), timeout=30) as s:
+    with socket.create_connection(("127.0.0.1", bounded.port), timeout=300) as s:
         try:
             s.sendall(b"POST / HTTP/1.1\r\n" + HEADERS + b"X-Large: " + b"x" * (1 << 20) + b"\r\n\r\n{}")
             answer = s.recv(4096)
@@ -259,7 +259,7 @@ def read_answer(stream):
 
 def test_requests_one_behind_the_other_are_answered_in_order(bounded):
     bodies = [b'{"maxResults": 1}', b"{", b'{"maxResults": 2}']
-    with socket.create_connection(("127.0.0.1", bounded.port), timeout=30) as s:
+    with socket.create_connection(("127.0.0.1", bounded.port), timeout=300) as s:
         s.sendall(b"".join(b"POST / HTTP/1.1\r\n" + HEADERS + b"Content-Length: %d\r\n\r\n" % len(b) + b for b in bodies))
         answers = [read_answer(stream) for stream in [s.makefile("rb")] * len(bodies)]
     assert [a[0] for a in answers] == [200, 400, 200]
@@ -273,7 +273,7 @@ def test_a_long_pipeline_keeps_nobody_waiting(bounded):
     def guilty():
         while not stop.is_set():
             try:
-                with socket.create_connection(("127.0.0.1", bounded.port), timeout=10) as s:
+                with socket.create_connection(("127.0.0.1", bounded.port), timeout=300) as s:
                     s.settimeout(0.2)
                     while not stop.is_set():
                         s.sendall(one * 200)  # and reads nothing

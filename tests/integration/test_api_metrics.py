@@ -300,7 +300,7 @@ def test_statistics_that_cannot_be_had(metered, client, asked, error, text):
 def test_the_aws_cli(metered, aws):
     def run(*words):
         done = subprocess.run([aws, "cloudwatch", *words, "--endpoint-url", metered.api.url, "--region", REGION, "--output", "json"], capture_output=True, text=True,
-                              timeout=120, check=False, env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
+                              timeout=300, check=False, env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
         return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
     now = metered.now()

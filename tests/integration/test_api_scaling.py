@@ -168,7 +168,7 @@ def test_a_table_that_is_being_changed_is_a_concurrent_update(tables):
 def test_the_aws_cli(tables, aws):
     def run(*words):
         done = subprocess.run([aws, "application-autoscaling", *words, "--service-namespace", "cassandra", "--endpoint-url", tables.api.url, "--region", REGION,
-                               "--output", "json"], capture_output=True, text=True, timeout=120, check=False,
+                               "--output", "json"], capture_output=True, text=True, timeout=300, check=False,
                               env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -15,7 +15,7 @@ from tally_server import TALLY, Server, create_keyspace, create_table, eventuall
 
 
 def tally(*args, code=0):
-    done = subprocess.run([str(TALLY), *map(str, args)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(TALLY), *map(str, args)], capture_output=True, text=True, timeout=300)
     assert done.returncode == code, f"tally {args} ended with {done.returncode}: {done.stdout}{done.stderr}"
     return done
 
@@ -245,7 +245,7 @@ def test_a_backup_that_kill9_cuts_off_is_not_there_and_those_before_and_after_it
         time.sleep(0.01 + 0.02 * turn)
         if kill:
             kill()
-            done = running.wait(timeout=60) == 0
+            done = running.wait(timeout=300) == 0
             server.start()
         else:  # the server goes on with what it was asked for
             running.kill()

@@ -27,7 +27,7 @@ def ports(tmp_path_factory):
 
 def ask(port, method, path, headers, body=None, host=None):
     """(status, error type or None, body). host: another Host than the address that is connected to; "" is none."""
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     c.putrequest(method, path, skip_host=host is not None)
     for name, value in {**({"Host": host} if host else {}),
                         **({"Content-Length": str(len(body))} if body is not None else {}), **headers}.items():
@@ -101,7 +101,7 @@ def test_own_names_are_answered(ports, host):
 
 
 def test_a_probe_of_http_1_0_has_no_host(ports):
-    connection = http.client.HTTPConnection("127.0.0.1", ports.admin, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", ports.admin, timeout=300)
     connection._http_vsn, connection._http_vsn_str = 10, "HTTP/1.0"
     connection.putrequest("GET", "/ready", skip_host=True)
     connection.endheaders()
@@ -111,7 +111,7 @@ def test_a_probe_of_http_1_0_has_no_host(ports):
 @pytest.mark.parametrize("names", ["tally:9180", "http://tally", "a,,b", "*"])
 def test_hosts_have_a_form(names):
     done = subprocess.run([str(TALLYD), "--check-config", "--http-hosts", names], capture_output=True, text=True,
-                          timeout=30)
+                          timeout=300)
     assert done.returncode == 2 and "--http-hosts" in done.stderr
 
 

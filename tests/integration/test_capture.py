@@ -14,7 +14,7 @@ TALLY = TALLYD.parent / "tally"
 
 def tally(*args, code=0):
     """What it prints; its exit code must be this."""
-    run = subprocess.run([str(TALLY), *(str(a) for a in args)], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([str(TALLY), *(str(a) for a in args)], capture_output=True, text=True, timeout=300)
     assert run.returncode == code, (run.returncode, run.stdout[-3000:], run.stderr[-3000:])
     return run.stdout if code == 0 or run.stdout else run.stderr
 

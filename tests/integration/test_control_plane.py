@@ -183,7 +183,7 @@ def test_a_disk_that_fails_is_an_error_of_the_server(tmp_path):
                 return c.create_keyspace(keyspaceName="more")["resourceArn"]
             except c.exceptions.InternalServerException:
                 return None
-        eventually(is_made, 60)
+        eventually(is_made)
 
 
 def test_a_keyspace_is_there_when_it_can_be_used(tmp_path):
@@ -476,7 +476,7 @@ def test_https_beside_http(tmp_path):
 def test_the_aws_cli(api, aws):
     def run(*words):
         done = subprocess.run([aws, "keyspaces", *words, "--endpoint-url", api.url, "--region", REGION, "--output", "json"], capture_output=True, text=True,
-                              timeout=120, check=False, env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
+                              timeout=300, check=False, env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
         return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
     assert run("create-keyspace", "--keyspace-name", "cli")[1]["resourceArn"].endswith(":/keyspace/cli/")
@@ -507,7 +507,7 @@ def test_the_documentation_runs_as_it_stands(tmp_path, aws):
         if language:
             exec(block, names)  # pylint: disable=exec-used
         else:
-            done = subprocess.run(["bash", "-ec", block], capture_output=True, text=True, timeout=120, check=False,
+            done = subprocess.run(["bash", "-ec", block], capture_output=True, text=True, timeout=300, check=False,
                                   env={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "PATH": f"{Path(aws).parent}:/usr/bin:/bin", "HOME": "/nonexistent"})
             assert done.returncode == 0 and "mytable" in done.stdout, (block, done.stdout, done.stderr)
     assert ran == 5
@@ -545,7 +545,7 @@ def test_the_terraform_block_is_terraform(tmp_path):
     blocks = re.findall(r"^```hcl\n(.*?)^```", (ROOT / "docs/control_plane.md").read_text(), re.M | re.S)
     assert blocks
     (tmp_path / "main.tf").write_text("\n".join(blocks))
-    done = subprocess.run(["terraform", "fmt", "-check", "-diff", tmp_path / "main.tf"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["terraform", "fmt", "-check", "-diff", tmp_path / "main.tf"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -255,7 +255,7 @@ def test_consistency_and_json(shell):
 def test_one_command_from_the_command_line(cqlsh, cassandra_server, tmp_path):
     def run(statement):
         return subprocess.run([cqlsh, cassandra_server.host, str(cassandra_server.port), "-e", statement],
-                              env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60)
+                              env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=300)
     good = run("SELECT key FROM system.local")
     assert good.returncode == 0 and "local" in good.stdout
     assert run("SELECT nosuch FROM system.local").returncode == 2

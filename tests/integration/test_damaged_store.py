@@ -61,7 +61,7 @@ def refused(server, *words):
     before = {p: p.read_bytes() for p in sorted((server.folder / "data").rglob("*")) if p.is_file() and not p.name.startswith("LOG")}
     with pytest.raises(AssertionError, match="did not become ready"):
         server.start()
-    assert server.process.wait(timeout=30) == 1, server.log_tail()
+    assert server.process.wait(timeout=300) == 1, server.log_tail()
     said = server.log_tail()
     for word in words:
         assert str(word) in said, said

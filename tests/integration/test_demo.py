@@ -7,7 +7,7 @@ from tally_server import ROOT, TALLYD
 
 
 def test_the_demo_prints_what_its_page_shows():
-    demo = subprocess.run([sys.executable, ROOT / "tools" / "demo" / "demo.py", TALLYD], capture_output=True, text=True, timeout=120, check=False)
+    demo = subprocess.run([sys.executable, ROOT / "tools" / "demo" / "demo.py", TALLYD], capture_output=True, text=True, timeout=300, check=False)
     assert demo.returncode == 0, demo.stderr
     shown = re.search(r"```\n(mykeyspace\.mytable: CREATING.*?)```", (ROOT / "docs/metering.md").read_text(), re.S)[1]
     printed = re.sub(r"retry in \d+ ms", "retry in 3000 ms", demo.stdout)

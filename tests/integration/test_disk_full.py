@@ -187,7 +187,7 @@ def until_written(server, seconds=40):
 
 def ready(server):
     try:
-        with urllib.request.urlopen(f"http://{server.admin}/ready", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{server.admin}/ready", timeout=300) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as e:
         return e.code, e.read().decode()

@@ -315,7 +315,7 @@ def test_a_closed_connection_is_opened_again(faulty, moment, delay):
             return (session.execute("SELECT * FROM k.t WHERE p = 1").one() is not None,)
         except NoHostAvailable:  # not connected again yet
             return None
-    eventually(lambda: there() is not None, 30)
+    eventually(lambda: there() is not None)
     assert there() == (moment == "after",)
     assert server.alive()
 
@@ -348,7 +348,7 @@ def test_after_a_protocol_error_the_driver_connects_anew(faulty):
             return session.execute(once("INSERT INTO k.t (p, v) VALUES (1, 'x')")) is not None
         except NoHostAvailable:  # not connected again yet
             return False
-    eventually(writes, 30)
+    eventually(writes)
 
 
 def test_faults_that_make_no_sense_are_refused_and_change_nothing(faults_server):

@@ -764,7 +764,7 @@ def test_slow_but_steady_reader_is_held_what_it_has_not_read_not_all_it_was_ever
 
 
 def http_get(port, path):
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as s:
         s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = b""
         while part := s.recv(1 << 16):

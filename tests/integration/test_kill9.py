@@ -65,7 +65,7 @@ def test_every_acknowledged_write_survives_kill9(new_server, threads, durability
     for number in range(ROUNDS):
         writers = Writers(server, first_id=number * 1_000_000)
         time.sleep(random.uniform(0.5, 1.5))
-        eventually(lambda: len(writers.acknowledged) > 50, 60)
+        eventually(lambda: len(writers.acknowledged) > 50)
         server.kill9()
         acknowledged = writers.finish()
         assert len(acknowledged) > 50, f"round {number}: only {len(acknowledged)} writes were acknowledged"
@@ -195,7 +195,7 @@ def test_logged_batch_over_partitions_and_tables_is_whole_or_nothing_after_kill9
             w.start()
         before = len(acknowledged)
         time.sleep(0.6 + random.random() / 5)
-        eventually(lambda: len(acknowledged) > before + 20, 60)
+        eventually(lambda: len(acknowledged) > before + 20)
         server.kill9()
         stop.set()
         for w in writers:
@@ -224,7 +224,7 @@ def test_a_server_at_rest_leaves_little_to_read_again(new_server):
     def logged():
         return sum(f.stat().st_size for f in (server.folder / "data" / "rows").glob("*.log"))
     assert logged() > rows * len(value) // 2
-    eventually(lambda: logged() < 100_000, 60)
+    eventually(lambda: logged() < 100_000)
     server.kill9()
     server.start()
     assert set(read_all(server)) == set(range(rows))

@@ -55,9 +55,9 @@ class History:
 
 
 def connect(server):
-    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=20,
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=300,
                                retry_policy=FallthroughRetryPolicy())
-    return server.cluster(execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=20)
+    return server.cluster(execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=300)
 
 
 class Client(threading.Thread):
@@ -116,7 +116,7 @@ def run_clients(server, history, seed, seconds, kill):
         for c in clients:
             c.start()
         time.sleep(seconds)
-        eventually(lambda: len(history.operations) > before + 80 and len(applied(history.operations[before:])) > 6, 60)
+        eventually(lambda: len(history.operations) > before + 80 and len(applied(history.operations[before:])) > 6)
         if kill:
             server.kill9()
         stop.set()

@@ -20,7 +20,7 @@ def test_too_low_a_limit_is_refused_with_words(tmp_path, mb):
     server = Server(tmp_path, binary=limited(tmp_path, mb))
     with pytest.raises(AssertionError, match="did not become ready"):
         server.start()
-    assert server.process.wait(timeout=30) in (1, 2, 127), server.log_tail()
+    assert server.process.wait(timeout=300) in (1, 2, 127), server.log_tail()
     if mb > 100:  # below, not even the libraries can be loaded
         assert "ulimit -v" in server.log_tail(), server.log_tail()
 

@@ -421,7 +421,7 @@ def run(server, seed, steps, model=cql_model.Table, as_=Run):
         r.close()
     server.stop()
     command = [TALLY, "verify", "--data-dir", server.folder / "data"]
-    looked = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    looked = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert looked.returncode == 0, looked.stdout
 
 

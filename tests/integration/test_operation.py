@@ -15,7 +15,7 @@ from tally_server import ROOT, TALLYD, Server, create_keyspace, create_table, ev
 
 
 def run(*flags, **env):
-    return subprocess.run([str(TALLYD), *map(str, flags)], capture_output=True, text=True, timeout=30, env={**os.environ, **env})
+    return subprocess.run([str(TALLYD), *map(str, flags)], capture_output=True, text=True, timeout=300, env={**os.environ, **env})
 
 
 def test_settings_are_checked_without_a_start(tmp_path):
@@ -52,8 +52,8 @@ def test_systemd_is_told_when_the_server_is_ready_and_when_it_stops(tmp_path, mo
 
 def test_it_installs_what_it_needs(tmp_path):
     preset = TALLYD.parents[1]
-    subprocess.run(["cmake", "--install", str(preset), "--prefix", str(tmp_path / "usr")], check=True, capture_output=True, timeout=60)
-    version = subprocess.run([tmp_path / "usr/bin/tallyd", "--version"], capture_output=True, text=True, timeout=30).stdout
+    subprocess.run(["cmake", "--install", str(preset), "--prefix", str(tmp_path / "usr")], check=True, capture_output=True, timeout=300)
+    version = subprocess.run([tmp_path / "usr/bin/tallyd", "--version"], capture_output=True, text=True, timeout=300).stdout
     assert version == run("--version").stdout and version.startswith("tallyd 0.")
     assert (tmp_path / "usr/bin/tally").exists()
     unit = (tmp_path / "usr/lib/systemd/system/tallyd.service").read_text()
@@ -110,7 +110,7 @@ def test_sighup_takes_what_can_change_and_names_what_cannot(new_server, tmp_path
         def told():
             session.execute(f"INSERT INTO k.t (p, v) VALUES (2, '{'a secret' * 100000}')")  # read, sized and written: sooner or later that takes a millisecond
             return "slow: " in s.log.read_text()
-        eventually(told, 60)
+        eventually(told)
         assert re.search(r'level=warn room=native_protocol text="slow: [0-9.]+ ms, 0 read units, 782 write units, 0 static write units, answered, role anonymous, '
                          r'from 127.0.0.1: INSERT INTO k.t', s.log.read_text())
         assert "a secret" not in s.log.read_text()
@@ -150,7 +150,7 @@ def test_the_admin_port_says_that_it_lives_and_what_it_is(new_server):
     s = new_server("--admin-port", str(free_port()))
 
     def get(path):
-        with urllib.request.urlopen(f"http://{s.admin}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{s.admin}{path}", timeout=300) as answer:
             return answer.status, answer.read().decode()
     assert get("/live") == (200, "live\n")
     status, text = get("/version")

@@ -46,7 +46,7 @@ def test_the_dashboard_shows_metrics_that_there_are(new_server):
     shown = set(re.findall(r"tally_[a-z_]+", " ".join(t["expr"] for p in json.loads((PACKAGE / "dashboard.json").read_text())["panels"] for t in p["targets"])))
     assert len(shown) > 15
     s = new_server("--admin-port", "19187")
-    with urllib.request.urlopen(f"http://{s.admin}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{s.admin}/metrics", timeout=300) as answer:
         there = set(re.findall(r"^# TYPE (\S+)", answer.read().decode(), re.M))
     assert shown <= there, shown - there
 
@@ -79,7 +79,7 @@ def test_the_python_snippet_starts_a_server(tmp_path):
     snippet, use = blocks("python")
     program = tmp_path / "snippet.py"
     program.write_text(snippet.replace('program="tallyd"', f'program="{TALLYD}"') + "\n" + use)
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "Test Cluster\n"), done.stderr
 
 
@@ -88,5 +88,5 @@ def test_the_java_snippet_starts_a_server(tmp_path):
         pytest.skip("not run: no java on this machine")
     (snippet,) = blocks("java")
     (tmp_path / "TallyServer.java").write_text(snippet)
-    done = subprocess.run(["java", "TallyServer.java", str(TALLYD)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["java", "TallyServer.java", str(TALLYD)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and re.search(r"^listens on .*127\.0\.0\.1:\d+$", done.stdout, re.M), done.stdout + done.stderr

@@ -92,7 +92,7 @@ def test_negotiates_a_version_by_itself(new_server, mode, flags, version):
 def test_a_version_that_is_not_offered_is_refused_in_the_words_of_one_that_does_not_exist(new_server):
     server = new_server()
     for version, flags in ((5, 0), (6, 0x10)):
-        with socket.create_connection((server.host, server.port), timeout=30) as c:
+        with socket.create_connection((server.host, server.port), timeout=300) as c:
             c.sendall(bytes([version, flags, 0, 1, 5, 0, 0, 0, 0]))
             answer = b"".join(iter(lambda: c.recv(4096), b""))  # pylint: disable=cell-var-from-loop
         assert answer[0] == 0x84 and answer[4] == 0

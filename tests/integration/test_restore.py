@@ -79,7 +79,7 @@ def test_a_table_is_restored_to_each_of_several_seconds_while_writes_go_on(sessi
             moments.append(now())
         for n, moment in enumerate(moments):
             assert restore(session, f"at{n}", "t", moment)[0] in ("RESTORING", "ACTIVE")
-        eventually(lambda: len(acknowledged) > 100, 60)
+        eventually(lambda: len(acknowledged) > 100)
     finally:
         stop = True
         writer.join()

@@ -46,7 +46,7 @@ def outcome(session, statement, page=5000):
 
 
 def figures(server):
-    with urllib.request.urlopen(f"http://{server.admin}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{server.admin}/metrics", timeout=300) as answer:
         lines = answer.read().decode().splitlines()
     return {name: float(value) for name, value in (line.split() for line in lines if line.startswith(("tally_engine_row_cache", "tally_engine_slice_cache")))}
 

@@ -106,5 +106,5 @@ region_name = us-west-2
 def test_cqlsh_expansion_signs_in(server, expansion, tmp_path):
     (tmp_path / "cqlshrc").write_text(CQLSHRC)
     run = subprocess.run([expansion, server.host, str(server.port), "--cqlshrc", tmp_path / "cqlshrc", "-e", "SELECT key FROM system.local"],
-                         capture_output=True, text=True, timeout=60, env={**os.environ, "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"})
+                         capture_output=True, text=True, timeout=300, env={**os.environ, "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"})
     assert run.returncode == 0 and "local" in run.stdout, run.stderr

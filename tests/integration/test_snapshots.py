@@ -199,7 +199,7 @@ def test_a_keyspace_goes_back_and_everything_else_stays(session):
         assert [r.type_name for r in session.execute("SELECT type_name FROM system_schema.types WHERE keyspace_name = 'k'")] == ["kind"]
         events = [(r.table_name, r.event) for r in session.execute("SELECT * FROM system_schema_mcs.tables_history WHERE keyspace_name = 'k'")]
         assert sorted(events) == [("counted", "CREATE"), ("many", "CREATE"), ("t", "CREATE")]
-    eventually(lambda: len(written) > 50 or failures, 60)
+    eventually(lambda: len(written) > 50 or failures)
     stop.append(True)
     writer.join()
     assert not failures, failures[:3]

@@ -126,7 +126,7 @@ def test_keyspaces_may_report_another_release(connect):
 
 def session_on(cluster_of, address):
     """A cluster whose only host is this address, which must be closed, and its session."""
-    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([address]), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=30)
+    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([address]), consistency_level=ConsistencyLevel.LOCAL_QUORUM, request_timeout=300)
     cluster = cluster_of(contact=address, schema_metadata_enabled=False, execution_profiles={EXEC_PROFILE_DEFAULT: profile})
     return cluster, cluster.connect()
 

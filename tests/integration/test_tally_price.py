@@ -24,7 +24,7 @@ CREATE TABLE mytable (pk_col1 int, pk_col2 int, ck_col1 int, ck_col2 int, reg_co
 
 
 def tally(*arguments):
-    return subprocess.run([TALLY, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([TALLY, *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 def explain(schema, statement, *flags):

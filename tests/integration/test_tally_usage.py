@@ -17,7 +17,7 @@ INSTALLED = {"man": "share/man/man{section}/{program}.{section}", "bash": "share
 
 
 def run(*command, **options):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60, **options)
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=300, **options)
 
 
 def flags_of(subcommand):
@@ -80,7 +80,7 @@ def test_bash_completes_subcommands_flags_and_values(tmp_path):
 
 
 def test_man_pages_and_completions_are_installed(tmp_path):
-    subprocess.run(["cmake", "--install", str(TALLYD.parents[1]), "--prefix", str(tmp_path)], check=True, capture_output=True, timeout=60)
+    subprocess.run(["cmake", "--install", str(TALLYD.parents[1]), "--prefix", str(tmp_path)], check=True, capture_output=True, timeout=300)
     for program, section in (("tally", 1), ("tallyd", 8)):
         for form, path in INSTALLED.items():
             file = tmp_path / path.format(program=program, section=section)
@@ -97,7 +97,7 @@ def test_man_pages_and_completions_are_installed(tmp_path):
 
 def test_the_version_names_the_commit():
     """The one that is checked out, and the same in both programs; sources without a history name none."""
-    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     commit = asked.stdout.strip() if asked.returncode == 0 else "no commit"
     version = re.search(r"^project\(tally VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
     for program in (TALLY, TALLYD):

@@ -35,9 +35,9 @@ def context_for(cert):
 @pytest.mark.parametrize("version", [3, 4, 5])
 def test_driver_over_tls(tls, version):
     _, host, port, cert = tls
-    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=30)
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=300)
     with Cluster([host], port=port, protocol_version=version, ssl_context=context_for(cert), ssl_options={"server_hostname": "127.0.0.1"},
-                 execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=20) as cluster:
+                 execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=300) as cluster:
         session = cluster.connect()
         create_keyspace(session, "secret")
         create_table(session, "secret", "t", "k int PRIMARY KEY, v text")
@@ -78,7 +78,7 @@ def test_plain_bytes_on_the_tls_port_harm_nobody(tls):
 def test_a_key_without_its_certificate_is_refused(tls, tmp_path):
     server, *_ = tls
     done = subprocess.run([str(server.process.args[0]), "--data-dir", str(tmp_path / "other"), "--port", "0", "--admin-port", "0", "--api-port", "0", "--tls-key",
-                           str(tmp_path / "certificates" / "server-key.pem")], capture_output=True, text=True, timeout=30)
+                           str(tmp_path / "certificates" / "server-key.pem")], capture_output=True, text=True, timeout=300)
     assert done.returncode != 0
     assert "--tls-cert" in done.stderr + done.stdout
 
@@ -100,7 +100,7 @@ def test_without_a_plain_port_the_driver_finds_its_way(new_server, tmp_path):
 @pytest.mark.parametrize("flags, words", [(["--tls-only", "on"], "--tls-only needs TLS"), (["--tls-client-cert", "required"], "--tls-client-cert needs TLS")])
 def test_settings_of_tls_without_tls_are_refused(tls, flags, words):
     server, *_ = tls
-    done = subprocess.run([str(server.binary), "--check-config", *flags], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([str(server.binary), "--check-config", *flags], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and words in done.stderr
 
 
@@ -141,7 +141,7 @@ def test_a_client_certificate_needs_somebody_to_trust(tls):
     server, _, _, ca = tls
     folder = ca.parent
     done = subprocess.run([str(server.binary), "--check-config", "--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem"),
-                           "--tls-client-cert", "required"], capture_output=True, text=True, timeout=30)
+                           "--tls-client-cert", "required"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and "needs --tls-client-ca" in done.stderr
 
 
@@ -159,7 +159,7 @@ def test_a_new_certificate_is_taken_and_open_connections_go_on(tls, tmp_path, to
     either = context_for(ca)
     either.load_verify_locations(cafile=str(other))
     before = serial(host, port, either)
-    with Cluster([host], port=port, ssl_context=context_for(ca), ssl_options={"server_hostname": "127.0.0.1"}, connect_timeout=20) as cluster:
+    with Cluster([host], port=port, ssl_context=context_for(ca), ssl_options={"server_hostname": "127.0.0.1"}, connect_timeout=300) as cluster:
         session = cluster.connect()
         for name in ("server.pem", "server-key.pem"):
             shutil.copy(tmp_path / "other" / name, ca.parent / name)
@@ -202,7 +202,7 @@ def test_the_api_takes_a_new_certificate_and_open_connections_go_on(api_tls, tmp
     either = context_for(ca)
     either.load_verify_locations(cafile=str(other))
     before = serial("127.0.0.1", port, either)
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context_for(ca))
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=300, context=context_for(ca))
     assert api_answers(connection)
     open_one = connection.sock
     replace(ca.parent, tmp_path / "other")
@@ -212,7 +212,7 @@ def test_the_api_takes_a_new_certificate_and_open_connections_go_on(api_tls, tmp
     cql_port = int(server.ready["tls"].rsplit(":", 1)[1])
     assert serial("127.0.0.1", port, context_for(other)) == serial(server.host, cql_port, context_for(other))
     assert api_answers(connection) and connection.sock is open_one
-    assert api_answers(http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context_for(other)))
+    assert api_answers(http.client.HTTPSConnection("127.0.0.1", port, timeout=300, context=context_for(other)))
     connection.close()
 
 
@@ -237,7 +237,7 @@ def test_a_pipe_in_place_of_a_certificate_holds_up_nothing(new_server, tmp_path,
     eventually(lambda: f"cannot read {ca.parent / name}: it is not a regular file" in s.log.read_text())
     s.stop()
     done = subprocess.run([str(s.binary), "--data-dir", str(tmp_path / "other"), *flags, "--tls-client-cert",
-                           "optional", "--tls-client-ca", str(ca)], capture_output=True, text=True, timeout=30)
+                           "optional", "--tls-client-ca", str(ca)], capture_output=True, text=True, timeout=300)
     assert done.returncode != 0 and "it is not a regular file" in done.stderr
 
 

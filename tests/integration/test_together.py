@@ -237,7 +237,7 @@ def told_by_audit(file):
 
 
 def told_by_capture(file):
-    run = subprocess.run([TALLYD.parent / "tally", "capture", "--file", file, "--json"], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([TALLYD.parent / "tally", "capture", "--file", file, "--json"], capture_output=True, text=True, check=True, timeout=300)
     return sum(s["requests"] for s in json.loads(run.stdout)["statements"] if s["statement"].startswith("SELECT v FROM together.watched"))
 
 

@@ -201,7 +201,7 @@ def test_a_truncation_takes_all_that_was_before_and_nothing_that_comes_after(cas
         with lock:
             return sum(began[p] > truncated[-1][1] for p in ended)
 
-    eventually(lambda: errors or written_since() > 100, 60)
+    eventually(lambda: errors or written_since() > 100)
     stop.set()
     for w in writers:
         w.join()

@@ -52,7 +52,7 @@ def contents(folder):
 def verify(data):
     """(exit code, what it says as an object); it writes nothing."""
     before = contents(data)
-    done = subprocess.run([TALLY, "verify", "--data-dir", data, "--json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([TALLY, "verify", "--data-dir", data, "--json"], capture_output=True, text=True, timeout=300)
     assert contents(data) == before, set(contents(data)) ^ set(before)
     return done.returncode, json.loads(done.stdout)
 
@@ -82,7 +82,7 @@ def test_a_sound_folder_is_sound(data):
     files = {f["file"]: f for f in said["files"]}
     assert {"tally.stamp", "ledger.tally", "captures/c.tcap", "rows/CURRENT", "rows/IDENTITY"} <= files.keys() and all(f["sound"] for f in files.values())
     assert any(f.startswith("states/s/") and f.endswith(".sst") for f in files) and said["rows"] > 600 and said["records"] > 5
-    text = subprocess.run([TALLY, "verify", "--data-dir", data], capture_output=True, text=True, timeout=60)
+    text = subprocess.run([TALLY, "verify", "--data-dir", data], capture_output=True, text=True, timeout=300)
     assert text.returncode == 0 and text.stdout.splitlines()[0].split() == ["file", "bytes", "state"] and text.stdout.splitlines()[-1].endswith(": sound")
 
 
@@ -123,11 +123,11 @@ def test_a_torn_tail_of_the_log_is_sound_and_left_alone(data):
 
 def test_what_it_is_not_for(data, tmp_path):
     for folder in (tmp_path / "nowhere", None):
-        done = subprocess.run([TALLY, "verify", *(["--data-dir", folder] if folder else [])], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([TALLY, "verify", *(["--data-dir", folder] if folder else [])], capture_output=True, text=True, timeout=300)
         assert done.returncode == 2 and "data folder" in done.stderr
     server = Server(tmp_path, "--mode", "cassandra").start()
     try:
-        done = subprocess.run([TALLY, "verify", "--data-dir", data], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([TALLY, "verify", "--data-dir", data], capture_output=True, text=True, timeout=300)
         assert done.returncode == 2 and "a server uses the data folder" in done.stderr
     finally:
         server.kill9()

@@ -200,7 +200,7 @@ def test_write_that_waits_too_long_is_a_write_timeout_and_leaves_no_trace(new_se
 
 def test_full_queue_is_paid_for_by_who_fills_it(new_server):
     server = new_server("--mode", "cassandra", "--scan-workers", "1", "--queue-requests", "8")
-    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(), request_timeout=30)
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(), request_timeout=300)
     with server.cluster() as cluster, server.cluster(execution_profiles={EXEC_PROFILE_DEFAULT: profile}) as other:
         session, guilty = cluster.connect(), other.connect()
         fill(session)
