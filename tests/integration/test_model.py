@@ -441,8 +441,9 @@ class AppliedTwice(Run):
 
 def test_a_statement_that_is_sent_again_after_it_was_applied_is_found(new_server):
     server = new_server("--mode", "cassandra", "--control", "on")
-    with pytest.raises(AssertionError, match="seed 2"):
-        run(server, 2, 900, as_=AppliedTwice)
+    with pytest.raises(AssertionError, match=r"^seed \d"):
+        for seed in range(1, 6):  # not every seed sends a count or a condition again
+            run(server, seed, 900, as_=AppliedTwice)
 
 
 class WithoutRanges(cql_model.Table):
