@@ -380,11 +380,11 @@ int eng_pair_get(struct eng *eng, enum eng_tier tier, const struct eng_part *par
     struct engi_table *t = engi_table(eng, part->table);
     struct pair_look look;
     struct stored row;
-    int got;
+    int got = 0;
     /* As in get_any: a tombstone of this moment may have come with what was found. */
     bool deleted = engi_deleted(t, part->token), found = find_pair(&w, t, a, &look, &row, &got);
     if (UNLIKELY(!t) && engi_table_was_freed(eng, part->table)) {
-        got = 0;
+        got = 0; /* the table is gone, and so are its rows */
     } else if (found && !deleted && !engi_deleted(t, part->token)) {
         got = resolve_pair(&w, got ? &row : NULL, now, out, cost, e);
     } else {

@@ -362,11 +362,13 @@ static int add_token(struct where_builder *b, struct where_step *s, const struct
     const struct schema_table *t = b->table;
     struct err *e = b->c->err;
     uint32_t keys = 0, repeated = 0;
+    bool *seen = arena_zalloc(b->c->arena, t->n_columns); /* by the column's place in the table */
+    if (!seen) return err_nomem(e);
     for (uint32_t i = 0; i < s->n_columns; i++) {
-        bool again = false;
-        for (uint32_t k = 0; k < i; k++) again = again || s->columns[i] == s->columns[k];
-        repeated += again;
-        keys += !again && s->columns[i]->kind == COLUMN_PARTITION_KEY;
+        bool *again = &seen[s->columns[i] - t->columns];
+        repeated += *again;
+        keys += !*again && s->columns[i]->kind == COLUMN_PARTITION_KEY;
+        *again = true;
     }
     if (keys < t->n_partition_key)
         return err_invalid(e, "The token() function must be applied to all partition key components or none of them");
