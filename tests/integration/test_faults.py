@@ -14,6 +14,9 @@ from control import set_fault
 from tally_server import Server, create_keyspace, create_table, eventually
 
 
+PROTOCOL = ("--protocol", "5")  # CDC_WRITE_FAILURE came with it
+
+
 class Counting(RetryPolicy):
     """Says what it was asked; retries once where it may."""
 
@@ -40,7 +43,7 @@ class Counting(RetryPolicy):
 @pytest.fixture
 def faulty(controlled):
     def start(*flags):
-        server, session = controlled("--ddl-delay", "none", *flags)
+        server, session = controlled("--ddl-delay", "none", *PROTOCOL, *flags)
         create_keyspace(session, "k")
         create_table(session, "k", "t", "p int PRIMARY KEY, v text")
         return server, session
@@ -90,7 +93,7 @@ def test_every_error_of_the_protocol_reaches_the_driver_as_its_own(faults_server
 
 @pytest.fixture(scope="module")
 def faults_server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("faults"), "--control", "on", "--ddl-delay", "none").start()
+    server = Server(tmp_path_factory.mktemp("faults"), "--control", "on", "--ddl-delay", "none", *PROTOCOL).start()
     cluster = server.cluster(schema_metadata_enabled=False)
     session = cluster.connect()
     create_keyspace(session, "k")
