@@ -104,7 +104,7 @@ def test_logs_in_with_an_aws_signature_in_every_version(tmp_path, version):
     credentials = tmp_path / "credentials"
     credentials.write_text("user app secret\nkey AKIDEXAMPLE wJalrXUtnFEMI app\n")
     credentials.chmod(0o600)
-    server = Server(tmp_path, "--auth", "sigv4", "--region", "us-west-2", "--credentials", credentials).start()
+    server = Server(tmp_path, "--auth", "sigv4", "--region", "us-west-2", "--credentials", credentials, "--protocol", "5").start()
     keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI"}
     base = ("top", "--server", at(server), "--once", "--json", "--protocol", version)
     assert json.loads(run(*base, "--sigv4", "--region", "us-west-2", env=keys))["ok"]
