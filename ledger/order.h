@@ -1,36 +1,48 @@
-/* Do the partition keys of a table only grow, or only shrink? A detector on the stream of its writes, a few words a table.
+/* Do the partition keys of a table only grow, or only shrink? A detector on the stream of its writes.
  *
- * Of every write to another partition than the one before, it notes whether its key is above all keys of the running window, below all of them, or neither. A
- * window is ORDER_WINDOW such writes; it is one-way when at least ORDER_NEEDED of them (the first counts) were new extremes of one kind. A
- * pattern is told after ORDER_IN_A_ROW one-way windows of the same kind, until a window is not.
+ * Keys are compared in the order of their columns' types, column by column, as Azure Table Storage orders its
+ * partition keys as texts: the greatest value stands at the end of the table. A key of several columns is watched as
+ * a whole and by its first columns: every write to ((day, bucket)) goes to the end of the table although its buckets
+ * are in no order. A growing column behind one that does not grow spreads its writes, and is no pattern.
  *
- * Keys are compared as the bytes that they are stored by: numbers that do not change their sign, timestamps, dates and texts are in their order.
+ * A lead is the first columns of a key, or all of them. Of every write whose lead differs from that of the write
+ * before, the detector notes whether the lead is above all of the running window, below all of them, or neither. A
+ * window is ORDER_WINDOW such writes; it is one-way when at least ORDER_NEEDED of them (the first counts) were new
+ * extremes of one kind. A pattern is told after ORDER_IN_A_ROW one-way windows of the same kind, until a window is
+ * not one-way. A new extreme goes beyond the windows before in the row, too: buckets 0 to 9 in turn are no pattern.
+ * 20 values or more that are written in their order, again and again, look like growing ones while they grow.
  *
- * False positives: of keys in random order, a window is one-way in one direction with probability (c(10, 10) + c(10, 9)) / 10! = 46 / 3,628,800 = 1.27e-5 (c: the
- * unsigned Stirling numbers of the first kind, which count permutations by their records), so two in a row with 1.6e-10: once in 6e10 writes.
+ * False positives: of leads in random order, a window is one-way in one direction with probability
+ * (c(10, 10) + c(10, 9)) / 10! = 46 / 3,628,800 = 1.27e-5 (c: the unsigned Stirling numbers of the first kind, which
+ * count permutations by their records), so two in a row with at most 1.6e-10: once in 6e10 writes.
+ *
+ * Memory: two keys a lead and one more, each of them ORDER_KEY bytes at most. A write to a longer key, which Amazon
+ * Keyspaces refuses, is passed over.
  */
 #pragma once
 
-#include <stdint.h>
-
+#include "base/buf.h"
 #include "base/compiler.h"
-#include "base/slice.h"
+#include "types/type.h"
 
-enum { ORDER_WINDOW = 10, ORDER_NEEDED = 9, ORDER_IN_A_ROW = 2, ORDER_KEY = 16 };
+enum { ORDER_WINDOW = 10, ORDER_NEEDED = 9, ORDER_IN_A_ROW = 2, ORDER_KEY = 2048, ORDER_LEADS = 4 };
 enum order_pattern { ORDER_NONE, ORDER_APPEND_ONLY, ORDER_PREPEND_ONLY };
 
-/* The beginning of a key: enough to tell which is greater, but for keys that begin alike. */
-struct order_key {
-    uint8_t n, bytes[ORDER_KEY];
-};
-struct order {
-    struct order_key last, least, most;
+struct order_lead {
+    struct buf least, most;    /* of the running window, and of the row of one-way windows before it */
     uint8_t n, up, down;       /* of the running window */
-    uint8_t up_row, down_row;  /* one-way windows in a row, at most ORDER_IN_A_ROW */
+    uint8_t up_row, down_row;  /* one-way windows in a row, at most ORDER_IN_A_ROW; one of the two is 0 */
     uint64_t windows, one_way; /* that were full; of them, the one-way ones */
 };
+struct order {
+    struct buf last;                      /* the key of the write before */
+    struct order_lead leads[ORDER_LEADS]; /* of one column, of two and so on; a key's last one is of all columns */
+};
 
-/* The next write's partition key. */
-void order_add(struct order *o, struct slice key);
+/* All zero is an order of no writes. */
+void order_fini(struct order *o);
+/* The next write's partition key, as it is stored: the value of its one column, or of several [u16 length][value][0]
+ * each. types: of its n columns; the same number at each call. Without memory the order begins anew. */
+void order_add(struct order *o, const struct cql_type *const *types, uint32_t n, struct slice key);
 enum order_pattern order_pattern(const struct order *o);
 const char *order_pattern_name(enum order_pattern p);

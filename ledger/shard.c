@@ -13,8 +13,13 @@ int shard_init(struct shard *s) {
     return s->partition_infos && s->statement_infos ? 0 : -1;
 }
 
+static void table_free(struct shard_table *t) {
+    if (t) order_fini(&t->order);
+    free(t);
+}
+
 void shard_fini(struct shard *s) {
-    for (uint32_t i = 0; i < s->cap_tables; i++) free(s->tables[i]);
+    for (uint32_t i = 0; i < s->cap_tables; i++) table_free(s->tables[i]);
     free(s->tables);
     for (int i = 0; s->statement_infos && i < SHARD_STATEMENT_SETS * HEAVY_WAYS; i++) free(s->statement_infos[i].text);
     free(s->partition_infos);
@@ -100,7 +105,7 @@ void shard_drop(struct shard *s, uint32_t object) {
     uint32_t at = place_of(s, object);
     if (!s->tables[at]) return;
     if (s->last == s->tables[at]) s->last = NULL;
-    free(s->tables[at]);
+    table_free(s->tables[at]);
     s->tables[at] = NULL;
     s->n_tables--;
     /* those that stood behind it in its row may have wanted its place */
@@ -178,7 +183,7 @@ static void add_write(struct shard *s, uint32_t second, const struct ledger_requ
         t->cell.f.n[FIGURE_CONDITION_FAILED] += w->conditional && !w->applied;
         /* a batch is a request of no one table: each of its writes is a sample of the one that it is on */
         if (q->operation == OPERATION_BATCH) span_add(&t->cell.spans[SPAN_WRITE_UNITS], u.n[USAGE_WRITE_UNITS]);
-        order_add(&t->order, w->key);
+        order_add(&t->order, w->key_types, w->n_key_types, w->key);
     }
     shard_partition_add(s, second, w->object, w->token, w->key, &u);
 }

@@ -159,6 +159,14 @@ static void count_columns(struct schema_table *t) {
     t->n_regular = counts[COLUMN_REGULAR];
 }
 
+static int list_key_types(struct arena *a, struct schema_table *t) {
+    const struct cql_type **types = ARENA_ARRAY(a, t->n_partition_key + 1, const struct cql_type *);
+    if (!types) return -1;
+    for (uint32_t i = 0; i < t->n_partition_key; i++) types[i] = t->columns[i].type;
+    t->key_types = types;
+    return 0;
+}
+
 int table_assemble(struct arena *a, const struct table_parts *parts, struct schema_table *out, struct err *e) {
     uint32_t *ordinals = ARENA_ARRAY(a, parts->n_column_ids ? parts->n_column_ids : 1, uint32_t);
     if (!ordinals) return err_nomem(e);
@@ -184,6 +192,7 @@ int table_assemble(struct arena *a, const struct table_parts *parts, struct sche
     out->n_options = parts->n_options;
     out->options = parts->options;
     count_columns(out);
+    if (list_key_types(a, out)) return err_nomem(e);
     const char *ttl = option_find(out->options, out->n_options, "default_time_to_live");
     const char *grace = option_find(out->options, out->n_options, "gc_grace_seconds");
     const char *comment = option_find(out->options, out->n_options, "comment");

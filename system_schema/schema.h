@@ -76,6 +76,7 @@ struct schema_table {
     /* All columns in the order of SELECT *: partition key, clustering, then statics and regulars each by name. */
     uint32_t n_columns, n_partition_key, n_clustering, n_static, n_regular;
     const struct schema_column *columns;
+    const struct cql_type *const *key_types; /* of the partition key's columns */
     uint32_t n_column_ids;          /* ids given so far: the next added column gets this one */
     const uint32_t *column_ordinals; /* by column id: index in columns; UINT32_MAX: no such column now */
     uint32_t n_dropped; /* by id */

@@ -27,6 +27,8 @@ static struct op_write *new_cost(struct modify_write *w, const struct eng_part *
     c->object = p->table->object;
     c->token = part->token;
     c->key = part->key;
+    c->key_types = p->table->key_types;
+    c->n_key_types = p->table->n_partition_key;
     c->n_columns = (uint16_t)p->table->n_columns;
     c->regions = p->regions;
     c->stood.known = w->whole ? STOOD_AS_WRITTEN : STOOD_UNKNOWN;

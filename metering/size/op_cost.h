@@ -7,6 +7,8 @@
 
 #include "base/arena.h"
 
+struct cql_type;
+
 /* How encoded sizes are computed (size.h). */
 enum size_model { SIZE_DOCUMENTED_2022, SIZE_CURRENT };
 
@@ -76,6 +78,8 @@ struct op_write {
     const char *keyspace, *table; /* schema snapshot's */
     int64_t token;              /* of the partition, and its key as struct eng_part has it */
     struct slice key;
+    const struct cql_type *const *key_types; /* of the n_key_types columns of the key; schema snapshot's */
+    uint32_t n_key_types;
     bool left_out;              /* write_keep_half has taken it out of the list */
     uint16_t n_columns;         /* of the table, for the size of a column id */
     uint16_t regions;           /* that the keyspace is in: each takes the write */

@@ -1,11 +1,15 @@
 """Partition guidance after Azure Table Storage: entities a second, rules for batches on one partition, keys that only grow; as warnings and as refusals."""
+import datetime
+import itertools
 import json
 import random
+import uuid
 
 import pytest
 from cassandra import InvalidRequest, ReadTimeout, WriteTimeout
 from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
+from cassandra.util import Date
 
 from tally_server import await_active, create_keyspace
 
@@ -154,3 +158,68 @@ def test_keys_that_only_grow_or_shrink_are_reported(guided):
     for k in range(40):
         s.execute("INSERT INTO gui.t (pk, ck, v) VALUES (%s, 1, 1)", (900 - k,))
     assert pattern(s, "t") == "prepend-only"
+
+
+DAY = datetime.datetime(1969, 12, 25)  # days from here on pass 1970, where timestamps change their sign
+TICKS = 0x1B21DD213814000  # of a timeuuid's clock, 100 ns each, at 1970
+
+
+def day(i):
+    return Date((DAY + datetime.timedelta(days=i)).date())
+
+
+def timeuuid(i):
+    """74 seconds apart: the lowest 32 bits of the clock, which come first in its bytes, wrap every sixth of them."""
+    ticks = TICKS + i * 74 * 10_000_000
+    return uuid.UUID(fields=(ticks & 0xFFFFFFFF, ticks >> 32 & 0xFFFF, 0x1000 | ticks >> 48, 0x80, 0, 1))
+
+
+# Types of the partition key, and the i-th key of those that grow.
+GROWING = {
+    "date": ("date", lambda i: [day(i)]),
+    "timestamp": ("timestamp", lambda i: [DAY + datetime.timedelta(days=i)]),
+    "timeuuid": ("timeuuid", lambda i: [timeuuid(i)]),
+    "int": ("int", lambda i: [i - 15]),
+    "bigint": ("bigint", lambda i: [(i - 15) << 33]),
+    "varint": ("varint", lambda i: [(i - 15) * 3 ** (20 + abs(i - 15))]),
+    "day": ("text", lambda i: [str(day(i))]),
+    "number": ("text", lambda i: [str(i + 950)]),
+    "prefix": ("text", lambda i: [f"one-beginning-of-all-keys/{i:06}"]),
+    "lead": (("date", "text"), lambda i: [day(i), "xyz"[i * 7 % 3]]),
+    "lead_wide": (("varint", "int"), lambda i: [10 ** (i // 3), i * 7919 % 10]),
+    "behind": (("text", "date"), lambda i: ["one-tenant-of-a-long-name", day(i)]),
+    "middle": (("text", "int", "int"), lambda i: ["tenant", i // 2 - 15, i * 7919 % 16]),
+}
+# Many tenants' days, and buckets of one day in turn: not at one end of the keys.
+SPREAD = {
+    "tenants": (("text", "date"), lambda i: [f"tenant-{i * 7919 % 101}", day(i)]),
+    "buckets": (("int", "date"), lambda i: [i % 10, day(i // 10)]),
+    "ids": ("uuid", lambda i: [uuid.UUID(int=random.Random(i).getrandbits(128), version=4)]),
+    "times": ("timestamp", lambda i: [DAY + datetime.timedelta(seconds=i * 7919 % 10007)]),
+}
+
+
+def write_keys(session, name, types, keys):
+    types = [types] if isinstance(types, str) else types
+    columns = [f"k{i}" for i in range(len(types))]
+    table = f"gui.{name}"
+    declared = ", ".join(f"{c} {t}" for c, t in zip(columns, types))
+    session.execute(f"CREATE TABLE IF NOT EXISTS {table} ({declared}, v int, PRIMARY KEY (({', '.join(columns)})))")
+    await_active(session, "gui", name)
+    marks = ", ".join("?" * len(columns))
+    insert = session.prepare(f"INSERT INTO {table} ({', '.join(columns)}, v) VALUES ({marks}, 1)")
+    for key in keys:
+        session.execute(insert, key)
+
+
+def test_growing_and_falling_keys_of_every_kind_are_reported_and_spread_ones_are_not(guided):
+    s = guided()
+    wrong = {}
+    for name, (types, key) in itertools.chain(GROWING.items(), SPREAD.items()):
+        for told, numbers in (("append-only", range(100)), ("prepend-only", reversed(range(100)))):
+            table = f"{name}_{told.partition('-')[0]}"
+            write_keys(s, table, types, map(key, numbers))
+            found = pattern(s, table)
+            if found != (told if name in GROWING else None):
+                wrong[table] = found
+    assert wrong == {}
