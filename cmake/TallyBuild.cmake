@@ -56,7 +56,8 @@ endfunction()
 
 # tally_find_packages(): imported targets for what the card names.
 function(tally_find_packages)
-  foreach(pkg IN ITEMS openssl:openssl lz4:liblz4 snappy:snappy zlib:zlib yaml:yaml-0.1 microhttpd:libmicrohttpd gnutls:gnutls yajl:yajl cbor:libcbor gmp:gmp)
+  foreach(pkg IN ITEMS openssl:openssl lz4:liblz4 snappy:snappy zlib:zlib yaml:yaml-0.1 microhttpd:libmicrohttpd
+          gnutls:gnutls yajl:yajl cbor:libcbor gmp:gmp edit:libedit)
     string(REPLACE ":" ";" parts ${pkg})
     list(GET parts 0 name)
     list(GET parts 1 module)

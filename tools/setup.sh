@@ -9,7 +9,8 @@ tally_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tally_packages=(
     gcc libc6-dev cmake ninja-build pkg-config lemon
     librocksdb-dev libev-dev libssl-dev liblz4-dev libsnappy-dev zlib1g-dev
-    libcrypt-dev libyaml-dev libmicrohttpd-dev libgnutls28-dev libyajl-dev libcbor-dev libgmp-dev libcmocka-dev
+    libcrypt-dev libyaml-dev libmicrohttpd-dev libgnutls28-dev libyajl-dev libcbor-dev libgmp-dev libedit-dev
+    libcmocka-dev
     python3 python3-venv openssl ca-certificates dpkg-dev file
 )
 fuzz_packages=(clang libclang-rt-14-dev)

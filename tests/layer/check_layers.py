@@ -58,6 +58,7 @@ room("tools/client", "base", "types", "access", "native_protocol")
 room("tools/tally", "tools/client", "capture", "+system_schema", "cql", "cql/request", "cql/syntax", "metering", "limits", "native_protocol", "server",
      "access", "ledger")
 room("tools/tally/capacity", "+tools/tally", "limits")
+room("tools/tally/cql", "+tools/tally")
 room("tools/tally/stress", "+tools/tally", "limits", "tools/page")
 
 # Inside a room a header and its source are one file. Two files that include each other, or more in a ring, are one idea: these arrows close such a ring,

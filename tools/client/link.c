@@ -61,7 +61,7 @@ static int dial(const struct link_options *o, struct err *e) {
     }
     freeaddrinfo(list);
     if (fd < 0) return err_set(e, ERR_SERVER, "cannot connect to %s:%u: %s", o->host, o->port, strerror(failure));
-    set_options(fd, timeout_of(o));
+    set_options(fd, o->answer_timeout_ms ? (int)o->answer_timeout_ms : timeout_of(o));
     return fd;
 }
 

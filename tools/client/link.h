@@ -16,6 +16,7 @@ struct link_options {
     bool tls, insecure;   /* insecure: whoever answers is believed */
     const char *ca;       /* PEM file to believe instead of the machine's; NULL: those */
     uint32_t timeout_ms;  /* of every blocking step; 0: ten seconds */
+    uint32_t answer_timeout_ms; /* of each step once the connection stands; 0: timeout_ms */
 };
 
 struct link {

@@ -58,6 +58,7 @@ void wire_auth(struct buf *b, uint8_t version, uint16_t stream, struct slice tok
 
 static size_t begin_query(struct buf *b, uint8_t version, uint16_t stream, enum np_opcode opcode, const struct wire_params *p) {
     size_t at = wire_begin(b, version, stream, opcode);
+    if (p->tracing && !buf_failed(b)) b->p[at + 1] |= NP_FLAG_TRACING;
     if (!p->wants_capacity || version < 4 || buf_failed(b)) return at;
     b->p[at + 1] |= NP_FLAG_PAYLOAD;
     buf_u16(b, 1);
@@ -155,7 +156,7 @@ static void skip_map(struct rd *r) {
 /* What stands before the body: tracing id, warnings (a list of strings), and the custom payload, a map of strings to bytes. */
 static void take_extras(struct wire_response *out) {
     struct rd r = rd_of(out->body);
-    if (out->flags & NP_FLAG_TRACING) rd_bytes(&r, 16);
+    if (out->flags & NP_FLAG_TRACING) out->trace_id = rd_bytes(&r, 16);
     const uint8_t *at = r.p;
     if (out->flags & NP_FLAG_WARNING) {
         skip_strings(&r);

@@ -23,6 +23,7 @@ struct wire_params {
     int64_t timestamp;
     bool skip_metadata;
     bool wants_capacity; /* asks for the payload "capacity"; v4 on */
+    bool tracing;        /* asks the server to trace the request */
 };
 void wire_put_value(struct buf *b, const void *p, size_t n);
 void wire_put_null(struct buf *b);
@@ -48,6 +49,7 @@ void wire_batch(struct buf *b, uint8_t version, uint16_t stream, uint8_t kind, c
 struct wire_response {
     uint8_t version, flags, opcode;
     uint16_t stream;
+    struct slice trace_id;          /* 16 bytes; p NULL: the request was not traced */
     struct slice payload, warnings; /* as they stand in front of the body; p NULL: none */
     struct slice body;
 };

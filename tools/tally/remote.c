@@ -8,11 +8,14 @@ static int read_login(struct remote *r, struct err *e) {
     o->password = r->password ? r->password : getenv("TALLY_PASSWORD");
     if (r->user && !o->password) return err_set(e, ERR_CONFIG, "--user needs --password, or TALLY_PASSWORD in the environment");
     if (r->password && !r->user) return err_set(e, ERR_CONFIG, "--password needs --user");
-    if (!r->sigv4) return 0;
+    return r->sigv4 ? remote_read_sigv4(o, r->region, e) : 0;
+}
+
+int remote_read_sigv4(struct client_options *o, const char *region, struct err *e) {
     o->access_key = getenv("AWS_ACCESS_KEY_ID");
     o->secret_key = getenv("AWS_SECRET_ACCESS_KEY");
     o->session_token = getenv("AWS_SESSION_TOKEN");
-    o->region = r->region ? r->region : getenv("AWS_REGION");
+    o->region = region ? region : getenv("AWS_REGION");
     if (!o->access_key || !o->secret_key) return err_set(e, ERR_CONFIG, "--sigv4 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
     return o->region ? 0 : err_set(e, ERR_CONFIG, "--sigv4 needs --region, or AWS_REGION in the environment");
 }

@@ -25,6 +25,8 @@ enum { REMOTE_PORT = 9042, REMOTE_TLS_PORT = 9142 };
     {.name = "protocol", .argument = "VERSION", .number = &(r)->protocol, .help = "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"}, \
     {.name = "timeout", .argument = "SECONDS", .number = &(r)->timeout_s, .help = "for a connection or an answer (10)"}
 
+/* The login of --sigv4: keys of the environment, and the Region, of AWS_REGION when it is NULL. -1: ERR_CONFIG. */
+int remote_read_sigv4(struct client_options *o, const char *region, struct err *e) MUST_CHECK;
 /* What the flags come to; r must stay where it is. -1: ERR_CONFIG. */
 int remote_read(struct remote *r, struct err *e) MUST_CHECK;
 /* Reads the flags and connects. */

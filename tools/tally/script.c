@@ -72,7 +72,7 @@ bool script_next(struct script *s, struct script_statement *out) {
             out->line = line_of(s, t.text.p);
         }
         if (batch && is_word(&t, "BATCH") && before.text.p && is_word(&before, "APPLY")) applied = true;
-        if (end && (!batch || applied)) return true;
+        if (end && (!batch || applied)) return out->ended = true;
         if (!end) out->text.n = (size_t)(t.text.p + t.text.n - out->text.p);
         before = t;
     }

@@ -15,6 +15,7 @@ struct script {
 struct script_statement {
     struct slice text; /* without the semicolon */
     uint32_t line;     /* where it begins, from 1 */
+    bool ended;        /* by a semicolon; false: the text ends within the statement */
 };
 
 enum { SCRIPT_MAX = 256 << 20 };

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "cql/syntax/token.h"
+
 struct column {
     const char *keyspace, *table, *name, *kind, *order, *type;
     int64_t position;
@@ -9,16 +11,26 @@ struct column {
 
 struct reading {
     struct arena a;
+    const struct server_schema_part *part;
     struct buf *out;
     struct column *columns;
     uint32_t n, cap;
     struct err *e;
 };
 
-static bool is_system(const char *keyspace) { return !strncmp(keyspace, "system", 6); }
+static bool is_wanted(const struct reading *r, const char *keyspace) {
+    const char *wanted = r->part->keyspace;
+    return wanted ? !strcmp(keyspace, wanted) : strncmp(keyspace, "system", 6) != 0;
+}
+
+static bool is_named(const char *wanted, const char *name) { return !wanted || !strcmp(wanted, name); }
+
+static void put_identifier(struct buf *out, const char *name) { cql_identifier_print(name, token_word_is_free(slice_str(name)), out); }
 
 static void put_name(struct buf *out, const char *keyspace, const char *name) {
-    buf_printf(out, "\"%s\".\"%s\"", keyspace, name);
+    put_identifier(out, keyspace);
+    buf_u8(out, '.');
+    put_identifier(out, name);
 }
 
 /* A column's value as a literal, or nothing. */
@@ -32,8 +44,10 @@ static void put_literal(struct buf *out, const struct client_rows *row, const ch
 static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     const char *name = client_text(row, &c->arena, "keyspace_name");
-    if (is_system(name)) return 0;
-    buf_printf(r->out, "CREATE KEYSPACE \"%s\" WITH replication = ", name);
+    if (!is_wanted(r, name) || (r->part->type && *r->part->type) || (r->part->table && *r->part->table)) return 0;
+    buf_put_str(r->out, "CREATE KEYSPACE ");
+    put_identifier(r->out, name);
+    buf_put_str(r->out, " WITH replication = ");
     put_literal(r->out, row, "replication");
     buf_put_str(r->out, ";\n");
     return 0;
@@ -48,18 +62,22 @@ static struct slice next_item(struct rd *items) {
 static int take_type(void *arg, struct client *c, const struct client_rows *row) {
     struct reading *r = arg;
     struct value names = client_value(row, "field_names"), types = client_value(row, "field_types");
-    const char *keyspace = client_text(row, &c->arena, "keyspace_name");
-    if (names.n < 4 || types.n < 4 || is_system(keyspace)) return 0;
+    const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *type_name = client_text(row, &c->arena, "type_name");
+    if (names.n < 4 || types.n < 4 || !is_wanted(r, keyspace) || !is_named(r->part->type, type_name)) return 0;
     struct rd n = rd_of(slice_of(names.p, (size_t)names.n)), t = rd_of(slice_of(types.p, (size_t)types.n));
     uint32_t fields = rd_u32(&n);
     (void)rd_u32(&t);
     buf_put_str(r->out, "CREATE TYPE ");
-    put_name(r->out, keyspace, client_text(row, &c->arena, "type_name"));
+    put_name(r->out, keyspace, type_name);
     for (uint32_t i = 0; i < fields && !n.bad && !t.bad; i++) {
         struct slice name = next_item(&n), type = next_item(&t);
-        buf_printf(r->out, "%s\"%.*s\" %.*s", i ? ", " : " (", SLICE_FMT(name), SLICE_FMT(type));
+        const char *field = arena_printf(&c->arena, "%.*s", SLICE_FMT(name));
+        if (!field) return err_nomem(r->e);
+        buf_put_str(r->out, i ? ",\n    " : " (\n    ");
+        put_identifier(r->out, field);
+        buf_printf(r->out, " %.*s", SLICE_FMT(type));
     }
-    buf_put_str(r->out, ");\n");
+    buf_put_str(r->out, "\n);\n");
     return 0;
 }
 
@@ -87,7 +105,9 @@ static uint32_t put_key(const struct reading *r, const char *keyspace, const cha
         for (uint32_t i = 0; i < r->n && !found; i++) {
             const struct column *c = &r->columns[i];
             if (c->position != (int64_t)n || strcmp(c->kind, kind) || strcmp(c->keyspace, keyspace) || strcmp(c->table, table)) continue;
-            buf_printf(out, "%s\"%s\"%s%s", n ? ", " : "", c->name, orders ? " " : "", orders ? c->order : "");
+            buf_put_str(out, n ? ", " : "");
+            put_identifier(out, c->name);
+            buf_printf(out, "%s%s", orders ? " " : "", orders ? c->order : "");
             found = true;
         }
         n += found;
@@ -99,16 +119,18 @@ static void put_columns(const struct reading *r, const char *keyspace, const cha
     for (uint32_t i = 0; i < r->n; i++) {
         const struct column *c = &r->columns[i];
         if (strcmp(c->keyspace, keyspace) || strcmp(c->table, table)) continue;
-        buf_printf(out, "\"%s\" %s%s, ", c->name, c->type, strcmp(c->kind, "static") ? "" : " static");
+        buf_put_str(out, "\n    ");
+        put_identifier(out, c->name);
+        buf_printf(out, " %s%s,", c->type, strcmp(c->kind, "static") ? "" : " static");
     }
-    buf_put_str(out, "PRIMARY KEY ((");
+    buf_put_str(out, "\n    PRIMARY KEY ((");
     put_key(r, keyspace, table, "partition_key", false, out);
     buf_put_str(out, ")");
     struct buf keys;
     buf_init(&keys, 0);
     if (put_key(r, keyspace, table, "clustering", false, &keys)) buf_printf(out, ", %.*s", SLICE_FMT(buf_slice(&keys)));
     buf_fini(&keys);
-    buf_put_str(out, "))");
+    buf_put_str(out, ")\n)");
 }
 
 /* What can be said in CREATE TABLE of a property: not what the server has noted beside it. */
@@ -127,7 +149,7 @@ static void put_property(struct buf *out, struct slice name, struct slice settin
 
 static void put_properties(struct buf *out, struct value properties) {
     static const char *const told[] = {"capacity_mode", "client_side_timestamps", "point_in_time_recovery", "ttl"};
-    const char *comma = " AND CUSTOM_PROPERTIES = {";
+    const char *comma = "\n    AND CUSTOM_PROPERTIES = {";
     if (properties.n < 4) return;
     struct rd r = rd_of(slice_of(properties.p, (size_t)properties.n));
     for (uint32_t n = rd_u32(&r); n && !r.bad; n--) {
@@ -146,14 +168,14 @@ static int take_table(void *arg, struct client *c, const struct client_rows *row
     struct reading *r = arg;
     const char *keyspace = client_text(row, &c->arena, "keyspace_name"), *table = client_text(row, &c->arena, "table_name");
     struct buf orders;
-    if (is_system(keyspace)) return 0;
+    if (!is_wanted(r, keyspace) || !is_named(r->part->table, table)) return 0;
     buf_put_str(r->out, "CREATE TABLE ");
     put_name(r->out, keyspace, table);
     buf_put_str(r->out, " (");
     put_columns(r, keyspace, table, r->out);
     buf_printf(r->out, " WITH default_time_to_live = %lld", (long long)client_int(row, "default_time_to_live"));
     buf_init(&orders, 0);
-    if (put_key(r, keyspace, table, "clustering", true, &orders)) buf_printf(r->out, " AND CLUSTERING ORDER BY (%.*s)", SLICE_FMT(buf_slice(&orders)));
+    if (put_key(r, keyspace, table, "clustering", true, &orders)) buf_printf(r->out, "\n    AND CLUSTERING ORDER BY (%.*s)", SLICE_FMT(buf_slice(&orders)));
     buf_fini(&orders);
     put_properties(r->out, client_value(row, "custom_properties"));
     buf_put_str(r->out, ";\n");
@@ -161,7 +183,12 @@ static int take_table(void *arg, struct client *c, const struct client_rows *row
 }
 
 int server_schema(struct client *c, struct buf *out, struct err *e) {
-    struct reading r = {.out = out, .e = e};
+    const struct server_schema_part everything = {0};
+    return server_schema_of(c, &everything, out, e);
+}
+
+int server_schema_of(struct client *c, const struct server_schema_part *part, struct buf *out, struct err *e) {
+    struct reading r = {.out = out, .e = e, .part = part};
     arena_init(&r.a, 16 << 10, 256 << 20);
     struct err ignored = {0};
     int rc = client_each(c, "SELECT keyspace_name, replication FROM system_schema.keyspaces", take_keyspace, &r, e);

@@ -85,25 +85,53 @@ static bool is_help(const char *arg, enum usage_format *format) {
     return f >= 0;
 }
 
+/* The flag of an argument and its value, when the argument holds it: --name, --name=value, -l or -lvalue; n: there is none. */
+static size_t find_flag(const char *arg, const struct flag *flags, size_t n, const char **value) {
+    size_t f = 0;
+    *value = NULL;
+    if (arg[1] != '-') {
+        while (f < n && (!flags[f].letter || flags[f].letter != arg[1])) f++;
+        if (f < n && arg[2]) *value = arg + 2;
+        return f;
+    }
+    const char *name = arg + 2, *eq = strchr(name, '=');
+    size_t length = eq ? (size_t)(eq - name) : strlen(name);
+    while (f < n && (strlen(flags[f].name) != length || strncmp(flags[f].name, name, length))) f++;
+    if (eq) *value = eq + 1;
+    return f;
+}
+
+static const struct flag *flag_at(uint8_t position, const struct flag *flags, size_t n) {
+    for (size_t f = 0; f < n; f++)
+        if (flags[f].position == position) return &flags[f];
+    return NULL;
+}
+
 int flags_read(const char *subcommand, int argc, char **argv, const struct flag *flags, size_t n) {
     enum usage_format format;
+    uint8_t words = 0;
     for (int i = 0; i < argc; i++) {
-        const char *arg = argv[i], *name = arg + 2, *eq = strchr(arg, '=');
-        size_t length = eq ? (size_t)(eq - name) : strlen(arg) - 2, f = 0;
+        const char *arg = argv[i], *value = arg;
+        const struct flag *flag;
         if (is_help(arg, &format)) {
             print_usage(format, subcommand, flags, n);
             return -1;
         }
-        if (strncmp(arg, "--", 2)) return wrong(subcommand, "unexpected argument", arg);
-        while (f < n && (strlen(flags[f].name) != length || strncmp(flags[f].name, name, length))) f++;
-        if (f == n) return wrong(subcommand, "unknown flag", arg);
-        if (flags[f].on) {
-            if (eq) return wrong(subcommand, "this flag takes no value:", arg);
-            *flags[f].on = true;
+        if (arg[0] != '-' || !arg[1]) {
+            flag = flag_at(++words, flags, n);
+            if (!flag) return wrong(subcommand, "unexpected argument", arg);
+        } else {
+            size_t f = find_flag(arg, flags, n, &value);
+            if (f == n) return wrong(subcommand, arg[1] == '-' ? "unknown flag" : "unexpected argument", arg);
+            flag = &flags[f];
+        }
+        if (flag->on) {
+            if (value) return wrong(subcommand, "this flag takes no value:", arg);
+            *flag->on = true;
             continue;
         }
-        if (!eq && i + 1 == argc) return wrong(subcommand, "this flag needs a value:", arg);
-        int rc = take(subcommand, &flags[f], eq ? eq + 1 : argv[++i]);
+        if (!value && i + 1 == argc) return wrong(subcommand, "this flag needs a value:", arg);
+        int rc = take(subcommand, flag, value ? value : argv[++i]);
         if (rc) return rc;
     }
     return EXIT_DONE;

@@ -35,6 +35,8 @@ void subcommand_program(struct usage_program *out, struct usage_command *command
 /* A flag of a sub-command, and where its value goes: text points to the argument, on is set, number is read. */
 struct flag {
     const char *name, *argument, *help; /* argument NULL: it takes none */
+    char letter;   /* -e CQL is --execute CQL; 0: the flag has no letter */
+    uint8_t position; /* the argument of that number, from 1, that has no flag before it; 0: none */
     const char **text;
     bool *on;
     uint32_t *number;

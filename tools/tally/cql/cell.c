@@ -1,0 +1,123 @@
+#include "tools/tally/cql/cell.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { DIGITS = 5 };
+
+static void put(const struct cql_type *t, struct value v, bool quote, struct buf *out);
+
+/* The bytes of a control character in UTF-8: 0x00 to 0x1F and 0x7F in one, 0x80 to 0xA0 in two. 0: it is none. */
+static size_t control_length(struct slice s, uint8_t *code) {
+    *code = s.p[0];
+    if (s.p[0] < 0x20 || s.p[0] == 0x7F) return 1;
+    if (s.n < 2 || s.p[0] != 0xC2 || s.p[1] > 0xA0) return 0;
+    *code = s.p[1];
+    return 2;
+}
+
+void cell_put_text(struct slice text, bool quote, struct buf *out) {
+    uint8_t code;
+    if (quote) buf_u8(out, '\'');
+    for (size_t i = 0, n; i < text.n; i += n ? n : 1) {
+        n = control_length(slice_of(text.p + i, text.n - i), &code);
+        if (n && code == '\n') buf_put_str(out, "\\n");
+        else if (n && code == '\t') buf_put_str(out, "\\t");
+        else if (n && code == '\r') buf_put_str(out, "\\r");
+        else if (n) buf_printf(out, "\\x%02x", code);
+        else if (text.p[i] == '\\') buf_put_str(out, "\\\\");
+        else if (quote && text.p[i] == '\'') buf_put_str(out, "''");
+        else buf_u8(out, text.p[i]);
+    }
+    if (quote) buf_u8(out, '\'');
+}
+
+/* A number that %g would not write with an exponent keeps as many digits behind the point as it has before it. */
+static void put_real(double v, struct buf *out) {
+    if (isnan(v) || isinf(v)) {
+        buf_put_str(out, isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
+        return;
+    }
+    int digits = DIGITS, exponent = fabs(v) > DBL_EPSILON ? (int)log10(fabs(v)) : INT32_MIN;
+    if (exponent >= -4 && exponent < digits) digits += exponent + 1;
+    buf_printf(out, "%.*g", digits, v);
+}
+
+static void put_timestamp(int64_t ms, bool quote, struct buf *out) {
+    int64_t seconds = ms >= 0 ? ms / 1000 : -((999 - ms) / 1000);
+    time_t t = (time_t)seconds;
+    struct tm utc;
+    const char *mark = quote ? "'" : "";
+    if (!gmtime_r(&t, &utc) || utc.tm_year + 1900 < 1 || utc.tm_year + 1900 > 9999) {
+        buf_printf(out, "%s%lld%s", mark, (long long)ms, mark);
+        return;
+    }
+    buf_printf(out, "%s%04d-%02d-%02d %02d:%02d:%02d.%06d+0000%s", mark, utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+               utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ms - seconds * 1000) * 1000, mark);
+}
+
+/* What stands between the brackets: elements, or pairs of a map, or fields of a user type. */
+static void put_elements(const struct cql_type *t, struct slice v, struct buf *out) {
+    struct cql_elems it;
+    struct value item;
+    if (cql_elems_open(t, v, &it)) return;
+    for (uint32_t i = 0; cql_elems_next(&it, &item); i++) {
+        bool is_value = t->id == CQL_MAP && i % 2;
+        if (i) buf_put_str(out, is_value ? ": " : ", ");
+        if (t->id == CQL_UDT && i < t->n_args) {
+            cell_put_text(slice_str(t->field_names[i]), false, out);
+            buf_put_str(out, ": ");
+        }
+        bool each = t->id == CQL_TUPLE || t->id == CQL_UDT;
+        put(t->args[each ? i : is_value], item, true, out);
+    }
+}
+
+static void put_scalar(const struct cql_type *t, struct slice v, bool quote, struct buf *out) {
+    uint64_t bits = v.n == 8 ? load_u64(v.p) : 0;
+    uint32_t word = v.n == 4 ? load_u32(v.p) : 0;
+    double real;
+    float single;
+    switch ((int)t->id) {
+    case CQL_TEXT:
+    case CQL_ASCII: cell_put_text(v, quote, out); return;
+    case CQL_BOOLEAN: buf_put_str(out, v.p[0] ? "True" : "False"); return;
+    case CQL_FLOAT:
+        memcpy(&single, &word, sizeof(single));
+        put_real((double)single, out);
+        return;
+    case CQL_DOUBLE:
+        memcpy(&real, &bits, sizeof(real));
+        put_real(real, out);
+        return;
+    case CQL_TIMESTAMP: put_timestamp((int64_t)bits, quote, out); return;
+    case CQL_BLOB:
+        buf_put_str(out, "0x");
+        for (size_t i = 0; i < v.n; i++) buf_printf(out, "%02x", v.p[i]);
+        return;
+    case CQL_INET:
+        if (quote) buf_u8(out, '\'');
+        cql_value_text(t, v, out);
+        if (quote) buf_u8(out, '\'');
+        return;
+    case CQL_VECTOR: cql_value_print(t, v, out); return;
+    default: cql_value_text(t, v, out);
+    }
+}
+
+static void put(const struct cql_type *t, struct value v, bool quote, struct buf *out) {
+    const char *brackets = t->id == CQL_LIST ? "[]" : t->id == CQL_TUPLE ? "()" : "{}";
+    if (v.n < 0) {
+        buf_put_str(out, "null");
+    } else if (cql_type_is_collection(t) || t->id == CQL_TUPLE || t->id == CQL_UDT) {
+        buf_u8(out, (uint8_t)brackets[0]);
+        put_elements(t, value_slice(v), out);
+        buf_u8(out, (uint8_t)brackets[1]);
+    } else if (v.n || t->id == CQL_BLOB || t->id == CQL_TEXT || t->id == CQL_ASCII) { /* empty values of other types show nothing */
+        put_scalar(t, value_slice(v), quote, out);
+    }
+}
+
+void cell_put(const struct cql_type *t, struct value v, struct buf *out) { put(t, v, false, out); }

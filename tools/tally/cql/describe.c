@@ -1,0 +1,255 @@
+#include "tools/tally/cql/describe.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#include "cql/request/request.h"
+#include "tools/tally/cql/split.h"
+#include "tools/tally/server_schema.h"
+
+enum { DESCRIBE_PAGE = 5000 };
+
+struct description {
+    struct shell *s;
+    struct arena arena;
+    int n;
+    struct slice words[SPLIT_WORDS]; /* behind DESCRIBE */
+};
+
+static bool is(const struct description *d, int word, const char *text) {
+    return word < d->n && d->words[word].n == strlen(text) && !strncasecmp((const char *)d->words[word].p, text, d->words[word].n);
+}
+
+/* ---- lists of names ---- */
+
+/* The names of a keyspace, and those of the next one begin. */
+struct name_list {
+    const char **names;
+    uint32_t n, cap;
+    const char *keyspace;
+};
+
+static void put_list(struct shell *s, const struct name_list *l, bool heading, struct buf *out) {
+    if (!l->n) return;
+    buf_u8(out, '\n');
+    if (heading && !*s->keyspace && l->keyspace) {
+        buf_printf(out, "Keyspace %s\n---------", l->keyspace);
+        for (const char *c = l->keyspace; *c; c++) buf_u8(out, '-');
+        buf_u8(out, '\n');
+    }
+    grid_put_names(l->names, l->n, out);
+}
+
+static int add_name(struct name_list *l, const char *name) {
+    if (l->n == l->cap) {
+        uint32_t cap = l->cap ? 2 * l->cap : 64;
+        const char **names = realloc(l->names, cap * sizeof(*names));
+        if (!names) return -1;
+        l->names = names;
+        l->cap = cap;
+    }
+    l->names[l->n++] = name;
+    return 0;
+}
+
+struct listing {
+    struct description *d;
+    const char *column;
+    struct name_list list;
+    struct buf *out;
+    struct err *e;
+};
+
+static int take_name(void *arg, struct client *c, const struct client_rows *row) {
+    struct listing *l = arg;
+    struct shell *s = l->d->s;
+    const char *keyspace = client_text(row, &l->d->arena, "keyspace_name"), *name = client_text(row, &l->d->arena, l->column);
+    bool keyspaces = !strcmp(l->column, "keyspace_name");
+    (void)c;
+    if (!keyspace || !name) return err_nomem(l->e);
+    if (!keyspaces && *s->keyspace && strcmp(s->keyspace, keyspace)) return 0;
+    if (!keyspaces && l->list.keyspace && strcmp(l->list.keyspace, keyspace)) {
+        put_list(s, &l->list, true, l->out);
+        l->list.n = 0;
+    }
+    l->list.keyspace = keyspace;
+    return add_name(&l->list, name) ? err_nomem(l->e) : 0;
+}
+
+/* The names of all objects of a kind, by keyspace. */
+static int list(struct description *d, const char *question, const char *column, struct buf *out, struct err *e) {
+    struct listing l = {.d = d, .column = column, .out = out, .e = e};
+    int rc = client_each(&d->s->client, question, take_name, &l, e);
+    if (!rc) put_list(d->s, &l.list, strcmp(column, "keyspace_name") != 0, out);
+    if (!rc && l.list.n) buf_u8(out, '\n');
+    free(l.list.names);
+    return rc;
+}
+
+/* ---- answered by the shell ---- */
+
+/* A name as CQL takes it: lower case unless it is in quotes. split_words has taken the quotes away, so this looks at the text in
+ * front of the word. */
+static char *name_of(struct description *d, struct slice word) {
+    char *name = arena_printf(&d->arena, "%.*s", SLICE_FMT(word));
+    bool quoted = word.n && word.p[-1] == '"';
+    for (char *c = name; c && *c && !quoted; c++)
+        if (*c >= 'A' && *c <= 'Z') *c += 'a' - 'A';
+    return name;
+}
+
+/* KEYSPACE.NAME, or NAME in the current keyspace. false: there is no current keyspace. */
+static bool qualified(struct description *d, struct slice word, const char **keyspace, const char **name) {
+    char *text = name_of(d, word), *dot = text ? strchr(text, '.') : NULL;
+    *keyspace = dot ? text : *d->s->keyspace ? d->s->keyspace : NULL;
+    *name = dot ? dot + 1 : text;
+    if (dot) *dot = 0;
+    return *keyspace && *name;
+}
+
+/* The statements of a part of the schema. 0: there are none. */
+static int put_part(struct description *d, const char *keyspace, const char *type, const char *table, struct buf *out, struct err *e) {
+    const struct server_schema_part part = {.keyspace = keyspace, .type = type, .table = table};
+    size_t before = out->n;
+    buf_u8(out, '\n');
+    if (server_schema_of(&d->s->client, &part, out, e)) return -1;
+    if (out->n > before + 1) return 1;
+    out->n = before;
+    return 0;
+}
+
+static void not_found(struct description *d, const char *name, const char *keyspace) {
+    if (keyspace) shell_complain(d->s, "'%s' not found in keyspace '%s'", name, keyspace);
+    else shell_complain(d->s, "'%s' not found in keyspaces", name);
+}
+
+static int put_object(struct description *d, struct slice word, bool tables, bool types, struct buf *out, struct err *e) {
+    const char *keyspace, *name;
+    if (!qualified(d, word, &keyspace, &name)) {
+        shell_complain(d->s, "No keyspace specified and no current keyspace");
+        return 0;
+    }
+    int rc = tables ? put_part(d, keyspace, "", name, out, e) : 0;
+    if (!rc && types) rc = put_part(d, keyspace, name, "", out, e);
+    if (!rc) not_found(d, name, keyspace);
+    return rc < 0 ? -1 : 0;
+}
+
+static int put_keyspace(struct description *d, const char *name, struct buf *out, struct err *e) {
+    int rc = name ? put_part(d, name, NULL, NULL, out, e) : 0;
+    if (!name) shell_complain(d->s, "No keyspace specified and no current keyspace");
+    else if (!rc) not_found(d, name, NULL);
+    return rc < 0 ? -1 : 0;
+}
+
+/* A name alone: a keyspace, or an object of the current one. */
+static int put_anything(struct description *d, struct buf *out, struct err *e) {
+    const char *name = name_of(d, d->words[0]);
+    int rc = name && !strchr(name, '.') ? put_part(d, name, NULL, NULL, out, e) : 0;
+    if (rc) return rc < 0 ? -1 : 0;
+    if (!*d->s->keyspace && name && !strchr(name, '.')) {
+        not_found(d, name, NULL);
+        return 0;
+    }
+    return put_object(d, d->words[0], true, true, out, e);
+}
+
+static int answer(struct description *d, struct buf *out, struct err *e) {
+    const struct shell *s = d->s;
+    const char *current = *s->keyspace ? s->keyspace : NULL;
+    bool full = is(d, 0, "FULL");
+    if (d->n == 1 && is(d, 0, "KEYSPACES")) return list(d, "SELECT keyspace_name FROM system_schema.keyspaces", "keyspace_name", out, e);
+    if (d->n == 1 && (is(d, 0, "TABLES") || is(d, 0, "COLUMNFAMILIES")))
+        return list(d, "SELECT keyspace_name, table_name FROM system_schema.tables", "table_name", out, e);
+    if (d->n == 1 && is(d, 0, "TYPES")) return list(d, "SELECT keyspace_name, type_name FROM system_schema.types", "type_name", out, e);
+    if (d->n == 1 && is(d, 0, "FUNCTIONS")) return list(d, "SELECT keyspace_name, function_name FROM system_schema.functions", "function_name", out, e);
+    if (d->n == 1 && is(d, 0, "AGGREGATES")) return list(d, "SELECT keyspace_name, aggregate_name FROM system_schema.aggregates", "aggregate_name", out, e);
+    if (d->n == 1 && is(d, 0, "CLUSTER")) {
+        buf_printf(out, "\nCluster: %s\nPartitioner: %s\n\n", s->cluster, s->partitioner);
+        return 0;
+    }
+    if (d->n == 1 + full && is(d, full, "SCHEMA")) return put_part(d, NULL, NULL, NULL, out, e) < 0 ? -1 : 0;
+    if (d->n == 1 && is(d, 0, "KEYSPACE")) return put_keyspace(d, current, out, e);
+    if (d->n == 2 && is(d, 0, "KEYSPACE")) return put_keyspace(d, name_of(d, d->words[1]), out, e);
+    if (d->n == 2 && (is(d, 0, "TABLE") || is(d, 0, "COLUMNFAMILY"))) return put_object(d, d->words[1], true, false, out, e);
+    if (d->n == 2 && is(d, 0, "TYPE")) return put_object(d, d->words[1], false, true, out, e);
+    if (d->n == 1) return put_anything(d, out, e);
+    shell_complain(d->s, "Improper DESCRIBE command; see HELP DESCRIBE.");
+    return 0;
+}
+
+/* ---- answered by the server ---- */
+
+static int take_described(struct description *d, struct client_answer *a, struct listing *l, struct buf *out) {
+    struct arena *keep = &d->arena;
+    while (client_rows_next(&a->rows)) {
+        const char *statement = client_text(&a->rows, keep, "create_statement"), *keyspace = client_text(&a->rows, keep, "keyspace_name");
+        if (statement && *statement) {
+            buf_printf(out, "\n%s\n", statement);
+        } else if (client_value(&a->rows, "cluster").n >= 0) {
+            buf_printf(out, "\nCluster: %s\nPartitioner: %s\nSnitch: %s\n\n", client_text(&a->rows, keep, "cluster"), client_text(&a->rows, keep, "partitioner"),
+                       client_text(&a->rows, keep, "snitch"));
+        } else {
+            if (!is(d, 0, "KEYSPACES") && l->list.keyspace && strcmp(l->list.keyspace, keyspace)) {
+                put_list(d->s, &l->list, true, out);
+                l->list.n = 0;
+            }
+            l->list.keyspace = keyspace;
+            if (add_name(&l->list, client_text(&a->rows, keep, "name"))) return -1;
+        }
+    }
+    return 0;
+}
+
+static void ask_server(struct description *d, struct slice text, struct buf *out) {
+    struct wire_params p = {.consistency = CL_LOCAL_ONE, .page_size = DESCRIBE_PAGE};
+    struct listing l = {.d = d};
+    struct client_answer a;
+    struct err e = {0};
+    struct buf state;
+    int rc;
+    buf_init(&state, 0);
+    do {
+        rc = shell_ask(d->s, text, &p, &a, &e);
+        if (rc || !a.has_rows) break;
+        buf_clear(&state, SIZE_MAX);
+        buf_put_slice(&state, a.rows.paging_state);
+        p.paging_state = buf_slice(&state);
+        rc = take_described(d, &a, &l, out);
+    } while (!rc && state.n);
+    if (rc && a.response.opcode == NP_ERROR) {
+        struct slice words;
+        (void)wire_error_code(&a.response, &words);
+        shell_complain(d->s, "%.*s", SLICE_FMT(words));
+    } else if (rc) {
+        shell_complain_of(d->s, &a, &e);
+    } else if (l.list.n) {
+        put_list(d->s, &l.list, !is(d, 0, "KEYSPACES"), out);
+        buf_u8(out, '\n');
+    }
+    free(l.list.names);
+    buf_fini(&state);
+}
+
+void describe(struct shell *s, struct slice text) {
+    struct description d = {.s = s};
+    struct err e = {0};
+    struct client_answer probe;
+    struct buf out;
+    arena_init(&d.arena, 16 << 10, 0);
+    buf_init(&out, 0);
+    struct slice words[SPLIT_WORDS];
+    d.n = split_words(text, &d.arena, words) - 1;
+    if (d.n > 0) memcpy(d.words, words + 1, (size_t)d.n * sizeof(*words));
+    if (d.n < 1) {
+        shell_complain(s, "Improper DESCRIBE command; see HELP DESCRIBE.");
+    } else if (s->server_describes) {
+        ask_server(&d, text, &out);
+    } else if (shell_ask_system(s, "SELECT key FROM system.local WHERE key = 'local'", &probe, &e) || answer(&d, &out, &e)) {
+        shell_complain(s, "%s", e.text);
+        if (probe.response.opcode != NP_ERROR) shell_disconnect(s);
+    }
+    shell_put(s, &out);
+    buf_fini(&out);
+    arena_fini(&d.arena);
+}

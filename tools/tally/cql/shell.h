@@ -1,0 +1,64 @@
+/* A session of tally cql: a connection, what CONSISTENCY and its like have set, and statements that are run and shown.
+ *
+ * Life: shell_init, shell_connect; shell_run for each text that a person or a file gives; shell_fini. A connection that
+ * fails is given up, and the next statement opens another one, in the same keyspace. One thread.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "tools/client/client.h"
+#include "tools/tally/cql/grid.h"
+
+enum { SHELL_PAGE = 100, SHELL_NAME = 256, SHELL_SOURCES = 16 };
+
+struct shell {
+    struct client client;
+    struct client_options options;
+    bool connected;
+    char user[SHELL_NAME], password[SHELL_NAME]; /* of LOGIN; options point to them */
+    char keyspace[SHELL_NAME];                   /* of USE; empty: none */
+    char cluster[SHELL_NAME], release[32], cql_version[32], partitioner[128];
+    bool on_keyspaces;     /* Amazon Keyspaces, or a server that emulates it: DDL is asynchronous */
+    bool server_describes; /* DESCRIBE is a statement, since Cassandra 4.0 */
+    uint16_t consistency, serial_consistency;
+    uint32_t page_size;
+    bool paging, expand, tracing, charge, wait;
+    bool terminal;      /* somebody reads along: ---MORE--- between pages */
+    FILE *out;          /* stdout, or the file of CAPTURE */
+    const char *source; /* what errors name: the file; NULL: nothing */
+    uint32_t line;      /* and its line */
+    uint32_t depth;     /* files that SOURCE has open within each other */
+    bool failed;        /* a statement or a command */
+    bool leaves;        /* EXIT */
+    struct grid grid;
+};
+
+void shell_init(struct shell *s);
+void shell_fini(struct shell *s);
+/* Opens the connection, asks the server what it is, and enters the keyspace, if any. */
+int shell_connect(struct shell *s, struct err *e) MUST_CHECK;
+/* The next request opens another connection. */
+void shell_disconnect(struct shell *s);
+/* Runs the items of a text (split.h) one after the other. Returns how many bytes are done with: without at_end, an item that is not
+ * finished remains. */
+size_t shell_run(struct shell *s, struct slice text, bool at_end);
+/* The statements of a file; "-" is standard input. -1: it cannot be read. */
+int shell_run_file(struct shell *s, const char *path, struct err *e) MUST_CHECK;
+
+/* One request of the shell itself or of a person; reconnects when that is needed. -1: *answer has an ERROR of the server, or e
+ * says why there is none, and the connection is closed. */
+int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer, struct err *e) MUST_CHECK;
+/* One page of at most 5000 rows, at ONE; for questions on system tables. */
+int shell_ask_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) MUST_CHECK;
+/* Runs one statement and shows what comes of it. */
+void shell_statement(struct shell *s, struct slice text);
+
+/* On stdout, or into the file of CAPTURE. */
+void shell_put(struct shell *s, const struct buf *text);
+/* On stdout even then. */
+void shell_say(const char *format, ...) PRINTF_LIKE(1, 2);
+/* On stderr, behind file and line when a file is run; the shell has failed. */
+void shell_complain(struct shell *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* As cqlsh words what a server has refused, or why there was no answer. */
+void shell_complain_of(struct shell *s, const struct client_answer *a, const struct err *e);

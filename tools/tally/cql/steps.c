@@ -1,0 +1,142 @@
+#include "tools/tally/cql/steps.h"
+
+#include <time.h>
+
+#include "tools/tally/cql/cell.h"
+#include "tools/tally/cql/interrupt.h"
+
+enum { TRIES = 20, PAUSE_MS = 100, COLUMNS = 5 };
+/* 100 ns steps between 1582-10-15, where the time of a version 1 UUID begins, and 1970. */
+#define UUID_EPOCH 0x01B21DD213814000LL
+
+struct trace_session {
+    const char *id, *request;
+    int64_t started_us, duration_us;
+    struct buf coordinator, client; /* as texts */
+};
+
+static const struct value *value_at(const struct client_rows *row, const char *column, const struct cql_type **type) {
+    for (uint32_t i = 0; i < row->columns.n; i++) {
+        if (strcmp(row->columns.list[i].name, column)) continue;
+        *type = row->columns.list[i].type;
+        return &row->values[i];
+    }
+    return NULL;
+}
+
+static void put_column(const struct client_rows *row, const char *column, struct buf *out) {
+    const struct cql_type *type;
+    const struct value *v = value_at(row, column, &type);
+    if (v) cell_put(type, *v, out);
+}
+
+static void put_time(int64_t us, struct buf *out) {
+    time_t seconds = (time_t)(us / 1000000);
+    struct tm t;
+    char text[32];
+    if (!localtime_r(&seconds, &t)) return;
+    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &t);
+    buf_printf(out, "%s.%06d", text, (int)(us % 1000000));
+}
+
+static int64_t uuid_time_us(struct value id) {
+    if (id.n != 16) return 0;
+    uint64_t ticks = (uint64_t)(load_u16(id.p + 6) & 0xFFF) << 48 | (uint64_t)load_u16(id.p + 4) << 32 | load_u32(id.p);
+    return ((int64_t)ticks - UUID_EPOCH) / 10;
+}
+
+static void put_row(struct grid *g, const char *activity, int64_t us, struct slice source, int64_t elapsed, struct slice client) {
+    cell_put_text(slice_str(activity), false, &g->text);
+    grid_cell(g);
+    put_time(us, &g->text);
+    grid_cell(g);
+    buf_put_slice(&g->text, source);
+    grid_cell(g);
+    buf_printf(&g->text, "%lld", (long long)elapsed);
+    grid_cell(g);
+    buf_put_slice(&g->text, client);
+    grid_cell(g);
+}
+
+/* 1: the session is complete; 0: not yet; -1: it could not be asked for, which has been said. */
+static int read_session(struct shell *s, struct trace_session *t, struct arena *keep) {
+    struct client_answer a;
+    struct err e = {0};
+    struct buf text;
+    buf_init(&text, 0);
+    buf_printf(&text, "SELECT * FROM system_traces.sessions WHERE session_id = %s%c", t->id, 0);
+    int rc = shell_ask_system(s, (const char *)text.p, &a, &e);
+    buf_fini(&text);
+    if (rc) {
+        shell_complain_of(s, &a, &e);
+        return -1;
+    }
+    if (!a.has_rows || !client_rows_next(&a.rows) || client_value(&a.rows, "duration").n < 0) return 0;
+    t->request = client_text(&a.rows, keep, "request");
+    t->started_us = client_int(&a.rows, "started_at") * 1000;
+    t->duration_us = client_int(&a.rows, "duration");
+    put_column(&a.rows, "coordinator", &t->coordinator);
+    put_column(&a.rows, "client", &t->client);
+    return 1;
+}
+
+static int fill(struct shell *s, const struct trace_session *t) {
+    static const char *const names[COLUMNS] = {"activity", "timestamp", "source", "source_elapsed", "client"};
+    struct slice client = buf_slice(&t->client);
+    struct client_answer a;
+    struct err e = {0};
+    struct buf text;
+    buf_init(&text, 0);
+    buf_printf(&text, "SELECT * FROM system_traces.events WHERE session_id = %s%c", t->id, 0);
+    int rc = shell_ask_system(s, (const char *)text.p, &a, &e);
+    buf_clear(&text, SIZE_MAX);
+    if (rc) shell_complain_of(s, &a, &e);
+    grid_begin(&s->grid, COLUMNS);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        buf_put_str(&s->grid.text, names[i]);
+        grid_cell(&s->grid);
+    }
+    put_row(&s->grid, t->request ? t->request : "", t->started_us, buf_slice(&t->coordinator), 0, client);
+    while (!rc && a.has_rows && client_rows_next(&a.rows)) {
+        const char *activity = client_text(&a.rows, &s->client.arena, "activity"), *thread = client_text(&a.rows, &s->client.arena, "thread");
+        buf_clear(&text, SIZE_MAX);
+        put_column(&a.rows, "source", &text);
+        put_row(&s->grid, arena_printf(&s->client.arena, "%s [%s]", activity ? activity : "", thread ? thread : ""), uuid_time_us(client_value(&a.rows, "event_id")),
+                buf_slice(&text), client_int(&a.rows, "source_elapsed"), client);
+    }
+    put_row(&s->grid, "Request complete", t->started_us + t->duration_us, buf_slice(&t->coordinator), t->duration_us, client);
+    buf_fini(&text);
+    return rc;
+}
+
+void steps_put_named(struct shell *s, const char *id) {
+    struct trace_session t = {.id = id};
+    struct arena keep;
+    struct buf out;
+    int rc = 0;
+    arena_init(&keep, 1024, 0);
+    buf_init(&t.coordinator, 0);
+    buf_init(&t.client, 0);
+    buf_init(&out, 0);
+    for (int i = 0; i < TRIES && !(rc = read_session(s, &t, &keep)) && !interrupt_seen(); i++) interrupt_sleep_ms(PAUSE_MS);
+    if (!rc) shell_complain(s, "Session %s wasn't found.", id);
+    if (rc > 0 && !fill(s, &t)) {
+        buf_printf(&out, "\nTracing session: %s\n\n", id);
+        grid_put(&s->grid, true, &out);
+        buf_put_str(&out, s->terminal ? "\n\n" : "\n");
+        shell_put(s, &out);
+    }
+    buf_fini(&t.coordinator);
+    buf_fini(&t.client);
+    buf_fini(&out);
+    arena_fini(&keep);
+}
+
+void steps_put(struct shell *s, const uint8_t id[16]) {
+    struct buf text;
+    buf_init(&text, 0);
+    cql_value_text(cql_type_scalar(CQL_UUID), slice_of(id, 16), &text);
+    buf_u8(&text, 0);
+    steps_put_named(s, (const char *)text.p);
+    buf_fini(&text);
+}
