@@ -217,7 +217,7 @@ static void ask_server(struct description *d, struct slice text, struct buf *out
         p.paging_state = buf_slice(&state);
         rc = take_described(d, &a, &l, out);
     } while (!rc && state.n);
-    if (rc && a.response.opcode == NP_ERROR) {
+    if (rc && shell_is_refused(&a)) {
         struct slice words;
         (void)wire_error_code(&a.response, &words);
         shell_complain(d->s, "%.*s", SLICE_FMT(words));
@@ -247,7 +247,7 @@ void describe(struct shell *s, struct slice text) {
         ask_server(&d, text, &out);
     } else if (shell_ask_system(s, "SELECT key FROM system.local WHERE key = 'local'", &probe, &e) || answer(&d, &out, &e)) {
         shell_complain(s, "%s", e.text);
-        if (probe.response.opcode != NP_ERROR) shell_disconnect(s);
+        shell_disconnect(s); /* whether the connection stands is not known here; the next request opens another one */
     }
     shell_put(s, &out);
     buf_fini(&out);

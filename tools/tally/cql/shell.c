@@ -76,7 +76,7 @@ void shell_complain_of(struct shell *s, const struct client_answer *a, const str
         shell_complain(s, "The request was cancelled; the server may have carried it out.");
         return;
     }
-    if (a->response.opcode != NP_ERROR) {
+    if (!shell_is_refused(a)) {
         shell_complain(s, "ConnectionException: %s", e->text);
         return;
     }
@@ -125,7 +125,7 @@ static int exchange(struct shell *s, struct slice text, const struct wire_params
     interrupt_guard(s->client.link.fd);
     int rc = client_query(&s->client, text, p, answer, e);
     interrupt_guard(-1);
-    if (rc && answer->response.opcode != NP_ERROR) shell_disconnect(s);
+    if (rc && !shell_is_refused(answer)) shell_disconnect(s);
     return rc;
 }
 

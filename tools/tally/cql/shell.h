@@ -46,6 +46,8 @@ size_t shell_run(struct shell *s, struct slice text, bool at_end);
 /* The statements of a file; "-" is standard input. -1: it cannot be read. */
 int shell_run_file(struct shell *s, const char *path, struct err *e) MUST_CHECK;
 
+/* Has the server refused? Otherwise there was no answer; NP_ERROR is 0, so the opcode alone does not tell. */
+static inline bool shell_is_refused(const struct client_answer *a) { return a->response.version && a->response.opcode == NP_ERROR; }
 /* One request of the shell itself or of a person; reconnects when that is needed. -1: *answer has an ERROR of the server, or e
  * says why there is none, and the connection is closed. */
 int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer, struct err *e) MUST_CHECK;

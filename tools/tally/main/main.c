@@ -60,7 +60,14 @@ static int find(const struct usage_program *p, int argc, char **argv, int *n) {
     return found;
 }
 
+/* Under this name, as images and scripts know it, the program is tally cql. */
+static bool is_cqlsh(const char *program) {
+    const char *slash = strrchr(program, '/');
+    return !strcmp(slash ? slash + 1 : program, "cqlsh");
+}
+
 int main(int argc, char **argv) {
+    if (argc && is_cqlsh(argv[0])) return tally_cql(argc - 1, argv + 1);
     struct usage_command commands[SUBCOMMANDS];
     struct usage_program program;
     const char *name = argc > 1 ? argv[1] : "";
