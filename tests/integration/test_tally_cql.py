@@ -280,7 +280,7 @@ def test_a_terminal_completes_words(terminal, cassandra_server):
     assert cql(cassandra_server, "-e", "TRUNCATE shop.orders;" + ROWS).stderr == ""
     shell = terminal()
     # what TAB makes of a line shows in what the line does
-    assert "(1 rows)" in shell.do("SEL\tid FROM sho\tord\tWHERE cust\t= 2;")
+    assert "(1 rows)" in shell.do("SEL\tid FROM sho\tord\tWHERE custome\t= 2;")
     assert "Consistency level set to LOCAL_QUORUM." in shell.do("cons\tLOCAL_Q\t")
     shell.do("USE system_tr\t;")
     assert "cqlsh:system_traces> " in shell.child.after
@@ -288,6 +288,7 @@ def test_a_terminal_completes_words(terminal, cassandra_server):
     shell.child.send("DES\t\t")
     shell.child.expect("DESC +DESCRIBE")
     shell.child.send("\x03")
+    shell.child.expect_exact("^C")
     shell.read()
     assert "(1 rows)" in shell.do("SELECT key FROM system.loc\t;")
 

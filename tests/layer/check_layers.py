@@ -73,6 +73,7 @@ ONE_IDEA = [
     ("system_schema/catalog_state", "system_schema/recovery", "the catalogue's state holds the histories, and they follow its entries"),
     ("system_schema/catalog", "system_schema/catalog_state", "the door of the catalogue and what is behind it"),
     ("system_schema/schema", "system_schema/snapshot", "definitions, and the snapshot that counts them"),
+    ("tools/tally/cql/run", "tools/tally/cql/command", "a text may have commands, and the command SOURCE runs a text"),
     ("types/value", "types/family", "what is asked of a value is answered by its type's family"),
 ]
 ENGINE_ONLY = re.compile(r"rocksdb/c\.h")

@@ -7,6 +7,7 @@
 #include "cql/request/consistency.h"
 #include "tools/tally/cql/describe.h"
 #include "tools/tally/cql/password.h"
+#include "tools/tally/cql/run.h"
 #include "tools/tally/cql/split.h"
 #include "tools/tally/cql/steps.h"
 
@@ -100,7 +101,7 @@ static void run_source(struct command *c) {
     struct err e = {0};
     const char *path = c->n == 1 ? path_of(c, 0) : NULL;
     if (!path) improper(c);
-    else if (shell_run_file(c->s, path, &e)) shell_complain(c->s, "%s", e.text);
+    else if (run_file(c->s, path, &e)) shell_complain(c->s, "%s", e.text);
 }
 
 static void run_capture(struct command *c) {

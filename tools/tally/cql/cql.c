@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tools/tally/cql/password.h"
+#include "tools/tally/cql/run.h"
 #include "tools/tally/cql/shell.h"
 #include "tools/tally/cql/terminal.h"
 #include "tools/tally/remote.h"
@@ -64,11 +65,11 @@ static int run(const struct cql_flags *f, struct shell *s, struct err *e) {
         s->source = "<stdin>";
         s->line = 1;
         s->terminal = false;
-        shell_run(s, slice_str(f->execute), true);
+        run_text(s, slice_str(f->execute), true);
     } else if (at_terminal) {
         rc = terminal_run(s, e);
     } else {
-        rc = shell_run_file(s, f->file ? f->file : "-", e);
+        rc = run_file(s, f->file ? f->file : "-", e);
     }
     if (rc) {
         fprintf(stderr, "tally cql: %s\n", e->text);

@@ -1,7 +1,7 @@
-/* A session of tally cql: a connection, what CONSISTENCY and its like have set, and statements that are run and shown.
+/* A session of tally cql: a connection, and what CONSISTENCY and its like have set.
  *
- * Life: shell_init, shell_connect; shell_run for each text that a person or a file gives; shell_fini. A connection that
- * fails is given up, and the next statement opens another one, in the same keyspace. One thread.
+ * Life: shell_init, shell_connect; run_text (run.h) for each text that a person or a file gives; shell_fini. A connection that
+ * fails is given up, and the next request opens another one, in the same keyspace. One thread.
  */
 #pragma once
 
@@ -40,12 +40,6 @@ void shell_fini(struct shell *s);
 int shell_connect(struct shell *s, struct err *e) MUST_CHECK;
 /* The next request opens another connection. */
 void shell_disconnect(struct shell *s);
-/* Runs the items of a text (split.h) one after the other. Returns how many bytes are done with: without at_end, an item that is not
- * finished remains. */
-size_t shell_run(struct shell *s, struct slice text, bool at_end);
-/* The statements of a file; "-" is standard input. -1: it cannot be read. */
-int shell_run_file(struct shell *s, const char *path, struct err *e) MUST_CHECK;
-
 /* Has the server refused? Otherwise there was no answer; NP_ERROR is 0, so the opcode alone does not tell. */
 static inline bool shell_is_refused(const struct client_answer *a) { return a->response.version && a->response.opcode == NP_ERROR; }
 /* One request of the shell itself or of a person; reconnects when that is needed. -1: *answer has an ERROR of the server, or e
@@ -53,9 +47,9 @@ static inline bool shell_is_refused(const struct client_answer *a) { return a->r
 int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer, struct err *e) MUST_CHECK;
 /* One page of at most 5000 rows, at ONE; for questions on system tables. */
 int shell_ask_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) MUST_CHECK;
-/* Runs one statement and shows what comes of it. */
-void shell_statement(struct shell *s, struct slice text);
 
+/* As much as fits, with a NUL behind it. */
+void shell_copy(char *to, size_t cap, struct slice s);
 /* On stdout, or into the file of CAPTURE. */
 void shell_put(struct shell *s, const struct buf *text);
 /* On stdout even then. */

@@ -58,6 +58,22 @@ static size_t command_end(struct slice text, size_t at) {
     return at;
 }
 
+/* Does the text end inside a quote? A semicolon there ends no statement: its end is still to be typed. */
+static bool ends_in_quote(struct slice text) {
+    uint8_t quote = 0;
+    for (size_t i = 0; i < text.n;) {
+        size_t behind = quote ? i : skip_comment(text, i);
+        if (behind > i) {
+            i = behind;
+            continue;
+        }
+        uint8_t c = text.p[i++];
+        if (quote) quote = c == quote ? 0 : quote;
+        else if (c == '\'' || c == '"') quote = c;
+    }
+    return quote != 0;
+}
+
 static struct slice trimmed(struct slice s) {
     while (s.n && is_blank(s.p[s.n - 1])) s.n--;
     return s;
@@ -81,7 +97,8 @@ struct split_item split_next(struct slice text, bool at_end) {
     script_of(&script, "", slice_of(text.p + at, text.n - at));
     bool found = script_next(&script, &statement);
     struct split_item item = {.kind = SPLIT_STATEMENT, .text = statement.text, .at = at, .used = at + script.reader.at};
-    if (!found || !statement.ended) {
+    bool open = !at_end && ends_in_quote(slice_of(text.p + at, script.reader.at));
+    if (!found || !statement.ended || open) {
         item.kind = at_end ? SPLIT_STATEMENT : SPLIT_UNFINISHED;
         item.used = text.n;
     }

@@ -13,6 +13,7 @@
 #include "cql/syntax/token.h"
 #include "tools/tally/cql/complete.h"
 #include "tools/tally/cql/interrupt.h"
+#include "tools/tally/cql/run.h"
 
 enum { HISTORY_LINES = 1000, NAMES_FRESH_S = 5, NAMES_MAX = 64 << 20, STATEMENT_MAX = 16 << 20 };
 
@@ -196,7 +197,7 @@ static void run_line(struct terminal *t, const char *line, size_t n) {
         buf_init(&t->text, STATEMENT_MAX);
         return;
     }
-    size_t done = shell_run(t->shell, buf_slice(&t->text), false);
+    size_t done = run_text(t->shell, buf_slice(&t->text), false);
     if (done) remember(t, slice_of(t->text.p, done));
     memmove(t->text.p, t->text.p + done, t->text.n - done);
     t->text.n -= done;
