@@ -1,4 +1,5 @@
-/* tally cql without a server: where statements and commands end, how rows are laid out, what TAB offers. */
+/* tally cql without a server: where statements and commands end, how rows are laid out, what TAB
+ * offers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,10 +42,12 @@ static void test_items_end_where_cqlsh_ends_them(void **state) {
         {"expand on; EXIT", "C:expand on|U:EXIT|", "C:expand on|C:EXIT|"},
         {"SOURCE 'a;b' ;", "C:SOURCE 'a;b'|", "C:SOURCE 'a;b'|"},
         {"-- x;\n/* y; */ // z\n;;", "", ""},
-        {"-- x\nBEGIN BATCH INSERT a; INSERT b; APPLY BATCH; HELP\n", "S:BEGIN BATCH INSERT a; INSERT b; APPLY BATCH|C:HELP|",
+        {"-- x\nBEGIN BATCH INSERT a; INSERT b; APPLY BATCH; HELP\n",
+         "S:BEGIN BATCH INSERT a; INSERT b; APPLY BATCH|C:HELP|",
          "S:BEGIN BATCH INSERT a; INSERT b; APPLY BATCH|C:HELP|"},
         {"INSERT -- it's\n'not closed; ", "U:INSERT -- it's\n'not closed|", NULL},
-        {"INSERT 'not closed; \n but here';", "S:INSERT 'not closed; \n but here'|", "S:INSERT 'not closed; \n but here'|"},
+        {"INSERT 'not closed; \n but here';", "S:INSERT 'not closed; \n but here'|",
+         "S:INSERT 'not closed; \n but here'|"},
         {"?\n", "C:?|", "C:?|"},
         {"DESCRIBED;", "S:DESCRIBED|", "S:DESCRIBED|"},
     };
@@ -100,7 +103,9 @@ static void test_rows_are_aligned(void **state) {
     assert_text(buf_slice(&out), "    1 | 漢字\n 1000 |    a\n");
     buf_clear(&out, SIZE_MAX);
     grid_put_expanded(&g, 10, &out);
-    assert_text(buf_slice(&out), "@ Row 11\n------+------\n id   | 1\n name | 漢字\n\n@ Row 12\n------+------\n id   | 1000\n name | a\n\n");
+    assert_text(
+        buf_slice(&out),
+        "@ Row 11\n------+------\n id   | 1\n name | 漢字\n\n@ Row 12\n------+------\n id   | 1000\n name | a\n\n");
     buf_clear(&out, SIZE_MAX);
     fill(&g, 2, cells, 2);
     grid_put(&g, true, &out);
@@ -137,7 +142,8 @@ static void test_control_characters_are_shown(void **state) {
 }
 
 static void assert_completed(const char *before, size_t typed, uint32_t n, const char *first) {
-    static const struct schema_name list[] = {{"ks", "t", "p"}, {"ks", "t", "Value"}, {"ks", "users", "name"}, {"other", "t", "q"}, {"empty", NULL, NULL}};
+    static const struct schema_name list[] = {
+        {"ks", "t", "p"}, {"ks", "t", "Value"}, {"ks", "users", "name"}, {"other", "t", "q"}, {"empty", NULL, NULL}};
     const struct schema_names names = {.n = ARRAY_LEN(list), .list = (struct schema_name *)list};
     static struct completions c;
     struct arena a;
@@ -176,10 +182,12 @@ static void test_statements_with_passwords_are_secret(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items_end_where_cqlsh_ends_them), cmocka_unit_test(test_words_lose_their_quotes),
-        cmocka_unit_test(test_rows_are_aligned), cmocka_unit_test(test_names_stand_in_columns),
-        cmocka_unit_test(test_control_characters_are_shown), cmocka_unit_test(test_words_complete_by_what_stands_in_front),
-        cmocka_unit_test(test_statements_with_passwords_are_secret)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_items_end_where_cqlsh_ends_them),
+                                       cmocka_unit_test(test_words_lose_their_quotes),
+                                       cmocka_unit_test(test_rows_are_aligned),
+                                       cmocka_unit_test(test_names_stand_in_columns),
+                                       cmocka_unit_test(test_control_characters_are_shown),
+                                       cmocka_unit_test(test_words_complete_by_what_stands_in_front),
+                                       cmocka_unit_test(test_statements_with_passwords_are_secret)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@ enum { DIGITS = 5 };
 
 static void put(const struct cql_type *t, struct value v, bool quote, struct buf *out);
 
-/* The bytes of a control character in UTF-8: 0x00 to 0x1F and 0x7F in one, 0x80 to 0xA0 in two. 0: it is none. */
+/* The bytes of a control character in UTF-8: 0x00 to 0x1F and 0x7F in one, 0x80 to 0xA0 in two. 0:
+ * it is none. */
 static size_t control_length(struct slice s, uint8_t *code) {
     *code = s.p[0];
     if (s.p[0] < 0x20 || s.p[0] == 0x7F) return 1;
@@ -34,7 +35,8 @@ void cell_put_text(struct slice text, bool quote, struct buf *out) {
     if (quote) buf_u8(out, '\'');
 }
 
-/* A number that %g would not write with an exponent keeps as many digits behind the point as it has before it. */
+/* A number that %g would not write with an exponent keeps as many digits behind the point as it has
+ * before it. */
 static void put_real(double v, struct buf *out) {
     if (isnan(v) || isinf(v)) {
         buf_put_str(out, isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
@@ -54,8 +56,8 @@ static void put_timestamp(int64_t ms, bool quote, struct buf *out) {
         buf_printf(out, "%s%lld%s", mark, (long long)ms, mark);
         return;
     }
-    buf_printf(out, "%s%04d-%02d-%02d %02d:%02d:%02d.%06d+0000%s", mark, utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
-               utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ms - seconds * 1000) * 1000, mark);
+    buf_printf(out, "%s%04d-%02d-%02d %02d:%02d:%02d.%06d+0000%s", mark, utc.tm_year + 1900, utc.tm_mon + 1,
+               utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ms - seconds * 1000) * 1000, mark);
 }
 
 /* What stands between the brackets: elements, or pairs of a map, or fields of a user type. */
@@ -115,7 +117,8 @@ static void put(const struct cql_type *t, struct value v, bool quote, struct buf
         buf_u8(out, (uint8_t)brackets[0]);
         put_elements(t, value_slice(v), out);
         buf_u8(out, (uint8_t)brackets[1]);
-    } else if (v.n || t->id == CQL_BLOB || t->id == CQL_TEXT || t->id == CQL_ASCII) { /* empty values of other types show nothing */
+    } else if (v.n || t->id == CQL_BLOB || t->id == CQL_TEXT ||
+               t->id == CQL_ASCII) { /* empty values of other types show nothing */
         put_scalar(t, value_slice(v), quote, out);
     }
 }

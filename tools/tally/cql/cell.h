@@ -1,5 +1,6 @@
-/* A value as cqlsh shows it: True and False, five significant digits of a floating-point number, timestamps in UTC with
- * microseconds, texts without quotes unless they are inside a collection, control characters as escapes.
+/* A value as cqlsh shows it: True and False, five significant digits of a floating-point number,
+ * timestamps in UTC with microseconds, texts without quotes unless they are inside a collection,
+ * control characters as escapes.
  */
 #pragma once
 

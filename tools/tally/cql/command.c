@@ -20,9 +20,13 @@ struct command {
     struct slice words[SPLIT_WORDS];
 };
 
-static bool is(struct slice word, const char *text) { return word.n == strlen(text) && !strncasecmp((const char *)word.p, text, word.n); }
+static bool is(struct slice word, const char *text) {
+    return word.n == strlen(text) && !strncasecmp((const char *)word.p, text, word.n);
+}
 static void improper(struct command *c) { shell_complain(c->s, "Improper %s command; see HELP %s.", c->word, c->word); }
-static const char *text_of(struct command *c, int word) { return arena_printf(&c->arena, "%.*s", SLICE_FMT(c->words[word])); }
+static const char *text_of(struct command *c, int word) {
+    return arena_printf(&c->arena, "%.*s", SLICE_FMT(c->words[word]));
+}
 
 /* ---- settings ---- */
 
@@ -163,7 +167,8 @@ static void run_show(struct command *c) {
     if (c->n == 1 && is(c->words[0], "HOST")) {
         shell_say("Connected to %s at %s:%u\n", s->cluster, s->options.link.host, s->options.link.port);
     } else if (c->n == 1 && is(c->words[0], "VERSION")) {
-        shell_say("[tally cql %s | Cassandra %s | CQL spec %s | Native protocol v%u]\n", TALLY_VERSION, s->release, s->cql_version, s->client.version);
+        shell_say("[tally cql %s | Cassandra %s | CQL spec %s | Native protocol v%u]\n", TALLY_VERSION, s->release,
+                  s->cql_version, s->client.version);
     } else if (c->n == 2 && is(c->words[0], "SESSION")) {
         steps_put_named(c->s, text_of(c, 1));
     } else {
@@ -182,7 +187,8 @@ static void run_clear(struct command *c) {
 static void run_help(struct command *c) {
     int row = c->n == 1 ? split_command(c->words[0]) : -1;
     if (c->n && row < 0) {
-        shell_complain(c->s, "There is no such command; HELP lists those of the shell. CQL is described at https://cassandra.apache.org/doc/latest/cassandra/developing/cql/");
+        shell_complain(c->s, "There is no such command; HELP lists those of the shell. CQL is described at "
+                             "https://cassandra.apache.org/doc/latest/cassandra/developing/cql/");
         return;
     }
     for (size_t i = 0; i < n_shell_commands; i++) {

@@ -10,9 +10,11 @@ static const char *const keywords[] = {
 #include "cql/syntax/keyword.def"
 #undef KEYWORD
 };
-static const char *const statements[] = {"ALTER", "APPLY", "BEGIN", "CREATE", "DELETE", "DROP", "GRANT", "INSERT", "LIST", "REVOKE", "SELECT", "TRUNCATE", "UPDATE", "USE"};
+static const char *const statements[] = {"ALTER",  "APPLY", "BEGIN",  "CREATE", "DELETE",   "DROP",   "GRANT",
+                                         "INSERT", "LIST",  "REVOKE", "SELECT", "TRUNCATE", "UPDATE", "USE"};
 
-static const char *const described[] = {"CLUSTER", "KEYSPACE", "KEYSPACES", "SCHEMA", "TABLE", "TABLES", "TYPE", "TYPES"};
+static const char *const described[] = {"CLUSTER", "KEYSPACE", "KEYSPACES", "SCHEMA",
+                                        "TABLE",   "TABLES",   "TYPE",      "TYPES"};
 
 struct completing {
     struct arena *a;
@@ -22,11 +24,15 @@ struct completing {
     struct completions *out;
 };
 
-static bool is_name_byte(uint8_t c) { return (c | 0x20) >= 'a' || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '"'; }
+static bool is_name_byte(uint8_t c) {
+    return (c | 0x20) >= 'a' || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '"';
+}
 
 static void add(struct completing *c, const char *text) {
     struct completions *out = c->out;
-    if (!text || out->n == COMPLETIONS_MAX || strlen(text) < c->word.n || strncasecmp(text, (const char *)c->word.p, c->word.n)) return;
+    if (!text || out->n == COMPLETIONS_MAX || strlen(text) < c->word.n ||
+        strncasecmp(text, (const char *)c->word.p, c->word.n))
+        return;
     for (uint32_t i = 0; i < out->n; i++)
         if (!strcmp(out->list[i], text)) return;
     out->list[out->n++] = text;
@@ -55,7 +61,8 @@ static const char *identifier(struct completing *c, const char *name) {
 static void add_keyspaces(struct completing *c, const char *behind) {
     for (uint32_t i = 0; i < c->names->n; i++) {
         const struct schema_name *n = &c->names->list[i];
-        const char *name = i && !strcmp(c->names->list[i - 1].keyspace, n->keyspace) ? NULL : identifier(c, n->keyspace);
+        const char *name =
+            i && !strcmp(c->names->list[i - 1].keyspace, n->keyspace) ? NULL : identifier(c, n->keyspace);
         if (name) add(c, arena_printf(c->a, "%s%s", name, behind));
     }
 }
@@ -91,7 +98,9 @@ static void add_columns(struct completing *c, struct slice keyspace, struct slic
     }
 }
 
-static bool names_table(const struct token *t) { return IS(t, "FROM", "INTO", "UPDATE", "TABLE", "TRUNCATE", "DESCRIBE", "DESC", "ON"); }
+static bool names_table(const struct token *t) {
+    return IS(t, "FROM", "INTO", "UPDATE", "TABLE", "TRUNCATE", "DESCRIBE", "DESC", "ON");
+}
 
 struct context {
     uint32_t n; /* tokens in front of the word */
@@ -140,11 +149,13 @@ static void add_first(struct completing *c) {
     for (size_t i = 0; i < n_shell_commands; i++) add_keyword(c, shell_commands[i].word);
 }
 
-void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a, struct completions *out) {
+void complete(struct slice before, const char *keyspace, const struct schema_names *names, struct arena *a,
+              struct completions *out) {
     struct context x = {0};
     size_t from = last_item(before), word = before.n;
     while (word > from && is_name_byte(before.p[word - 1])) word--;
-    struct completing c = {.a = a, .word = slice_of(before.p + word, before.n - word), .keyspace = keyspace, .names = names, .out = out};
+    struct completing c = {
+        .a = a, .word = slice_of(before.p + word, before.n - word), .keyspace = keyspace, .names = names, .out = out};
     *out = (struct completions){.typed = c.word.n};
     read_context(&c, slice_of(before.p + from, word - from), &x);
     if (!x.n) {

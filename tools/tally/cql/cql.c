@@ -35,18 +35,28 @@ static int read_login(const struct cql_flags *f, struct shell *s, struct err *e)
 
 static int read_options(const struct cql_flags *f, struct shell *s, struct err *e) {
     const char *host = f->host ? f->host : getenv("CQLSH_HOST"), *port = getenv("CQLSH_PORT");
-    uint32_t number = f->port ? f->port : port ? (uint32_t)strtoul(port, NULL, 10) : f->tls ? REMOTE_TLS_PORT : REMOTE_PORT;
+    uint32_t number = f->port  ? f->port
+                      : port   ? (uint32_t)strtoul(port, NULL, 10)
+                      : f->tls ? REMOTE_TLS_PORT
+                               : REMOTE_PORT;
     if (!number || number > UINT16_MAX) return err_set(e, ERR_CONFIG, "the port must be 1 to 65535");
     if (f->protocol && (f->protocol < NP_VERSION_MIN || f->protocol > NP_VERSION_MAX))
-        return err_set(e, ERR_CONFIG, "--protocol-version must be %d to %d, not %u", NP_VERSION_MIN, NP_VERSION_MAX, f->protocol);
-    if (f->connect_timeout > DAY_S || f->request_timeout > DAY_S) return err_set(e, ERR_CONFIG, "a timeout must be at most a day");
+        return err_set(e, ERR_CONFIG, "--protocol-version must be %d to %d, not %u", NP_VERSION_MIN, NP_VERSION_MAX,
+                       f->protocol);
+    if (f->connect_timeout > DAY_S || f->request_timeout > DAY_S)
+        return err_set(e, ERR_CONFIG, "a timeout must be at most a day");
     if (f->execute && f->file) return err_set(e, ERR_CONFIG, "--execute and --file cannot be given together");
-    if (f->keyspace && strlen(f->keyspace) >= sizeof(s->keyspace)) return err_set(e, ERR_CONFIG, "the name of the keyspace is too long");
+    if (f->keyspace && strlen(f->keyspace) >= sizeof(s->keyspace))
+        return err_set(e, ERR_CONFIG, "the name of the keyspace is too long");
     s->options.version = (uint8_t)f->protocol;
-    s->options.link = (struct link_options){.host = host ? host : "127.0.0.1", .port = (uint16_t)number, .tls = f->tls, .insecure = f->insecure,
-                                            .ca = f->ca ? f->ca : getenv("SSL_CERTFILE"),
-                                            .timeout_ms = (f->connect_timeout ? f->connect_timeout : CONNECT_TIMEOUT_S) * 1000,
-                                            .answer_timeout_ms = (f->request_timeout ? f->request_timeout : REQUEST_TIMEOUT_S) * 1000};
+    s->options.link = (struct link_options){
+        .host = host ? host : "127.0.0.1",
+        .port = (uint16_t)number,
+        .tls = f->tls,
+        .insecure = f->insecure,
+        .ca = f->ca ? f->ca : getenv("SSL_CERTFILE"),
+        .timeout_ms = (f->connect_timeout ? f->connect_timeout : CONNECT_TIMEOUT_S) * 1000,
+        .answer_timeout_ms = (f->request_timeout ? f->request_timeout : REQUEST_TIMEOUT_S) * 1000};
     snprintf(s->keyspace, sizeof(s->keyspace), "%s", f->keyspace ? f->keyspace : "");
     return read_login(f, s, e);
 }
@@ -81,27 +91,79 @@ static int run(const struct cql_flags *f, struct shell *s, struct err *e) {
 int tally_cql(int argc, char **argv) {
     struct cql_flags f = {0};
     const struct flag flags[] = {
-        {.name = "host", .argument = "HOST", .text = &f.host, .position = 1, .help = "the server (CQLSH_HOST of the environment, or 127.0.0.1); also the first argument without a flag"},
-        {.name = "port", .argument = "PORT", .number = &f.port, .position = 2, .help = "its port (CQLSH_PORT, or 9042, with --ssl 9142); also the second such argument"},
-        {.name = "execute", .letter = 'e', .argument = "CQL", .text = &f.execute, .help = "runs these statements and ends; also -e"},
-        {.name = "file", .letter = 'f', .argument = "FILE", .text = &f.file, .help = "runs the statements of a file and ends, - is standard input; also -f"},
-        {.name = "keyspace", .letter = 'k', .argument = "NAME", .text = &f.keyspace, .help = "enters this keyspace; also -k"},
-        {.name = "username", .letter = 'u', .argument = "NAME", .text = &f.user, .help = "logs in with a password: --password, TALLY_PASSWORD in the environment, or typed; also -u"},
-        {.name = "password", .letter = 'p', .argument = "TEXT", .text = &f.password, .help = "others on this machine may see it in the list of processes; also -p"},
-        {.name = "sigv4", .on = &f.sigv4, .help = "logs in with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment"},
-        {.name = "region", .argument = "NAME", .text = &f.region, .help = "AWS Region of --sigv4 (AWS_REGION of the environment)"},
+        {.name = "host",
+         .argument = "HOST",
+         .text = &f.host,
+         .position = 1,
+         .help = "the server (CQLSH_HOST of the environment, or 127.0.0.1); also the first argument without a flag"},
+        {.name = "port",
+         .argument = "PORT",
+         .number = &f.port,
+         .position = 2,
+         .help = "its port (CQLSH_PORT, or 9042, with --ssl 9142); also the second such argument"},
+        {.name = "execute",
+         .letter = 'e',
+         .argument = "CQL",
+         .text = &f.execute,
+         .help = "runs these statements and ends; also -e"},
+        {.name = "file",
+         .letter = 'f',
+         .argument = "FILE",
+         .text = &f.file,
+         .help = "runs the statements of a file and ends, - is standard input; also -f"},
+        {.name = "keyspace",
+         .letter = 'k',
+         .argument = "NAME",
+         .text = &f.keyspace,
+         .help = "enters this keyspace; also -k"},
+        {.name = "username",
+         .letter = 'u',
+         .argument = "NAME",
+         .text = &f.user,
+         .help = "logs in with a password: --password, TALLY_PASSWORD in the environment, or typed; also -u"},
+        {.name = "password",
+         .letter = 'p',
+         .argument = "TEXT",
+         .text = &f.password,
+         .help = "others on this machine may see it in the list of processes; also -p"},
+        {.name = "sigv4",
+         .on = &f.sigv4,
+         .help = "logs in with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment"},
+        {.name = "region",
+         .argument = "NAME",
+         .text = &f.region,
+         .help = "AWS Region of --sigv4 (AWS_REGION of the environment)"},
         {.name = "ssl", .on = &f.tls, .help = "TLS; the server's certificate must be for HOST"},
-        {.name = "ca", .argument = "FILE", .text = &f.ca, .help = "certificates (PEM) to believe instead of the machine's (SSL_CERTFILE of the environment)"},
+        {.name = "ca",
+         .argument = "FILE",
+         .text = &f.ca,
+         .help = "certificates (PEM) to believe instead of the machine's (SSL_CERTFILE of the environment)"},
         {.name = "insecure", .on = &f.insecure, .help = "believes whoever answers"},
-        {.name = "protocol-version", .argument = "VERSION", .number = &f.protocol, .help = "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"},
-        {.name = "connect-timeout", .argument = "SECONDS", .number = &f.connect_timeout, .help = "for a connection (5)"},
+        {.name = "protocol-version",
+         .argument = "VERSION",
+         .number = &f.protocol,
+         .help = "3, 4 or 5 of the native protocol; the newest that both speak when it is not given"},
+        {.name = "connect-timeout",
+         .argument = "SECONDS",
+         .number = &f.connect_timeout,
+         .help = "for a connection (5)"},
         {.name = "request-timeout", .argument = "SECONDS", .number = &f.request_timeout, .help = "for an answer (10)"},
-        {.name = "wait", .on = &f.wait, .help = "on Amazon Keyspaces: waits after CREATE, ALTER and DROP until they are carried out"},
-        {.name = "charge", .on = &f.charge, .help = "shows what each statement was charged; at a terminal it is always shown, until CHARGE OFF"},
-        {.name = "tty", .letter = 't', .on = &f.tty, .help = "shows results as at a terminal, with ---MORE--- between pages; also -t"},
+        {.name = "wait",
+         .on = &f.wait,
+         .help = "on Amazon Keyspaces: waits after CREATE, ALTER and DROP until they are carried out"},
+        {.name = "charge",
+         .on = &f.charge,
+         .help = "shows what each statement was charged; at a terminal it is always shown, until CHARGE OFF"},
+        {.name = "tty",
+         .letter = 't',
+         .on = &f.tty,
+         .help = "shows results as at a terminal, with ---MORE--- between pages; also -t"},
         {.name = "no-color", .on = &f.no_color, .help = "taken for the sake of scripts: the output never has colours"},
         {.name = "color", .letter = 'C', .on = &f.color, .help = "the same"},
-        {.name = "cqlversion", .argument = "VERSION", .text = &f.cql_version, .help = "the same: a server has one version of CQL"},
+        {.name = "cqlversion",
+         .argument = "VERSION",
+         .text = &f.cql_version,
+         .help = "the same: a server has one version of CQL"},
         {.name = "encoding", .argument = "NAME", .text = &f.encoding, .help = "the same: texts are UTF-8"},
         {.name = "debug", .on = &f.debug, .help = "the same"},
         {.name = "version", .letter = 'v', .on = &f.version, .help = "prints the version and ends; also -v"}};

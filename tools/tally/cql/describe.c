@@ -17,7 +17,8 @@ struct description {
 };
 
 static bool is(const struct description *d, int word, const char *text) {
-    return word < d->n && d->words[word].n == strlen(text) && !strncasecmp((const char *)d->words[word].p, text, d->words[word].n);
+    return word < d->n && d->words[word].n == strlen(text) &&
+           !strncasecmp((const char *)d->words[word].p, text, d->words[word].n);
 }
 
 /* ---- lists of names ---- */
@@ -63,7 +64,8 @@ struct listing {
 static int take_name(void *arg, struct client *c, const struct client_rows *row) {
     struct listing *l = arg;
     struct shell *s = l->d->s;
-    const char *keyspace = client_text(row, &l->d->arena, "keyspace_name"), *name = client_text(row, &l->d->arena, l->column);
+    const char *keyspace = client_text(row, &l->d->arena, "keyspace_name"),
+               *name = client_text(row, &l->d->arena, l->column);
     bool keyspaces = !strcmp(l->column, "keyspace_name");
     (void)c;
     if (!keyspace || !name) return err_nomem(l->e);
@@ -88,8 +90,8 @@ static int list(struct description *d, const char *question, const char *column,
 
 /* ---- answered by the shell ---- */
 
-/* A name as CQL takes it: lower case unless it is in quotes. split_words has taken the quotes away, so this looks at the text in
- * front of the word. */
+/* A name as CQL takes it: lower case unless it is in quotes. split_words has taken the quotes away,
+ * so this looks at the text in front of the word. */
 static char *name_of(struct description *d, struct slice word) {
     char *name = arena_printf(&d->arena, "%.*s", SLICE_FMT(word));
     bool quoted = word.n && word.p[-1] == '"';
@@ -108,7 +110,8 @@ static bool qualified(struct description *d, struct slice word, const char **key
 }
 
 /* The statements of a part of the schema. 0: there are none. */
-static int put_part(struct description *d, const char *keyspace, const char *type, const char *table, struct buf *out, struct err *e) {
+static int put_part(struct description *d, const char *keyspace, const char *type, const char *table, struct buf *out,
+                    struct err *e) {
     const struct server_schema_part part = {.keyspace = keyspace, .type = type, .table = table};
     size_t before = out->n;
     buf_u8(out, '\n');
@@ -123,7 +126,8 @@ static void not_found(struct description *d, const char *name, const char *keysp
     else shell_complain(d->s, "'%s' not found in keyspaces", name);
 }
 
-static int put_object(struct description *d, struct slice word, bool tables, bool types, struct buf *out, struct err *e) {
+static int put_object(struct description *d, struct slice word, bool tables, bool types, struct buf *out,
+                      struct err *e) {
     const char *keyspace, *name;
     if (!qualified(d, word, &keyspace, &name)) {
         shell_complain(d->s, "No keyspace specified and no current keyspace");
@@ -158,12 +162,16 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
     const struct shell *s = d->s;
     const char *current = *s->keyspace ? s->keyspace : NULL;
     bool full = is(d, 0, "FULL");
-    if (d->n == 1 && is(d, 0, "KEYSPACES")) return list(d, "SELECT keyspace_name FROM system_schema.keyspaces", "keyspace_name", out, e);
+    if (d->n == 1 && is(d, 0, "KEYSPACES"))
+        return list(d, "SELECT keyspace_name FROM system_schema.keyspaces", "keyspace_name", out, e);
     if (d->n == 1 && (is(d, 0, "TABLES") || is(d, 0, "COLUMNFAMILIES")))
         return list(d, "SELECT keyspace_name, table_name FROM system_schema.tables", "table_name", out, e);
-    if (d->n == 1 && is(d, 0, "TYPES")) return list(d, "SELECT keyspace_name, type_name FROM system_schema.types", "type_name", out, e);
-    if (d->n == 1 && is(d, 0, "FUNCTIONS")) return list(d, "SELECT keyspace_name, function_name FROM system_schema.functions", "function_name", out, e);
-    if (d->n == 1 && is(d, 0, "AGGREGATES")) return list(d, "SELECT keyspace_name, aggregate_name FROM system_schema.aggregates", "aggregate_name", out, e);
+    if (d->n == 1 && is(d, 0, "TYPES"))
+        return list(d, "SELECT keyspace_name, type_name FROM system_schema.types", "type_name", out, e);
+    if (d->n == 1 && is(d, 0, "FUNCTIONS"))
+        return list(d, "SELECT keyspace_name, function_name FROM system_schema.functions", "function_name", out, e);
+    if (d->n == 1 && is(d, 0, "AGGREGATES"))
+        return list(d, "SELECT keyspace_name, aggregate_name FROM system_schema.aggregates", "aggregate_name", out, e);
     if (d->n == 1 && is(d, 0, "CLUSTER")) {
         buf_printf(out, "\nCluster: %s\nPartitioner: %s\n\n", s->cluster, s->partitioner);
         return 0;
@@ -171,7 +179,8 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
     if (d->n == 1 + full && is(d, full, "SCHEMA")) return put_part(d, NULL, NULL, NULL, out, e) < 0 ? -1 : 0;
     if (d->n == 1 && is(d, 0, "KEYSPACE")) return put_keyspace(d, current, out, e);
     if (d->n == 2 && is(d, 0, "KEYSPACE")) return put_keyspace(d, name_of(d, d->words[1]), out, e);
-    if (d->n == 2 && (is(d, 0, "TABLE") || is(d, 0, "COLUMNFAMILY"))) return put_object(d, d->words[1], true, false, out, e);
+    if (d->n == 2 && (is(d, 0, "TABLE") || is(d, 0, "COLUMNFAMILY")))
+        return put_object(d, d->words[1], true, false, out, e);
     if (d->n == 2 && is(d, 0, "TYPE")) return put_object(d, d->words[1], false, true, out, e);
     if (d->n == 1) return put_anything(d, out, e);
     shell_complain(d->s, "Improper DESCRIBE command; see HELP DESCRIBE.");
@@ -183,12 +192,13 @@ static int answer(struct description *d, struct buf *out, struct err *e) {
 static int take_described(struct description *d, struct client_answer *a, struct listing *l, struct buf *out) {
     struct arena *keep = &d->arena;
     while (client_rows_next(&a->rows)) {
-        const char *statement = client_text(&a->rows, keep, "create_statement"), *keyspace = client_text(&a->rows, keep, "keyspace_name");
+        const char *statement = client_text(&a->rows, keep, "create_statement"),
+                   *keyspace = client_text(&a->rows, keep, "keyspace_name");
         if (statement && *statement) {
             buf_printf(out, "\n%s\n", statement);
         } else if (client_value(&a->rows, "cluster").n >= 0) {
-            buf_printf(out, "\nCluster: %s\nPartitioner: %s\nSnitch: %s\n\n", client_text(&a->rows, keep, "cluster"), client_text(&a->rows, keep, "partitioner"),
-                       client_text(&a->rows, keep, "snitch"));
+            buf_printf(out, "\nCluster: %s\nPartitioner: %s\nSnitch: %s\n\n", client_text(&a->rows, keep, "cluster"),
+                       client_text(&a->rows, keep, "partitioner"), client_text(&a->rows, keep, "snitch"));
         } else {
             if (!is(d, 0, "KEYSPACES") && l->list.keyspace && strcmp(l->list.keyspace, keyspace)) {
                 put_list(d->s, &l->list, true, out);
@@ -245,7 +255,8 @@ void describe(struct shell *s, struct slice text) {
         shell_complain(s, "Improper DESCRIBE command; see HELP DESCRIBE.");
     } else if (s->server_describes) {
         ask_server(&d, text, &out);
-    } else if (shell_ask_system(s, "SELECT key FROM system.local WHERE key = 'local'", &probe, &e) || answer(&d, &out, &e)) {
+    } else if (shell_ask_system(s, "SELECT key FROM system.local WHERE key = 'local'", &probe, &e) ||
+               answer(&d, &out, &e)) {
         shell_complain(s, "%s", e.text);
         shell_disconnect(s); /* whether the connection stands is not known here; the next request opens another one */
     }

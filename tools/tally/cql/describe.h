@@ -1,4 +1,5 @@
-/* DESCRIBE: asked of a server that knows it (Cassandra 4.0 on), else answered from its system_schema tables. */
+/* DESCRIBE: asked of a server that knows it (Cassandra 4.0 on), else answered from its
+ * system_schema tables. */
 #pragma once
 
 #include "tools/tally/cql/shell.h"

@@ -147,7 +147,8 @@ void grid_put_names(const char *const *names, uint32_t n, struct buf *out) {
     for (uint32_t r = 0; r < rows && r < n; r++) {
         for (uint32_t i = r; i < n; i += rows) {
             buf_put_str(out, names[i]);
-            if (i + rows < n) put_many(out, ' ', names_width(names, n, rows, i / rows) - grid_width(slice_str(names[i])) + 2);
+            if (i + rows < n)
+                put_many(out, ' ', names_width(names, n, rows, i / rows) - grid_width(slice_str(names[i])) + 2);
         }
         buf_u8(out, '\n');
     }

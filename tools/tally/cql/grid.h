@@ -1,5 +1,6 @@
-/* Rows laid out as cqlsh lays them out: a table as wide as what is in it, names to the left and values to the right, or
- * with EXPAND ON each row as a list of its columns. Widths are those of a terminal: a wide character takes two columns.
+/* Rows laid out as cqlsh lays them out: a table as wide as what is in it, names to the left and
+ * values to the right, or with EXPAND ON each row as a list of its columns. Widths are those of a
+ * terminal: a wide character takes two columns.
  *
  * Life: grid_init; for each page grid_begin, cells row by row, grid_put.
  */

@@ -10,7 +10,8 @@ int password_ask(char *to, size_t cap, struct err *e) {
     struct termios before, silent;
     size_t n = 0;
     int c;
-    if (tcgetattr(STDIN_FILENO, &before)) return err_set(e, ERR_CONFIG, "a password is needed, and there is no terminal to ask for it");
+    if (tcgetattr(STDIN_FILENO, &before))
+        return err_set(e, ERR_CONFIG, "a password is needed, and there is no terminal to ask for it");
     silent = before;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);

@@ -40,7 +40,8 @@ static double capacity_of(struct slice json, const char *name) {
 
 static void take_charge(struct statement *st, const struct client_answer *a) {
     struct slice json = wire_payload(&a->response, "capacity");
-    double reads = capacity_of(json, "read_units"), writes = capacity_of(json, "write_units"), statics = capacity_of(json, "static_write_units");
+    double reads = capacity_of(json, "read_units"), writes = capacity_of(json, "write_units"),
+           statics = capacity_of(json, "static_write_units");
     if (reads >= 0) {
         st->charged_apart = true;
         st->reads += reads;
@@ -170,7 +171,8 @@ static int put_answer(struct shell *s, struct statement *st, struct wire_params 
     return 0;
 }
 
-/* The words of a SCHEMA_CHANGE point into the connection, so they are copied before anything else is asked. */
+/* The words of a SCHEMA_CHANGE point into the connection, so they are copied before anything else
+ * is asked. */
 static void wait_for_schema(struct shell *s, const struct wire_response *r) {
     struct rd in = rd_of(r->body);
     struct schema_announced change;
@@ -178,14 +180,19 @@ static void wait_for_schema(struct shell *s, const struct wire_response *r) {
     shell_copy(change.what, sizeof(change.what), rd_bytes(&in, rd_u16(&in)));
     shell_copy(change.target, sizeof(change.target), rd_bytes(&in, rd_u16(&in)));
     shell_copy(change.keyspace, sizeof(change.keyspace), rd_bytes(&in, rd_u16(&in)));
-    shell_copy(change.name, sizeof(change.name), strcmp(change.target, "KEYSPACE") ? rd_bytes(&in, rd_u16(&in)) : slice_str(""));
+    shell_copy(change.name, sizeof(change.name),
+               strcmp(change.target, "KEYSPACE") ? rd_bytes(&in, rd_u16(&in)) : slice_str(""));
     if (!in.bad) schema_wait(s, &change);
 }
 
 void run_statement(struct shell *s, struct slice text) {
-    struct statement st = {.text = text, .is_select = begins_with(text, "SELECT"), .is_list = begins_with(text, "LIST")};
-    struct wire_params p = {.consistency = s->consistency, .serial_consistency = s->serial_consistency, .page_size = s->paging ? (int32_t)s->page_size : 0,
-                            .wants_capacity = s->charge, .tracing = s->tracing};
+    struct statement st = {
+        .text = text, .is_select = begins_with(text, "SELECT"), .is_list = begins_with(text, "LIST")};
+    struct wire_params p = {.consistency = s->consistency,
+                            .serial_consistency = s->serial_consistency,
+                            .page_size = s->paging ? (int32_t)s->page_size : 0,
+                            .wants_capacity = s->charge,
+                            .tracing = s->tracing};
     struct client_answer a;
     struct err e = {0};
     struct buf warnings;
@@ -236,7 +243,8 @@ int run_file(struct shell *s, const char *path, struct err *e) {
     const char *source = s->source;
     uint32_t line = s->line;
     bool terminal = s->terminal;
-    if (s->depth == SHELL_SOURCES) return err_set(e, ERR_CONFIG, "%s is not read: %d files within each other are the most", path, SHELL_SOURCES);
+    if (s->depth == SHELL_SOURCES)
+        return err_set(e, ERR_CONFIG, "%s is not read: %d files within each other are the most", path, SHELL_SOURCES);
     if (script_open(&script, path, e)) return -1;
     s->source = strcmp(path, "-") ? path : "<stdin>";
     s->line = 1;

@@ -58,7 +58,10 @@ void schema_wait(struct shell *s, const struct schema_announced *c) {
             if (pause < PAUSE_MAX_MS) pause *= 2;
         }
     }
-    if (progress == GONE) shell_complain(s, "The creation of %s.%s has failed; see system_schema_mcs.tables_history.", c->keyspace, c->name);
-    if (progress == UNDER_WAY && interrupt_seen()) shell_complain(s, "The schema change goes on in the server; it was not waited for.");
+    if (progress == GONE)
+        shell_complain(s, "The creation of %s.%s has failed; see system_schema_mcs.tables_history.", c->keyspace,
+                       c->name);
+    if (progress == UNDER_WAY && interrupt_seen())
+        shell_complain(s, "The schema change goes on in the server; it was not waited for.");
     buf_fini(&text);
 }

@@ -42,7 +42,8 @@ struct error_name {
 
 static const struct error_name *error_name(uint32_t code) {
     static const struct error_name names[] = {
-#define ERROR_NAME(code_, class_, title_, has_title_) {.code = code_, .class = class_, .title = title_, .has_title = has_title_},
+#define ERROR_NAME(code_, class_, title_, has_title_) \
+    {.code = code_, .class = class_, .title = title_, .has_title = has_title_},
 #include "tools/tally/cql/error_name.def"
 #undef ERROR_NAME
     };
@@ -58,7 +59,8 @@ static bool complain_of_existing(struct shell *s, const struct wire_response *r)
     (void)rd_bytes(&in, rd_u16(&in));
     struct slice keyspace = rd_bytes(&in, rd_u16(&in)), table = rd_bytes(&in, rd_u16(&in));
     if (in.bad) return false;
-    if (table.n) shell_complain(s, "AlreadyExists: Table '%.*s.%.*s' already exists", SLICE_FMT(keyspace), SLICE_FMT(table));
+    if (table.n)
+        shell_complain(s, "AlreadyExists: Table '%.*s.%.*s' already exists", SLICE_FMT(keyspace), SLICE_FMT(table));
     else shell_complain(s, "AlreadyExists: Keyspace '%.*s' already exists", SLICE_FMT(keyspace));
     return true;
 }
@@ -77,7 +79,9 @@ void shell_complain_of(struct shell *s, const struct client_answer *a, const str
     const struct error_name *name = error_name(code);
     if (code == ERR_ALREADY_EXISTS && complain_of_existing(s, &a->response)) return;
     if (!name->has_title) shell_complain(s, "%s: %.*s", name->class, SLICE_FMT(text));
-    else shell_complain(s, "%s: Error from server: code=%04x [%s] message=\"%.*s\"", name->class, code, name->title, SLICE_FMT(text));
+    else
+        shell_complain(s, "%s: Error from server: code=%04x [%s] message=\"%.*s\"", name->class, code, name->title,
+                       SLICE_FMT(text));
 }
 
 /* ---- the connection ---- */
@@ -105,7 +109,8 @@ void shell_copy(char *to, size_t cap, struct slice s) {
 }
 
 /* One exchange on a connection that stands; closes it when it has failed. */
-static int exchange(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer, struct err *e) {
+static int exchange(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
+                    struct err *e) {
     interrupt_guard(s->client.link.fd);
     int rc = client_query(&s->client, text, p, answer, e);
     interrupt_guard(-1);
@@ -139,7 +144,8 @@ static int reconnect(struct shell *s, struct err *e) {
     return -1;
 }
 
-int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer, struct err *e) {
+int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
+              struct err *e) {
     *answer = (struct client_answer){0};
     return reconnect(s, e) ? -1 : exchange(s, text, p, answer, e);
 }
@@ -157,7 +163,10 @@ static void take_text(struct shell *s, const struct client_answer *a, const char
 int shell_connect(struct shell *s, struct err *e) {
     struct client_answer a;
     struct err ignored = {0};
-    if (shell_ask_system(s, "SELECT cluster_name, release_version, cql_version, partitioner FROM system.local WHERE key = 'local'", &a, e)) return -1;
+    if (shell_ask_system(
+            s, "SELECT cluster_name, release_version, cql_version, partitioner FROM system.local WHERE key = 'local'",
+            &a, e))
+        return -1;
     if (a.has_rows && client_rows_next(&a.rows)) {
         take_text(s, &a, "cluster_name", s->cluster, sizeof(s->cluster));
         take_text(s, &a, "release_version", s->release, sizeof(s->release));
@@ -165,7 +174,8 @@ int shell_connect(struct shell *s, struct err *e) {
         take_text(s, &a, "partitioner", s->partitioner, sizeof(s->partitioner));
     }
     s->server_describes = atoi(s->release) >= 4;
-    s->on_keyspaces = !shell_ask_system(s, "SELECT keyspace_name FROM system_schema_mcs.keyspaces", &a, &ignored) && !s->server_describes;
+    s->on_keyspaces = !shell_ask_system(s, "SELECT keyspace_name FROM system_schema_mcs.keyspaces", &a, &ignored) &&
+                      !s->server_describes;
     s->consistency = s->on_keyspaces ? CL_LOCAL_QUORUM : CL_ONE;
     return 0;
 }

@@ -1,7 +1,8 @@
 /* A session of tally cql: a connection, and what CONSISTENCY and its like have set.
  *
- * Life: shell_init, shell_connect; run_text (run.h) for each text that a person or a file gives; shell_fini. A connection that
- * fails is given up, and the next request opens another one, in the same keyspace. One thread.
+ * Life: shell_init, shell_connect; run_text (run.h) for each text that a person or a file gives;
+ * shell_fini. A connection that fails is given up, and the next request opens another one, in the
+ * same keyspace. One thread.
  */
 #pragma once
 
@@ -40,11 +41,15 @@ void shell_fini(struct shell *s);
 int shell_connect(struct shell *s, struct err *e) MUST_CHECK;
 /* The next request opens another connection. */
 void shell_disconnect(struct shell *s);
-/* Has the server refused? Otherwise there was no answer; NP_ERROR is 0, so the opcode alone does not tell. */
-static inline bool shell_is_refused(const struct client_answer *a) { return a->response.version && a->response.opcode == NP_ERROR; }
-/* One request of the shell itself or of a person; reconnects when that is needed. -1: *answer has an ERROR of the server, or e
- * says why there is none, and the connection is closed. */
-int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer, struct err *e) MUST_CHECK;
+/* Has the server refused? Otherwise there was no answer; NP_ERROR is 0, so the opcode alone does
+ * not tell. */
+static inline bool shell_is_refused(const struct client_answer *a) {
+    return a->response.version && a->response.opcode == NP_ERROR;
+}
+/* One request of the shell itself or of a person; reconnects when that is needed. -1: *answer has
+ * an ERROR of the server, or e says why there is none, and the connection is closed. */
+int shell_ask(struct shell *s, struct slice text, const struct wire_params *p, struct client_answer *answer,
+              struct err *e) MUST_CHECK;
 /* One page of at most 5000 rows, at ONE; for questions on system tables. */
 int shell_ask_system(struct shell *s, const char *text, struct client_answer *answer, struct err *e) MUST_CHECK;
 

@@ -26,7 +26,8 @@ static bool begins(struct slice text, size_t at, const char *with) {
     return text.n - at >= n && !memcmp(text.p + at, with, n);
 }
 
-/* The place behind a comment that begins here; at: none begins here. An open comment takes the rest of the text. */
+/* The place behind a comment that begins here; at: none begins here. An open comment takes the rest
+ * of the text. */
 static size_t skip_comment(struct slice text, size_t at) {
     bool line = begins(text, at, "--") || begins(text, at, "//"), block = begins(text, at, "/*");
     if (!line && !block) return at;
@@ -58,7 +59,8 @@ static size_t command_end(struct slice text, size_t at) {
     return at;
 }
 
-/* Does the text end inside a quote? A semicolon there ends no statement: its end is still to be typed. */
+/* Does the text end inside a quote? A semicolon there ends no statement: its end is still to be
+ * typed. */
 static bool ends_in_quote(struct slice text) {
     uint8_t quote = 0;
     for (size_t i = 0; i < text.n;) {

@@ -45,7 +45,8 @@ static int64_t uuid_time_us(struct value id) {
     return ((int64_t)ticks - UUID_EPOCH) / 10;
 }
 
-static void put_row(struct grid *g, const char *activity, int64_t us, struct slice source, int64_t elapsed, struct slice client) {
+static void put_row(struct grid *g, const char *activity, int64_t us, struct slice source, int64_t elapsed,
+                    struct slice client) {
     cell_put_text(slice_str(activity), false, &g->text);
     grid_cell(g);
     put_time(us, &g->text);
@@ -98,13 +99,16 @@ static int fill(struct shell *s, const struct trace_session *t) {
     }
     put_row(&s->grid, t->request ? t->request : "", t->started_us, buf_slice(&t->coordinator), 0, client);
     while (!rc && a.has_rows && client_rows_next(&a.rows)) {
-        const char *activity = client_text(&a.rows, &s->client.arena, "activity"), *thread = client_text(&a.rows, &s->client.arena, "thread");
+        const char *activity = client_text(&a.rows, &s->client.arena, "activity"),
+                   *thread = client_text(&a.rows, &s->client.arena, "thread");
         buf_clear(&text, SIZE_MAX);
         put_column(&a.rows, "source", &text);
-        put_row(&s->grid, arena_printf(&s->client.arena, "%s [%s]", activity ? activity : "", thread ? thread : ""), uuid_time_us(client_value(&a.rows, "event_id")),
-                buf_slice(&text), client_int(&a.rows, "source_elapsed"), client);
+        put_row(&s->grid, arena_printf(&s->client.arena, "%s [%s]", activity ? activity : "", thread ? thread : ""),
+                uuid_time_us(client_value(&a.rows, "event_id")), buf_slice(&text),
+                client_int(&a.rows, "source_elapsed"), client);
     }
-    put_row(&s->grid, "Request complete", t->started_us + t->duration_us, buf_slice(&t->coordinator), t->duration_us, client);
+    put_row(&s->grid, "Request complete", t->started_us + t->duration_us, buf_slice(&t->coordinator), t->duration_us,
+            client);
     buf_fini(&text);
     return rc;
 }
@@ -118,7 +122,8 @@ void steps_put_named(struct shell *s, const char *id) {
     buf_init(&t.coordinator, 0);
     buf_init(&t.client, 0);
     buf_init(&out, 0);
-    for (int i = 0; i < TRIES && !(rc = read_session(s, &t, &keep)) && !interrupt_seen(); i++) interrupt_sleep_ms(PAUSE_MS);
+    for (int i = 0; i < TRIES && !(rc = read_session(s, &t, &keep)) && !interrupt_seen(); i++)
+        interrupt_sleep_ms(PAUSE_MS);
     if (!rc) shell_complain(s, "Session %s wasn't found.", id);
     if (rc > 0 && !fill(s, &t)) {
         buf_printf(&out, "\nTracing session: %s\n\n", id);

@@ -47,8 +47,11 @@ static int take_column(void *arg, struct client *c, const struct client_rows *ro
     struct schema_names *n = arg;
     struct err e = {0};
     (void)c;
-    return add_name(n, (struct schema_name){.keyspace = client_text(row, &n->arena, "keyspace_name"), .table = client_text(row, &n->arena, "table_name"),
-                                            .column = client_text(row, &n->arena, "column_name")}, &e);
+    return add_name(n,
+                    (struct schema_name){.keyspace = client_text(row, &n->arena, "keyspace_name"),
+                                         .table = client_text(row, &n->arena, "table_name"),
+                                         .column = client_text(row, &n->arena, "column_name")},
+                    &e);
 }
 
 static int take_keyspace(void *arg, struct client *c, const struct client_rows *row) {
@@ -58,7 +61,8 @@ static int take_keyspace(void *arg, struct client *c, const struct client_rows *
     return add_name(n, (struct schema_name){.keyspace = client_text(row, &n->arena, "keyspace_name")}, &e);
 }
 
-/* Reads the names when those at hand are old. Without a connection, or above NAMES_MAX, what has been read is what there is. */
+/* Reads the names when those at hand are old. Without a connection, or above NAMES_MAX, what has
+ * been read is what there is. */
 static void read_names(struct terminal *t) {
     struct client *c = &t->shell->client;
     struct schema_names *n = &t->names;
@@ -70,7 +74,8 @@ static void read_names(struct terminal *t) {
     arena_fini(&n->arena);
     arena_init(&n->arena, 64 << 10, NAMES_MAX);
     interrupt_guard(c->link.fd);
-    if (client_each(c, "SELECT keyspace_name, table_name, column_name FROM system_schema.columns", take_column, n, &e) ||
+    if (client_each(c, "SELECT keyspace_name, table_name, column_name FROM system_schema.columns", take_column, n,
+                    &e) ||
         client_each(c, "SELECT keyspace_name FROM system_schema.keyspaces", take_keyspace, n, &e))
         shell_disconnect(t->shell);
     interrupt_guard(-1);
@@ -119,7 +124,9 @@ static unsigned char on_tab(EditLine *edit, int ch) {
 
 /* ---- history ---- */
 
-static bool is_word(const struct token *t, const char *word) { return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n); }
+static bool is_word(const struct token *t, const char *word) {
+    return t->text.n == strlen(word) && !strncasecmp((const char *)t->text.p, word, t->text.n);
+}
 
 bool terminal_is_secret(struct slice text) {
     struct token_reader r;
@@ -128,7 +135,8 @@ bool terminal_is_secret(struct slice text) {
     token_reader_init(&r, text, &ignored);
     for (bool first = true; (t = token_next(&r)).code && t.code != T_ERROR; first = false)
         if ((first && is_word(&t, "LOGIN")) || is_word(&t, "PASSWORD")) return true;
-    return t.code == T_ERROR && memmem(text.p, text.n, "PASSWORD", 8); /* a statement that cannot be read may hold one */
+    return t.code == T_ERROR &&
+           memmem(text.p, text.n, "PASSWORD", 8); /* a statement that cannot be read may hold one */
 }
 
 static void save_history(struct terminal *t) {
@@ -253,7 +261,8 @@ int terminal_run(struct shell *s, struct err *e) {
     int rc = begin(&t, e);
     if (!rc) {
         shell_say("Connected to %s at %s:%u\n", s->cluster, s->options.link.host, s->options.link.port);
-        shell_say("[tally cql %s | Cassandra %s | CQL spec %s | Native protocol v%u]\nUse HELP for help.\n", TALLY_VERSION, s->release, s->cql_version, s->client.version);
+        shell_say("[tally cql %s | Cassandra %s | CQL spec %s | Native protocol v%u]\nUse HELP for help.\n",
+                  TALLY_VERSION, s->release, s->cql_version, s->client.version);
         while (!s->leaves && read_line(&t)) continue;
     }
     if (t.edit) el_end(t.edit);

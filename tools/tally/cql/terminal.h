@@ -1,7 +1,8 @@
-/* A person at a terminal: lines are edited and remembered by libedit, TAB completes (complete.h), Ctrl-C gives up what is typed or under way,
- * Ctrl-D at an empty prompt ends.
+/* A person at a terminal: lines are edited and remembered by libedit, TAB completes (complete.h),
+ * Ctrl-C gives up what is typed or under way, Ctrl-D at an empty prompt ends.
  *
- * The history is .tally_cql_history in the home folder, readable by its owner alone; statements and commands with passwords are not kept.
+ * The history is .tally_cql_history in the home folder, readable by its owner alone; statements and
+ * commands with passwords are not kept.
  */
 #pragma once
 
