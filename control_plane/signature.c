@@ -117,8 +117,8 @@ static bool covers(struct slice headers, const char *name) {
     return false;
 }
 
-/* The headers that decide what the request does, when it has them. Whoever changes or adds one that
- * is not signed makes another request of it. */
+/* True when the signature covers the headers that decide what the request does. An attacker could
+ * change or add a header that is not signed, and so turn the request into another one. */
 static bool covers_meaning(const struct authorization *z, const struct http_request *q) {
     return covers(z->headers, "host") && covers(z->headers, "x-amz-date") &&
            (!http_header(q, "X-Amz-Target") || covers(z->headers, "x-amz-target"));

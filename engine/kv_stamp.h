@@ -37,7 +37,7 @@ struct kv_stamp {
 int kv_stamp_read(const char *path, struct kv_stamp *stamp, struct err *e) MUST_CHECK;
 /* On disk when it returns. */
 int kv_stamp_write(const char *path, const struct kv_stamp *stamp, struct err *e) MUST_CHECK;
-/* What it says of a log; 0: nothing. */
+/* Bytes of the log that are on disk, by the stamp; 0: the stamp does not name the log. */
 uint64_t kv_stamp_log_bytes(const struct kv_stamp *stamp, uint64_t number);
 /* What RocksDB's folder holds now. */
 int kv_stamp_take(const char *folder, struct kv_stamp *stamp, struct err *e) MUST_CHECK;

@@ -33,7 +33,7 @@ struct engi_table {
     _Atomic uint64_t changed[ENGI_BUCKETS / 64]; /* buckets whose stored rows have changed since somebody took note
                                                     (eng_changed_take) */
     _Atomic uint64_t passed[ENGI_BUCKETS / 64]; /* buckets where a read had to pass many rows that a deletion covers */
-    _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last came by */
+    _Atomic int64_t reclaimed_at; /* seconds: when the reclaimer last visited the table */
     _Atomic int64_t as_of;        /* seconds: what has expired later has not yet; INT64_MAX: the clock alone counts */
     _Atomic(struct engi_history *) history; /* every write goes there, too; NULL: it has none */
     _Atomic(struct engi_dropped *) dropped; /* NULL: none */

@@ -1,4 +1,4 @@
-/* Notices: what listeners are told of changes of the schema.
+/* Notices: messages to listeners about changes of the schema.
  *
  * Life of a notice: the thread that changes an object reserves it before the change is recorded, so
  * that nothing can fail afterwards; queues it when the change is visible in the current snapshot;

@@ -85,7 +85,7 @@ static const char *time_text(struct row_out *ro, int64_t us) {
     return all;
 }
 
-/* What auto scaling has made of the units that the definition says. */
+/* Shows the units that auto scaling provides, in place of those of the definition. */
 static void put_scaled_units(struct row_out *ro, const struct schema_table *t, const struct properties *p) {
     struct schema_capacity k;
     catalog_capacity(ro->ctx->catalog, t, &k);

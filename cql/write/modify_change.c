@@ -358,7 +358,7 @@ static int add_address(struct modify_write *w, struct mutation *m, const struct 
     c->has_row = key && modify_writes_rows(w->plan);
     if (cost_keys(w, m, key, c)) return -1;
     bool names_row = c->has_row;
-    if (names_row && add_row(w, m, key, c)) return -1; /* of two wrong places in lists the row's is told */
+    if (names_row && add_row(w, m, key, c)) return -1; /* the row comes first: its error is reported before one of the static columns */
     if (statics && add_statics(w, m, c)) return -1;
     if (names_row || statics) settle_cost(c, names_row);
     return 0;
