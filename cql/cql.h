@@ -44,9 +44,9 @@ void cql_abandon(struct cql_request *r);
 /* Drops references and what a request between two parts holds; after the response is encoded, before the arena goes. */
 void cql_request_fini(struct cql_request *r);
 
-/* A connection of a client. What its client knows of prepared statements is told from when it was opened
- * (cql/known_meta.h). The caller's memory from open to close; any thread. db NULL: nothing can be
- * prepared, and nothing is done. */
+/* A client's connection. The moment at which it was opened bounds which result columns its client may
+ * remember (cql/known_meta.h). The memory is the caller's, from open to close. Any thread. With db NULL
+ * the two functions do nothing. */
 struct cql_client {
     struct cql_client *older, *newer;
     uint64_t opened; /* at so many changes of the schema */

@@ -314,7 +314,7 @@ int eng_history_begin(struct eng *eng, uint32_t table, uint32_t history, bool co
 int eng_history_follow(struct eng *eng, uint32_t table, uint32_t history, struct err *e) MUST_CHECK;
 /* What is written to the table from now on is not kept any more; its history stays. */
 void eng_history_end(struct eng *eng, uint32_t table);
-/* Frees a history that no table writes to any more, and that nobody uses. Its id is not used
+/* Frees a history that has no writer and no reader left. Its id is not used
  * again. Blocking. */
 int eng_history_drop(struct eng *eng, uint32_t history, struct err *e) MUST_CHECK;
 /* Nothing before this moment will be asked for: what is older is made one state. Blocking, long; one thread at a time for a history. */

@@ -1,4 +1,4 @@
-/* What the engine knows in memory of a table, by its storage id. Private to engine/.
+/* The engine's record of a table in memory, found by the storage id. Private to engine/.
  *
  * Life: made when the id is first used; found without a lock by whoever is in a section
  * (engine/epoch.h); pinned by whoever writes; closed by eng_table_drop, which takes the rows away
@@ -79,5 +79,5 @@ uint32_t *engi_table_ids(struct eng *eng, uint32_t *n) MUST_CHECK;
 struct kv;
 int engi_each_stored(struct kv *kv, int (*fn)(void *arg, uint32_t id, struct err *e), void *arg,
                      struct err *e) MUST_CHECK;
-/* Takes away the rows and marks of a table that nobody writes to; its id may be used again. */
+/* Removes the rows and marks of a table that has no writer; its id may be used again. */
 int engi_table_clear(struct eng *eng, uint32_t id, struct err *e) MUST_CHECK;

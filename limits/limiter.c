@@ -35,8 +35,8 @@ void limiter_set_time(struct limiter *l, struct limit_time at) {
     if (at.now_us >= l->time.now_us) l->time = at; /* T2 */
 }
 
-/* What comes in while no server runs goes by the wall clock; a clock that was set back since lets
- * nothing in. 0 stays the time of a new bucket. */
+/* Moves a restored bucket to the limiter's time. The bucket fills by the wall clock while no server
+ * runs, and not at all when that clock was set back meanwhile. 0 stays the time of a new bucket. */
 static void move_restored(const struct limiter *l, struct bucket *b) {
     int64_t passed_us = l->time.wall_us - b->at_us;
     if (!b->at_us) return;

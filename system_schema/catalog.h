@@ -193,7 +193,7 @@ int catalog_saved_put_back(struct catalog *c, const char *name, struct err *e) M
 
 /* ---- capacity ---- */
 
-/* What auto scaling provides tables with: given by the limiter's room. Any thread. */
+/* The units that auto scaling provides; the limiter's side implements it. Any thread. */
 struct catalog_scaling {
     /* False: it has changed nothing of the table. units: a second, by enum schema_capacity_kind. */
     bool (*units)(void *arg, uint32_t object, int64_t units[2]);

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "system_schema/catalog_state.h"
 
-/* What was under way with the old place when it was left writes there, and is freed with it;
- * what comes to its write later still is refused (eng_table_drop). */
+/* How long statements that began before the TRUNCATE may still write to the old storage id, whose rows
+ * are freed afterwards. A later write to it is refused (eng_table_drop). */
 static const int64_t last_writers_us = 1000000;
 
 /* In one batch: the table's new place, and the end of its history at the old one, if it has one, with the begin of one at the new. */

@@ -60,7 +60,7 @@ static void put_timestamp(int64_t ms, bool quote, struct buf *out) {
                utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(ms - seconds * 1000) * 1000, mark);
 }
 
-/* What stands between the brackets: elements, or pairs of a map, or fields of a user type. */
+/* Prints the inside of the brackets: elements, or pairs of a map, or fields of a user type. */
 static void put_elements(const struct cql_type *t, struct slice v, struct buf *out) {
     struct cql_elems it;
     struct value item;
