@@ -683,7 +683,7 @@ static int failure_of(const struct catalog *c, uint32_t id, struct err *e) {
 int catalog_outcome(struct catalog *c, uint32_t unfinished, struct err *e) {
     pthread_mutex_lock(&c->lock);
     const struct entry *x = entry_by_id(c, unfinished);
-    bool goes_on = x && (entry_is_pending(x) || x->notice > c->notices.delivered); /* N2 */
+    bool goes_on = (x && entry_is_pending(x)) || notices_name_object(c, unfinished); /* N2 */
     int rc = goes_on ? 1 : failure_of(c, unfinished, e);
     pthread_mutex_unlock(&c->lock);
     return rc;

@@ -83,6 +83,12 @@ bool notices_free_name(const struct catalog *c, const char *keyspace, const char
     return n;
 }
 
+bool notices_name_object(const struct catalog *c, uint32_t object) {
+    const struct notice *n = c->notices.first;
+    while (n && n->change.object != object) n = n->next;
+    return n != NULL;
+}
+
 void notices_await_name(struct catalog *c, const char *keyspace, const char *name) {
     while (notices_free_name(c, keyspace, name)) pthread_cond_wait(&c->notices.moved, &c->lock);
 }

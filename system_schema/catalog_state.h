@@ -326,6 +326,8 @@ uint64_t notice_queue(struct catalog *c, const struct schema_change *change);
 /* Returns when the notices up to that one are delivered, by this thread or by others. Takes the
  * lock. */
 void notices_deliver(struct catalog *c, uint64_t upto);
+/* Is a notice of the object queued or being delivered? The object itself may be gone already. */
+bool notices_name_object(const struct catalog *c, uint32_t object);
 /* Does a queued notice free the name? name NULL: the keyspace's own. */
 bool notices_free_name(const struct catalog *c, const char *keyspace, const char *name);
 /* Waits until none does; lets go of the lock meanwhile. */

@@ -290,14 +290,18 @@ static void test_dropped_keyspace_keeps_its_name_until_it_is_gone(void **state) 
 struct curious {
     struct world *w;
     uint32_t unfinished; /* the statement's object */
-    uint32_t n_calls, n_locked, n_answered; /* locked: the lock was held; answered: the statement was */
+    uint32_t n_calls, n_locked, n_answered; /* locked: the caller held the lock; answered: the statement was */
 };
+enum { LOCK_HANGS_AFTER = 120 }; /* seconds: other threads hold the lock for milliseconds */
 
 static void look_around(void *arg, const struct schema_change *change) {
     struct curious *s = arg;
     struct err e = {0};
+    struct timespec end;
     s->n_calls++;
-    if (pthread_mutex_trylock(&s->w->catalog->lock)) {
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += LOCK_HANGS_AFTER;
+    if (pthread_mutex_timedlock(&s->w->catalog->lock, &end)) {
         s->n_locked++;
         return;
     }
